@@ -1,0 +1,1 @@
+"""What every stage needs: errors, random streams, units, JIT options, artefacts."""

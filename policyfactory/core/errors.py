@@ -1,0 +1,98 @@
+"""One tree of errors.
+
+Every message names the value that was found, the place (file:line, job id, field), what was expected and the
+cure. The command line prints the message alone, without a traceback, and exits with ``exit_code``.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "EvaluationError",
+    "ExportError",
+    "FitError",
+    "FormulaError",
+    "InputError",
+    "ModelFileError",
+    "OutputError",
+    "PolicyfactoryError",
+    "ScoreTableError",
+    "TraceFormatError",
+    "UsageError",
+    "WorkloadError",
+]
+
+
+class PolicyfactoryError(Exception):
+    """PolicyfactoryError is the base of everything that the package raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(PolicyfactoryError):
+    """UsageError is raised when an option or an argument can not be meant as it was given."""
+
+    exit_code = 2
+
+
+class InputError(PolicyfactoryError):
+    """InputError is raised when a file that was asked for can not be read at all."""
+
+
+class TraceFormatError(InputError):
+    """TraceFormatError is raised when a log is not in the format that it should be in (names file and line)."""
+
+
+class WorkloadError(PolicyfactoryError):
+    """WorkloadError is raised when a log was read but its jobs can not be used as asked."""
+
+
+class ScoreTableError(InputError):
+    """ScoreTableError is raised when a score table is malformed or does not belong to its manifest."""
+
+
+class FormulaError(PolicyfactoryError):
+    """FormulaError is raised when a text is not a formula of the grammar.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and what was expected.
+    text : str
+        The whole formula.
+    position : int
+        0-based index of the first character at fault.
+    """
+
+    def __init__(self, message: str, text: str = "", position: int | None = None) -> None:
+        self.reason = message
+        self.text = text
+        self.position = position
+        if position is None:
+            super().__init__(message)
+            return
+        # A long formula is shown around its fault only.
+        start = max(0, position - 60)
+        shown = text[start : position + 20].replace("\n", " ").replace("\t", " ")
+        shown = "".join(c if c.isprintable() else "?" for c in shown)
+        caret = " " * (position - start) + "^"
+        super().__init__(f"{message} (at character {position + 1})\n    {shown}\n    {caret}")
+
+
+class ModelFileError(InputError):
+    """ModelFileError is raised when a model file is malformed or of a schema this version does not know."""
+
+
+class FitError(PolicyfactoryError):
+    """FitError is raised when a score table can not determine the coefficients that were asked for."""
+
+
+class EvaluationError(PolicyfactoryError):
+    """EvaluationError is raised when policies can not be compared as asked."""
+
+
+class ExportError(PolicyfactoryError):
+    """ExportError is raised when a target can not express a policy."""
+
+
+class OutputError(PolicyfactoryError):
+    """OutputError is raised when a result can not be written where it was asked for."""

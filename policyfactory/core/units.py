@@ -1,0 +1,54 @@
+"""Durations and quantities as people write them: ``15d``, ``20h``, ``2h30m``, ``90``; and back."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from policyfactory.core.errors import UsageError
+
+__all__ = ["DAY", "HOUR", "MINUTE", "WEEK", "format_duration", "parse_duration"]
+
+MINUTE = 60
+HOUR = 3600
+DAY = 86400
+WEEK = 604800
+
+_UNITS = {"w": WEEK, "d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
+_PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])")
+
+
+def parse_duration(text: str) -> int | float:
+    """Return the seconds of ``text``; ``inf`` (also ``none``) is ``math.inf``.
+
+    Raises
+    ------
+    UsageError
+        If the text is no duration, or is not a whole number of seconds.
+    """
+    clean = text.strip().lower()
+    if clean in {"inf", "none"}:
+        return math.inf
+    if clean.isascii() and clean.isdigit() and len(clean) <= 15:
+        return int(clean)
+    parts = _PART.findall(clean) if len(clean) <= 60 else []
+    if not parts or "".join(number + unit for number, unit in parts) != clean:
+        raise UsageError(f"{text!r} is not a duration; write seconds or for example 15d, 20h, 2h30m, 1w, inf")
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if seconds != int(seconds):
+        raise UsageError(f"duration {text!r} is {seconds} s, which is not a whole number of seconds")
+    return int(seconds)
+
+
+def format_duration(seconds: float) -> str:
+    """Return ``seconds`` with its two largest units, for example ``9d 14h``, ``3m 20s``, ``0s``."""
+    if math.isinf(seconds):
+        return "no limit"
+    rest = round(abs(seconds))
+    words = []
+    for unit, size in (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count:
+            words.append(f"{count}{unit}")
+    text = " ".join(words[:2]) or "0s"
+    return f"-{text}" if seconds < 0 else text

@@ -1,0 +1,1 @@
+"""Who arrives: logs, workload models, their cleaning and their description."""

@@ -1,0 +1,140 @@
+"""The workload: a frozen table of rigid jobs and the machine they run on."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.artefact import sha256_bytes
+from policyfactory.core.errors import WorkloadError
+
+__all__ = ["Workload"]
+
+Int64Array = NDArray[np.int64]
+
+_COLUMNS = ("job_id", "submit", "run_time", "requested_time", "processors", "user", "start")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """Jobs in submit order, ready to simulate.
+
+    Arrays are read-only, of shape (n,) and type int64; times are in seconds of one clock (unless ``ticks``
+    says otherwise), processors in processors.
+
+    Parameters
+    ----------
+    name : str
+        What the workload is called in tables and pictures.
+    machine : int
+        Processors of the machine (m).
+    job_id : array
+        Unique number of each job; the last tie-breaker.
+    submit : array
+        Submit (release) time r, ascending, at least 0.
+    run_time : array
+        Actual run time, at least 0 (what the machine executes).
+    requested_time : array
+        Requested run time (what the scheduler knows), at least 1.
+    processors : array
+        Requested processors q, 1 to ``machine``.
+    user : array
+        User number, -1 if unknown.
+    start : array
+        Start time recorded in the log, -1 if unknown.
+    unix_start : int or None
+        Unix time of this clock's 0, if the log says so.
+    time_zone : str or None
+        Zone name of the site, if the log says so.
+    ticks : int
+        Ticks of the clock in a second (1; 1,000,000 for a log in microseconds).
+    origin : str
+        Where the jobs come from, in words (file and filter, or model and parameters).
+
+    Raises
+    ------
+    WorkloadError
+        If a column has the wrong length or a job breaks one of the rules above (named by its job id).
+    """
+
+    name: str
+    machine: int
+    job_id: Int64Array
+    submit: Int64Array
+    run_time: Int64Array
+    requested_time: Int64Array
+    processors: Int64Array
+    user: Int64Array
+    start: Int64Array
+    unix_start: int | None = None
+    time_zone: str | None = None
+    ticks: int = 1
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        for column in _COLUMNS:
+            array = np.ascontiguousarray(getattr(self, column), dtype=np.int64)
+            if array is getattr(self, column):
+                array = array.view()
+            array.flags.writeable = False
+            object.__setattr__(self, column, array)
+        self._check()
+
+    def _check(self) -> None:
+        n = len(self.job_id)
+        if self.machine < 1:
+            raise WorkloadError(f"{self.name}: a machine of {self.machine} processors; give --processors, at least 1")
+        for column in _COLUMNS:
+            if getattr(self, column).shape != (n,):
+                shape = getattr(self, column).shape
+                raise WorkloadError(f"{self.name}: column {column} has shape {shape}, expected ({n},)")
+        rules = (
+            ("submit", self.submit < 0, "a submit time of at least 0"),
+            ("run_time", self.run_time < 0, "a run time of at least 0"),
+            ("requested_time", self.requested_time < 1, "a requested time of at least 1"),
+            ("processors", self.processors < 1, "at least 1 processor"),
+            ("processors", self.processors > self.machine, f"at most the machine's {self.machine} processors"),
+        )
+        for column, broken, expected in rules:
+            if broken.any():
+                at = int(np.argmax(broken))
+                raise WorkloadError(
+                    f"{self.name}: job {self.job_id[at]} has {column} {getattr(self, column)[at]}, expected "
+                    f"{expected} ({int(broken.sum())} such jobs); clean the log first (policyfactory workload clean)"
+                )
+        if n and (np.diff(self.submit) < 0).any():
+            at = int(np.argmax(np.diff(self.submit) < 0)) + 1
+            raise WorkloadError(f"{self.name}: job {self.job_id[at]} comes before the job ahead of it; sort the log")
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def select(self, rows: Any, *, name: str | None = None, rebase: bool = False) -> Workload:
+        """Return the jobs ``rows`` (slice, mask or ascending indices).
+
+        Parameters
+        ----------
+        rows : slice or array
+            Which jobs.
+        name : str, optional
+            A new name.
+        rebase : bool
+            Count times from the first selected job's submission.
+        """
+        columns = {column: getattr(self, column)[rows] for column in _COLUMNS}
+        unix_start = self.unix_start
+        if rebase and len(columns["submit"]):
+            zero = int(columns["submit"][0])
+            columns["submit"] = columns["submit"] - zero
+            columns["start"] = np.where(columns["start"] >= 0, columns["start"] - zero, -1)
+            if unix_start is not None:
+                unix_start += zero // self.ticks
+        return dataclasses.replace(self, name=name or self.name, unix_start=unix_start, **columns)
+
+    def sha256(self) -> str:
+        """Return a digest of the machine and of every job's numbers: the identity of the input."""
+        head = f"{self.machine} {self.ticks} {len(self)}\n".encode()
+        return sha256_bytes(head + b"".join(getattr(self, column).tobytes() for column in _COLUMNS))

@@ -1,0 +1,101 @@
+"""Artefacts are written whole or not at all, by one run at a time, and say how they were made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from policyfactory.core import artefact
+from policyfactory.core.errors import InputError, OutputError
+
+
+def test_atomic_write_replaces_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    artefact.atomic_write(path, "old")
+    artefact.atomic_write(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old", encoding="utf-8")
+
+    def no_space(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(artefact.os, "fsync", no_space)
+    with pytest.raises(OutputError, match="no space left; nothing was changed"):
+        artefact.atomic_write(path, "new")
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_check_output_names_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="is a directory; name the file"):
+        artefact.check_output(tmp_path)
+    with pytest.raises(OutputError, match=r"does not exist; create it first \(mkdir -p"):
+        artefact.check_output(tmp_path / "no" / "a.csv")
+    with pytest.raises(OutputError, match="can not write in /proc"):
+        artefact.check_output(Path("/proc/a.csv"))
+
+
+def test_check_directory(tmp_path: Path) -> None:
+    assert artefact.check_directory(tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="is a file; name a folder"):
+        artefact.check_directory(tmp_path / "file")
+
+
+def test_read_bytes_says_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        artefact.read_bytes(tmp_path / "none")
+    with pytest.raises(InputError, match="is a directory"):
+        artefact.read_bytes(tmp_path)
+    (tmp_path / "large").write_bytes(b"x" * 11)
+    with pytest.raises(InputError, match="has 11 bytes, more than the 10"):
+        artefact.read_bytes(tmp_path / "large", limit=10)
+
+
+def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    other = (
+        "import sys; from pathlib import Path\n"
+        "from policyfactory.core.artefact import exclusive\n"
+        "from policyfactory.core.errors import OutputError\n"
+        "try:\n    with exclusive(Path(sys.argv[1])): print('mine')\n"
+        "except OutputError as error: print(error)"
+    )
+
+    def second_run() -> str:
+        return subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True, check=True).stdout
+
+    with artefact.exclusive(path):
+        assert "another run is writing it" in second_run()
+    assert second_run() == "mine\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_manifest_says_how_the_artefact_was_made(tmp_path: Path) -> None:
+    path = tmp_path / "scores.manifest.json"
+    assert artefact.Manifest.path_for(tmp_path / "scores.csv") == path
+    artefact.Manifest("score-table", "policyfactory generate", 7, {"a.swf": "00"}).write(path)
+    told = json.loads(path.read_text(encoding="utf-8"))
+    assert told["schema_version"] == artefact.MANIFEST_SCHEMA
+    assert (told["kind"], told["command"], told["seed"]) == ("score-table", "policyfactory generate", 7)
+    assert {"policyfactory", "python", "numpy", "numba"} <= set(told["versions"])
+
+
+def test_the_command_line_can_be_typed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/somewhere/policyfactory/__main__.py", "fit", "my table.csv"])
+    assert artefact.command_line() == "policyfactory fit 'my table.csv'"
+
+
+def test_json_has_one_form() -> None:
+    assert artefact.dump_json({"b": 1, "a": "é"}) == '{\n  "a": "é",\n  "b": 1\n}\n'
+    with pytest.raises(ValueError, match="Out of range"):
+        artefact.dump_json(float("nan"))

@@ -1,0 +1,67 @@
+"""The workload table keeps its rules."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from policyfactory import Workload
+from policyfactory.core.errors import WorkloadError
+
+
+def small(**changes: object) -> Workload:
+    columns: dict[str, object] = {
+        "job_id": [1, 2, 3],
+        "submit": [5, 5, 9],
+        "run_time": [0, 10, 20],
+        "requested_time": [1, 15, 20],
+        "processors": [1, 2, 4],
+        "user": [1, 1, -1],
+        "start": [5, -1, 12],
+    }
+    columns.update(changes)
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    return Workload(name="small", machine=4, unix_start=100, **arrays)  # type: ignore[arg-type]
+
+
+def test_columns_are_read_only_int64() -> None:
+    submit = np.array([1, 2, 3], dtype=np.int64)
+    workload = small(submit=submit)
+    assert workload.submit.dtype == np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        workload.submit[0] = 7
+    submit[0] = 0  # the caller's own array stays writable
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("submit", [-1, 5, 9], "job 1 has submit -1"),
+        ("run_time", [0, -1, 20], "job 2 has run_time -1"),
+        ("requested_time", [1, 15, 0], "job 3 has requested_time 0"),
+        ("processors", [1, 0, 4], "job 2 has processors 0"),
+        ("processors", [1, 2, 5], "job 3 has processors 5, expected at most the machine's 4"),
+        ("submit", [5, 4, 9], "job 2 comes before"),
+        ("user", [1, 2], "expected (3,)"),
+    ],
+)
+def test_a_job_that_breaks_a_rule_is_named(column: str, value: list[int], message: str) -> None:
+    with pytest.raises(WorkloadError) as caught:
+        small(**{column: value})
+    assert message in str(caught.value)
+
+
+def test_select_and_rebase() -> None:
+    part = small().select(slice(1, 3), name="part", rebase=True)
+    assert part.submit.tolist() == [0, 4]
+    assert part.start.tolist() == [-1, 7]
+    assert (part.unix_start, part.name, len(part)) == (105, "part", 2)
+    assert small().select(np.array([True, False, True])).job_id.tolist() == [1, 3]
+
+
+def test_the_digest_is_of_the_jobs_and_the_machine() -> None:
+    assert small().sha256() == dataclasses.replace(small(), name="other").sha256()
+    assert small().sha256() != dataclasses.replace(small(), machine=5).sha256()
+    assert small().sha256() != small(run_time=[0, 10, 21]).sha256()
