@@ -1,0 +1,348 @@
+"""``policyfactory workload``: look at logs, clean them, cut them, download them; make workloads from models."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyfactory.cli import workload_models
+from policyfactory.cli.console import console, note, show_table, warn
+from policyfactory.core.artefact import check_directory, check_output, dump_json
+from policyfactory.core.errors import UsageError
+from policyfactory.workload.archive import ARCHIVE_URL
+
+if TYPE_CHECKING:
+    from policyfactory.workload.archive import KnownLog
+    from policyfactory.workload.cleaning_report import CleaningReport
+    from policyfactory.workload.describe import Description
+    from policyfactory.workload.download import Download, Patience
+    from policyfactory.workload.log import SwfLog
+    from policyfactory.workload.presets import Preset
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Workload logs and models: show, clean, cut, download, make.", no_args_is_help=True)
+
+
+class EstimateMissing(enum.StrEnum):
+    """What to do with jobs without a requested time."""
+
+    error = "error"
+    runtime = "runtime"
+    drop = "drop"
+
+
+class Overrun(enum.StrEnum):
+    """What to do with jobs that ran longer than they requested."""
+
+    keep = "keep"
+    cut = "cut"
+    increase = "raise"
+    drop = "drop"
+
+
+class ZeroRun(enum.StrEnum):
+    """What to do with jobs of run time 0."""
+
+    drop = "drop"
+    keep = "keep"
+    one = "one"
+
+
+_PROCESSORS = Annotated[
+    int | None,
+    typer.Option(help="Processors of the machine, where the header does not say (MaxProcs) or says it wrongly.", min=1),
+]
+# Columns of a table that stays readable.
+_LOGS_ABREAST = 5
+_JSON = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
+_LOG_IN = Annotated[Path, typer.Argument(metavar="IN", help="A log (SWF, also .gz).", show_default=False)]
+
+
+@app.command()
+def show(
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs (SWF, also .gz).", show_default=False)],
+    processors: _PROCESSORS = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for pictures of each log.")] = None,
+    json: _JSON = False,
+) -> None:
+    """Describe logs: size, load, requests and their accuracy, what is missing, what is odd."""
+    from policyfactory.workload.describe import describe
+    from policyfactory.workload.quirks import find_quirks
+    from policyfactory.workload.swf import read_swf
+
+    if output is not None:
+        check_directory(output)
+    described: list[tuple[Description, list[str]]] = []
+    for trace in traces:
+        log = read_swf(trace)
+        description = describe(log, processors)
+        described.append((description, find_quirks(log, description)))
+        if output is not None:
+            _draw(log, description, output)
+    if json:
+        values = [{**description.as_dict(), "quirks": quirks} for description, quirks in described]
+        console().file.write(dump_json({"schema_version": 1, "logs": values}))
+        return
+    _print_descriptions(described)
+
+
+def _draw(log: SwfLog, description: Description, output: Path) -> None:
+    from policyfactory.workload.picture import draw_log
+
+    for path in draw_log(log, description, output):
+        note(f"wrote {path}")
+
+
+def _print_descriptions(described: list[tuple[Description, list[str]]]) -> None:
+    from policyfactory.workload.show import description_rows
+
+    for first in range(0, len(described), _LOGS_ABREAST):
+        logs = [description for description, _ in described[first : first + _LOGS_ABREAST]]
+        show_table("What the logs hold", ["", *(log.name for log in logs)], description_rows(logs))
+    out = console()
+    for description, quirks in described:
+        out.print(f"{description.name}: what to know", style="bold", markup=False)
+        for quirk in quirks or ["nothing odd was found"]:
+            out.print(f"  - {quirk}", markup=False, soft_wrap=True)
+        out.print()
+
+
+@app.command()
+def clean(
+    source: _LOG_IN,
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The cleaned log to write (.gz is packed).", show_default=False)
+    ],
+    preset: Annotated[str, typer.Option(help="Filter: default, tpds18, tpds18-workflow, sc17 or none.")] = "default",
+    estimate_missing: Annotated[
+        EstimateMissing, typer.Option(help="Jobs without a requested time.")
+    ] = EstimateMissing.error,
+    processors: _PROCESSORS = None,
+    overrun: Annotated[
+        Overrun | None, typer.Option(help="Jobs that ran beyond their request (default: as the preset has it).")
+    ] = None,
+    zero_run: Annotated[
+        ZeroRun | None, typer.Option(help="Jobs of run time 0 (default: as the preset has it).")
+    ] = None,
+    longest_request: Annotated[str | None, typer.Option(help="Cap requested times, for example at 30d.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the account as JSON to this file too.")] = None,
+    json: _JSON = False,
+) -> None:
+    """Drop and repair what can not be simulated, sort, count times from the first job; say what was done and why."""
+    from policyfactory.workload.clean import clean_log
+    from policyfactory.workload.swf import read_swf, write_swf
+
+    rules = _rules(preset, overrun, zero_run, longest_request)
+    _check_other(source, target)
+    check_output(target)
+    if report is not None:
+        check_output(report)
+    log, account = clean_log(
+        read_swf(source), preset=rules, estimate_missing=estimate_missing.value, machine=processors
+    )
+    write_swf(log, target)
+    if report is not None:
+        from policyfactory.core.artefact import atomic_write
+
+        atomic_write(report, dump_json(account.as_dict()))
+    if json:
+        console().file.write(dump_json(account.as_dict()))
+    else:
+        _print_report(account)
+    note(f"wrote {target}")
+
+
+def _check_other(source: Path, target: Path) -> None:
+    """Refuse to write a log over the one it is made from."""
+    if target.exists() and source.exists() and target.samefile(source):
+        raise UsageError(f"{target}: is the log itself; name another file, so that the original stays")
+
+
+def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longest_request: str | None) -> Preset:
+    """Return the preset with the changes asked for."""
+    from policyfactory.core.units import parse_duration
+    from policyfactory.workload.presets import find_preset
+
+    rules = find_preset(preset)
+    changes: dict[str, Any] = {}
+    if overrun is not None:
+        changes["overrun"] = overrun.value
+    if zero_run is not None:
+        changes["zero_run"] = zero_run.value
+    if longest_request is not None:
+        longest = parse_duration(longest_request)
+        if not 1 <= longest < float("inf"):
+            raise UsageError(f"--longest-request {longest_request!r}: a cap is at least 1 s; leave it out for none")
+        changes["longest_request"] = int(longest)
+    if changes:
+        told = ", ".join(f"{key} {value}" for key, value in changes.items())
+        changes["name"] = f"{rules.name} with {told}"
+    return dataclasses.replace(rules, **changes)
+
+
+def _print_report(account: CleaningReport) -> None:
+    columns = ["", "what", "why", "first of them", "jobs", "% of all"]
+    show_table(f"preset {account.preset}: {account.description}", columns, account.rows(), left=(0, 1, 2, 3))
+    console().print(account.totals(), markup=False, soft_wrap=True)
+    if account.kept < account.read / 2:
+        warn(f"more than half of the jobs were dropped ({account.dropped:,} of {account.read:,}): is the preset right?")
+
+
+@app.command()
+def window(
+    source: _LOG_IN,
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT", help="The log to write, or with --windows the folder for them.", show_default=False
+        ),
+    ],
+    windows: Annotated[
+        str | None,
+        typer.Option(help="Cut into windows: 10x15d, 15d (as many as there are), 10x5000jobs, sc17:10x15d."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="From this time on: 30d after the first job, or a date 2000-05-01[T12:00]."),
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
+    skip: Annotated[int, typer.Option(help="Leave out this many jobs at the beginning.", min=0)] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Keep at most this many jobs.", min=1)] = None,
+) -> None:
+    """Cut a log by time or by number of jobs; all fields are kept, times count from each piece's first job."""
+    from policyfactory.workload.cutting import cut_between, cut_windows, in_order
+    from policyfactory.workload.swf import read_swf, write_swf
+    from policyfactory.workload.windows import parse_windows
+
+    by_place = start is not None or end is not None or jobs is not None or skip > 0
+    if windows is not None and by_place:
+        raise UsageError("--windows cuts the whole log: give it without --from, --to, --skip and --jobs")
+    if windows is None and not by_place:
+        raise UsageError("say what to cut: --windows 10x15d, --from 30d --to 60d, or --jobs 5000")
+    spec = None if windows is None else parse_windows(windows)
+    if spec is None:
+        _check_other(source, target)
+        check_output(target)
+    else:
+        check_directory(target)
+    log, dropped = in_order(read_swf(source))
+    if dropped:
+        warn(f"{dropped:,} jobs without a submit time were left out")
+    if spec is None:
+        pieces = [(target, cut_between(log, start=start, end=end, skip=skip, jobs=jobs))]
+    else:
+        pieces = [(target / f"{piece.name}.swf.gz", piece) for piece in cut_windows(log, spec)]
+    for path, piece in pieces:
+        write_swf(piece, path)
+    _print_pieces(pieces)
+
+
+def _print_pieces(pieces: list[tuple[Path, SwfLog]]) -> None:
+    from policyfactory.core.units import format_duration
+
+    rows = []
+    for path, piece in pieces:
+        begins = piece.header.text("StartTime") or "-"
+        rows.append([str(path), begins, f"{len(piece):,}", format_duration(float(piece.submit.max()))])
+    show_table("written", ["file", "begins", "jobs", "last submission after"], rows, left=(0, 1))
+
+
+@app.command()
+def download(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...", help="Logs of the Parallel Workloads Archive: kth, KTH-SP2-1996-2.1-cln, ..."
+        ),
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Print the names that are known.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path(),
+    base_url: Annotated[
+        str, typer.Option(help="Where the archive's folders are: the archive, or a mirror.")
+    ] = ARCHIVE_URL,
+    sha256: Annotated[str | None, typer.Option(help="Expected SHA-256, in place of the pinned one (one NAME).")] = None,
+    tries: Annotated[int, typer.Option(help="Attempts before a failing connection is given up.", min=1, max=100)] = 4,
+    timeout: Annotated[float, typer.Option(help="Seconds without an answer before an attempt fails.", min=0.1)] = 30.0,
+) -> None:
+    """Download logs of the Parallel Workloads Archive by name; an interrupted download goes on where it stopped."""
+    from policyfactory.workload.archive import KNOWN_LOGS, find_log
+    from policyfactory.workload.download import Patience
+
+    if listing:
+        rows = [[log.name, log.short, log.site, "yes" if log.sha256 else "-"] for log in KNOWN_LOGS.values()]
+        show_table(
+            "Logs of the Parallel Workloads Archive",
+            ["name", "short name", "site", "SHA-256 pinned"],
+            rows,
+            left=(0, 1, 2, 3),
+        )
+        return
+    if not names:
+        raise UsageError("name a log to download, for example kth; --list prints the names")
+    if sha256 is not None and (len(names) > 1 or re.fullmatch(r"[0-9a-fA-F]{64}", sha256) is None):
+        raise UsageError("--sha256 is the 64 hexadecimal digits of one log: give one NAME")
+    logs = [find_log(name) for name in names]
+    check_directory(output)
+    for log in logs:
+        expected = sha256.lower() if sha256 is not None else log.sha256
+        _download_one(log, output / log.file, base_url, expected, Patience(tries=tries, timeout=timeout))
+
+
+def _download_one(log: KnownLog, path: Path, base_url: str, sha256: str | None, patience: Patience) -> None:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from policyfactory.workload.download import download as fetch
+    from policyfactory.workload.swf import read_swf
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    jobs: list[int] = []
+    with Progress(*columns, console=console(stderr=True)) as bar:
+        task = bar.add_task(log.file, total=None)
+        result = fetch(
+            log.url(base_url),
+            path,
+            sha256=sha256,
+            check=lambda part: jobs.append(len(read_swf(part))),
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            patience=patience,
+        )
+        bar.update(task, completed=result.size, total=result.size)
+    _print_download(log, result, jobs[0] if jobs else len(read_swf(path)))
+
+
+def _print_download(log: KnownLog, result: Download, jobs: int) -> None:
+    from policyfactory.core.artefact import Manifest, command_line
+
+    if not result.present:
+        manifest = Manifest(
+            "log",
+            command_line(),
+            seed=None,
+            parameters={"url": result.url, "page": log.page},
+            outputs={result.path.name: result.sha256},
+        )
+        manifest.write(Manifest.path_for(result.path))
+    went_on = f", went on after {result.resumed_from:,} bytes" if result.resumed_from else ""
+    what = "was there already" if result.present else f"{result.size:,} bytes{went_on}"
+    console().print(f"{result.path}: {jobs:,} jobs, {what}", markup=False, soft_wrap=True)
+    console().print(f"SHA-256 {result.sha256} {_trust(result.pinned)}", markup=False, soft_wrap=True)
+    note(f"cite the archive and the site when you use it: {log.page}")
+
+
+def _trust(pinned: bool) -> str:
+    return "(as expected)" if pinned else "(no digest is pinned for this log: note it down, or give --sha256)"
+
+
+workload_models.register(app)

@@ -1,0 +1,353 @@
+"""From a log to a workload: what can not be simulated is dropped or repaired, and all of it is counted.
+
+The presets say which rule holds where the literature differs; see `policyfactory.workload.presets`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
+from policyfactory.workload.derive import derive
+from policyfactory.workload.header import printable
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.log import SwfLog
+from policyfactory.workload.parts import join_parts
+from policyfactory.workload.presets import ESTIMATE_MISSING, Preset, find_preset
+from policyfactory.workload.swf import read_swf
+
+__all__ = ["clean", "clean_log", "load_workload", "machine_of"]
+
+Int64Array = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+def load_workload(
+    path: Path | str,
+    *,
+    preset: str | Preset = "default",
+    estimate_missing: str = "error",
+    machine: int | None = None,
+) -> tuple[Workload, CleaningReport]:
+    """Read and clean a log; times count from the first job kept.
+
+    Parameters
+    ----------
+    path : Path or str
+        A file in the Standard Workload Format.
+    preset : str or Preset
+        The filter.
+    estimate_missing : str
+        Jobs without a requested time: ``"error"``, ``"runtime"`` (perfect estimates), ``"drop"``.
+    machine : int, optional
+        Processors of the machine, where the file does not say or says it wrongly.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read.
+    WorkloadError
+        If no job can be used, the machine is unknown, or requests are missing and that is an error.
+    """
+    return clean(read_swf(path), preset=preset, estimate_missing=estimate_missing, machine=machine)
+
+
+def clean(
+    log: SwfLog,
+    *,
+    preset: str | Preset = "default",
+    estimate_missing: str = "error",
+    machine: int | None = None,
+) -> tuple[Workload, CleaningReport]:
+    """Return the workload that a log holds, and the account of what was dropped and changed.
+
+    Parameters and errors are those of `load_workload`.
+    """
+    return _Cleaning(log, find_preset(preset), estimate_missing, machine).workload()
+
+
+def clean_log(
+    log: SwfLog,
+    *,
+    preset: str | Preset = "default",
+    estimate_missing: str = "error",
+    machine: int | None = None,
+) -> tuple[SwfLog, CleaningReport]:
+    """Return the cleaned log with all its fields, and the account.
+
+    Both fields of processors hold the number that was used, so that any preset reads the file the same way.
+    Parameters and errors are those of `load_workload`.
+    """
+    return _Cleaning(log, find_preset(preset), estimate_missing, machine).log_again()
+
+
+def machine_of(log: SwfLog, machine: int | None = None) -> tuple[int, str]:
+    """Return the processors of a log's machine and where the number is from.
+
+    Raises
+    ------
+    UsageError
+        If a machine of less than one processor is asked for.
+    WorkloadError
+        If neither the caller nor the header says it.
+    """
+    if machine is not None:
+        if machine < 1:
+            raise UsageError(f"--processors {machine}: a machine has at least 1 processor")
+        return machine, "as asked for"
+    if log.header.processors is not None:
+        return log.header.processors, "MaxProcs of the header"
+    largest = int(max(log.allocated.max(), log.requested.max()))
+    nodes = log.header.nodes
+    if nodes is not None and largest <= nodes:
+        return nodes, "MaxNodes of the header, which has no MaxProcs"
+    found = f"MaxNodes {nodes:,} only, and jobs of {largest:,} processors" if nodes else "no MaxProcs"
+    raise WorkloadError(
+        f"{printable(log.path, 300)}: the header has {found}, so that the machine is unknown; say how many processors "
+        f"it has with --processors (the largest job has {largest:,})"
+    )
+
+
+def _whole(values: NDArray[Any]) -> Int64Array:
+    """Return times as whole seconds, halves rounded up."""
+    if values.dtype == np.int64:
+        return values
+    return np.floor(values + 0.5).astype(np.int64)
+
+
+class _Cleaning:
+    """The state of one cleaning: which rows are left, with which values, and what has been done."""
+
+    def __init__(self, log: SwfLog, preset: Preset, estimate_missing: str, machine: int | None) -> None:
+        if estimate_missing not in ESTIMATE_MISSING:
+            raise UsageError(f"--estimate-missing {estimate_missing!r}: write one of {', '.join(ESTIMATE_MISSING)}")
+        self.log = log
+        self.preset = preset
+        self.estimate_missing = estimate_missing
+        self.machine, self.machine_source = machine_of(log, machine)
+        self.steps: list[CleaningStep] = []
+        self.left: Mask = np.ones(len(log), dtype=np.bool_)
+        self.later: list[tuple[str, Mask, str, str]] = []
+        self._parts()
+        self._times()
+        self._sizes()
+        self._requests()
+        if not self.left.any():
+            raise WorkloadError(self._nothing_left())
+        self.rows, self.shift = self._order()
+        self.job_id = self._numbers()
+        for action, jobs, what, why in self.later:
+            self.count(action, jobs & self.left, what, why)
+
+    def drop(self, broken: Mask, what: str, why: str) -> None:
+        """Drop the jobs ``broken`` and count those that were still left."""
+        broken = broken & self.left
+        if self.preset.strict and broken.any():
+            first = int(np.argmax(broken))
+            raise WorkloadError(
+                f"{self.log.place(first)}: job {self.log.job_id[first]}: {what} ({int(broken.sum()):,} such jobs); "
+                f"preset {self.preset.name} drops nothing: use another one (--preset default), or mend the log"
+            )
+        self.count("dropped", broken, what, why)
+        self.left &= ~broken
+
+    def note(self, action: str, jobs: Mask, what: str, why: str) -> None:
+        """Remember what was done to ``jobs``; those that are kept in the end will be counted."""
+        self.later.append((action, jobs, what, why))
+
+    def count(self, action: str, jobs: Mask, what: str, why: str) -> None:
+        """Put a step into the account, if it concerns any job."""
+        number = int(np.count_nonzero(jobs))
+        if number:
+            first = int(np.argmax(jobs))
+            log = self.log
+            self.steps.append(CleaningStep(action, number, what, why, int(log.job_id[first]), int(log.line[first])))
+
+    def _parts(self) -> None:
+        joined = join_parts(self.log)
+        self.log = joined.log
+        self.drop(
+            joined.summed_up, "part (status 2, 3, 4) of a job that has a line of its own", "the job would count twice"
+        )
+        self.drop(joined.merged_away, "later part (status 2, 3, 4) of a job", "its time is added to the first part's")
+        self.note("changed", joined.merged, "written in parts only, joined", "run time is the sum of the parts")
+
+    def _times(self) -> None:
+        log = self.log
+        self.drop(log.submit < 0, "no submit time", "it can not be put into the queue")
+        self.drop(log.run_time < 0, "no run time", "it never ran, or its end is unknown")
+        zero = log.run_time == 0
+        if self.preset.zero_run == "drop":
+            self.drop(zero, "run time 0", "it was cancelled before it ran, or took less than half a second")
+        elif self.preset.zero_run == "one":
+            self.note("changed", zero, "run time 0, 1 s taken", "a run takes time")
+        else:
+            self.note("kept", zero, "run time 0", "it takes no machine time")
+        self.submit = _whole(log.submit)
+        self.run_time = _whole(log.run_time)
+        least = np.where(zero & (self.preset.zero_run != "one"), 0, 1)
+        self.run_time = np.maximum(self.run_time, least)
+
+    def _sizes(self) -> None:
+        log, preset = self.log, self.preset
+        names = {"allocated": log.allocated, "requested": log.requested}
+        other_name = "requested" if preset.size == "allocated" else "allocated"
+        size, other = names[preset.size], names[other_name]
+        if preset.other_size:
+            self.drop((size <= 0) & (other <= 0), "no number of processors", "neither allocated nor requested is known")
+            filled = (size <= 0) & (other > 0)
+            what = f"no {preset.size} processors, the {other_name} ones taken"
+            self.note("changed", filled, what, "the only number there is")
+            size = np.where(filled, other, size)
+        else:
+            self.drop(size <= 0, f"no {preset.size} processors", f"preset {preset.name} uses no other number")
+        large = size > self.machine
+        if preset.large == "either":
+            large = large | (other > self.machine)
+        self.drop(large, f"more processors than the machine's {self.machine:,}", "it could never start")
+        self.processors = size
+
+    def _requests(self) -> None:
+        log, preset = self.log, self.preset
+        missing = log.requested_time <= 0
+        self.requested_time = np.maximum(_whole(log.requested_time), 1)
+        if self.estimate_missing == "drop" or preset.drop_missing_request:
+            self.drop(missing, "no requested time", "the scheduler would not know when it ends")
+        elif self.estimate_missing == "runtime":
+            why = "as if the user knew it exactly: results are better than any scheduler's could be"
+            self.note("changed", missing, "no requested time, the run time taken", why)
+            self.requested_time[missing] = np.maximum(self.run_time[missing], 1)
+        elif (missing & self.left).any():
+            raise WorkloadError(self._requests_missing(missing & self.left))
+        if preset.longest_request is not None:
+            absurd = self.requested_time > preset.longest_request
+            self.note(
+                "changed", absurd, f"more than {preset.longest_request:,} s requested, cut to that", "as asked for"
+            )
+            self.requested_time = np.minimum(self.requested_time, preset.longest_request)
+        self._overruns()
+
+    def _overruns(self) -> None:
+        over = self.run_time > self.requested_time
+        if self.preset.overrun == "drop":
+            self.drop(over, "run longer than requested", "as asked for: their request was no limit")
+        elif self.preset.overrun == "cut":
+            self.note("changed", over, "run longer than requested, run cut", "as if the limit were enforced")
+            self.run_time = np.minimum(self.run_time, self.requested_time)
+        elif self.preset.overrun == "raise":
+            self.note("changed", over, "run longer than requested, request raised", "as if the user had known")
+            self.requested_time = np.maximum(self.run_time, self.requested_time)
+        else:
+            self.note("kept", over, "run longer than requested", "the site's limit had some grace, or was not enforced")
+
+    def _requests_missing(self, missing: Mask) -> str:
+        first = int(np.argmax(missing))
+        jobs, usable = int(missing.sum()), int(self.left.sum())
+        return (
+            f"{printable(self.log.path, 300)}: {jobs:,} of {usable:,} usable jobs have no requested time (field 9), "
+            f"the first is job {self.log.job_id[first]} (line {self.log.line[first]}); choose --estimate-missing "
+            "runtime (as if users knew their run times), --estimate-missing drop, or make estimates (policyfactory "
+            "workload estimates)"
+        )
+
+    def _nothing_left(self) -> str:
+        reasons = "; ".join(f"{step.what}: {step.jobs:,}" for step in self.steps if step.action == "dropped")
+        return (
+            f"{printable(self.log.path, 300)}: none of the {len(self.log):,} jobs can be used: {reasons}; see "
+            "policyfactory workload show, and choose another --preset, --processors or --estimate-missing"
+        )
+
+    def _order(self) -> tuple[Int64Array, int]:
+        """Return the rows that are left in submit order (ties as in the file), and the first submit time."""
+        log = self.log
+        decimals = np.zeros(len(log), dtype=np.bool_)
+        for column in (log.submit, log.run_time, log.requested_time):
+            if column.dtype != np.int64:
+                decimals |= column != np.floor(column)
+        self.note("changed", decimals, "times with decimals, rounded to seconds", "halves up; a run is at least 1 s")
+        rows = np.flatnonzero(self.left)
+        submit = self.submit[rows]
+        early = np.zeros(len(log), dtype=np.bool_)
+        early[rows[1:]] = submit[1:] < np.maximum.accumulate(submit)[:-1]
+        self.note("changed", early, "out of submit order, sorted", "the queue is in submit order")
+        if early.any():
+            rows = rows[np.argsort(submit, kind="stable")]
+        return rows, int(self.submit[rows[0]])
+
+    def _numbers(self) -> Int64Array:
+        """Return the job numbers; one that was used before is replaced by a new one."""
+        numbers = self.log.job_id[self.rows].copy()
+        _, first = np.unique(numbers, return_index=True)
+        if len(first) == len(numbers):
+            return numbers
+        again = np.ones(len(numbers), dtype=np.bool_)
+        again[first] = False
+        marked = np.zeros(len(self.log), dtype=np.bool_)
+        marked[self.rows[again]] = True
+        self.note("changed", marked, "job number used before, a new one given", "numbers break ties, so are unique")
+        numbers[again] = max(0, int(numbers.max())) + 1 + np.arange(int(again.sum()))
+        return numbers
+
+    def report(self) -> CleaningReport:
+        """Return the account."""
+        return CleaningReport(
+            source=self.log.path,
+            sha256=self.log.sha256,
+            preset=self.preset.name,
+            description=self.preset.description,
+            estimate_missing=self.estimate_missing,
+            machine=self.machine,
+            machine_source=self.machine_source,
+            read=len(self.log),
+            kept=len(self.rows),
+            steps=tuple(self.steps),
+            shift=self.shift,
+        )
+
+    def workload(self) -> tuple[Workload, CleaningReport]:
+        """Return the jobs as a workload."""
+        log, rows = self.log, self.rows
+        submit = self.submit[rows] - self.shift
+        wait = _whole(log.wait)[rows]
+        unix_start = log.header.unix_start
+        report = self.report()
+        workload = Workload(
+            name=log.name,
+            machine=self.machine,
+            job_id=self.job_id,
+            submit=submit,
+            run_time=self.run_time[rows],
+            requested_time=self.requested_time[rows],
+            processors=self.processors[rows],
+            user=log.user[rows],
+            start=np.where(wait >= 0, submit + wait, -1),
+            unix_start=None if unix_start is None else unix_start + self.shift,
+            time_zone=log.header.time_zone,
+            origin=f"{log.name}, preset {self.preset.name}: {report.kept:,} of {report.read:,} jobs",
+        )
+        return workload, report
+
+    def log_again(self) -> tuple[SwfLog, CleaningReport]:
+        """Return the jobs as a log."""
+        report = self.report()
+        kept = derive(
+            self.log, self.rows, shift=self.shift, note=f"cleaned by policyfactory, preset {self.preset.name}"
+        )
+        kept = dataclasses.replace(
+            kept,
+            header=kept.header.replace({"MaxProcs": str(self.machine)}),
+            job_id=self.job_id,
+            submit=self.submit[self.rows] - self.shift,
+            wait=_whole(kept.wait),
+            run_time=self.run_time[self.rows],
+            requested_time=self.requested_time[self.rows],
+            allocated=self.processors[self.rows],
+            requested=self.processors[self.rows],
+        )
+        return kept, report

@@ -1,0 +1,129 @@
+"""What a cleaning did to a log: every job dropped or changed is counted, with the reason and an example."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from policyfactory.core.units import format_duration
+from policyfactory.workload.header import printable
+
+__all__ = ["CleaningReport", "CleaningStep"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CleaningStep:
+    """One thing that was done, or noticed and left.
+
+    Parameters
+    ----------
+    action : str
+        ``"dropped"``, ``"changed"`` or ``"kept"`` (noticed, nothing done).
+    jobs : int
+        How many jobs.
+    what : str
+        What they have, and what was done.
+    why : str
+        Why that is right, or why it matters.
+    first_job : int
+        Number of the first of them in the file.
+    first_line : int
+        Its line in the file.
+    """
+
+    action: str
+    jobs: int
+    what: str
+    why: str
+    first_job: int
+    first_line: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CleaningReport:
+    """The account of a cleaning.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    sha256 : str
+        Its digest.
+    preset : str
+        The filter.
+    description : str
+        What the filter does.
+    estimate_missing : str
+        What was asked for where no time is requested.
+    machine : int
+        Processors of the machine.
+    machine_source : str
+        Where that number is from.
+    read, kept : int
+        Lines with jobs in the file, and jobs kept.
+    steps : tuple of CleaningStep
+        What was done, in order.
+    shift : int
+        Seconds on the log's clock at which the first kept job was submitted: the new 0.
+    """
+
+    source: str
+    sha256: str
+    preset: str
+    description: str
+    estimate_missing: str
+    machine: int
+    machine_source: str
+    read: int
+    kept: int
+    steps: tuple[CleaningStep, ...]
+    shift: int
+
+    @property
+    def dropped(self) -> int:
+        """Jobs in the file that are not kept."""
+        return self.read - self.kept
+
+    def counts(self, action: str) -> int:
+        """Return the sum of the jobs of all steps with ``action``."""
+        return sum(step.jobs for step in self.steps if step.action == action)
+
+    def summary(self) -> str:
+        """Return the report in one sentence."""
+        share = 100 * self.kept / self.read if self.read else 0.0
+        reasons = [f"{step.what}: {step.jobs:,}" for step in self.steps if step.action == "dropped"]
+        told = f"; dropped: {', '.join(reasons)}" if reasons else ""
+        return (
+            f"{printable(self.source, 300)}: {self.kept:,} of {self.read:,} jobs kept ({share:.2f} %, preset "
+            f"{self.preset}, {self.machine:,} processors){told}"
+        )
+
+    def rows(self) -> list[list[str]]:
+        """Return the steps as cells of a table: action, what, why, first, jobs, percent."""
+        return [
+            [
+                step.action,
+                step.what,
+                step.why,
+                f"job {step.first_job} (line {step.first_line})",
+                f"{step.jobs:,}",
+                f"{100 * step.jobs / max(self.read, 1):.2f}",
+            ]
+            for step in self.steps
+        ]
+
+    def totals(self) -> str:
+        """Return the totals and the time base in words."""
+        return (
+            f"{self.read:,} jobs read, {self.dropped:,} dropped, {self.kept:,} kept; machine of {self.machine:,} "
+            f"processors ({self.machine_source}); times count from the first job kept, {self.shift:,} s "
+            f"({format_duration(self.shift)}) after the file's 0"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            **dataclasses.asdict(self),
+            "dropped": self.dropped,
+            "steps": [dataclasses.asdict(s) for s in self.steps],
+        }

@@ -1,0 +1,239 @@
+"""What a log looks like: the numbers that tell one machine's load from another's.
+
+Utilisation is the sum of run time x allocated processors over the jobs that have both, divided by the machine's
+processors x (last end - first start). Premature jobs are those whose request is at least 100 times their run
+time. Lines that are parts of a job (status 2, 3, 4) are joined first; nothing else is dropped: each number says of
+itself which jobs it counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.workload.header import printable
+from policyfactory.workload.log import SwfLog
+from policyfactory.workload.parts import join_parts
+
+__all__ = ["Description", "Occupancy", "describe", "joined_log", "occupancy"]
+
+PREMATURE = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How full the machine was, by the recorded starts.
+
+    Parameters
+    ----------
+    peak : int
+        Most processors in use at once.
+    above : float
+        Share of the time (first start to last end) with more processors in use than the machine has, 0 to 1.
+    utilisation : float
+        Used processor seconds / processor seconds there were, 0 to 1; NaN without a machine.
+    """
+
+    peak: int
+    above: float
+    utilisation: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Description:
+    """The numbers of one log; NaN where the log can not tell.
+
+    Shares are 0 to 1, times are seconds. ``*_count`` are numbers of jobs.
+    """
+
+    name: str
+    sha256: str
+    jobs: int
+    machine: int | None
+    nodes: int | None
+    unix_start: int | None
+    time_zone: str | None
+    span: float
+    utilisation: float
+    users: int
+    mean_processors: float
+    largest_job: int
+    size_gcd: int
+    serial_share: float
+    power_of_two_share: float
+    mean_run_time: float
+    median_run_time: float
+    mean_requested_time: float
+    distinct_requests: int
+    request_missing_share: float
+    requested_processors_missing_share: float
+    allocated_missing_share: float
+    size_differs_share: float
+    overrun_share: float
+    zero_run_share: float
+    missing_run_share: float
+    out_of_order_share: float
+    tie_share: float
+    mean_accuracy: float
+    median_accuracy: float
+    premature_share: float
+    mean_wait: float
+    peak_processors: int
+    above_capacity_share: float
+    statuses: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON values: None for what is not known."""
+        values = dataclasses.asdict(self)
+        return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in values.items()}
+
+
+def joined_log(log: SwfLog) -> SwfLog:
+    """Return the log with one line for each job: parts (status 2, 3, 4) joined or left out."""
+    joined = join_parts(log)
+    away = joined.summed_up | joined.merged_away
+    return joined.log.select(~away) if away.any() else joined.log
+
+
+def share(mask: NDArray[np.bool_], base: NDArray[np.bool_] | None = None) -> float:
+    """Return which part of ``base`` (default: all) is in ``mask``; NaN for an empty base."""
+    total = len(mask) if base is None else int(np.count_nonzero(base))
+    hits = np.count_nonzero(mask if base is None else mask & base)
+    return float(hits) / total if total else math.nan
+
+
+def mean(values: NDArray[Any]) -> float:
+    """Return the mean; NaN of nothing."""
+    return float(values.mean()) if len(values) else math.nan
+
+
+def median(values: NDArray[Any]) -> float:
+    """Return the median; NaN of nothing."""
+    return float(np.median(values)) if len(values) else math.nan
+
+
+def size_of(log: SwfLog) -> NDArray[np.int64]:
+    """Return each job's processors: allocated, else requested, else -1."""
+    size = np.where(log.allocated > 0, log.allocated, log.requested)
+    return np.where(size > 0, size, -1)
+
+
+def occupancy(log: SwfLog, machine: int | None) -> Occupancy:
+    """Return how full the machine was.
+
+    Parameters
+    ----------
+    log : SwfLog
+        Jobs with run time and allocated processors count for the utilisation; for the peak also those whose
+        requested processors alone are known. An unknown wait counts as 0.
+    machine : int or None
+        Processors of the machine.
+    """
+    sizes = size_of(log)
+    ran = (log.run_time > 0) & (sizes > 0) & (log.submit >= 0)
+    if not ran.any():
+        return Occupancy(0, math.nan, math.nan)
+    start = (log.submit + np.maximum(log.wait, 0))[ran]
+    run_time, size = log.run_time[ran], sizes[ran]
+    end = start + run_time
+    times = np.concatenate([end, start])
+    # Stable: at one instant processors are given back before they are taken.
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    used = np.cumsum(np.concatenate([-size, size])[order])
+    peak = int(used.max())
+    if machine is None:
+        return Occupancy(peak, math.nan, math.nan)
+    over = float(np.diff(times)[used[:-1] > machine].sum()) / float(times[-1] - times[0])
+    known = log.allocated[ran] > 0
+    if not known.any():
+        return Occupancy(peak, over, math.nan)
+    area = float((run_time[known].astype(np.float64) * size[known]).sum())
+    return Occupancy(peak, over, area / (machine * float(end[known].max() - start[known].min())))
+
+
+def describe(log: SwfLog, machine: int | None = None) -> Description:
+    """Return the numbers of a log.
+
+    Parameters
+    ----------
+    log : SwfLog
+        As it was read.
+    machine : int, optional
+        Processors of the machine (default: the header's; where it has none, utilisation is NaN).
+    """
+    log = joined_log(log)
+    machine = _machine(log, machine)
+    submitted = log.submit[log.submit >= 0]
+    use = occupancy(log, machine)
+    return Description(
+        name=printable(log.name, 80),
+        sha256=log.sha256,
+        jobs=len(log),
+        machine=machine,
+        nodes=log.header.nodes,
+        unix_start=log.header.unix_start,
+        time_zone=log.header.time_zone,
+        span=float(submitted.max() - submitted.min()) if len(submitted) else math.nan,
+        utilisation=use.utilisation,
+        users=len(np.unique(log.user[log.user >= 0])),
+        peak_processors=use.peak,
+        above_capacity_share=use.above,
+        out_of_order_share=share(np.diff(log.submit) < 0),
+        tie_share=share(np.diff(log.submit) == 0),
+        mean_wait=mean(log.wait[log.wait >= 0]),
+        statuses={
+            str(status): int(count) for status, count in zip(*np.unique(log.status, return_counts=True), strict=True)
+        },
+        **_sizes(log),
+        **_times(log),
+    )
+
+
+def _machine(log: SwfLog, machine: int | None) -> int | None:
+    """Return the machine's processors: as asked for, MaxProcs, or MaxNodes if no job is larger; else None."""
+    if machine is not None or log.header.processors is not None:
+        return machine if machine is not None else log.header.processors
+    nodes = log.header.nodes
+    return nodes if nodes is not None and nodes >= size_of(log).max() else None
+
+
+def _sizes(log: SwfLog) -> dict[str, Any]:
+    """Return the numbers about processors."""
+    size = size_of(log)
+    sizes = size[size > 0]
+    both = (log.allocated > 0) & (log.requested > 0)
+    return {
+        "mean_processors": mean(sizes),
+        "largest_job": int(sizes.max()) if len(sizes) else 0,
+        "size_gcd": int(np.gcd.reduce(sizes)) if len(sizes) else 0,
+        "serial_share": share(sizes == 1),
+        "power_of_two_share": share((sizes & (sizes - 1)) == 0),
+        "requested_processors_missing_share": share(log.requested <= 0),
+        "allocated_missing_share": share(log.allocated <= 0),
+        "size_differs_share": share(log.allocated != log.requested, both),
+    }
+
+
+def _times(log: SwfLog) -> dict[str, Any]:
+    """Return the numbers about run and requested times."""
+    ran, asked = log.run_time > 0, log.requested_time > 0
+    both = ran & asked
+    accuracy = log.run_time[both] / log.requested_time[both]
+    return {
+        "mean_run_time": mean(log.run_time[log.run_time >= 0]),
+        "median_run_time": median(log.run_time[log.run_time >= 0]),
+        "mean_requested_time": mean(log.requested_time[asked]),
+        "distinct_requests": len(np.unique(log.requested_time[asked])),
+        "request_missing_share": share(~asked),
+        "overrun_share": share(log.run_time > log.requested_time, (log.run_time >= 0) & asked),
+        "zero_run_share": share(log.run_time == 0),
+        "missing_run_share": share(log.run_time < 0),
+        "mean_accuracy": mean(accuracy),
+        "median_accuracy": median(accuracy),
+        "premature_share": share(log.requested_time >= PREMATURE * log.run_time, both),
+    }

@@ -1,0 +1,115 @@
+"""Named filters: which jobs of a log are used, and how its gaps are filled."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Literal
+
+from policyfactory.core.errors import UsageError
+
+__all__ = ["ESTIMATE_MISSING", "OVERRUNS", "PRESETS", "ZERO_RUNS", "Preset", "find_preset"]
+
+ESTIMATE_MISSING = ("error", "runtime", "drop")
+OVERRUNS = ("keep", "cut", "raise", "drop")
+ZERO_RUNS = ("drop", "keep", "one")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Preset:
+    """What a filter does; every preset sorts by submit time and counts times from the first job kept.
+
+    Parameters
+    ----------
+    name : str
+        Its name on the command line.
+    description : str
+        What it does and whose it is, in a sentence.
+    size : str
+        Which number of processors is a job's q: ``"allocated"`` or ``"requested"``.
+    other_size : bool
+        Take the other number where the one of ``size`` is missing.
+    large : str
+        Drop jobs larger than the machine by their q (``"used"``), or by any of the two numbers (``"either"``).
+    zero_run : str
+        Jobs with run time 0: ``"drop"``, ``"keep"``, or ``"one"`` (1 s).
+    overrun : str
+        Jobs that ran longer than they requested: ``"keep"``, ``"cut"`` the run to the request, ``"raise"`` the
+        request to the run, ``"drop"``.
+    drop_missing_request : bool
+        Drop jobs without a requested time, whatever is asked for with ``--estimate-missing``.
+    strict : bool
+        Drop and repair nothing: a job that can not be used is an error.
+    longest_request : int or None
+        Cap for requested times in seconds.
+    """
+
+    name: str
+    description: str
+    size: Literal["allocated", "requested"] = "allocated"
+    other_size: bool = True
+    large: Literal["used", "either"] = "used"
+    zero_run: Literal["drop", "keep", "one"] = "drop"
+    overrun: Literal["keep", "cut", "raise", "drop"] = "keep"
+    drop_missing_request: bool = False
+    strict: bool = False
+    longest_request: int | None = None
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "default",
+            "jobs that were submitted, ran and had processors; q is the allocated processors, the requested ones where "
+            "no allocation is recorded; runs beyond the request are kept",
+        ),
+        Preset(
+            "tpds18",
+            "the filter of Online tuning of EASY-backfilling (TPDS 2018), section 6.1.1, as its text has it: drop a "
+            "job if either number of processors exceeds the machine, if both are missing, or if run or submit time is "
+            "negative; q is the requested processors, else the allocated ones",
+            size="requested",
+            large="either",
+            zero_run="keep",
+        ),
+        Preset(
+            "tpds18-workflow",
+            "the filter of the same article as its published workflow has it (obps/obps, misc/strong_filter): as "
+            "tpds18, and jobs with run time 0, without a requested time, or running beyond it are dropped too",
+            size="requested",
+            large="either",
+            overrun="drop",
+            drop_missing_request=True,
+        ),
+        Preset(
+            "sc17",
+            "the filter of the programs of Obtaining dynamic scheduling policies (SC 2017): q is the allocated "
+            "processors, jobs without them or with run time 0 or less are dropped, the status is never looked at",
+            other_size=False,
+        ),
+        Preset(
+            "none",
+            "no filter: a job that can not be used as it stands is an error",
+            zero_run="keep",
+            strict=True,
+        ),
+    )
+}
+
+
+def find_preset(name: str | Preset) -> Preset:
+    """Return the preset called ``name``.
+
+    Raises
+    ------
+    UsageError
+        If there is none, with those there are.
+    """
+    if isinstance(name, Preset):
+        return name
+    if name in PRESETS:
+        return PRESETS[name]
+    near = difflib.get_close_matches(name, PRESETS, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(f"no cleaning preset is called {name!r}; {hint}there are {', '.join(PRESETS)}")

@@ -1,0 +1,160 @@
+"""The kernels that turn the bytes of a log into numbers: one pass, no Python object per line."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.jit import kernel
+
+__all__ = ["BAD_NUMBER", "BAD_WIDTH", "FIELD_COUNT", "OK", "TOO_LARGE", "scan_jobs", "scan_number"]
+
+FIELD_COUNT = 18
+
+# What a scan, or the reading of one number, ended with.
+OK, BAD_NUMBER, BAD_WIDTH, TOO_LARGE, DECIMAL, IRREGULAR = range(6)
+
+_TAB, _LF, _CR, _BLANK = 9, 10, 13, 32
+_PLUS, _MINUS, _POINT, _ZERO, _NINE, _SEMICOLON = 43, 45, 46, 48, 57, 59
+_UPPER_E, _LOWER_E = 69, 101
+# 18 digits always fit into an int64; 15 digits and a power of ten up to 15 are exact in a double, so that their
+# quotient is the correctly rounded value of the decimal.
+_MOST_DIGITS = 18
+_EXACT_DIGITS = 15
+
+
+@kernel
+def _is_end(byte: int) -> bool:
+    """Tell whether a byte ends a number."""
+    return byte in (_BLANK, _TAB, _LF, _CR)
+
+
+@kernel
+def _skip_blanks(data: NDArray[np.uint8], at: int) -> int:
+    """Return the next byte that is no blank."""
+    while data[at] in (_BLANK, _TAB, _CR):
+        at += 1
+    return at
+
+
+@kernel
+def scan_number(data: NDArray[np.uint8], at: int) -> tuple[int, int, int, int]:
+    """Read the number that begins at ``at``.
+
+    Parameters
+    ----------
+    data : uint8 array (bytes,)
+        The text; its last byte is a line feed.
+    at : int
+        The first byte of the token.
+
+    Returns
+    -------
+    tuple of (int, int, int, int)
+        The place where reading ended; the digits as one whole number, with its sign; how many of them are
+        behind the point; and OK, DECIMAL (value / 10**behind), IRREGULAR (has an exponent, or more digits than a
+        double holds: for the C library to read, whole token passed), BAD_NUMBER or TOO_LARGE.
+    """
+    negative = data[at] == _MINUS
+    if negative or data[at] == _PLUS:
+        at += 1
+    number = np.int64(0)
+    first = at
+    byte = data[at]
+    while _ZERO <= byte <= _NINE:
+        if at - first < _MOST_DIGITS:
+            number = number * 10 + np.int64(byte - _ZERO)
+        at += 1
+        byte = data[at]
+    digits = at - first
+    behind = 0
+    kind = OK
+    if byte == _POINT:
+        at += 1
+        byte = data[at]
+        while _ZERO <= byte <= _NINE:
+            if digits + behind < _MOST_DIGITS:
+                number = number * 10 + np.int64(byte - _ZERO)
+            behind += 1
+            at += 1
+            byte = data[at]
+        digits += behind
+        kind = DECIMAL if digits <= _EXACT_DIGITS else IRREGULAR
+    if digits == 0:
+        kind = BAD_NUMBER
+    elif byte in (_LOWER_E, _UPPER_E):
+        kind = IRREGULAR
+        while not _is_end(data[at]):
+            at += 1
+    elif not _is_end(byte):
+        kind = BAD_NUMBER
+    elif kind == OK and digits > _MOST_DIGITS:
+        kind = TOO_LARGE
+    return at, int(-number if negative else number), behind, kind
+
+
+@kernel
+def scan_jobs(
+    data: NDArray[np.uint8],
+    values: NDArray[np.int64],
+    line_of: NDArray[np.int64],
+    decimals: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> None:
+    """Read job lines of 18 blank-separated numbers; comment and blank lines are passed over.
+
+    Parameters
+    ----------
+    data : uint8 array (bytes,)
+        The text, beginning at a line's start; its last byte is a line feed.
+    values : int64 array (18, lines)
+        Filled with the fields of job ``j`` in column ``j``; of a decimal all digits, without the point.
+    line_of : int64 array (lines,)
+        Filled with each job's line, counted from 0.
+    decimals : int64 array (tokens, 6)
+        Filled with job, field (from 0), first byte, end byte, digits behind the point and DECIMAL or IRREGULAR of
+        each number that is not whole; as many rows as ``data`` has bytes ``.``, ``e`` and ``E`` are enough.
+    found : int64 array (8,)
+        Filled with: result (OK, ...), jobs, decimals, comment lines, blank lines, and for a fault its line
+        (from 0), its field (from 0; for BAD_WIDTH the number of fields) and the first byte of the token.
+    """
+    size = len(data)
+    at, line, job, special, comments, blanks, field, first = 0, 0, 0, 0, 0, 0, 0, 0
+    result = OK
+    while at < size:
+        at = _skip_blanks(data, at)
+        if data[at] == _SEMICOLON:
+            comments += 1
+            while data[at] != _LF:
+                at += 1
+        elif data[at] == _LF:
+            blanks += 1
+        else:
+            field = 0
+            while data[at] != _LF and result == OK:
+                first = at
+                at, number, behind, kind = scan_number(data, at)
+                if kind in (BAD_NUMBER, TOO_LARGE):
+                    result = kind
+                    break
+                if field < FIELD_COUNT:
+                    values[field, job] = number
+                    if kind != OK:
+                        decimals[special, 0] = job
+                        decimals[special, 1] = field
+                        decimals[special, 2] = first
+                        decimals[special, 3] = at
+                        decimals[special, 4] = behind
+                        decimals[special, 5] = kind
+                        special += 1
+                field += 1
+                at = _skip_blanks(data, at)
+            if result == OK and field != FIELD_COUNT:
+                result = BAD_WIDTH
+            if result != OK:
+                break
+            line_of[job] = line
+            job += 1
+        at += 1
+        line += 1
+    found[:] = (result, job, special, comments, blanks, line, field, first)

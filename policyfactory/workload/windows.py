@@ -1,0 +1,227 @@
+"""Cutting a workload into windows: by time, by number of jobs, between two dates, and as the SC'17 programs do.
+
+Each rule is a function of the submit times that returns slices; the others apply it to a workload, each window
+re-based to its own first job. The machine is empty when a window begins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.units import format_duration, parse_duration
+from policyfactory.workload.jobs import Workload
+
+__all__ = [
+    "WindowSpec",
+    "cut",
+    "parse_windows",
+    "slices_by_jobs",
+    "slices_by_time",
+    "slices_sc17",
+    "too_few",
+    "windows_by_jobs",
+    "windows_by_time",
+    "windows_sc17",
+]
+
+_SPEC = re.compile(r"(?:(sc17):)?(?:(\d{1,6})x)?(.+)", re.IGNORECASE)
+_JOBS = re.compile(r"(\d{1,9})jobs?", re.IGNORECASE)
+# The trial program of SC'17 gives each window 16 jobs before it looks at the clock.
+SC17_FIRST_JOBS = 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """How to cut.
+
+    Parameters
+    ----------
+    count : int or None
+        How many windows, or None for as many as there are.
+    length : int
+        Length of a window in seconds; 0 if windows are counted in jobs.
+    jobs : int
+        Jobs in a window; 0 if windows are measured in time.
+    rule : str
+        ``"time"``, ``"jobs"`` or ``"sc17"``.
+    """
+
+    count: int | None
+    length: int
+    jobs: int = 0
+    rule: str = "time"
+
+    def __str__(self) -> str:
+        count = "" if self.count is None else f"{self.count} x "
+        size = f"{self.jobs:,} jobs" if self.rule == "jobs" else format_duration(self.length)
+        return f"{count}{size}{' (SC17 rule)' if self.rule == 'sc17' else ''}"
+
+
+def parse_windows(text: str) -> WindowSpec:
+    """Return the cut that ``text`` asks for: ``10x15d``, ``15d`` (all there are), ``10x5000jobs``, ``sc17:10x15d``.
+
+    Raises
+    ------
+    UsageError
+        If it is none of these.
+    """
+    found = _SPEC.fullmatch(text.strip())
+    expected = "write for example 10x15d (10 windows of 15 days), 15d, 10x5000jobs or sc17:10x15d"
+    if not found:
+        raise UsageError(f"windows {text!r}: {expected}")
+    rule, number, size = found.groups()
+    count = None if number is None else int(number)
+    if count == 0:
+        raise UsageError(f"windows {text!r}: 0 windows; {expected}")
+    in_jobs = _JOBS.fullmatch(size)
+    if in_jobs and not rule:
+        if int(in_jobs.group(1)) == 0:
+            raise UsageError(f"windows {text!r}: windows of 0 jobs; {expected}")
+        return WindowSpec(count, 0, int(in_jobs.group(1)), "jobs")
+    try:
+        length = parse_duration(size)
+    except UsageError:
+        raise UsageError(f"windows {text!r}: {size!r} is no length; {expected}") from None
+    if not 0 < length < float("inf"):
+        raise UsageError(f"windows {text!r}: a window needs an end; {expected}")
+    return WindowSpec(count, int(length), 0, "sc17" if rule else "time")
+
+
+def slices_by_time(submit: NDArray[np.int64], length: int, count: int | None = None) -> list[slice]:
+    """Return the jobs of consecutive windows of equal length, the first beginning with the first job.
+
+    Window k has the jobs submitted in [k length, (k + 1) length) after the first job. A window that the log ends
+    in is left out (it has no regular end); so are windows without any job.
+
+    Parameters
+    ----------
+    submit : int64 array (n,), ascending
+        Submit times.
+    length : int
+        Of a window, in the unit of ``submit``.
+    count : int, optional
+        At most this many windows.
+    """
+    if not len(submit):
+        return []
+    after = submit - submit[0]
+    whole = int(after[-1] // length)
+    edges = np.searchsorted(after, np.arange(whole + 1) * length)
+    pairs = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    return [slice(first, end) for first, end in pairs if end > first][:count]
+
+
+def slices_by_jobs(submit: NDArray[np.int64], jobs: int, count: int | None = None) -> list[slice]:
+    """Return consecutive windows of ``jobs`` jobs each; what is left over at the end is left out."""
+    return [slice(first, first + jobs) for first in range(0, len(submit) - jobs + 1, jobs)][:count]
+
+
+def slices_sc17(
+    submit: NDArray[np.int64], length: int, count: int | None = None, first_jobs: int = SC17_FIRST_JOBS
+) -> list[slice]:
+    """Return windows as the driver programs of the SC'17 artifact cut them.
+
+    A window has the 16 next jobs whatever their time, and all that follow while they are submitted no more than
+    ``length`` after its first; the next one begins with the first job not taken. The window that the log ends in is
+    left out: the drivers stop before it (after 64 windows of SDSC-BLUE and 15 of the 16 of CEA-Curie).
+
+    Parameters
+    ----------
+    submit : int64 array (n,), ascending
+        Submit times.
+    length : int
+        In the unit of ``submit``.
+    count : int, optional
+        At most this many windows.
+    first_jobs : int
+        Jobs taken without a look at the clock.
+    """
+    slices: list[slice] = []
+    first = 0
+    while first < len(submit) and (count is None or len(slices) < count):
+        end = int(np.searchsorted(submit, submit[first] + length, side="right"))
+        end = max(end, first + first_jobs)
+        if end >= len(submit):
+            break
+        slices.append(slice(first, end))
+        first = end
+    return slices
+
+
+def too_few(name: str, spec: WindowSpec, found: int, log: str) -> str:
+    """Return the message that a log has fewer windows than asked for."""
+    return f"{name}: {spec} asked for, the log has {found} such windows ({log}); ask for fewer or shorter ones"
+
+
+def _apply(workload: Workload, slices: list[slice], spec: WindowSpec) -> list[Workload]:
+    """Return the windows, numbered from 1 in their names.
+
+    Raises
+    ------
+    WorkloadError
+        If there are fewer than asked for, or none.
+    """
+    if len(slices) < (spec.count or 1):
+        span = (
+            format_duration(float(workload.submit[-1] - workload.submit[0]) / workload.ticks) if len(workload) else "0s"
+        )
+        raise WorkloadError(too_few(workload.name, spec, len(slices), f"{len(workload):,} jobs in {span}"))
+    return [
+        workload.select(rows, name=f"{workload.name}[{number}]", rebase=True)
+        for number, rows in enumerate(slices, start=1)
+    ]
+
+
+def windows_by_time(workload: Workload, length_s: int, count: int | None = None) -> list[Workload]:
+    """Return consecutive windows of ``length_s`` seconds (see `slices_by_time`), each re-based to its first job.
+
+    Raises
+    ------
+    WorkloadError
+        If the log has fewer than ``count`` such windows, or none.
+    """
+    slices = slices_by_time(workload.submit, length_s * workload.ticks, count)
+    return _apply(workload, slices, WindowSpec(count, length_s))
+
+
+def windows_by_jobs(workload: Workload, jobs: int, count: int | None = None) -> list[Workload]:
+    """Return consecutive windows of ``jobs`` jobs, each re-based to its first job.
+
+    Raises
+    ------
+    WorkloadError
+        If the log has fewer than ``count`` such windows, or none.
+    """
+    return _apply(workload, slices_by_jobs(workload.submit, jobs, count), WindowSpec(count, 0, jobs, "jobs"))
+
+
+def windows_sc17(workload: Workload, length_s: int = 15 * 86400, count: int | None = None) -> list[Workload]:
+    """Return windows by the rule of the SC'17 programs (see `slices_sc17`), each re-based to its first job.
+
+    Raises
+    ------
+    WorkloadError
+        If the log has fewer than ``count`` such windows, or none.
+    """
+    slices = slices_sc17(workload.submit, length_s * workload.ticks, count)
+    return _apply(workload, slices, WindowSpec(count, length_s, 0, "sc17"))
+
+
+def cut(workload: Workload, spec: WindowSpec) -> list[Workload]:
+    """Return the windows that ``spec`` asks for, by whichever rule it names.
+
+    Raises
+    ------
+    WorkloadError
+        If the log has fewer windows than asked for, or none.
+    """
+    if spec.rule == "jobs":
+        return windows_by_jobs(workload, spec.jobs, spec.count)
+    if spec.rule == "sc17":
+        return windows_sc17(workload, spec.length, spec.count)
+    return windows_by_time(workload, spec.length, spec.count)

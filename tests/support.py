@@ -1,0 +1,22 @@
+"""Places that tests need: the checkout and the shared material."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", ROOT.parent / "shared"))
+
+
+def shared_path(name: str) -> Path:
+    """Return a file of the shared material; skip without it, except in CI, where it must be there."""
+    path = SHARED / name
+    if not path.exists():
+        reason = f"{name} is not in {SHARED} (set POLICYFACTORY_SHARED to the folder with traces/ and oracles/)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path

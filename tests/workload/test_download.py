@@ -1,0 +1,276 @@
+"""Downloads against a server of our own: whole, interrupted, resumed, changed meanwhile, wrong, missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from naive.serving import Server, serving
+from policyfactory.core.artefact import exclusive
+from policyfactory.core.errors import InputError, OutputError, UsageError
+from policyfactory.workload.archive import ARCHIVE_URL, KNOWN_LOGS, find_log
+from policyfactory.workload.download import Download, Patience, download, partial_path
+
+CONTENT = random.Random(1).randbytes(300_000)
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Server(CONTENT)) as running:
+        yield running
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "log.swf.gz"
+
+
+def fetch(server: Server, target: Path, **options: Any) -> Download:
+    patience = Patience(options.pop("tries", 4), timeout=5, pause=0.01)
+    return download(server.url, target, patience=patience, **({"sha256": DIGEST} | options))
+
+
+def only(target: Path) -> bool:
+    """Tell whether the file stands alone: no part, no lock, no note of a part."""
+    return [path.name for path in target.parent.iterdir()] == [target.name]
+
+
+def test_a_file_is_downloaded_and_checked(server: Server, target: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    result = fetch(server, target, progress=lambda done, total: seen.append((done, total)))
+    assert target.read_bytes() == CONTENT
+    assert result == Download(target, server.url, len(CONTENT), 0, DIGEST, pinned=True)
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert only(target)
+    assert server.requests[0]["User-Agent"].startswith("policyfactory/")
+
+
+def test_a_broken_connection_is_tried_again_from_where_it_broke(server: Server, target: Path) -> None:
+    server.cut_after = [100_000, 50_000]
+    result = fetch(server, target)
+    assert target.read_bytes() == CONTENT
+    assert server.asked == ["", "bytes=100000-", "bytes=150000-"]
+    assert server.requests[1]["If-Range"] == '"one"'
+    assert result.resumed_from == 0
+    assert only(target)
+
+
+def test_a_later_call_goes_on_where_an_earlier_one_gave_up(server: Server, target: Path) -> None:
+    server.cut_after = [120_000]
+    with pytest.raises(InputError, match=r"ended after 120,000 of 300,000 bytes \(1 tries\); 120,000 bytes are kept"):
+        fetch(server, target, tries=1)
+    assert not target.exists()
+    assert partial_path(target).read_bytes() == CONTENT[:120_000]
+    result = fetch(server, target)
+    assert result.resumed_from == 120_000
+    assert server.asked == ["", "bytes=120000-"]
+    assert target.read_bytes() == CONTENT
+    assert only(target)
+
+
+def test_a_call_that_was_killed_is_gone_on_with(server: Server, target: Path) -> None:
+    # kill -9 in the middle leaves the part and nothing that stands in the way.
+    program = (
+        "import os, pathlib, sys; from policyfactory.workload.download import download\n"
+        "end = lambda done, _: done > 100_000 and os.kill(os.getpid(), 9)\n"
+        "download(sys.argv[1], pathlib.Path(sys.argv[2]), progress=end)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, server.url, target], check=False)
+    assert done.returncode == -9
+    assert 0 < partial_path(target).stat().st_size < len(CONTENT)
+    assert fetch(server, target).resumed_from > 0
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_server_without_ranges_sends_the_file_again(server: Server, target: Path) -> None:
+    server.ranges = False
+    server.cut_after = [100_000]
+    fetch(server, target)
+    assert server.asked == ["", "bytes=100000-"]
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_file_that_changed_meanwhile_is_not_glued_to_the_old_part(server: Server, target: Path) -> None:
+    server.cut_after = [100_000]
+    with pytest.raises(InputError):
+        fetch(server, target, tries=1)
+    server.content, server.etag = CONTENT[::-1], '"two"'
+    fetch(server, target, sha256=None)
+    assert server.requests[1]["If-Range"] == '"one"'
+    assert target.read_bytes() == CONTENT[::-1]
+
+
+def test_without_a_version_the_digest_finds_two_glued_files(server: Server, target: Path) -> None:
+    server.etag = ""
+    server.cut_after = [100_000]
+    with pytest.raises(InputError):
+        fetch(server, target, tries=1)
+    server.content = CONTENT[::-1]
+    with pytest.raises(InputError, match="the transfer was damaged, or the server has another version"):
+        fetch(server, target)
+    assert "If-Range" not in server.requests[1]
+    # What came was thrown away: the next call begins again.
+    server.content = CONTENT
+    fetch(server, target)
+    assert server.asked == ["", "bytes=100000-", ""]
+
+
+def test_a_part_that_is_already_the_whole_file(server: Server, target: Path) -> None:
+    partial_path(target).write_bytes(CONTENT)
+    assert fetch(server, target).sha256 == DIGEST
+    assert server.asked == [f"bytes={len(CONTENT)}-"]
+
+
+def test_a_part_that_is_longer_than_the_file_is_begun_again(server: Server, target: Path) -> None:
+    partial_path(target).write_bytes(CONTENT + b"more")
+    fetch(server, target)
+    assert server.asked == [f"bytes={len(CONTENT) + 4}-", ""]
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_server_that_sends_another_part_is_not_believed(server: Server, target: Path) -> None:
+    partial_path(target).write_bytes(CONTENT[:1000])
+    server.lie_about_range = True
+    with pytest.raises(InputError, match="the server sent another part than was asked for"):
+        fetch(server, target, tries=2)
+    assert partial_path(target).read_bytes() == CONTENT[:1000]
+
+
+def test_a_server_that_does_not_tell_the_length(server: Server, target: Path) -> None:
+    server.length = False
+    seen: list[int | None] = []
+    fetch(server, target, progress=lambda _, total: seen.append(total))
+    assert set(seen) == {None}
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_a_server_in_trouble_is_asked_again(status: int, server: Server, target: Path) -> None:
+    server.statuses = [status, status]
+    fetch(server, target)
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_stays_in_trouble(server: Server, target: Path) -> None:
+    server.statuses = [503] * 3
+    with pytest.raises(InputError, match=r"the server answered 503 .*\(3 tries\); try again later, or use a mirror"):
+        fetch(server, target, tries=3)
+
+
+def test_a_missing_file_is_not_asked_for_twice(server: Server, target: Path) -> None:
+    server.path = "/elsewhere"
+    with pytest.raises(InputError, match=r"the server has no such file \(404\); it may have moved"):
+        fetch(server, target)
+    assert len(server.requests) == 1
+    server.statuses = [403]
+    with pytest.raises(InputError, match="the server answered 403 Forbidden; try a mirror with --base-url"):
+        fetch(server, target)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_wrong_digest_leaves_nothing_behind(server: Server, target: Path) -> None:
+    with pytest.raises(InputError, match=rf"SHA-256 is {DIGEST}, expected {'0' * 64}"):
+        fetch(server, target, sha256="0" * 64)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_file_that_is_no_log_does_not_get_the_logs_name(server: Server, target: Path) -> None:
+    # Without a length or a digest, only the content can tell that the connection broke.
+    def check(part: Path) -> None:
+        assert part.read_bytes() == CONTENT[:1000]
+        raise InputError("cut off")
+
+    server.length = False
+    server.cut_after = [1000]
+    with pytest.raises(InputError, match="what the server sent is not what it should be: cut off; it was removed"):
+        fetch(server, target, sha256=None, check=check)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_not_downloaded_again(server: Server, target: Path) -> None:
+    target.write_bytes(CONTENT)
+    result = fetch(server, target)
+    assert result.present
+    assert server.requests == []
+    target.write_bytes(CONTENT[:-1])
+    with pytest.raises(
+        InputError, match=r"is there already with SHA-256 .* it is damaged, filtered or another version"
+    ):
+        fetch(server, target)
+    assert target.read_bytes() == CONTENT[:-1]
+
+
+def test_nobody_listens(server: Server, target: Path) -> None:
+    with pytest.raises(InputError, match=r"the connection failed .* \(2 tries\); try again later"):
+        download("http://127.0.0.1:9/log.swf.gz", target, patience=Patience(2, pause=0.01))
+
+
+def test_addresses_of_other_kinds_are_refused(target: Path) -> None:
+    with pytest.raises(UsageError, match="only http and https addresses"):
+        download("file:///etc/passwd", target)
+
+
+def test_two_runs_do_not_write_one_file(server: Server, target: Path) -> None:
+    with exclusive(target), pytest.raises(OutputError, match="another run is writing it"):
+        fetch(server, target)
+
+
+def test_a_folder_that_is_not_there(server: Server, target: Path) -> None:
+    with pytest.raises(OutputError, match="does not exist; create it first"):
+        fetch(server, target.parent / "nowhere" / "log.swf.gz")
+
+
+def test_a_note_of_a_part_that_is_nonsense_is_ignored(server: Server, target: Path) -> None:
+    partial_path(target).write_bytes(CONTENT[:1000])
+    note = target.with_name(f"{target.name}.partial.json")
+    for nonsense in ("[", "[]", json.dumps({"url": server.url, "validator": "a\r\nHost: b"}), json.dumps({"url": "x"})):
+        note.write_text(nonsense)
+        server.cut_after = [10]
+        with pytest.raises(InputError):
+            fetch(server, target, tries=1)
+    assert all("If-Range" not in request for request in server.requests)
+
+
+def test_endless_answers_are_cut_short(server: Server, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyfactory.workload.download._LARGEST", 100_000)
+    with pytest.raises(InputError, match="more than 100,000 bytes are sent; no log is that large"):
+        fetch(server, target)
+    server.length = False
+    with pytest.raises(InputError, match="more than 100,000 bytes are sent"):
+        fetch(server, target)
+
+
+def test_the_table_of_the_archive() -> None:
+    assert len({log.name for log in KNOWN_LOGS.values()} | {log.short for log in KNOWN_LOGS.values()}) == 2 * len(
+        KNOWN_LOGS
+    )
+    for name, log in KNOWN_LOGS.items():
+        assert re.fullmatch(r"[A-Za-z0-9.-]+", name)
+        assert re.fullmatch(r"l_[a-z0-9_]+", log.folder)
+        assert log.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", log.sha256)
+    kth = find_log("KTH")
+    assert kth.url() == f"{ARCHIVE_URL}l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
+    assert kth.url("http://mirror/pwa") == "http://mirror/pwa/l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
+    assert kth.page == f"{ARCHIVE_URL}l_kth_sp2/index.html"
+    assert find_log("kth-sp2-1996-2.1-CLN.swf.gz") is kth
+    with pytest.raises(UsageError, match=r"no log is called 'sdsc-bleu'; near are SDSC-BLUE-2000-4.2-cln"):
+        find_log("sdsc-bleu")
+    with pytest.raises(UsageError, match="download --list prints all"):
+        find_log("x")
+
+
+def test_the_pinned_digests_are_those_of_the_logs_the_project_was_tested_with(shared: Callable[[str], Path]) -> None:
+    pinned = [log for log in KNOWN_LOGS.values() if log.sha256 is not None]
+    assert len(pinned) == 4
+    for log in pinned:
+        assert hashlib.sha256(shared(f"traces/{log.file}").read_bytes()).hexdigest() == log.sha256

@@ -1,0 +1,238 @@
+"""Windows: each rule by hand, the windows of the SC'17 programs job by job, and cutting of logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naive.logs import HEADER, log_of
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.workload.clean import clean, load_workload
+from policyfactory.workload.cutting import cut_between, cut_windows, in_order, parse_moment
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.log import SwfLog
+from policyfactory.workload.windows import (
+    WindowSpec,
+    cut,
+    parse_windows,
+    slices_by_jobs,
+    slices_by_time,
+    slices_sc17,
+    windows_by_jobs,
+    windows_by_time,
+    windows_sc17,
+)
+
+DAY = 86400
+
+
+def workload_at(*submit: int) -> Workload:
+    return clean(log_of([{"submit": time, "wait": 1} for time in submit]))[0]
+
+
+def ranges(slices: list[slice]) -> list[tuple[int, int]]:
+    return [(piece.start, piece.stop) for piece in slices]
+
+
+TEXTS = {
+    "10x15d": WindowSpec(10, 15 * DAY),
+    "15d": WindowSpec(None, 15 * DAY),
+    "3x2h30m": WindowSpec(3, 9000),
+    "4x600": WindowSpec(4, 600),
+    "10x5000jobs": WindowSpec(10, 0, 5000, "jobs"),
+    "1job": WindowSpec(None, 0, 1, "jobs"),
+    "sc17:10x15d": WindowSpec(10, 15 * DAY, 0, "sc17"),
+    "SC17:15D": WindowSpec(None, 15 * DAY, 0, "sc17"),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_windows_as_people_write_them(text: str) -> None:
+    assert parse_windows(text) == TEXTS[text]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "0x15d", "10x", "10x0", "10xinf", "tenx15d", "10x15y", "0jobs", "sc17:5jobs", "-1x5d"]
+)
+def test_what_is_no_window(text: str) -> None:
+    with pytest.raises(UsageError, match=r"write for example 10x15d \(10 windows of 15 days\)"):
+        parse_windows(text)
+
+
+def test_windows_of_equal_length_begin_with_the_first_job() -> None:
+    submit = np.array([100, 105, 109, 110, 131, 139, 140, 145])
+    # [100, 110), [110, 120), [120, 130) is empty, [130, 140), and [140, 150) has no regular end.
+    assert ranges(slices_by_time(submit, 10)) == [(0, 3), (3, 4), (4, 6)]
+    assert ranges(slices_by_time(submit, 10, 2)) == [(0, 3), (3, 4)]
+    assert slices_by_time(submit, 100) == []
+    assert slices_by_time(submit[:0], 10) == []
+
+
+def test_windows_of_equal_numbers_leave_the_rest() -> None:
+    assert ranges(slices_by_jobs(np.arange(7), 3)) == [(0, 3), (3, 6)]
+    assert ranges(slices_by_jobs(np.arange(7), 3, 1)) == [(0, 3)]
+    assert slices_by_jobs(np.arange(2), 3) == []
+
+
+def test_windows_of_sc17_take_their_first_jobs_whatever_the_time() -> None:
+    # Two first jobs here. Submitted exactly at the end still belongs; the tail is no window.
+    submit = np.array([0, 50, 60, 65, 70, 71, 200])
+    assert ranges(slices_sc17(submit, 10, first_jobs=2)) == [(0, 2), (2, 5)]
+    assert ranges(slices_sc17(submit, 10, first_jobs=1)) == [(0, 1), (1, 3), (3, 6)]
+    assert ranges(slices_sc17(np.arange(40), 5)) == [(0, 16), (16, 32)]
+
+
+@given(
+    st.lists(st.integers(0, 400), min_size=1, max_size=60).map(sorted),
+    st.integers(1, 90),
+    st.integers(1, 20),
+)
+def test_windows_are_ordered_and_do_not_overlap(times: list[int], length: int, first_jobs: int) -> None:
+    submit = np.array(times)
+    for slices in (
+        slices_by_time(submit, length),
+        slices_by_jobs(submit, first_jobs),
+        slices_sc17(submit, length, None, first_jobs),
+    ):
+        ends = [0]
+        for start, end in ranges(slices):
+            assert ends[-1] <= start < end
+            ends.append(end)
+    pieces = slices_sc17(submit, length, None, first_jobs)
+    taken = [job for piece in pieces for job in range(len(times))[piece]]
+    assert taken == list(range(len(taken)))
+    for piece in pieces:
+        assert piece.stop - piece.start >= first_jobs
+        assert submit[piece.stop] > submit[piece.start] + length or piece.stop - piece.start == first_jobs
+    for piece in slices_by_time(submit, length):
+        window = submit[piece] - submit[0]
+        assert len(set(window // length)) == 1
+    whole = int((submit[-1] - submit[0]) // length)
+    assert (
+        sum(len(submit[piece]) for piece in slices_by_time(submit, length))
+        == (submit - submit[0] < whole * length).sum()
+    )
+
+
+def test_each_window_counts_from_its_own_first_job() -> None:
+    windows = windows_by_time(workload_at(7, 12, 18, 25, 40), 10)
+    assert [window.name for window in windows] == ["test[1]", "test[2]"]
+    assert [window.submit.tolist() for window in windows] == [[0, 5], [0, 7]]
+    assert windows[1].start.tolist() == [1, 8]
+    assert windows[1].unix_start == 1_000_000_018
+    assert [len(window) for window in windows_by_jobs(workload_at(0, 1, 2, 3, 4), 2)] == [2, 2]
+    assert [len(window) for window in windows_sc17(workload_at(*range(20)), 5)] == [16]
+
+
+def test_cut_follows_the_rule_of_the_words() -> None:
+    workload = workload_at(*range(0, 40, 2))
+    for text, sizes in {"10": [5, 5, 5], "2x10": [5, 5], "3x4jobs": [4, 4, 4], "sc17:10": [16]}.items():
+        assert [len(window) for window in cut(workload, parse_windows(text))] == sizes
+
+
+def test_too_few_windows_are_an_error() -> None:
+    with pytest.raises(WorkloadError, match=r"test: 5 x 10s asked for, the log has 2 such windows \(3 jobs in 20s\)"):
+        windows_by_time(workload_at(0, 10, 20), 10, 5)
+    with pytest.raises(WorkloadError, match=r"4 jobs asked for, the log has 0 such windows"):
+        windows_by_jobs(workload_at(0, 10, 20), 4)
+    with pytest.raises(WorkloadError, match=r"3 x 10s \(SC17 rule\) asked for"):
+        windows_sc17(workload_at(0, 10, 20), 10, 3)
+
+
+def test_a_clock_of_ticks_is_cut_by_seconds() -> None:
+    import dataclasses
+
+    workload = dataclasses.replace(workload_at(0, 5_000_000, 10_000_000, 20_000_000), ticks=1_000_000)
+    assert [window.submit.tolist() for window in windows_by_time(workload, 10)] == [[0, 5_000_000], [0]]
+
+
+@pytest.mark.parametrize(("name", "key"), [("SDSC-BLUE-2000-4.2-cln", "sdscblue"), ("CEA-Curie-2011-2.1-cln", "curie")])
+def test_the_windows_of_the_sc17_programs(name: str, key: str, shared: Callable[[str], Path]) -> None:
+    oracle = json.loads(shared("oracles/sc17_windows.json").read_text())["configs"][f"{key}_runtime"]
+    workload, report = load_workload(shared(f"traces/{name}.swf.gz"), preset="sc17")
+    assert report.kept == oracle["kept_jobs"]
+    slices = slices_sc17(workload.submit, 15 * DAY)
+    # The driver stops after 15 windows of Curie; the 16th ends before the log does.
+    assert len(slices) == oracle["windows_total"] + (key == "curie")
+    assert len(oracle["windows"]) >= 10
+    for window in oracle["windows"]:
+        piece = slices[window["i"]]
+        assert (piece.start, piece.stop) == (window["job_lo"], window["job_hi"])
+        assert int(workload.job_id[piece][0]) == window["first_swf_id"]
+        assert int(workload.job_id[piece][-1]) == window["last_swf_id"]
+
+
+def a_log() -> SwfLog:
+    # A job a day from 2001-09-10 00:00 at the site (22:00 UTC the day before), the second one last in the file.
+    zero = 1_000_072_800 - 1_000_000_000
+    days = [0, 2, 3, 4, 5, 1]
+    return log_of(
+        [{"submit": zero + DAY * day, "user": day} for day in days] + [{"submit": -1}], HEADER + "; MaxJobs: 7\n"
+    )
+
+
+def test_a_log_is_put_in_order_before_it_is_cut() -> None:
+    log, dropped = in_order(a_log())
+    assert dropped == 1
+    assert log.user.tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(WorkloadError, match="no job has a submit time; there is nothing to cut"):
+        in_order(log_of([{"submit": -1}]))
+
+
+def test_windows_of_a_log_keep_all_fields() -> None:
+    log, _ = in_order(a_log())
+    pieces = cut_windows(log, parse_windows("2x2d"))
+    assert [piece.name for piece in pieces] == ["test-w01", "test-w02"]
+    assert pieces[1].user.tolist() == [2, 3]
+    assert pieces[1].submit.tolist() == [0, DAY]
+    header = pieces[1].header
+    assert header.unix_start == 1_000_072_800 + 2 * DAY
+    assert header.text("StartTime") == "Wed Sep 12 00:00:00 CEST 2001"
+    assert (header.integer("MaxJobs"), header.integer("MaxRecords")) == (7, 2)
+    assert header.values("Note")[0] == "window 2 of 2, 2 x 2d, cut by policyfactory (4 jobs removed)"
+    assert [len(piece) for piece in cut_windows(log, parse_windows("4jobs"))] == [4]
+    with pytest.raises(WorkloadError, match="0 such windows"):
+        cut_windows(log, parse_windows("sc17:1d"))
+    with pytest.raises(WorkloadError, match=r"test\.swf: 9 x 1d asked for, the log has 5 such windows"):
+        cut_windows(log, parse_windows("9x1d"))
+
+
+@pytest.mark.parametrize(
+    ("options", "users"),
+    [
+        ({"start": "2d"}, [2, 3, 4, 5]),
+        ({"end": "2d"}, [0, 1]),
+        ({"start": "1d", "end": "3d"}, [1, 2]),
+        ({"start": "2001-09-12"}, [2, 3, 4, 5]),
+        ({"start": "2001-09-12T00:01"}, [3, 4, 5]),
+        ({"start": "2001-09-12 00:00:01"}, [3, 4, 5]),
+        ({"start": "2001-09-11T22:00Z", "end": "2001-09-13T00:01+02:00"}, [2, 3]),
+        ({"skip": 1, "jobs": 2}, [1, 2]),
+        ({"start": "1d", "skip": 1, "jobs": 99}, [2, 3, 4, 5]),
+    ],
+)
+def test_cutting_between_times_dates_and_numbers(options: dict[str, object], users: list[int]) -> None:
+    log, _ = in_order(a_log())
+    piece = cut_between(log, **options)
+    assert piece.user.tolist() == users
+    assert piece.submit[0] == 0
+
+
+def test_moments_that_can_not_be_meant() -> None:
+    log, _ = in_order(a_log())
+    with pytest.raises(UsageError, match=r"--from 'soon': write a time after the first job \(30d, 12h\) or a date"):
+        parse_moment(log, "soon", "--from")
+    with pytest.raises(UsageError, match="--to '2001-13-01': no such date"):
+        parse_moment(log, "2001-13-01", "--to")
+    with pytest.raises(UsageError, match="has no UnixStartTime; write a time after the first job"):
+        parse_moment(log_of([{}], header=""), "2001-09-10", "--from")
+    with pytest.raises(WorkloadError, match="no job is left; the log has 6 jobs in 5d"):
+        cut_between(log, start="40d")
+    with pytest.raises(WorkloadError, match="no job is left"):
+        cut_between(log, skip=6)
