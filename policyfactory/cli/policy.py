@@ -1,0 +1,149 @@
+"""``policyfactory policy``: the catalogue, one policy in full, and why a job is where it is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyfactory.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from policyfactory.policy.explain import Explanation
+    from policyfactory.policy.policy import Policy
+    from policyfactory.policy.store import Model
+
+__all__ = ["app"]
+
+app = typer.Typer(help="List, show and explain policies.", no_args_is_help=True)
+
+PolicyArgument = Annotated[str, typer.Argument(metavar="NAME", help="A catalogue name (any case) or a model file.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command("list")
+def list_policies(*, as_json: JsonOption = False) -> None:
+    """List the known policies; the queue is sorted by the formula, lower runs first."""
+    from policyfactory.policy.catalogue import ALIASES, CATALOGUE
+
+    if as_json:
+        from policyfactory.policy.catalogue import published_model
+        from policyfactory.policy.store import model_to_json
+
+        _print_json([model_to_json(published_model(policy)) for policy in CATALOGUE.values()])
+        return
+    from policyfactory.cli.console import note, show_table
+
+    rows = [
+        [policy.name, _short(policy.formula), "yes" if policy.is_static else "no", policy.description]
+        for policy in CATALOGUE.values()
+    ]
+    show_table("Policies (lower runs first)", ["name", "formula", "static", "what it does"], rows, left=(0, 1, 2, 3))
+    aliases = ", ".join(f"{alias} = {name}" for alias, name in ALIASES.items())
+    note(f"Also known as: {aliases}.\nIn full: policyfactory policy show NAME")
+
+
+@app.command("show")
+def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
+    """Show a policy: formula, LaTeX, units, epoch, source, and the shortest formula of the same order."""
+    from policyfactory.policy.catalogue import resolve_model
+    from policyfactory.policy.store import model_to_json
+
+    model = resolve_model(name)
+    if as_json:
+        _print_json(model_to_json(model))
+        return
+    from policyfactory.cli.console import show_table
+
+    show_table(f"Policy {model.policy.name}", ["", "value"], [list(row) for row in _facts(model)], left=(0, 1))
+    if model.coefficients:
+        rows = [[c.name, c.term, f"{c.value:.6g}", f"{c.stderr:.2g}", c.unit] for c in model.coefficients]
+        show_table("Coefficients", ["name", "term", "value", "std. error", "unit"], rows)
+
+
+@app.command("explain")
+def explain_policy(
+    name: PolicyArgument,
+    job: Annotated[
+        list[str],
+        typer.Option("--job", metavar="'p=1h q=64 r=2d'", help="A job; several are ranked against each other."),
+    ],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain the score of a job, term by term; several --job are ranked."""
+    from policyfactory.policy.catalogue import resolve
+    from policyfactory.policy.explain import explain, parse_job, rank_jobs
+
+    policy = resolve(name)
+    if len(job) > 1000:
+        raise UsageError(f"{len(job)} jobs were given; at most 1000 are ranked")
+    found = [explain(policy, parse_job(text)) for text in job]
+    order = rank_jobs(found)
+    if as_json:
+        _print_json({"jobs": [one.as_dict() for one in found], "order": [number + 1 for number in order]})
+        return
+    for number, one in enumerate(found, start=1):
+        _show_explanation(one, number if len(found) > 1 else None)
+    if len(found) > 1:
+        _show_order(found, order)
+
+
+def _facts(model: Model) -> list[tuple[str, str]]:
+    from policyfactory.core.units import format_duration
+    from policyfactory.policy.latex import to_latex
+    from policyfactory.policy.nodes import VARIABLES
+    from policyfactory.policy.simplify import simplify_order
+
+    policy = model.policy
+    shorter = simplify_order(policy.expression).text()
+    facts = [("formula", policy.formula), ("LaTeX", to_latex(policy.expression))]
+    if shorter != policy.expression.text():
+        facts.append(("same order, shorter", shorter))
+    facts += [(name, VARIABLES[name]) for name in VARIABLES if name in policy.variables]
+    facts.append(("sorted by", "the formula, lower runs first; ties by submit time, then job id"))
+    facts.append(("static", _static_words(policy)))
+    if "r" in policy.variables:
+        facts.append(("epoch", policy.epoch.describe()))
+    facts.append(("threshold", f"jobs that waited longer than this go first: {format_duration(policy.threshold)}"))
+    facts += [("what it does", policy.description), ("source", policy.source)]
+    return [(key, value) for key, value in facts if value]
+
+
+def _static_words(policy: Policy) -> str:
+    return "yes: a job's score never changes" if policy.is_static else "no: scores change while jobs wait"
+
+
+def _show_explanation(one: Explanation, number: int | None) -> None:
+    from policyfactory.cli.console import console, show_table
+
+    title = f"Job {number}: " if number else "Job: "
+    rows = [[term.text, f"{term.value:.6g}", term.words] for term in one.terms]
+    rows.append(["score (lower runs first)", f"{one.score:.6g}", "the sum" if len(one.terms) > 1 else ""])
+    show_table(
+        f"{title}{one.job.describe()}, policy {one.policy.name}",
+        ["term", "value", "what moves the job"],
+        rows,
+        left=(0, 2),
+    )
+    for sentence in one.changes:
+        console().print(f"  {sentence}", markup=False, soft_wrap=True)
+
+
+def _show_order(found: list[Explanation], order: list[int]) -> None:
+    from policyfactory.cli.console import show_table
+
+    rows = []
+    for place, index in enumerate(order, start=1):
+        one = found[index]
+        rows.append([str(place), str(index + 1), f"{one.score:.6g}", one.job.describe()])
+    show_table("Order (ties by submit time)", ["place", "job", "score", "its values"], rows, left=(0, 1, 3))
+
+
+def _short(formula: str) -> str:
+    return formula if len(formula) <= 45 else formula[:42] + "..."
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False))

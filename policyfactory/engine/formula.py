@@ -1,0 +1,135 @@
+"""Evaluation of a compiled formula on arrays of jobs.
+
+A formula is a program in postfix order for a stack machine whose registers are arrays: one instruction works on
+all jobs before the next begins. One compiled kernel serves every policy, so a new formula costs no compilation,
+and no text is ever turned into Python code.
+
+Arithmetic is IEEE double: 1/0 is inf, log10(0) is -inf, 0/0 and the square root of a negative number are NaN.
+``POWI`` multiplies repeatedly (left to right), so that x**3 is x*x*x in every language that a policy is exported
+to; the other functions are the C library's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.jit import kernel
+
+__all__ = [
+    "ABS", "ADD", "CONST", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG", "POW", "POWI", "SQRT",
+    "SUB", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_W", "evaluate",
+]  # fmt: skip
+
+CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_M = range(6)
+ADD, SUB, MUL, DIV, POW, MIN, MAX = range(6, 13)
+NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(13, 21)
+
+
+@kernel
+def evaluate(
+    codes: NDArray[np.int64],
+    operands: NDArray[np.float64],
+    p: NDArray[np.float64],
+    q: NDArray[np.float64],
+    r: NDArray[np.float64],
+    w: NDArray[np.float64],
+    m: float,
+    stack: NDArray[np.float64],
+) -> None:
+    """Run a program on n jobs; the values are left in ``stack[0, :n]``.
+
+    Parameters
+    ----------
+    codes : int64 array (k,)
+        Instructions in postfix order.
+    operands : float64 array (k,)
+        The constant of CONST and the exponent (a whole number from 0) of POWI; not read elsewhere.
+    p, q, r, w : float64 array (n,)
+        Seconds, processors, seconds since the epoch, seconds waited.
+    m : float
+        Processors of the machine.
+    stack : float64 array (depth, at least n)
+        Work space; ``depth`` is the deepest that the program needs.
+    """
+    n = len(p)
+    top = -1
+    for step in range(len(codes)):
+        code = codes[step]
+        if code <= VAR_M:
+            top += 1
+            if code == CONST or code == VAR_M:
+                value = operands[step] if code == CONST else m
+                for i in range(n):
+                    stack[top, i] = value
+            else:
+                source = p if code == VAR_P else (q if code == VAR_Q else (r if code == VAR_R else w))
+                for i in range(n):
+                    stack[top, i] = source[i]
+        elif code <= MAX:
+            top -= 1
+            _binary(code, stack[top], stack[top + 1], n)
+        else:
+            _unary(code, operands[step], stack[top], n)
+
+
+@kernel
+def _binary(code: int, a: NDArray[np.float64], b: NDArray[np.float64], n: int) -> None:
+    if code == ADD:
+        for i in range(n):
+            a[i] += b[i]
+    elif code == SUB:
+        for i in range(n):
+            a[i] -= b[i]
+    elif code == MUL:
+        for i in range(n):
+            a[i] *= b[i]
+    elif code == DIV:
+        for i in range(n):
+            a[i] /= b[i]
+    elif code == POW:
+        for i in range(n):
+            a[i] = math.pow(a[i], b[i])
+    elif code == MIN:
+        for i in range(n):
+            # NaN on either side stays NaN.
+            if not (a[i] <= b[i] or a[i] != a[i]):
+                a[i] = b[i]
+    else:
+        for i in range(n):
+            if not (a[i] >= b[i] or a[i] != a[i]):
+                a[i] = b[i]
+
+
+@kernel
+def _unary(code: int, operand: float, a: NDArray[np.float64], n: int) -> None:
+    if code == NEG:
+        for i in range(n):
+            a[i] = -a[i]
+    elif code == LOG10:
+        for i in range(n):
+            a[i] = math.log10(a[i]) if a[i] > 0.0 else (-np.inf if a[i] == 0.0 else np.nan)
+    elif code == LOG2:
+        for i in range(n):
+            a[i] = math.log2(a[i]) if a[i] > 0.0 else (-np.inf if a[i] == 0.0 else np.nan)
+    elif code == LN:
+        for i in range(n):
+            a[i] = math.log(a[i]) if a[i] > 0.0 else (-np.inf if a[i] == 0.0 else np.nan)
+    elif code == SQRT:
+        for i in range(n):
+            a[i] = math.sqrt(a[i]) if a[i] >= 0.0 else np.nan
+    elif code == EXP:
+        for i in range(n):
+            a[i] = math.exp(a[i])
+    elif code == ABS:
+        for i in range(n):
+            a[i] = abs(a[i])
+    else:
+        times = int(operand)
+        for i in range(n):
+            value = 1.0
+            for _ in range(times):
+                value *= a[i]
+            a[i] = value

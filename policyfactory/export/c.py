@@ -1,0 +1,110 @@
+"""A policy as a C99 source file: one function and two constants, all other names static."""
+
+from __future__ import annotations
+
+import math
+
+from policyfactory.export.code import Language, helpers_of, write_expression
+from policyfactory.export.targets import Target, header, identifier
+from policyfactory.policy.nodes import VARIABLES
+from policyfactory.policy.store import Model
+
+__all__ = ["TARGET", "render"]
+
+_PREFIX = "policyfactory_"
+
+
+# A compiler may compute functions of constants itself, with other last bits than the library: volatile forbids it.
+def _logarithm(name: str, function: str) -> str:
+    return f"""static double {_PREFIX}{name}(double x)
+{{
+    volatile double argument = x;
+    return x > 0.0 ? {function}(argument) : (x == 0.0 ? -INFINITY : NAN);
+}}
+"""
+
+
+_HELPERS = {
+    "log10": _logarithm("log10", "log10"),
+    "log2": _logarithm("log2", "log2"),
+    "ln": _logarithm("ln", "log"),
+    "sqrt": f"""static double {_PREFIX}sqrt(double x)
+{{
+    return x >= 0.0 ? sqrt(x) : NAN;
+}}
+""",
+    "exp": f"""static double {_PREFIX}exp(double x)
+{{
+    volatile double argument = x;
+    return exp(argument);
+}}
+""",
+    "abs": f"""static double {_PREFIX}abs(double x)
+{{
+    return fabs(x);
+}}
+""",
+    "min": f"""static double {_PREFIX}min(double a, double b)
+{{
+    return (a <= b || a != a) ? a : b;
+}}
+""",
+    "max": f"""static double {_PREFIX}max(double a, double b)
+{{
+    return (a >= b || a != a) ? a : b;
+}}
+""",
+    "pow": f"""static double {_PREFIX}pow(double x, double y)
+{{
+    volatile double exponent = y;
+    return pow(x, exponent);
+}}
+""",
+    "powi": f"""static double {_PREFIX}powi(double x, int times)
+{{
+    double value = 1.0;
+    int i;
+    for (i = 0; i < times; i++)
+        value *= x;
+    return value;
+}}
+""",
+}
+
+_LANGUAGE = Language(_PREFIX, _HELPERS, divides=True)
+
+
+def render(model: Model) -> str:
+    """Return C99 source with ``double policyfactory_NAME_score(double p, q, r, w, m)``."""
+    policy = model.policy
+    name = f"{_PREFIX}{identifier(policy.name)}"
+    threshold = "INFINITY" if math.isinf(policy.threshold) else repr(policy.threshold)
+    unused = "".join(f"    (void)({variable});\n" for variable in VARIABLES if variable not in policy.variables)
+    comment = "\n".join(f" * {line}".rstrip() for line in header(model, "c"))
+    epoch = policy.epoch.unix_time if policy.epoch.unix_time is not None else 0
+    epoch_words = "seconds since 1970" if policy.epoch.unix_time is not None else "not fixed: see above"
+    return f"""/*
+{comment}
+ *
+ * Compile with: cc -std=c99 -c THIS.c; link with -lm. Not with -ffast-math: it drops the rules for infinity and NaN.
+ */
+
+#include <math.h>
+
+const double {name}_threshold_s = {threshold};
+const long long {name}_epoch_unix = {epoch}LL; /* {epoch_words} */
+
+{chr(10).join(helpers_of(policy.expression, _LANGUAGE))}
+double {name}_score(double p, double q, double r, double w, double m);
+
+/* The score of a job; the job with the lowest runs first. */
+double {name}_score(double p, double q, double r, double w, double m)
+{{
+    const double value =
+        {write_expression(policy.expression, _LANGUAGE)};
+{unused}    return value != value ? INFINITY : value;
+}}
+"""
+
+
+TARGET = Target("c", ".c", "C99 source with the function policyfactory_NAME_score(p, q, r, w, m)", render)

@@ -1,0 +1,104 @@
+"""A formula as an expression of a programming language, with the arithmetic of the array machine.
+
+The same operations in the same order on the same doubles: whole powers are repeated multiplication, minimum and
+maximum keep NaN, logarithms have their limits at 0. So the scores are equal to the last bit wherever the language
+calls the same C library.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from policyfactory.policy.nodes import (
+    Binary,
+    Call,
+    Coefficient,
+    Expression,
+    Negative,
+    Number,
+    Variable,
+    whole_exponent,
+)
+
+__all__ = ["Language", "helpers_of", "write_expression"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Language:
+    """How a language says what its operators do not.
+
+    Parameters
+    ----------
+    prefix : str
+        Of the names of helper functions, for example ``policyfactory_``.
+    helpers : dict of str to str
+        Name (log10, pow, powi, min, ..., div) -> source of its definition.
+    divides : bool
+        Whether its ``/`` is that of IEEE doubles; else ``div`` is called.
+    """
+
+    prefix: str
+    helpers: dict[str, str]
+    divides: bool
+
+
+def helpers_of(expression: Expression, language: Language) -> list[str]:
+    """Return the definitions that the expression needs, in the order of ``language.helpers``."""
+    needed = {name for node in expression.walk() if (name := _helper(node, language)) is not None}
+    return [source for name, source in language.helpers.items() if name in needed]
+
+
+def _helper(node: Expression, language: Language) -> str | None:
+    match node:
+        case Call(function, _):
+            return function
+        case Binary("/") if not language.divides:
+            return "div"
+        case Binary("**", _, exponent):
+            return "pow" if whole_exponent(exponent) is None else "powi"
+        case _:
+            return None
+
+
+def write_expression(node: Expression, language: Language) -> str:
+    """Return the source text of ``node``."""
+
+    def inside(part: Expression, least: int) -> str:
+        text = write_expression(part, language)
+        called = isinstance(part, Binary) and _helper(part, language) is not None
+        return text if called or part.level >= least else f"({text})"
+
+    def call(name: str, *arguments: str) -> str:
+        return f"{language.prefix}{name}({', '.join(arguments)})"
+
+    match node:
+        case Number(value):
+            return repr(value)
+        case Variable(name):
+            return name
+        case Negative(part):
+            # Two signs in a row are a comment in Lua and a decrement in C.
+            text = inside(part, node.level)
+            return f"-({text})" if text.startswith("-") else f"-{text}"
+        case Binary("**", base, exponent):
+            times = whole_exponent(exponent)
+            if times is not None:
+                return call("powi", write_expression(base, language), str(times))
+            return call("pow", write_expression(base, language), write_expression(exponent, language))
+        case Binary("/", left, right) if not language.divides:
+            return call("div", write_expression(left, language), write_expression(right, language))
+        case Binary(operator, left, right):
+            after = inside(right, node.level + 1)
+            if after.startswith("-"):
+                after = f"({after})"
+            return f"{inside(left, node.level)} {operator} {after}"
+        case Call(function, (first, *rest)):
+            text = write_expression(first, language)
+            if not rest:
+                return call(function, text)
+            for part in rest:
+                text = call(function, text, write_expression(part, language))
+            return text
+        case Coefficient(name):
+            raise ValueError(f"the coefficient {name} has no value")
+    raise TypeError(f"{type(node).__name__} is no part of a formula")

@@ -1,0 +1,104 @@
+"""A policy as a Lua module, for Lua 5.1 to 5.4 (Slurm's job_submit plugin runs one of them)."""
+
+from __future__ import annotations
+
+import math
+
+from policyfactory.export.code import Language, helpers_of, write_expression
+from policyfactory.export.targets import Target, header
+from policyfactory.policy.store import Model
+
+__all__ = ["TARGET", "render"]
+
+# Lua 5.1 has math.log10 and ignores the base of math.log; 5.3 and 5.4 need not have math.log10.
+_HELPERS = {
+    "log10": """local raw_log10 = math.log10 or function(x) return math.log(x, 10) end
+local function pf_log10(x)
+  if x > 0.0 then return raw_log10(x) end
+  return x == 0.0 and -math.huge or 0.0 / 0.0
+end
+""",
+    "log2": """local raw_log2 = math.log(8, 2) == 3 and function(x) return math.log(x, 2) end
+  or function(x) return math.log(x) / math.log(2) end
+local function pf_log2(x)
+  if x > 0.0 then return raw_log2(x) end
+  return x == 0.0 and -math.huge or 0.0 / 0.0
+end
+""",
+    "ln": """local function pf_ln(x)
+  if x > 0.0 then return math.log(x) end
+  return x == 0.0 and -math.huge or 0.0 / 0.0
+end
+""",
+    "sqrt": """local function pf_sqrt(x)
+  return x >= 0.0 and math.sqrt(x) or 0.0 / 0.0
+end
+""",
+    "exp": """local function pf_exp(x)
+  return math.exp(x)
+end
+""",
+    "abs": """local function pf_abs(x)
+  return math.abs(x)
+end
+""",
+    "min": """local function pf_min(a, b)
+  return (a <= b or a ~= a) and a or b
+end
+""",
+    "max": """local function pf_max(a, b)
+  return (a >= b or a ~= a) and a or b
+end
+""",
+    "pow": """local function pf_pow(x, y)
+  return x ^ y
+end
+""",
+    "powi": """local function pf_powi(x, times)
+  local value = 1.0
+  for _ = 1, times do value = value * x end
+  return value
+end
+""",
+}
+
+_LANGUAGE = Language("pf_", _HELPERS, divides=True)
+
+
+def render(model: Model) -> str:
+    """Return Lua source of a module table with ``score(p, q, r, w, m)``; it sets no global."""
+    policy = model.policy
+    threshold = "math.huge" if math.isinf(policy.threshold) else repr(policy.threshold)
+    epoch = "nil" if policy.epoch.unix_time is None else str(policy.epoch.unix_time)
+    parts = [
+        *(f"-- {line}".rstrip() for line in header(model, "lua")),
+        "",
+        *helpers_of(policy.expression, _LANGUAGE),
+        "local M = {}",
+        f"M.name = {_quoted(policy.name)}",
+        f"M.formula = {_quoted(policy.formula)}",
+        f"M.epoch_rule = {_quoted(policy.epoch.rule)}",
+        f"M.epoch_unix = {epoch}",
+        f"M.threshold_s = {threshold}",
+        "",
+        "-- The score of a job; the job with the lowest runs first.",
+        "function M.score(p, q, r, w, m)",
+        "  -- Adding 0.0 makes a double of a whole number, whose products would wrap around.",
+        "  p, q, r, w, m = p + 0.0, q + 0.0, (r or 0) + 0.0, (w or 0) + 0.0, (m or 1) + 0.0",
+        f"  local value = {write_expression(policy.expression, _LANGUAGE)}",
+        "  if value ~= value then return math.huge end",
+        "  return value",
+        "end",
+        "",
+        "return M",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a Lua string of the UTF-8 bytes of ``text``; every byte that is no plain ASCII is written as a number."""
+    plain = set(range(32, 127)) - set(b'"\\')
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03d}" for b in text.encode("utf-8", "replace")) + '"'
+
+
+TARGET = Target("lua", ".lua", "Lua 5.1 to 5.4 module with the function score(p, q, r, w, m)", render)

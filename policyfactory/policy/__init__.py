@@ -1,0 +1,1 @@
+"""Formulas as data: parse, simplify, compile, store, and the catalogue of known ones."""

@@ -1,0 +1,115 @@
+"""From a formula to the postfix program that `policyfactory.engine.formula.evaluate` runs on arrays of jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import FormulaError
+from policyfactory.engine import formula as machine
+from policyfactory.policy.nodes import (
+    MAX_REPEATED,
+    Binary,
+    Call,
+    Coefficient,
+    Expression,
+    Negative,
+    Number,
+    Variable,
+    whole_exponent,
+)
+
+__all__ = ["MAX_REPEATED", "Program", "compile_expression", "whole_exponent"]
+
+_VARIABLE = {
+    "p": machine.VAR_P,
+    "q": machine.VAR_Q,
+    "r": machine.VAR_R,
+    "w": machine.VAR_W,
+    "m": machine.VAR_M,
+}
+_OPERATOR = {"+": machine.ADD, "-": machine.SUB, "*": machine.MUL, "/": machine.DIV, "**": machine.POW}
+_FUNCTION = {
+    "log10": machine.LOG10,
+    "log2": machine.LOG2,
+    "ln": machine.LN,
+    "sqrt": machine.SQRT,
+    "exp": machine.EXP,
+    "abs": machine.ABS,
+    "min": machine.MIN,
+    "max": machine.MAX,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A formula for the array machine.
+
+    Parameters
+    ----------
+    codes : int64 array (k,)
+        Instructions in postfix order.
+    operands : float64 array (k,)
+        Constants and whole exponents; 0 where an instruction has none.
+    depth : int
+        Rows of work space that the machine needs.
+    """
+
+    codes: NDArray[np.int64]
+    operands: NDArray[np.float64]
+    depth: int
+
+
+def compile_expression(expression: Expression) -> Program:
+    """Return the program of ``expression``.
+
+    Raises
+    ------
+    FormulaError
+        If a named coefficient has no value yet.
+    """
+    codes: list[int] = []
+    operands: list[float] = []
+    depth = _emit(expression, codes, operands)
+    return Program(np.array(codes, dtype=np.int64), np.array(operands, dtype=np.float64), depth)
+
+
+def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:
+    """Append the instructions of ``node``; return the rows that they need."""
+
+    def add(code: int, operand: float = 0.0) -> None:
+        codes.append(code)
+        operands.append(operand)
+
+    match node:
+        case Number(value):
+            add(machine.CONST, value)
+            return 1
+        case Variable(name):
+            add(_VARIABLE[name])
+            return 1
+        case Negative(part):
+            depth = _emit(part, codes, operands)
+            add(machine.NEG)
+            return depth
+        case Binary("**", base, exponent) if (times := whole_exponent(exponent)) is not None:
+            depth = _emit(base, codes, operands)
+            add(machine.POWI, float(times))
+            return depth
+        case Binary(operator, left, right):
+            depth = max(_emit(left, codes, operands), 1 + _emit(right, codes, operands))
+            add(_OPERATOR[operator])
+            return depth
+        case Call(function, (first, *rest)):
+            depth = _emit(first, codes, operands)
+            for part in rest:
+                depth = max(depth, 1 + _emit(part, codes, operands))
+                add(_FUNCTION[function])
+            if not rest:
+                add(_FUNCTION[function])
+            return depth
+        case Coefficient(name):
+            raise FormulaError(f"the coefficient {name} has no value; fit it first (policyfactory fit --form)")
+    raise FormulaError(f"{type(node).__name__} is no part of a formula")

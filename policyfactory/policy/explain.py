@@ -1,0 +1,238 @@
+"""Why a job is where it is in the queue: its score, term by term, in words for the user who waits."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import Any
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.units import format_duration, parse_duration
+from policyfactory.policy.evaluation import value_at
+from policyfactory.policy.nodes import VARIABLES, Binary, Expression, Negative, opposite
+from policyfactory.policy.policy import Policy
+
+__all__ = ["Explanation", "Job", "TermValue", "additive_terms", "explain", "parse_job", "rank_jobs"]
+
+_TIMES = frozenset("prw")
+_LARGEST = 1e15
+_MORE = {
+    "p": "a longer request",
+    "q": "more processors",
+    "r": "a later submission",
+    "w": "a longer wait",
+    "m": "a larger machine",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """A job as a scheduler sees it.
+
+    Parameters
+    ----------
+    p, q, r, w, m : float
+        Requested seconds, processors, submit seconds since the epoch, seconds waited, processors of the machine.
+    given : frozenset of str
+        Which of them were given; the others are placeholders.
+    """
+
+    p: float = 1.0
+    q: float = 1.0
+    r: float = 0.0
+    w: float = 0.0
+    m: float = 1.0
+    given: frozenset[str] = frozenset()
+
+    def describe(self) -> str:
+        """Return the values that were given, durations in words."""
+        shown = []
+        for name in VARIABLES:
+            if name in self.given:
+                value: float = getattr(self, name)
+                shown.append(f"{name} = {value:g}" + (f" s ({format_duration(value)})" if name in _TIMES else ""))
+        return ", ".join(shown)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TermValue:
+    """One term of a formula at a job: its text, its value, and what it does."""
+
+    text: str
+    value: float
+    words: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Explanation:
+    """A job's score under a policy.
+
+    Parameters
+    ----------
+    policy : Policy
+    job : Job
+    score : float
+        Lower runs first.
+    terms : tuple of TermValue
+        What the score is the sum of.
+    changes : tuple of str
+        What would change it, as sentences.
+    """
+
+    policy: Policy
+    job: Job
+    score: float
+    terms: tuple[TermValue, ...]
+    changes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; what is not finite is text (``"-inf"``)."""
+        return {
+            "policy": self.policy.name,
+            "formula": self.policy.formula,
+            "job": {name: getattr(self.job, name) for name in VARIABLES if name in self.job.given},
+            "score": _number(self.score),
+            "terms": [{"term": t.text, "value": _number(t.value), "words": t.words} for t in self.terms],
+            "changes": list(self.changes),
+        }
+
+
+def parse_job(text: str) -> Job:
+    """Return the job of a text such as ``"p=1h q=64 r=2d w=30m"``.
+
+    Raises
+    ------
+    UsageError
+        If a part is no NAME=VALUE of p, q, r, w, m, is given twice, or out of range.
+    """
+    values: dict[str, float] = {}
+    for part in re.split(r"[\s,;]+", text.strip()):
+        name, equals, value = part.partition("=")
+        if not equals or name not in VARIABLES:
+            known = "; ".join(f"{name}: {words}" for name, words in VARIABLES.items())
+            raise UsageError(f"job {text!r}: {part!r} is not NAME=VALUE; write for example 'p=1h q=64 r=2d' ({known})")
+        if name in values:
+            raise UsageError(f"job {text!r}: {name} is given twice; keep one")
+        values[name] = _value(name, value, text)
+    return Job(**values, given=frozenset(values))
+
+
+def _value(name: str, value: str, text: str) -> float:
+    decimal = re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,9})?", value)
+    try:
+        found = float(value) if decimal else float(parse_duration(value) if name in _TIMES else math.inf)
+    except UsageError as error:
+        raise UsageError(f"job {text!r}: {name}: {error}") from None
+    least = 0 if name in {"r", "w"} else 1
+    if not least <= found <= _LARGEST or (name not in _TIMES and found != int(found)):
+        kind = "a time (1h, 30m, 3600)" if name in _TIMES else "a whole number"
+        raise UsageError(f"job {text!r}: {name}={value}: expected {kind} from {least}")
+    return found
+
+
+def additive_terms(expression: Expression) -> list[Expression]:
+    """Return the terms whose sum the formula is, signs included, in the order in which they are written."""
+    match expression:
+        case Binary("+", left, right):
+            return additive_terms(left) + additive_terms(right)
+        case Binary("-", left, right):
+            return additive_terms(left) + [opposite(term) for term in additive_terms(right)]
+        case Negative(Binary("+" | "-") as part):
+            return [opposite(term) for term in additive_terms(part)]
+        case _:
+            return [expression]
+
+
+def explain(policy: Policy, job: Job) -> Explanation:
+    """Return the score of ``job`` under ``policy``, term by term.
+
+    Raises
+    ------
+    UsageError
+        If the formula needs a value that the job does not give.
+    """
+    missing = [name for name in VARIABLES if name in policy.variables and name not in job.given]
+    if missing:
+        wanted = ", ".join(f"{name} ({VARIABLES[name]})" for name in missing)
+        raise UsageError(
+            f"policy {policy.name} is {_short(policy.formula)}; the job lacks {wanted}: add {missing[0]}=..."
+        )
+    terms = tuple(
+        TermValue(term.text(), _at(term, job), _words(term, job)) for term in additive_terms(policy.expression)
+    )
+    return Explanation(policy, job, _scores(policy, job), terms, tuple(_changes(policy, job)))
+
+
+def rank_jobs(explanations: list[Explanation]) -> list[int]:
+    """Return the indices in the order in which the jobs would run: by score, then submit time, then as given."""
+    return sorted(range(len(explanations)), key=lambda i: (explanations[i].score, explanations[i].job.r, i))
+
+
+def _scores(policy: Policy, job: Job) -> float:
+    return float(policy.scores(job.p, job.q, job.r, job.w, job.m)[0])
+
+
+def _at(term: Expression, job: Job) -> float:
+    return value_at(term, {name: getattr(job, name) for name in VARIABLES})
+
+
+def _words(term: Expression, job: Job) -> str:
+    """Return which changes of the job push it back (a larger term) and which bring it forward."""
+    if not term.variables:
+        return "the same for all jobs"
+    here = _at(term, job)
+    if math.isinf(here):
+        return "ahead of all jobs without it" if here < 0 else "behind all jobs without it"
+    if math.isnan(here):
+        return "has no value here: the job runs last"
+    back: list[str] = []
+    forward: list[str] = []
+    for name in VARIABLES:
+        if name in term.variables - {"m"}:
+            value: float = getattr(job, name)
+            more: dict[str, Any] = {name: value * 1.01 if value else 1.0}
+            there = _at(term, dataclasses.replace(job, **more))
+            if there != here:
+                (back if there > here else forward).append(_MORE[name])
+    parts = []
+    if back:
+        parts.append(f"{' or '.join(back)}: later")
+    if forward:
+        parts.append(f"{' or '.join(forward)}: sooner")
+    return "; ".join(parts) or "does not change near this job"
+
+
+def _changes(policy: Policy, job: Job) -> list[str]:
+    """Return sentences on what the user could do, and on what waiting does."""
+    here = _scores(policy, job)
+    tries: list[tuple[str, Job]] = []
+    if "p" in policy.variables and job.p >= 2:
+        half = job.p // 2
+        tries.append((f"Half the requested run time ({format_duration(half)})", dataclasses.replace(job, p=half)))
+    if "q" in policy.variables and job.q >= 2:
+        tries.append((f"Half the processors ({job.q // 2:g})", dataclasses.replace(job, q=job.q // 2)))
+    if "w" in policy.variables:
+        tries.append(("One more hour of waiting", dataclasses.replace(job, w=job.w + 3600)))
+    found = [f"{words} {_effect(here, _scores(policy, changed))}" for words, changed in tries]
+    if policy.is_static:
+        found.append("Waiting does not change this score; the job moves up as jobs with lower scores start.")
+    if math.isfinite(policy.threshold):
+        found.append(
+            f"Once it has waited more than {format_duration(policy.threshold)} it goes before all scored jobs."
+        )
+    return found
+
+
+def _effect(here: float, there: float) -> str:
+    if there == here:
+        return f"leaves the score at {here:.6g}."
+    return f"changes the score from {here:.6g} to {there:.6g}: {'sooner' if there < here else 'later'}."
+
+
+def _short(formula: str) -> str:
+    return formula if len(formula) <= 80 else formula[:77] + "..."
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

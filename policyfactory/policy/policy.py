@@ -1,0 +1,188 @@
+"""A policy: a formula by which a queue is sorted (lower runs first), where it is from, and how it counts time."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.policy.expression import Expression, parse
+
+if TYPE_CHECKING:
+    from policyfactory.policy.compile import Program
+
+__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "Policy"]
+
+EpochRule = Literal["window-start", "fixed", "oldest-waiting"]
+EPOCH_RULES: tuple[EpochRule, ...] = get_args(EpochRule)
+_LONGEST_NAME = 100
+_LONGEST_TEXT = 2000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Epoch:
+    """From when a policy counts ``r``.
+
+    Parameters
+    ----------
+    rule : str
+        ``window-start``: the first job of the workload or window that is scheduled (the papers' rule; a scheduler
+        in production has no such start and is given one at export). ``fixed``: the instant ``unix_time``.
+        ``oldest-waiting``: the submission of the job that has waited longest, so ``r`` changes while jobs wait.
+    unix_time : int or None
+        Seconds since 1970 (UTC); only with ``fixed``.
+    """
+
+    rule: EpochRule = "window-start"
+    unix_time: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an epoch that says nothing or two things."""
+        if self.rule not in EPOCH_RULES:
+            raise UsageError(f"unknown epoch rule {self.rule!r}; choose one of {', '.join(EPOCH_RULES)}")
+        if (self.rule == "fixed") != (self.unix_time is not None):
+            raise UsageError(
+                f"epoch {self.rule!r} with unix_time {self.unix_time!r}: 'fixed' has a time, the others none"
+            )
+
+    def describe(self) -> str:
+        """Return the rule as a sentence."""
+        match self.rule:
+            case "window-start":
+                return "r counts from the first job of the workload (window)"
+            case "fixed":
+                return f"r counts from Unix time {self.unix_time}"
+            case _:
+                return "r counts from the submission of the job that has waited longest"
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(formula: str) -> Expression:
+    return parse(formula)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(formula: str) -> Program:
+    # Imported here: reading and printing policies must not wait for the compiler.
+    from policyfactory.policy.compile import compile_expression
+
+    return compile_expression(_parsed(formula))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Policy:
+    """A formula in p, q, r, w, m; the queue is sorted by it, LOWER runs first.
+
+    Ties go by submit time and then by job id, in whatever uses the policy.
+
+    Parameters
+    ----------
+    name : str
+        Printable, at most 100 characters.
+    formula : str
+        Text of the grammar of `policyfactory.policy.expression`.
+    description : str
+        What it does, in words.
+    source : str
+        Where it is from.
+    epoch : Epoch
+        From when ``r`` counts.
+    threshold : float
+        Jobs that have waited longer (s) go first, in submit order; ``math.inf`` for never.
+    """
+
+    name: str
+    formula: str
+    description: str = ""
+    source: str = ""
+    epoch: Epoch = Epoch()
+    threshold: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse a policy that could not be evaluated or printed."""
+        if not (0 < len(self.name) <= _LONGEST_NAME and self.name.isprintable() and self.name.strip() == self.name):
+            raise UsageError(
+                f"the policy name {self.name[:_LONGEST_NAME]!r} can not be used; "
+                f"give 1 to {_LONGEST_NAME} printable characters without blanks around them"
+            )
+        for field in ("description", "source"):
+            value: str = getattr(self, field)
+            if len(value) > _LONGEST_TEXT or not value.isprintable():
+                raise UsageError(
+                    f"the {field} of policy {self.name} can not be used; "
+                    f"give at most {_LONGEST_TEXT} printable characters in one line"
+                )
+        if not self.threshold >= 0:
+            raise UsageError(f"the threshold {self.threshold} of policy {self.name} is not a time >= 0 s (or inf)")
+        if not self.expression.variables - {"m"}:
+            raise FormulaError(
+                f"{self.formula[:60]!r} is the same for all jobs and ranks none; use p, q, r or w in it",
+                self.formula,
+                0,
+            )
+
+    @property
+    def expression(self) -> Expression:
+        """The formula as a tree."""
+        return _parsed(self.formula)
+
+    @property
+    def program(self) -> Program:
+        """The formula as a program of the array machine."""
+        return _compiled(self.formula)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names among p, q, r, w, m that the formula has."""
+        return self.expression.variables
+
+    @property
+    def is_static(self) -> bool:
+        """Whether a job's value never changes while it waits."""
+        moving = self.epoch.rule == "oldest-waiting" and "r" in self.variables
+        return "w" not in self.variables and not moving
+
+    def scores(
+        self, p: ArrayLike, q: ArrayLike, r: ArrayLike, w: ArrayLike | None = None, m: float = 1.0
+    ) -> NDArray[np.float64]:
+        """Return the value of every job; lower runs first.
+
+        Parameters
+        ----------
+        p, q, r : arrays (n,)
+            Requested seconds, processors, submit seconds since the epoch.
+        w : array (n,) or None
+            Seconds waited so far; None is 0 for every job.
+        m : float
+            Processors of the machine.
+
+        Returns
+        -------
+        float64 array (n,)
+            What has no value (NaN: a negative time under a logarithm, 0/0) is +inf and runs last;
+            log10(0) is -inf and runs first.
+
+        Raises
+        ------
+        UsageError
+            If the arrays have different lengths.
+        """
+        from policyfactory.engine.formula import evaluate
+
+        given = [np.asarray(value, dtype=np.float64) for value in (p, q, r, 0.0 if w is None else w)]
+        try:
+            columns = [np.ascontiguousarray(column) for column in np.broadcast_arrays(*map(np.atleast_1d, given))]
+        except ValueError:
+            lengths = ", ".join(f"{name} {value.size}" for name, value in zip("pqrw", given, strict=True))
+            raise UsageError(f"one value of p, q, r, w for every job is needed, got {lengths}") from None
+        program = self.program
+        stack = np.empty((program.depth, columns[0].size))
+        a, b, c, d = columns
+        evaluate(program.codes, program.operands, a, b, c, d, float(m), stack)
+        values = stack[0]
+        return np.where(np.isnan(values), np.inf, values)

@@ -1,0 +1,382 @@
+"""Shorter formulas that sort a queue in the same order.
+
+The order does not change when a positive factor or an added constant is dropped, so a fitted
+``8e-6*log10(p)*q + 0.007*log10(r) + 0.02`` becomes ``log10(p)*q + 870.96*log10(r)``, the way in which the papers
+write their F1 to F4. The algebra is sympy's, on an expression built node by node from our tree (never from text),
+with exact rational numbers. Of the domain (p >= 1, q >= 1, r >= 0, w >= 0, m >= 1) only m > 0 is used, to drop
+factors such as 1/m, which are the same for all jobs.
+
+What is kept: the order of any two jobs for which the formula has a value, up to the rounding of doubles. Where the
+original has none (0/0, or infinity minus infinity at r = 0), the shorter one may have one.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from policyfactory.core.errors import FormulaError
+from policyfactory.policy.latex import to_latex
+from policyfactory.policy.nodes import (
+    FUNCTIONS,
+    VARIABLES,
+    Binary,
+    Call,
+    Coefficient,
+    Expression,
+    Negative,
+    Number,
+    Variable,
+    number,
+    opposite,
+)
+
+if TYPE_CHECKING:
+    import sympy
+
+__all__ = ["from_sympy", "round_coefficients", "simplify_order", "to_latex", "to_sympy"]
+
+_LARGEST = 1000  # nodes; a longer formula is left as it is
+_MOST_BITS = 4_000  # of an exact number
+_ROUNDS = 10
+
+Sympy = Any  # sympy has no type information
+_Terms = list[tuple[Sympy, Sympy]]  # coefficient without p, q, r, w and what it multiplies
+
+
+class _NotWorthwhileError(Exception):
+    """Raised inside where an exact number would get too long or has no value: the formula is left as it is."""
+
+
+def simplify_order(
+    expression: Expression, *, digits: int | None = None, rounding: Literal["nearest", "truncate"] = "nearest"
+) -> Expression:
+    """Return a formula that ranks jobs as ``expression`` does and is not longer.
+
+    Parameters
+    ----------
+    expression : Expression
+        Without named coefficients.
+    digits : int or None
+        Significant digits of the coefficients, for display only: rounding can change the order. None keeps them as
+        exact as a double is.
+    rounding : str
+        ``"truncate"`` is what the SC'17 paper does: three digits so give its table 3 from its programs' numbers.
+
+    Raises
+    ------
+    FormulaError
+        If a named coefficient has no value.
+    """
+    if expression.coefficients:
+        raise FormulaError(f"the coefficient {expression.coefficients[0]} has no value; fit it first")
+    shorter = _shorter(expression) if expression.size <= _LARGEST else expression
+    if shorter.size >= expression.size:
+        shorter = expression
+    return shorter if digits is None else round_coefficients(shorter, digits, rounding)
+
+
+def round_coefficients(
+    expression: Expression, digits: int, rounding: Literal["nearest", "truncate"] = "nearest"
+) -> Expression:
+    """Return ``expression`` with its numbers, exponents apart, at ``digits`` significant digits."""
+    if digits < 1:
+        raise ValueError(f"at least one digit is needed, got {digits}")
+    mode = decimal.ROUND_DOWN if rounding == "truncate" else decimal.ROUND_HALF_EVEN
+    context = decimal.Context(prec=digits, rounding=mode)
+
+    def walk(node: Expression) -> Expression:
+        match node:
+            case Number(value):
+                return Number(float(context.create_decimal(repr(value))))
+            case Negative(part):
+                return Negative(walk(part))
+            case Binary("**", base, exponent):
+                return Binary("**", walk(base), exponent)
+            case Binary(operator, left, right):
+                return Binary(operator, walk(left), walk(right))
+            case Call(function, arguments):
+                return Call(function, tuple(map(walk, arguments)))
+            case _:
+                return node
+
+    return walk(expression)
+
+
+def to_sympy(expression: Expression) -> sympy.Expr:
+    """Return the formula as a sympy expression.
+
+    Numbers are exact rationals of their decimal text; functions other than sqrt are undefined functions of the same
+    name, so that sympy assumes nothing about them.
+
+    Raises
+    ------
+    FormulaError
+        If a constant part has no finite value, or is too long to be exact.
+    """
+    try:
+        return _build(expression)
+    except _NotWorthwhileError as error:
+        raise FormulaError(str(error)) from None
+
+
+def from_sympy(value: sympy.Expr) -> Expression:
+    """Return a sympy expression of our vocabulary as a formula.
+
+    Raises
+    ------
+    FormulaError
+        If it has anything that the grammar has not.
+    """
+    try:
+        return _tree(value)
+    except _NotWorthwhileError as error:
+        raise FormulaError(str(error)) from None
+
+
+def _symbol(name: str) -> Sympy:
+    import sympy
+
+    # Without assumptions: with them sympy looks for the roots of nested sums, which can take for ever.
+    return sympy.Symbol(name)
+
+
+def _exact(value: float) -> Sympy:
+    import sympy
+
+    if not math.isfinite(value):
+        raise _NotWorthwhileError("a constant part of the formula has no finite value; write it without")
+    return sympy.Rational(*decimal.Decimal(repr(value)).as_integer_ratio())
+
+
+def _checked(value: Sympy) -> Sympy:
+    """Return ``value`` unless it holds an infinity or a number that is too long."""
+    import sympy
+
+    for part in value.as_coeff_Mul()[:1]:
+        if part.is_Rational and max(int(part.p).bit_length(), int(part.q).bit_length()) > _MOST_BITS:
+            raise _NotWorthwhileError("a number of the formula is too long to be exact")
+    if value.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
+        raise _NotWorthwhileError("a constant part of the formula has no finite value; write it without")
+    return value
+
+
+def _build(node: Expression) -> Sympy:
+    import sympy
+
+    match node:
+        case Number(value):
+            return _exact(value)
+        case Variable(name) | Coefficient(name):
+            return _symbol(name)
+        case Negative(part):
+            return -_build(part)
+        case Binary("**", base, exponent):
+            return _checked(_power(_build(base), _build(exponent)))
+        case Binary(operator, left, right):
+            a, b = _build(left), _build(right)
+            return _checked({"+": a + b, "-": a - b, "*": a * b}[operator] if operator != "/" else a / b)
+        case Call("sqrt", (part,)):
+            return _checked(_power(_build(part), sympy.Rational(1, 2)))
+        case Call(function, arguments):
+            parts = [_build(part) for part in arguments]
+            if all(part.is_number for part in parts):
+                return _exact(_constant(function, [float(part) for part in parts]))
+            return sympy.Function(function)(*parts)
+    raise TypeError(f"{type(node).__name__} is no part of a formula")
+
+
+def _power(base: Sympy, exponent: Sympy) -> Sympy:
+    """Return base**exponent; what sympy would compute exactly is bounded first."""
+    if base.is_number and exponent.is_number and not exponent.is_Integer:
+        return _exact(_constant("**", [float(base), float(exponent)]))
+    if exponent.is_Rational:
+        factor = base.as_coeff_Mul()[0]
+        if factor.is_Rational:
+            bits = max(int(factor.p).bit_length(), int(factor.q).bit_length())
+            if bits * max(1, abs(exponent)) > _MOST_BITS or (not exponent.is_Integer and bits > 200):
+                raise _NotWorthwhileError("a number of the formula is too long to be exact")
+    elif not exponent.is_Symbol and base.is_number:
+        raise _NotWorthwhileError("a constant to a variable power is left as it is")
+    return base**exponent
+
+
+def _constant(function: str, values: list[float]) -> float:
+    """Return a function of constants, NaN where it has no value."""
+    table: dict[str, Any] = {
+        "log10": math.log10,
+        "log2": math.log2,
+        "ln": math.log,
+        "exp": math.exp,
+        "abs": abs,
+        "min": min,
+        "max": max,
+        "**": math.pow,
+    }
+    try:
+        return float(table[function](*values))
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _shorter(expression: Expression) -> Expression:
+    """Return the simplified formula, or ``expression`` itself where sympy's result is not in the grammar."""
+    import sympy
+
+    try:
+        terms: _Terms = [_split(part) for term in _additive(expression, sympy.Integer(1)) for part in _parts(term)]
+        for _ in range(_ROUNDS):
+            terms = _without_constants(terms)
+            opened = _opened(terms)
+            if opened is None:
+                break
+            terms = opened
+        return _sum([factor * rest for factor, rest in terms]) if terms else Number(0.0)
+    except (_NotWorthwhileError, RecursionError):
+        return expression
+
+
+def _additive(node: Expression, factor: Sympy) -> list[Sympy]:
+    """Return the terms of the formula in the order in which they are written, each times ``factor``."""
+    match node:
+        case Negative(part):
+            return _additive(part, -factor)
+        case Binary("+", left, right):
+            return _additive(left, factor) + _additive(right, factor)
+        case Binary("-", left, right):
+            return _additive(left, factor) + _additive(right, -factor)
+        case Binary("*", left, right) if not left.variables:
+            return _additive(right, _checked(factor * _build(left)))
+        case Binary("*" | "/", left, right) if not right.variables:
+            value = _build(right)
+            if value == 0:
+                raise _NotWorthwhileError("a division by zero is left as it is")
+            return _additive(left, _checked(factor * value if node.operator == "*" else factor / value))
+    return [_checked(factor * _build(node))]
+
+
+def _parts(term: Sympy) -> list[Sympy]:
+    """Return the terms of a sympy sum, in an order that does not depend on the run."""
+    return sorted(term.args, key=_place) if term.is_Add else [term]
+
+
+def _split(term: Sympy) -> tuple[Sympy, Sympy]:
+    """Return the factor of a term that is the same for all jobs, and the rest."""
+    constant, rest = term.as_independent(*(_symbol(name) for name in "pqrw"), as_Add=False)
+    return constant, rest
+
+
+def _without_constants(terms: _Terms) -> _Terms:
+    """Merge equal terms, drop those that are the same for all jobs, divide by the first coefficient's size."""
+    merged: dict[Sympy, Sympy] = {}
+    for constant, rest in terms:
+        if not rest.is_number and rest != 1:
+            merged[rest] = merged.get(rest, 0) + constant
+    kept = [(constant, rest) for rest, constant in merged.items() if constant != 0]
+    if not kept:
+        return []
+    first = kept[0][0]
+    sign = _sign(first)
+    return [(_checked(constant * sign / first), rest) for constant, rest in kept] if sign else kept
+
+
+def _sign(constant: Sympy) -> int:
+    """Return 1 or -1 for a number times powers of m, 0 where the sign would take more to find out."""
+    number, rest = constant.as_coeff_Mul()
+    bases = [factor.as_base_exp()[0] for factor in (rest.args if rest.is_Mul else (rest,))]
+    if any(base != _symbol("m") and not base.is_Rational for base in bases) or any(base.is_negative for base in bases):
+        return 0
+    return 1 if number > 0 else -1
+
+
+def _opened(terms: _Terms) -> _Terms | None:
+    """Return the terms of a sum that is alone, once its factor is gone; else None."""
+    if len(terms) != 1:
+        return None
+    factor, rest = terms[0]
+    if not rest.is_Add or abs(factor) != 1:
+        return None
+    return [_split(factor * part) for part in _parts(rest)]
+
+
+def _place(value: Sympy) -> tuple[int, int, str]:
+    """Return where a factor or term stands: in the order p, q, r, w, m, constants last."""
+    names = {symbol.name for symbol in value.free_symbols}
+    positions = [position for position, name in enumerate(VARIABLES) if name in names]
+    return (min(positions, default=len(VARIABLES)), len(names), str(value))
+
+
+def _tree(value: Sympy) -> Expression:
+    if value.is_Symbol:
+        return Variable(value.name) if value.name in VARIABLES else Coefficient(value.name)
+    if value.is_number:
+        return number(_double(value))
+    if value.is_Add:
+        return _sum(sorted(value.args, key=_place))
+    if value.is_Mul or value.is_Pow:
+        negative, part = _product(value)
+        return Negative(part) if negative else part
+    name = getattr(value.func, "__name__", "")
+    if name in FUNCTIONS:
+        return Call(name, tuple(_tree(part) for part in value.args))
+    raise _NotWorthwhileError(f"{name or value} is not in the grammar")
+
+
+def _double(value: Sympy) -> float:
+    try:
+        result = int(value.p) / int(value.q) if value.is_Rational else float(value.evalf(30))
+    except (OverflowError, TypeError):
+        result = math.inf
+    if not math.isfinite(result) or 0 < abs(result) < 1e-300 or abs(result) > 1e300:
+        raise _NotWorthwhileError("a number of the formula is outside 1e-300 to 1e300")
+    return result
+
+
+def _sum(terms: list[Sympy]) -> Expression:
+    result: Expression | None = None
+    for term in terms:
+        negative, part = _product(term)
+        if result is None:
+            result = opposite(part) if negative else part
+        else:
+            result = Binary("-" if negative else "+", result, part)
+    assert result is not None  # noqa: S101 (no caller gives an empty sum)
+    return result
+
+
+def _product(value: Sympy) -> tuple[bool, Expression]:
+    """Return whether a term is negative, and its size as coefficient, factors, and divisors."""
+    coefficient, rest = value.as_coeff_Mul()
+    above: list[Expression] = []
+    below: list[Expression] = []
+    constant = _double(coefficient)
+    for factor in sorted(rest.args if rest.is_Mul else (rest,), key=_place):
+        if factor.is_number:
+            constant *= _double(factor)
+        else:
+            base, exponent = factor.as_base_exp()
+            inverse = bool(exponent.is_Rational and exponent < 0)
+            (below if inverse else above).append(_raised(base, -exponent if inverse else exponent))
+    if abs(constant) != 1 or not above:
+        above.insert(0, Number(abs(constant)))
+    return constant < 0, _quotient(_chain(above), below)
+
+
+def _chain(factors: list[Expression]) -> Expression:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = Binary("*", result, factor)
+    return result
+
+
+def _quotient(above: Expression, below: list[Expression]) -> Expression:
+    return Binary("/", above, _chain(below)) if below else above
+
+
+def _raised(base: Sympy, exponent: Sympy) -> Expression:
+    if exponent == 1:
+        return _tree(base)
+    if exponent.is_Rational and exponent.p == 1 and exponent.q == 2:
+        return Call("sqrt", (_tree(base),))
+    return Binary("**", _tree(base), _tree(exponent))

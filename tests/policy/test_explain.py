@@ -1,0 +1,127 @@
+"""Scores in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+
+from naive.formula import evaluate, expressions, random_jobs
+from policyfactory.core.errors import UsageError
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.explain import Job, additive_terms, explain, parse_job, rank_jobs
+from policyfactory.policy.expression import parse
+from policyfactory.policy.policy import Policy
+
+
+def test_a_job_is_read_with_durations() -> None:
+    job = parse_job("p=1h30m, q=64;r=2d w=0 m=256")
+    assert (job.p, job.q, job.r, job.w, job.m) == (5400, 64, 172800, 0, 256)
+    assert job.given == set("pqrwm")
+    assert parse_job("p=2.5").p == 2.5
+    assert job.describe() == "p = 5400 s (1h 30m), q = 64, r = 172800 s (2d), w = 0 s (0s), m = 256"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is not NAME=VALUE"),
+        ("p", "'p' is not NAME=VALUE"),
+        ("x=3", "'x=3' is not NAME=VALUE"),
+        ("p=3 p=4", "p is given twice"),
+        ("p=soon", "is not a duration"),
+        ("p=0", "a time .* from 1"),
+        ("q=0", "a whole number from 1"),
+        ("q=1.5", "a whole number from 1"),
+        ("q=1h", "a whole number from 1"),
+        ("r=-5", "is not a duration"),
+        ("p=inf", "a time"),
+        ("p=nan", "is not a duration"),
+        ("q=99999999999999999999", "a whole number"),
+    ],
+)
+def test_jobs_that_can_not_be_meant(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        parse_job(text)
+
+
+def test_terms_in_their_order() -> None:
+    def terms(text: str) -> list[str]:
+        return [term.text() for term in additive_terms(parse(text))]
+
+    assert terms("p + 2*q - 3*r") == ["p", "2*q", "-3*r"]
+    assert terms("p - (q - r)") == ["p", "-q", "r"]
+    assert terms("-(p + q)") == ["-p", "-q"]
+    assert terms("p*(q + r)") == ["p*(q + r)"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(expressions(depth=4, functions=("sqrt", "abs")))
+def test_terms_add_up(tree) -> None:
+    for job in random_jobs(3, seed=2):
+        whole = evaluate(tree, job)
+        parts = [evaluate(term, job) for term in additive_terms(tree)]
+        if math.isfinite(whole) and all(map(math.isfinite, parts)):
+            assert math.fsum(parts) == pytest.approx(whole, rel=1e-9, abs=1e-9 * max(map(abs, parts)))
+
+
+def test_f1_term_by_term() -> None:
+    found = explain(CATALOGUE["F1"], parse_job("p=1000 q=64 r=10000"))
+    assert [(term.text, term.value) for term in found.terms] == [("log10(p)*q", 192), ("870*log10(r)", 3480)]
+    assert found.score == 3672
+    assert found.terms[0].words == "a longer request or more processors: later"
+    assert found.terms[1].words == "a later submission: later"
+    assert found.changes == (
+        "Half the requested run time (8m 20s) changes the score from 3672 to 3652.73: sooner.",
+        "Half the processors (32) changes the score from 3672 to 3576: sooner.",
+        "Waiting does not change this score; the job moves up as jobs with lower scores start.",
+    )
+
+
+def test_words_for_other_policies() -> None:
+    wfp = explain(CATALOGUE["WFP3"], parse_job("p=1h q=64 w=2h"))
+    assert wfp.terms[0].words == "a longer request: later; more processors or a longer wait: sooner"
+    assert wfp.changes[-1] == "One more hour of waiting changes the score from -512 to -1728: sooner."
+    lin = explain(CATALOGUE["LIN-SYNTHETIC"], parse_job("p=1 q=1 r=0"))
+    assert [term.words for term in lin.terms] == [
+        "the same for all jobs",
+        "a longer request: later",
+        "more processors: later",
+        "a later submission: sooner",
+    ]
+    first = explain(CATALOGUE["F1"], parse_job("p=10 q=1 r=0"))
+    assert first.score == -math.inf
+    assert first.terms[1].words == "ahead of all jobs without it"
+    late = dataclasses.replace(CATALOGUE["SAF"], threshold=72_000.0)
+    assert "waited more than 20h" in explain(late, parse_job("p=1 q=1")).changes[-1]
+    flat = explain(Policy("x", "min(p, 10)*q/q"), parse_job("p=1h q=4"))
+    assert flat.terms[0].words == "does not change near this job"
+    assert flat.changes[0] == "Half the requested run time (30m) leaves the score at 10."
+    nothing = explain(Policy("x", "sqrt(q - p)"), parse_job("p=2 q=1"))
+    assert nothing.terms[0].words == "has no value here: the job runs last"
+    assert nothing.score == math.inf
+    assert explain(Policy("x", "-log10(r) + p"), parse_job("p=2 r=0")).terms[0].words == "behind all jobs without it"
+
+
+def test_missing_values_are_named() -> None:
+    with pytest.raises(UsageError, match=r"the job lacks q \(requested processors.*\), r .*add q="):
+        explain(CATALOGUE["F1"], parse_job("p=1h"))
+
+
+def test_ranks_by_score_then_submission() -> None:
+    jobs = [
+        Job(5, 1, 9, given=frozenset("pqr")),
+        Job(5, 1, 3, given=frozenset("pqr")),
+        Job(1, 1, 99, given=frozenset("pqr")),
+    ]
+    assert rank_jobs([explain(CATALOGUE["SPF"], job) for job in jobs]) == [2, 1, 0]
+
+
+def test_json_has_no_infinity() -> None:
+    value = explain(CATALOGUE["F1"], parse_job("p=10 q=1 r=0")).as_dict()
+    assert value["score"] == "-inf"
+    assert value["job"] == {"p": 10, "q": 1, "r": 0}
+    json.dumps(value, allow_nan=False)
