@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +114,10 @@ def check_directory(path: Path) -> Path:
     return path
 
 
-def atomic_write(path: Path, data: bytes | str) -> None:
+def atomic_write(path: Path, data: bytes | str | Iterable[bytes]) -> None:
     """Write ``data`` to ``path`` so that a reader sees the old file or the whole new one, never a part.
+
+    What does not fit into memory is given as parts, one after the other.
 
     Raises
     ------
@@ -124,10 +126,11 @@ def atomic_write(path: Path, data: bytes | str) -> None:
     """
     check_output(path)
     content = data.encode() if isinstance(data, str) else data
+    parts = [content] if isinstance(content, bytes) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -135,6 +138,9 @@ def atomic_write(path: Path, data: bytes | str) -> None:
         temporary.unlink(missing_ok=True)
         reason = "no space left" if error.errno == errno.ENOSPC else error.strerror
         raise OutputError(f"{path}: can not be written: {reason}; nothing was changed") from None
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager

@@ -1,0 +1,256 @@
+"""``policyfactory generate``: from a workload to the scores of its jobs."""
+
+from __future__ import annotations
+
+import enum
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policyfactory.cli.console import note, progress, show_table, warn
+from policyfactory.core.artefact import atomic_write, check_directory, check_output
+from policyfactory.core.errors import UsageError
+from policyfactory.core.units import format_duration
+
+if TYPE_CHECKING:
+    from policyfactory.trials.convergence import Precision
+    from policyfactory.trials.files import Written
+    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.workload.jobs import Workload
+
+__all__ = ["generate"]
+
+_FOLDER = "training_data"
+_PICTURES = (".svg", ".png", ".pdf")
+_CONVERGENCE_TUPLES = 4
+
+
+class EstimatorName(enum.StrEnum):
+    """How scores are estimated from trials."""
+
+    stratified = "stratified"
+    paper = "paper"
+
+
+def generate(
+    trace: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[TRACE]",
+            help="Log in the Standard Workload Format (.swf, .swf.gz); without it, the embedded Lublin workload.",
+        ),
+    ] = None,
+    tuples: Annotated[
+        int | None,
+        typer.Option(help=f"How many tuples to score (default: 441; {_CONVERGENCE_TUPLES} with --convergence)."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Trials (simulated orders) of each tuple.")] = 256_000,
+    state_size: Annotated[int, typer.Option(help="Jobs that fill the machine first (S).")] = 16,
+    queue_size: Annotated[int, typer.Option(help="Jobs that queue (Q).")] = 32,
+    processors: Annotated[
+        int | None, typer.Option(help="Processors of the machine (default: the log's; 256 for the model).")
+    ] = None,
+    estimator: Annotated[
+        EstimatorName,
+        typer.Option(help="stratified: every job first equally often, in common orders; paper: plain random orders."),
+    ] = EstimatorName.stratified,
+    seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
+    jobs: Annotated[int | None, typer.Option(help="Workers (default: one a core); the result is the same.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="NAME.csv",
+            help=f"Score table to write (default: {_FOLDER}/NAME.csv); with --convergence the picture "
+            "(default: convergence.svg), its numbers go beside it.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a table, or the unfinished table of another run.")
+    ] = False,
+    convergence: Annotated[
+        bool, typer.Option("--convergence", help="Measure instead how precise the scores of both estimators are.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(help="Repetitions of each measurement of --convergence.")] = 10,
+    preset: Annotated[str, typer.Option(help="Filter for the log (policyfactory workload clean).")] = "default",
+) -> None:
+    """Score jobs by simulating random orders of a queue; an interrupted run goes on with the same command."""
+    from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
+
+    _check(jobs, output, convergence=convergence)
+    workload, inputs = _workload(trace, processors, preset)
+    number = tuples if tuples is not None else _CONVERGENCE_TUPLES if convergence else DEFAULT_TUPLES
+    options = GenerateOptions(number, trials, state_size, queue_size, estimator.value, seed)
+    places = check_options(workload, options)
+    if convergence:
+        _converge(workload, options, repeats, output or Path("convergence.svg"))
+        return
+    if number > places:
+        note(f"{number:,} tuples from {places:,} places of {workload.name}: places are used more than once")
+    if output is None:
+        output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
+    workers = jobs or len(os.sched_getaffinity(0))
+    written = _write(workload, options, output, workers, overwrite=overwrite, inputs=inputs)
+    _show(written, options)
+
+
+def _check(jobs: int | None, output: Path | None, *, convergence: bool) -> None:
+    """Refuse what could not be done or written before any work."""
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs {jobs}: give at least 1 worker")
+    if output is None:
+        return
+    check_output(output)
+    if convergence and output.suffix not in _PICTURES:
+        raise UsageError(f"--output {output}: with --convergence name a picture ({', '.join(_PICTURES)})")
+    if not convergence and output.suffix != ".csv":
+        raise UsageError(f"--output {output}: a score table is a CSV file; name it {output.with_suffix('.csv').name}")
+
+
+def _workload(trace: Path | None, processors: int | None, preset: str) -> tuple[Workload, dict[str, str]]:
+    """Return the workload, and the name and SHA-256 of the file that it is from."""
+    from policyfactory.workload.lublin import DEFAULT_JOBS, DEFAULT_SEED, default_workload, generate_lublin
+
+    if trace is None:
+        if processors is None:
+            workload = default_workload()
+        else:
+            workload = generate_lublin(processors, DEFAULT_JOBS, seed=DEFAULT_SEED)
+        note(f"no log given: {workload.origin}")
+        return workload, {}
+
+    from policyfactory.workload.clean import load_workload
+
+    # Trials know the run times: requests are not read, and may be missing.
+    workload, cleaning = load_workload(trace, preset=preset, estimate_missing="runtime", machine=processors)
+    note(cleaning.summary())
+    return workload, {trace.name: cleaning.sha256}
+
+
+def _write(
+    workload: Workload,
+    options: GenerateOptions,
+    output: Path,
+    workers: int,
+    *,
+    overwrite: bool,
+    inputs: dict[str, str],
+) -> Written:
+    from rich.progress import TextColumn
+
+    from policyfactory.trials.files import write_scores
+    from policyfactory.trials.partial import partial_path
+
+    kept = 0
+    with progress(TextColumn("{task.fields[speed]}")) as bar:
+        task = bar.add_task(f"{workload.name}: tuples", total=options.tuples, speed="")
+        first: list[tuple[int, float]] = []
+
+        def report(done: int) -> None:
+            nonlocal kept
+            kept = done
+            if not first:
+                first.append((done, time.monotonic()))
+            ran, seconds = done - first[0][0], time.monotonic() - first[0][1]
+            speed = f"{_short(ran * options.trials / seconds)} trials/s" if ran and seconds > 0 else ""
+            bar.update(task, completed=done, speed=speed)
+
+        try:
+            written = write_scores(
+                workload, options, output, jobs=workers, overwrite=overwrite, inputs=inputs, report=report
+            )
+        except KeyboardInterrupt:
+            bar.stop()
+            note(
+                f"stopped: {kept:,} of {options.tuples:,} tuples are kept in {partial_path(output)}; "
+                "the same command goes on from there"
+            )
+            raise
+        bar.update(task, completed=options.tuples)
+    return written
+
+
+def _short(rate: float) -> str:
+    return f"{rate / 1e6:.2f} M" if rate >= 1e5 else f"{rate / 1e3:.1f} k"
+
+
+def _show(written: Written, options: GenerateOptions) -> None:
+    """Say what was written and how precise it is."""
+    from policyfactory.core.artefact import Manifest
+
+    if not written.done:
+        note(f"{written.output} is complete; nothing was left to do")
+    elif written.resumed:
+        again = f", {written.damaged:,} damaged ones were done again" if written.damaged else ""
+        note(f"{written.resumed:,} tuples were finished by an earlier run{again}")
+    low, middle, high = written.precision
+    rows = [
+        ["manifest", str(Manifest.path_for(written.output))],
+        ["tuples", f"{options.tuples:,}"],
+        ["jobs scored", f"{options.tuples * options.queue_size:,}"],
+        ["trials of a tuple", f"{written.trials_each:,}"],
+        ["standard error of a score", f"{middle:.3g} % of the mean score (median tuple; {low:.3g} to {high:.3g} %)"],
+    ]
+    if written.idle:
+        rows.append(["tuples in which nobody ever waits", f"{written.idle:,} (all scores equal, nothing to learn)"])
+    if written.done:
+        rows.append(["time", format_duration(written.seconds) if written.seconds >= 1 else f"{written.seconds:.2f}s"])
+        rows.append(["trials per second", _short(written.trials / written.seconds)])
+    if 2 * written.idle > options.tuples:
+        warn(
+            "in most tuples nobody ever waits: the machine is too large for this workload to teach anything about order"
+        )
+    show_table("Scores", ["score table", str(written.output)], rows, left=(0, 1))
+
+
+def _converge(workload: Workload, options: GenerateOptions, repeats: int, picture: Path) -> None:
+    from policyfactory.trials.convergence import convergence_csv, draw_convergence, measure_convergence
+
+    numbers = picture.with_suffix(".csv")
+    check_output(picture)
+    check_output(numbers)
+    with progress() as bar:
+        task = bar.add_task(f"{workload.name}: thousands of trials", total=None)
+        found = measure_convergence(
+            workload,
+            options,
+            repeats,
+            report=lambda done, total: bar.update(task, completed=done // 1000, total=total // 1000),
+        )
+    plural = "s" if options.tuples > 1 else ""
+    title = f"{workload.name}: {options.tuples} tuple{plural} of {options.state_size} + {options.queue_size} jobs"
+    draw_convergence(found, picture, f"{title}, {repeats} repetitions")
+    atomic_write(numbers, convergence_csv(found))
+    _show_convergence(found, title, repeats)
+    note(f"picture: {picture}; numbers: {numbers}")
+
+
+def _show_convergence(found: list[Precision], title: str, repeats: int) -> None:
+    """Print both estimators side by side."""
+    rows = []
+    for paper, stratified in zip(
+        (row for row in found if row.estimator == "paper"),
+        (row for row in found if row.estimator == "stratified"),
+        strict=True,
+    ):
+        gain = paper.stated**2 * paper.trials / (stratified.stated**2 * stratified.trials)
+        rows.append(
+            [
+                f"{paper.trials:,}",
+                f"{100 * paper.spread:.3g}",
+                f"{100 * paper.stated:.3g}",
+                f"{100 * stratified.spread:.3g}",
+                f"{100 * stratified.stated:.3g}",
+                f"{gain:,.0f}",
+            ]
+        )
+    columns = ["trials", "paper %", "stated %", "stratified %", "stated %", "gain"]
+    caption = (
+        f"Standard deviation of a score over {repeats} repetitions, and what the standard errors state, in % of the "
+        "mean score. Gain: how many times fewer trials the stratified estimator needs."
+    )
+    show_table(f"Precision of the scores, {title}", columns, rows, caption=caption)

@@ -1,0 +1,1 @@
+"""Random orders of a queue, and the score of running each job first."""

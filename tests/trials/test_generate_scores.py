@@ -1,0 +1,286 @@
+"""Runs: the same bytes for any number of workers and after any interruption."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from naive.trials import workload_of
+from policyfactory.core.artefact import exclusive
+from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.trials.files import write_scores
+from policyfactory.trials.partial import PartialFile, partial_path
+from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, generate_scores
+from policyfactory.trials.table import read_score_table
+
+WORKLOAD = workload_of(300)
+OPTIONS = GenerateOptions(tuples=9, trials=500, state_size=4, queue_size=8, seed=5)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("expected") / "t.csv"
+    write_scores(WORKLOAD, OPTIONS, path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 4])
+def test_the_table_does_not_depend_on_the_workers(tmp_path, jobs, expected):
+    output = tmp_path / "t.csv"
+    told: list[int] = []
+    table = generate_scores(WORKLOAD, OPTIONS, output=output, jobs=jobs, report=told.append)
+    assert output.read_bytes() == expected
+    assert told == list(range(10))
+    assert (len(table), table.tuples) == (72, 9)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.manifest.json"]
+    manifest = json.loads((tmp_path / "t.manifest.json").read_text())
+    assert manifest["kind"] == "score-table"
+    assert manifest["seed"] == 5
+    assert manifest["inputs"] == {"random": WORKLOAD.sha256()}
+    assert manifest["outputs"] == {"t.csv": table.sha256}
+    assert manifest["parameters"]["trials_run"] == 512
+    assert manifest["measured"]["workers"] == jobs
+    assert manifest["measured"]["trials_per_second"] > 0
+
+
+def test_a_table_in_memory_is_the_one_on_disk(tmp_path, expected):
+    (tmp_path / "t.csv").write_bytes(expected)
+    on_disk = read_score_table(tmp_path / "t.csv")
+    in_memory = generate_scores(WORKLOAD, OPTIONS, jobs=2)
+    for column in ("p", "q", "r", "score", "stderr", "tuple_id"):
+        assert_array_equal(getattr(in_memory, column), getattr(on_disk, column))
+
+
+def test_the_scores_of_a_tuple_sum_to_one_and_more_tuples_keep_the_first(expected):
+    table = generate_scores(WORKLOAD, GenerateOptions(tuples=12, trials=500, state_size=4, queue_size=8, seed=5))
+    assert_array_equal(np.bincount(table.tuple_id), np.full(12, 8))
+    np.testing.assert_allclose(np.bincount(table.tuple_id, weights=table.score), 1.0, rtol=1e-12)
+    first = "".join(line + "\n" for line in expected.decode().splitlines()[1:])
+    again = dict(finished_tuples(WORKLOAD, OPTIONS, list(range(9))))
+    assert "".join(again[number] for number in range(9)) == first
+    assert_array_equal(table.score[:72], [float(line.split(",")[3]) for line in first.splitlines()])
+
+
+def test_seed_and_estimator_change_the_table():
+    scores = [
+        generate_scores(WORKLOAD, GenerateOptions(2, 500, 4, 8, estimator, seed)).score
+        for estimator, seed in (("stratified", 1), ("stratified", 2), ("paper", 1))
+    ]
+    assert not any(np.array_equal(a, b) for a, b in zip(scores, scores[1:] + scores[:1], strict=True))
+
+
+class Killed(BaseException):
+    """Killed ends a run as a signal would: nothing catches it."""
+
+
+def interrupt(output, after: int, options=OPTIONS) -> None:
+    def report(done: int) -> None:
+        if done == after:
+            raise Killed
+
+    with pytest.raises(Killed):
+        write_scores(WORKLOAD, options, output, report=report)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 4])
+@pytest.mark.parametrize("after", [0, 1, 8, 9])
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(tmp_path, after, jobs, expected):
+    output = tmp_path / "t.csv"
+    interrupt(output, after)
+    assert partial_path(output).exists()
+    assert not output.exists()
+    written = write_scores(WORKLOAD, OPTIONS, output, jobs=jobs)
+    assert (written.resumed, written.done, written.damaged) == (after, 9 - after, 0)
+    assert output.read_bytes() == expected
+    assert not partial_path(output).exists()
+
+
+def test_the_manifest_differs_in_what_was_measured_only(tmp_path):
+    write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
+    whole = json.loads((tmp_path / "t.manifest.json").read_text())
+    write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv", overwrite=True)
+    interrupt_free = json.loads((tmp_path / "t.manifest.json").read_text())
+    (tmp_path / "t.csv").unlink()
+    interrupt(tmp_path / "t.csv", 4)
+    write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv", jobs=2)
+    resumed = json.loads((tmp_path / "t.manifest.json").read_text())
+    assert resumed.pop("measured") != whole.pop("measured")
+    interrupt_free.pop("measured")
+    assert resumed == whole == interrupt_free
+
+
+@pytest.mark.parametrize("cut", [1, 20, 300])
+def test_a_torn_last_record_is_dropped_and_done_again(tmp_path, cut, expected):
+    output = tmp_path / "t.csv"
+    interrupt(output, 5)
+    partial = partial_path(output)
+    partial.write_bytes(partial.read_bytes()[:-cut])
+    written = write_scores(WORKLOAD, OPTIONS, output)
+    assert (written.resumed, written.done, written.damaged) == (4, 5, 1)
+    assert output.read_bytes() == expected
+
+
+def test_a_changed_record_is_dropped_and_done_again(tmp_path, expected):
+    output = tmp_path / "t.csv"
+    interrupt(output, 5)
+    partial = partial_path(output)
+    lines = partial.read_bytes().split(b"\n")
+    lines[2] = lines[2].replace(b"1", b"2", 1)
+    lines[4] = b"garbage"
+    partial.write_bytes(b"\n".join(lines))
+    written = write_scores(WORKLOAD, OPTIONS, output)
+    assert (written.resumed, written.done, written.damaged) == (3, 6, 2)
+    assert output.read_bytes() == expected
+
+
+def test_a_record_changed_while_the_run_is_on_is_found(tmp_path):
+    with PartialFile(tmp_path / "p", {}, 1) as partial:
+        partial.append(0, "1,1,1,1,1,0\n")
+        content = (tmp_path / "p").read_bytes()
+        (tmp_path / "p").write_bytes(content.replace(b"1,1,1,1,1,0", b"1,1,1,1,2,0"))
+        with pytest.raises(OutputError, match="tuple 0 was changed on disk"):
+            list(partial.rows())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 6}, r"--seed 5 \(now 6\)"),
+        ({"trials": 600}, r"--trials 500 \(now 600\)"),
+        ({"estimator": "paper"}, r"--estimator stratified \(now paper\)"),
+        ({"tuples": 10, "queue_size": 7}, r"--queue-size 8 \(now 7\), --tuples 9 \(now 10\)"),
+    ],
+)
+def test_a_partial_table_of_another_run_is_not_touched(tmp_path, change, message):
+    output = tmp_path / "t.csv"
+    interrupt(output, 3)
+    before = partial_path(output).read_bytes()
+    other = GenerateOptions(**{**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__}, **change})
+    with pytest.raises(OutputError, match=rf"{message}; give the same options to go on with it, --overwrite"):
+        write_scores(WORKLOAD, other, output)
+    assert partial_path(output).read_bytes() == before
+    assert write_scores(WORKLOAD, other, output, overwrite=True).resumed == 0
+
+
+def test_another_workload_is_another_run(tmp_path):
+    interrupt(tmp_path / "t.csv", 3)
+    with pytest.raises(OutputError, match="another workload"):
+        write_scores(WORKLOAD.select(slice(0, 200)), OPTIONS, tmp_path / "t.csv")
+
+
+def test_overwrite_can_be_interrupted_and_resumed_too(tmp_path, expected):
+    output = tmp_path / "t.csv"
+    output.write_text("an old table\n")
+
+    def report(done: int) -> None:
+        if done == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        write_scores(WORKLOAD, OPTIONS, output, overwrite=True, report=report)
+    assert output.read_text() == "an old table\n"
+    assert write_scores(WORKLOAD, OPTIONS, output, overwrite=True).resumed == 4
+    assert output.read_bytes() == expected
+
+
+def test_a_finished_table_is_left_alone(tmp_path, expected):
+    output = tmp_path / "t.csv"
+    write_scores(WORKLOAD, OPTIONS, output)
+    before = output.stat().st_mtime_ns
+    written = write_scores(WORKLOAD, OPTIONS, output)
+    assert (written.done, written.resumed) == (0, 9)
+    assert np.isfinite(written.precision).all()
+    assert output.stat().st_mtime_ns == before
+    with pytest.raises(OutputError, match=r"exists and was made with --seed 5 \(now 6\); --overwrite replaces it"):
+        write_scores(WORKLOAD, GenerateOptions(9, 500, 4, 8, "stratified", 6), output)
+    output.write_text("changed\n")
+    with pytest.raises(OutputError, match="was changed since it was made"):
+        write_scores(WORKLOAD, OPTIONS, output)
+    (tmp_path / "t.manifest.json").unlink()
+    with pytest.raises(OutputError, match="has no manifest that says how it was made"):
+        write_scores(WORKLOAD, OPTIONS, output)
+
+
+def test_a_run_killed_between_table_and_manifest_is_completed(tmp_path, expected):
+    output = tmp_path / "t.csv"
+    interrupt(output, 9)
+    output.write_bytes(expected)
+    write_scores(WORKLOAD, OPTIONS, output)
+    assert read_score_table(output).tuples == 9
+
+
+def test_what_is_no_partial_table_is_not_overwritten(tmp_path):
+    (tmp_path / "t.csv.partial").write_text("my notes\n")
+    with pytest.raises(OutputError, match="is not a file of finished tuples"):
+        write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv.partial").read_text() == "my notes\n"
+
+
+def test_two_runs_on_one_output(tmp_path):
+    with exclusive(tmp_path / "t.csv"), pytest.raises(OutputError, match="another run is writing it"):
+        write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_full_disk_keeps_what_is_there(tmp_path, monkeypatch, expected, jobs):
+    output = tmp_path / "t.csv"
+    append = PartialFile.append
+    calls = []
+
+    def fail(self, number, rows):
+        calls.append(number)
+        if len(calls) == 4:
+            # What the system does: a part is written, the rest is not.
+            self._file.seek(self._end)
+            self._file.write(b"0123")
+            raise OutputError("full")
+        append(self, number, rows)
+
+    monkeypatch.setattr(PartialFile, "append", fail)
+    with pytest.raises(OutputError, match="full"):
+        write_scores(WORKLOAD, OPTIONS, output, jobs=jobs)
+    monkeypatch.setattr(PartialFile, "append", append)
+    written = write_scores(WORKLOAD, OPTIONS, output, jobs=jobs)
+    assert (written.resumed, written.damaged) == (3, 1)
+    assert output.read_bytes() == expected
+
+
+def test_tuples_in_which_nobody_waits_are_counted(tmp_path):
+    # All jobs arrive at once and fit side by side.
+    roomy = dataclasses.replace(WORKLOAD, machine=10_000, submit=np.zeros(300, dtype=np.int64))
+    assert write_scores(WORKLOAD, OPTIONS, tmp_path / "busy.csv").idle == 0
+    assert write_scores(roomy, OPTIONS, tmp_path / "idle.csv").idle == 9
+    assert write_scores(roomy, OPTIONS, tmp_path / "idle.csv").idle == 9
+
+
+def test_memory_of_a_partial_file_is_eight_bytes_a_tuple(tmp_path):
+    with PartialFile(tmp_path / "p", {}, 100_000) as partial:
+        assert partial._offsets.nbytes == 800_000
+        assert not [name for name in vars(partial) if isinstance(getattr(partial, name), (list, dict))]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"tuples": 0}, UsageError, "0 tuples; give 1"),
+        ({"trials": 10}, UsageError, "needs at least 64"),
+        ({"estimator": "exact"}, UsageError, "unknown estimator 'exact'; stratified and paper are known"),
+        ({"seed": -1}, UsageError, "seed -1"),
+        ({"state_size": 300}, WorkloadError, "needs 300 \\+ 8 = 308 consecutive jobs, the workload has 300"),
+    ],
+)
+def test_options_that_can_not_be_meant(tmp_path, change, error, message):
+    options = GenerateOptions(**{**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__}, **change})
+    with pytest.raises(error, match=message):
+        write_scores(WORKLOAD, options, tmp_path / "t.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_description_of_a_run_is_plain_json():
+    run = describe(WORKLOAD, OPTIONS)
+    assert json.loads(json.dumps(run)) == run
+    assert run["workload_sha256"] == WORKLOAD.sha256()

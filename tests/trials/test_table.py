@@ -1,0 +1,139 @@
+"""Score tables: what is written is read, what is malformed is named."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from policyfactory.core.errors import InputError, ScoreTableError
+from policyfactory.trials.table import HEADER, ScoreTable, csv_number, read_score_table, write_score_table
+
+COLUMNS = ("p", "q", "r", "score", "stderr", "tuple_id")
+
+
+def table_of(n: int = 6, **columns) -> ScoreTable:
+    rng = np.random.default_rng(1)
+    values = {
+        "p": rng.integers(1, 1000, n),
+        "q": rng.integers(1, 64, n),
+        "r": rng.integers(0, 9999, n) + 0.25,
+        "score": rng.random(n),
+        "stderr": rng.random(n) * 1e-5,
+        "tuple_id": np.arange(n) // 3,
+    }
+    return ScoreTable(**{**values, **columns})
+
+
+def test_a_table_reads_back_to_the_last_bit(tmp_path):
+    table = table_of(stderr=[np.nan, 1e-300, 0.1, 1 / 3, 5e-324, 0.0])
+    write_score_table(table, tmp_path / "t.csv")
+    again = read_score_table(tmp_path / "t.csv")
+    for column in COLUMNS:
+        assert_array_equal(getattr(again, column), getattr(table, column))
+    assert (again.name, len(again), again.tuples) == ("t", 6, 2)
+    assert len(again.sha256) == 64
+    write_score_table(again, tmp_path / "u.csv")
+    assert (tmp_path / "u.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_are_written_in_full(value):
+    assert float(csv_number(value)) == value
+
+
+def test_the_published_table_is_read(shared):
+    table = read_score_table(shared("oracles/sc17-score-distribution.csv"))
+    assert (len(table), table.tuples) == (6912, 216)
+    assert_array_equal(np.bincount(table.tuple_id), np.full(216, 32))
+    sums = np.bincount(table.tuple_id, weights=table.score)
+    assert np.abs(sums - 1).max() < 1e-9
+    assert np.isnan(table.stderr).all()
+    assert (table.p[0], table.q[0], table.r[0], table.score[0]) == (10, 4, 27541, 0.0269601427393)
+
+
+def test_columns_are_frozen_and_rows_can_be_selected():
+    table = table_of()
+    with pytest.raises(ValueError, match="read-only"):
+        table.score[0] = 1.0
+    part = table.select(table.tuple_id == 1, name="part")
+    assert (len(part), part.tuples, part.name, part.sha256) == (3, 1, "part", "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"q": [1, 2]}, r"column q has shape \(2,\), expected \(6,\)"),
+        ({"score": [0, 0, 0, -0.1, 0, 0]}, "row 3: score is -0.1, expected a share of 0 to 1"),
+        ({"p": [1, 1, np.nan, 1, -1, 1]}, "row 2: p is nan, expected a run time"),
+        ({"q": [1, 0.5, 1, 1, 1, 1]}, "row 1: q is 0.5, expected at least 1 processor"),
+        ({"stderr": [0, 0, 0, 0, 0, np.inf]}, "row 5: stderr is inf"),
+    ],
+)
+def test_a_table_in_memory_is_checked(columns, message):
+    with pytest.raises(ScoreTableError, match=message):
+        table_of(**columns)
+
+
+GOOD = f"{HEADER}\n1,2,3,0.5,0.1,0\n1,2,3,0.5,nan,0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "t.csv:1: no scores"),
+        (HEADER, "t.csv:2: no scores after the header"),
+        ("p,q,r,score\n1,2,3,1\n", "t.csv:1: header 'p,q,r,score', expected 'p,q,r,score,stderr,tuple'"),
+        (GOOD + "1,2,3,0.5,0.1\n", "t.csv:4: 5 columns, expected 6"),
+        (GOOD + "1,2,3,half,0.1,0\n", "t.csv:4: score is 'half', expected a number"),
+        (GOOD + "1,2,3,0.5,0.1,0.5\n", "t.csv:4: tuple is 0.5, expected the number of a tuple"),
+        (GOOD + "\n1,2,3,0.5,0.1,0\n", "t.csv:4: 1 columns, expected 6"),
+        (GOOD + "1,0,3,0.5,0.1,0\n", "t.csv:4: q is 0, expected at least 1 processor"),
+        (GOOD + "1,2,3,7,0.1,0\n", "t.csv:4: score is 7, expected a share of 0 to 1"),
+        (GOOD + "1,2,3,0.5,0.1,99999999999999999999\n", r"t.csv:4: tuple is 1e\+20"),
+        ("1,2,3,0.5\n1,2,3,0.6\n", "t.csv:2: the scores from line 1 on sum to 1.1"),
+        ("1,2,3,0.5\n1,2,3,0.5\n1,2,3,0.4\n", r"t.csv:3: the last tuple \(from line 3\) sums to 0.4"),
+        ("1,2,3\n", "t.csv:1: 3 columns, expected 4"),
+        ("\xff\xfe binary", "t.csv:1: 1 columns"),
+    ],
+)
+def test_a_malformed_table_names_file_and_line(tmp_path, text, message):
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ScoreTableError, match=message):
+        read_score_table(path)
+
+
+def test_files_with_windows_line_ends_or_no_last_one_are_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(GOOD.replace("\n", "\r\n").encode())
+    assert len(read_score_table(path)) == 2
+    path.write_bytes(GOOD.rstrip().encode())
+    assert len(read_score_table(path)) == 2
+
+
+def test_no_file_and_a_folder_are_told(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        read_score_table(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="is a directory"):
+        read_score_table(tmp_path)
+
+
+def test_a_table_that_is_not_its_manifests_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(GOOD)
+    manifest = tmp_path / "t.manifest.json"
+    manifest.write_text(json.dumps({"outputs": {"t.csv": "0" * 64}, "parameters": {}}))
+    with pytest.raises(
+        ScoreTableError, match=r"is not the table that t.manifest.json describes .* remove the manifest"
+    ):
+        read_score_table(path)
+    manifest.write_text("[1]")
+    with pytest.raises(ScoreTableError, match=r"is not a manifest of t\.csv"):
+        read_score_table(path)
+    manifest.write_text(json.dumps({"outputs": {}, "parameters": {"origin": "by hand"}}))
+    assert read_score_table(path).origin == "by hand"

@@ -1,0 +1,50 @@
+"""Which jobs make a tuple."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from naive.trials import workload_of
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.trials.tuples import check_sizes, cut_tuple, draw_places
+
+
+def test_a_tuple_is_consecutive_jobs_with_times_from_the_first():
+    workload = workload_of()
+    cut = cut_tuple(workload, 7, 5, 9)
+    queue = slice(12, 21)
+    assert_array_equal(cut.p, workload.run_time[queue])
+    assert_array_equal(cut.q, workload.processors[queue])
+    assert_array_equal(cut.r, workload.submit[queue] - workload.submit[7])
+    assert_array_equal(cut.problem.r, cut.r)
+
+
+def test_a_log_in_microseconds_has_the_same_tuples_in_seconds():
+    seconds, micro = (cut_tuple(workload_of(ticks=ticks), 3, 4, 6) for ticks in (1, 10**6))
+    for column in ("p", "q", "r"):
+        assert_array_equal(getattr(micro, column), getattr(seconds, column))
+    assert_array_equal(micro.problem.p, seconds.problem.p.astype(np.int64) * 10**6)
+    assert micro.problem.limits[2] == 10**7
+
+
+def test_every_place_is_used_once_before_any_is_used_twice():
+    places = draw_places(10, 25, seed=1)
+    assert_array_equal(np.sort(places[:10]), np.arange(10))
+    assert_array_equal(np.sort(places[10:20]), np.arange(10))
+    assert_array_equal(draw_places(10, 7, seed=1), places[:7])
+    assert not np.array_equal(draw_places(10, 25, seed=2), places)
+
+
+def test_sizes_that_can_not_be_meant_are_refused():
+    workload = workload_of(20)
+    assert check_sizes(workload, 5, 15) == 1
+    with pytest.raises(
+        WorkloadError, match="needs 16 \\+ 32 = 48 consecutive jobs, the workload has 20; use a longer log"
+    ):
+        check_sizes(workload, 16, 32)
+    with pytest.raises(UsageError, match="--queue-size 2 to 255"):
+        check_sizes(workload, 5, 1)
+    with pytest.raises(UsageError, match="--state-size 0 to 10000"):
+        check_sizes(workload, -1, 5)
