@@ -17,11 +17,37 @@ __version__ = "0.1.0"
 
 # name -> module that defines it
 _PUBLIC: dict[str, str] = {
+    "CATALOGUE": "policyfactory.policy.catalogue",
+    "GenerateOptions": "policyfactory.trials.run",
+    "METRICS": "policyfactory.evaluate.metrics",
+    "Model": "policyfactory.policy.store",
+    "Policy": "policyfactory.policy.policy",
     "PolicyfactoryError": "policyfactory.core.errors",
+    "Rules": "policyfactory.evaluate.simulate",
+    "Schedule": "policyfactory.evaluate.simulate",
+    "ScoreTable": "policyfactory.trials.table",
     "Workload": "policyfactory.workload.jobs",
+    "default_workload": "policyfactory.workload.lublin",
+    "fit_form": "policyfactory.fit.userform",
+    "fit_forms": "policyfactory.fit.forms",
+    "fit_polynomials": "policyfactory.fit.polynomials",
+    "generate_lublin": "policyfactory.workload.lublin",
+    "generate_scores": "policyfactory.trials.run",
+    "load_model": "policyfactory.policy.store",
+    "load_workload": "policyfactory.workload.clean",
+    "measure": "policyfactory.evaluate.metrics",
+    "read_score_table": "policyfactory.trials.table",
+    "read_swf": "policyfactory.workload.swf",
+    "resolve": "policyfactory.policy.catalogue",
+    "save_model": "policyfactory.policy.store",
+    "simulate": "policyfactory.evaluate.simulate",
+    "to_model": "policyfactory.fit.model",
+    "tsafrir_estimates": "policyfactory.workload.tsafrir",
+    "write_score_table": "policyfactory.trials.table",
+    "write_swf": "policyfactory.workload.swf",
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]
+__all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604 (the names are the keys above)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from support import ROOT, shared_path
+
+# As the command does (cli/main.py): threads of BLAS on small matrices would only wait for each other.
+for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+# The same examples in every run, so that a change is judged by what it changed; `make nightly` looks for new ones.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("nightly", deadline=None, max_examples=2000)
+settings.load_profile("nightly" if os.environ.get("POLICYFACTORY_NIGHTLY") else "fixed")
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,8 @@ def bounded_slowdown(wait, p, tau):
 def occupy(p, q, r, machine):
     starts = list_schedule(p, q, r, machine)
     clock = max(starts, default=0)
-    left = sorted(((s + run, procs) for s, run, procs in zip(starts, p, q, strict=True)), reverse=True)
+    # Latest end first; jobs that end together stay in the order in which they were started.
+    left = sorted(((s + run, procs) for s, run, procs in zip(starts, p, q, strict=True)), key=lambda job: -job[0])
     left = [job for job in left if job[0] > clock]
     return np.array([end for end, _ in left]), np.cumsum([procs for _, procs in left]), clock
 

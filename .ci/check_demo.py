@@ -1,0 +1,20 @@
+"""The demo left what it says it makes, and each file can be used."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+made = ("training.swf", "test.swf", "scores.csv", "scores.manifest.json", "forms.md", "polynomials.md", "winner.lua")
+for name in made:
+    assert (folder / name).stat().st_size > 0, name
+for name in ("forms.json", "polynomials-lin.json"):
+    assert json.loads((folder / name).read_text(encoding="utf-8"))["kind"] == "policyfactory-model", name
+pictures = sorted(folder.rglob("*.png"))
+assert len(pictures) >= 4, pictures
+evaluation = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
+assert evaluation["winner"] != "FCFS", evaluation["words"]
+code = "from winner import score; print(score(p=3600.0, q=64.0, r=10.0, w=0.0, m=256.0))"
+subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+print(f"{len(pictures)} pictures; winner: {evaluation['winner']}")

@@ -1,0 +1,53 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up its own virtual environment first.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check docs bench nightly clean
+
+help:
+	@echo "make demo     set up, then the whole job on the embedded workload: trials, fits, evaluation, export (results in demo/)"
+	@echo "make test     set up, then all tests"
+	@echo "make check    lint, format, types, import contract"
+	@echo "make docs     build the documentation into site/"
+	@echo "make bench    benchmarks, as ratios in one run"
+	@echo "make nightly  the randomised tests with new examples"
+	@echo "make clean    remove the environment and everything built"
+
+$(VENV)/.ready-%: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "policyfactory needs Python 3.11 or newer; found $$($(PYTHON) --version). Try: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing policyfactory ($*) into $(VENV) (once; about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(if $(filter base,$*),.,.[$*])'
+	@touch $@
+
+demo: $(VENV)/.ready-base
+	@$(BIN)/policyfactory demo --output demo
+
+test: $(VENV)/.ready-test
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+check: $(VENV)/.ready-check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.ready-docs
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.ready-test
+	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds -s $(ARGS)
+
+nightly: $(VENV)/.ready-test
+	POLICYFACTORY_NIGHTLY=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+clean:
+	rm -rf $(VENV) .venv-* build dist site demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+docs/commands.md: $(VENV)/.ready-base $(wildcard policyfactory/cli/*.py)
+	$(BIN)/python -m policyfactory.cli.reference > $@.tmp && mv $@.tmp $@

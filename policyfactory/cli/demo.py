@@ -1,0 +1,115 @@
+"""``policyfactory demo``: the whole job on the embedded workload, each step the command that a user would type."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from policyfactory.cli.console import console, note
+from policyfactory.core.artefact import check_directory
+from policyfactory.core.errors import PolicyfactoryError
+from policyfactory.core.units import format_duration
+
+__all__ = ["demo"]
+
+_CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Step:
+    title: str
+    arguments: tuple[str, ...]
+
+
+def _steps(folder: str, tuples: int, trials: int) -> list[_Step]:
+    training, test, scores = f"{folder}/training.swf", f"{folder}/test.swf", f"{folder}/scores.csv"
+    forms, polynomials = f"{folder}/forms.json", f"{folder}/polynomials.json"
+    lublin = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--estimates", "tsafrir")
+    policies = ",".join((*_CLASSICAL, forms, f"{folder}/polynomials-lin.json"))
+    seed, family, written = ("--seed", "1"), "--family", "--output"
+    return [
+        _Step(
+            "A workload to learn from (Lublin-Feitelson model, users' requests by Tsafrir's model)",
+            (*lublin, *seed, written, training),
+        ),
+        _Step("Another one to test on, which nothing has learned from", (*lublin, "--seed", "2", written, test)),
+        _Step(
+            "Random orders of the queue, and the score of running each job first",
+            ("generate", training, "--tuples", str(tuples), "--trials", str(trials), *seed, written, scores),
+        ),
+        _Step(
+            "The 576 enumerated forms, fitted to the scores",
+            ("fit", scores, family, "forms", written, forms, "--report", f"{folder}/forms.md")
+            + ("--figures", f"{folder}/pictures"),
+        ),
+        _Step(
+            "The polynomials, Lin to sextic",
+            ("fit", scores, family, "polynomials", written, polynomials, "--report", f"{folder}/polynomials.md"),
+        ),
+        _Step(
+            "Both against the classical policies under EASY backfilling, decisions by requested times",
+            ("evaluate", test, "--policies", policies, "--backfill", "easy", "--decide-by", "request")
+            + ("--windows", "10x15d", written, f"{folder}/evaluation"),
+        ),
+    ]
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for everything that is made.")] = Path("demo"),
+    tuples: Annotated[int, typer.Option(help="Tuples to score.", min=32)] = 256,
+    trials: Annotated[int, typer.Option(help="Trials a tuple.", min=3200)] = 32000,
+) -> None:
+    """Do the main job end to end on the embedded workload: generate, fit, evaluate, export; about a minute."""
+    begin = time.monotonic()
+    check_directory(output)
+    # A second demo starts afresh: an old score table is not resumed.
+    for name in ("scores.csv", "scores.manifest.json", "scores.csv.partial"):
+        (output / name).unlink(missing_ok=True)
+    steps = _steps(str(output), tuples, trials)
+    total = len(steps) + 1
+    for number, step in enumerate(steps, 1):
+        _run(f"{number}/{total}", step)
+    summary: dict[str, Any] = json.loads((output / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
+    source = _source(output, summary["winner"])
+    for target, file in (("python", "winner.py"), ("lua", "winner.lua")):
+        # r needs a fixed date in production; any will do for a demonstration.
+        arguments = ("export", source, "--to", target, "--epoch", "2026-01-01", "--output", f"{output}/{file}")
+        _run(f"{total}/{total}", _Step(f"The winner, {summary['winner']}, as {target}", arguments))
+    _close(output, summary["words"], time.monotonic() - begin)
+
+
+def _run(place: str, step: _Step) -> None:
+    screen = console()
+    screen.rule(f"[bold]{place}[/bold]  {step.title}", align="left", style="dim")
+    screen.print(f"$ policyfactory {shlex.join(step.arguments)}", style="cyan", markup=False, soft_wrap=True)
+    sys.stdout.flush()
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    # The arguments are the list above.
+    done = subprocess.run([sys.executable, "-m", "policyfactory", *step.arguments], env=environment, check=False)
+    if done.returncode:
+        raise PolicyfactoryError(f"step {place} ended with exit code {done.returncode}; its message is above")
+
+
+def _source(output: Path, winner: str) -> str:
+    """Return the model file of that name, or the name itself if it is one of the catalogue."""
+    for path in sorted(output.glob("*.json")):
+        if json.loads(path.read_text(encoding="utf-8")).get("name") == winner:
+            return str(path)
+    return winner
+
+
+def _close(output: Path, words: list[str], seconds: float) -> None:
+    screen = console()
+    screen.rule("[bold]In words[/bold]", align="left")
+    for line in words:
+        screen.print(line, markup=False)
+    note(f"everything is in {output}/ ({format_duration(seconds)})")

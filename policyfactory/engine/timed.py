@@ -1,0 +1,132 @@
+"""Strict order and EASY backfilling for policies whose scores change while a job waits.
+
+The rule is that of `policyfactory.engine.easy`. Every waiting job is scored at each pass in which one could start;
+the queue is never sorted: the heads are found one by one, and of the rest only those are compared that may start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.jit import inlined, kernel
+from policyfactory.engine.events import (
+    FREE,
+    NOW,
+    SMALLEST,
+    STARTED,
+    Jobs,
+    advance,
+    backfill,
+    complete,
+    may_backfill,
+    reserve_for,
+    start_job,
+)
+from policyfactory.engine.waiting import (
+    Formula,
+    Space,
+    Timing,
+    close_gaps,
+    count_overdue,
+    head,
+    is_ahead,
+    new_space,
+    score_waiting,
+    submit_all,
+)
+
+__all__ = ["easy_timed"]
+
+Int64Array = NDArray[np.int64]
+Float64Array = NDArray[np.float64]
+
+# Rows of the scores: of the queue's policy, of the order for backfilling.
+QUEUE, OWN = 0, 1
+
+
+def easy_timed(jobs: Jobs, formula: Formula, backfill_formula: Formula, timing: Timing, processors: int) -> None:
+    """Fill in the start of each job, and whether it was backfilled.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        Without keys; ``start`` and ``backfilled`` are filled in.
+    formula : Formula
+        The order of the queue.
+    backfill_formula : Formula
+        The order of the candidates for backfilling, if ``timing.own_order``; else not read.
+    timing : Timing
+        The rest of the order.
+    processors : int
+        Processors of the machine, at least those of any job.
+    """
+    space = new_space(len(jobs.submit), processors, max(formula.depth, backfill_formula.depth))
+    _run(jobs, space, formula, backfill_formula, timing, processors)
+
+
+@kernel
+def _run(
+    jobs: Jobs, space: Space, formula: Formula, backfill_formula: Formula, timing: Timing, processors: int
+) -> None:
+    state, heap, running, waiting, scores, work = space
+    machine = (timing.ticks, processors)
+    while state[STARTED] < len(jobs.submit):
+        advance(jobs, state, heap)
+        complete(jobs, state, heap, running)
+        submit_all(jobs, state, waiting)
+        if state[FREE] < state[SMALLEST]:
+            continue
+        score_waiting(jobs, state[NOW], waiting, formula, machine, work, scores[QUEUE])
+        if timing.own_order:
+            score_waiting(jobs, state[NOW], waiting, backfill_formula, machine, work, scores[OWN])
+        count_overdue(jobs, state, waiting, timing.threshold)
+        _schedule(jobs, state, heap, running, waiting, scores, timing)
+        close_gaps(jobs, state, waiting)
+
+
+@inlined
+def _schedule(
+    jobs: Jobs,
+    state: Int64Array,
+    heap: Int64Array,
+    running: Int64Array,
+    waiting: Int64Array,
+    scores: Float64Array,
+    timing: Timing,
+) -> None:
+    """Make one pass over scored jobs."""
+    first = head(jobs, state, waiting, scores[QUEUE], timing)
+    while first > 0 and jobs.processors[waiting[first]] <= state[FREE]:
+        start_job(jobs, state, heap, running, waiting[first])
+        first = head(jobs, state, waiting, scores[QUEUE], timing)
+    if first == 0 or not timing.backfill or state[FREE] < state[SMALLEST]:
+        return
+    reserve_for(jobs, state, running, waiting[first])
+    # A start only takes from the free and the extra processors, so the next to start is the first of all that can.
+    while state[FREE] >= state[SMALLEST]:
+        best = _best_candidate(jobs, state, waiting, scores, timing)
+        if best == 0:
+            return
+        backfill(jobs, state, heap, running, waiting[best])
+
+
+@inlined
+def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: Float64Array, timing: Timing) -> int:
+    """Return the place of the first job behind the head (which does not fit) that may start, 0 if there is none."""
+    best = 0
+    for at in range(1, waiting[0] + 1):
+        job = waiting[at]
+        if jobs.processors[job] > state[FREE] or jobs.start[job] >= 0:
+            continue
+        if may_backfill(jobs, state, job) and (best == 0 or _goes_before(state, scores, timing, at, best)):
+            best = at
+    return best
+
+
+@inlined
+def _goes_before(state: Int64Array, scores: Float64Array, timing: Timing, at: int, other: int) -> bool:
+    """Say whether the candidate at ``at`` is tried before that at ``other``, an earlier place in the list."""
+    if timing.own_order and scores[OWN, at] != scores[OWN, other]:
+        return bool(scores[OWN, at] < scores[OWN, other])
+    return is_ahead(state, scores[QUEUE], timing, at, other)

@@ -1,0 +1,1 @@
+"""Policies on logs: simulate, measure, compare, draw."""

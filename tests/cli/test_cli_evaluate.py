@@ -1,0 +1,323 @@
+"""``policyfactory evaluate`` as a user types it, right and wrong."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from policyfactory.cli import evaluate, main
+from policyfactory.evaluate.run import DEFAULT_METRICS
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+FIRST = ["--policies", "FCFS,SPF,SAF"]
+
+
+@pytest.fixture(scope="session")
+def log(tmp_path_factory: pytest.TempPathFactory, shared: Callable[[str], Path]) -> Path:
+    """Give the first 2,000 jobs of KTH as a plain file."""
+    text = gzip.decompress(shared("oracles/online/trace_kth5k.swf.gz").read_bytes()).decode()
+    lines = text.splitlines()
+    header = [line for line in lines if line.startswith(";")]
+    path = tmp_path_factory.mktemp("log") / "kth2k.swf"
+    jobs = [line for line in lines if not line.startswith(";")][:2000]
+    path.write_text("\n".join([*header, *jobs, ""]))
+    return path
+
+
+def swf(folder: Path, jobs: list[str], name: str = "small.swf", header: str = "; MaxProcs: 4\n") -> Path:
+    path = folder / name
+    path.write_text(header + "".join(f"{job}\n" for job in jobs))
+    return path
+
+
+def job(number: int, submit: int, run: int, processors: int, request: int) -> str:
+    return f"{number} {submit} -1 {run} {processors} -1 -1 {processors} {request} -1 1 1 1 -1 -1 -1 -1 -1"
+
+
+def test_tables_words_and_files(run: Run, log: Path, tmp_path: Path) -> None:
+    done = run("evaluate", log, *FIRST, "--windows", "7x3d", "--output", "out", "--starts", "csv")
+    assert "kth2k: median (first to third quartile) over 7 windows" in done.stdout
+    assert "kth2k: median difference from FCFS, window by window (7), with 95 % interval" in done.stdout
+    assert "has the lowest median mean_bsld over 7 windows" in done.stdout
+    assert "Worst off is job" in done.stdout
+    assert "21/21" in done.stderr
+    assert "jobs/s" in done.stderr
+    out = tmp_path / "out"
+    for name in ("results.csv", "evaluation.json", "manifest.json", "mean_bsld.png", "mean_bsld-differences.png"):
+        assert (out / name).stat().st_size > 0
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    assert len(rows) == 7 * 3 * 5
+    assert {row["policy"] for row in rows} == {"FCFS", "SPF", "SAF"}
+    starts = sorted(path.relative_to(out).as_posix() for path in (out / "starts").rglob("*.csv"))
+    assert len(starts) == 21
+    assert starts[0] == "starts/kth2k/window-001/FCFS.csv"
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["kind"] == "evaluation"
+    assert manifest["command"].startswith("policyfactory evaluate")
+    assert set(starts) < set(manifest["outputs"])
+    assert (
+        manifest["measured"]["jobs_simulated"]
+        == sum(window["jobs"] for window in manifest["parameters"]["windows"]) * 3
+    )
+    content = json.loads((out / "evaluation.json").read_text())
+    assert content["protocol"] == manifest["parameters"]
+    assert content["winner"] in {"FCFS", "SPF", "SAF"}
+    for word in content["words"]:
+        assert " ".join(word.split()) in " ".join(done.stdout.split())
+
+
+def test_the_number_of_workers_changes_no_byte(run: Run, log: Path, tmp_path: Path) -> None:
+    kept = []
+    metrics = ("--metrics", "mean_bsld")
+    for jobs in (1, 2, 4):
+        words = ("--output", f"out{jobs}", "--jobs", jobs, "--starts", "batsim")
+        run("evaluate", log, *FIRST, "--windows", "6x3d", *metrics, *words)
+        files = {
+            path.relative_to(tmp_path / f"out{jobs}").as_posix(): path.read_bytes()
+            for path in (tmp_path / f"out{jobs}").rglob("*")
+            if path.is_file() and path.name != "manifest.json"
+        }
+        assert len(files) == 2 + 1 + 1 + 18
+        kept.append(files)
+    assert kept[0] == kept[1] == kept[2]
+
+
+def test_the_whole_log_says_that_it_is_one_window(run: Run, log: Path) -> None:
+    done = run("evaluate", log, *FIRST, "--metrics", "mean_wait,utilisation")
+    assert "kth2k: the whole log is one window, so no spread" in done.stdout
+    assert "there is no spread and no interval" in done.stdout
+    assert "one window gives no interval" in done.stdout
+    assert "no difference" not in done.stdout
+
+
+def test_json_is_all_that_is_on_stdout(run: Run, log: Path) -> None:
+    done = run("evaluate", log, *FIRST, "--windows", "2x3d", "--json", "--metrics", "max_wait", "--seed", 5)
+    content = json.loads(done.stdout)
+    assert content["kind"] == "evaluation"
+    assert content["protocol"]["bootstrap"]["seed"] == 5
+    assert content["manifest"]["inputs"][str(log)]
+    assert [row["interval"] for row in content["differences"]] == [None, None]
+    assert {row["verdict"] for row in content["differences"]} == {"too few windows"}
+
+
+def test_formulas_models_rules_and_predictions(run: Run, log: Path, tmp_path: Path) -> None:
+    model = {"kind": "policyfactory-model", "schema_version": 1, "name": "mine", "formula": "p*q + 870*log10(r + 1)"}
+    (tmp_path / "mine.json").write_text(json.dumps(model))
+    rows = [line.split() for line in log.read_text().splitlines() if not line.startswith(";")]
+    (tmp_path / "p.csv").write_text("job_id,prediction\n" + "".join(f"{row[0]},{row[3]}\n" for row in rows))
+    common = (
+        "evaluate",
+        log,
+        "--policies",
+        "FCFS,mine.json",
+        "--formula",
+        "NARROW=q",
+        "--metrics",
+        "mean_wait",
+        "--json",
+    )
+    by_prediction = json.loads(run(*common, "--decide-by", "prediction", "--predictions", "p.csv").stdout)
+    by_runtime = json.loads(run(*common, "--decide-by", "runtime").stdout)
+    # A perfect prediction is the run time.
+    assert by_prediction["summary"] == by_runtime["summary"]
+    assert [row["policy"] for row in by_runtime["summary"]] == ["FCFS", "mine", "NARROW"]
+    assert set(by_prediction["manifest"]["inputs"]) == {str(log), "mine.json", "p.csv"}
+    strict = json.loads(
+        run(*common, "--backfill", "none", "--ties", "lifo", "--overrun", "kill", "--threshold", "20h").stdout
+    )
+    assert strict["protocol"]["rules"] == {
+        "backfill": "none", "decide_by": "request", "threshold_s": 72000, "ties": "lifo", "overrun": "kill",
+        "backfill_order": None,
+    }  # fmt: skip
+    assert strict["summary"] != by_runtime["summary"]
+    ordered = json.loads(run(*common, "--backfill-order", "SPF").stdout)
+    assert ordered["protocol"]["rules"]["backfill_order"]["name"] == "SPF"
+    run(*common, "--backfill", "conservative")
+
+
+def test_without_a_log_the_embedded_workload_is_used(run: Run) -> None:
+    done = run("evaluate", "--policies", "FCFS,SAF", "--windows", "6x5d", "--metrics", "mean_bsld")
+    assert "no log given" in done.stderr
+    assert "over 6 windows" in done.stdout
+
+
+def test_the_default_metrics_of_the_command_are_those_of_the_library() -> None:
+    assert tuple(evaluate._DEFAULT_METRICS.split(",")) == DEFAULT_METRICS
+
+
+def test_two_logs_side_by_side(run: Run, log: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.swf"
+    other.write_text(log.read_text())
+    content = json.loads(run("evaluate", log, other, *FIRST, "--windows", "2x3d", "--json").stdout)
+    assert set(content["winners"]) == {"kth2k", "other"}
+    assert content["winners"]["kth2k"] == content["winners"]["other"] == content["winner"]
+
+
+def test_a_second_evaluation_replaces_the_first(run: Run, log: Path, tmp_path: Path) -> None:
+    run("evaluate", log, *FIRST, "--windows", "6x3d", "--metrics", "mean_wait", "--output", "out", "--starts", "csv")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    done = run("evaluate", log, *FIRST, "--metrics", "max_wait", "--output", "out")
+    assert "replaces an earlier evaluation" in done.stderr
+    files = sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert files == ["evaluation.json", "manifest.json", "max_wait.png", "notes.txt", "results.csv"]
+
+
+def test_two_runs_do_not_write_one_folder(run: Run, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    hold = (
+        "import pathlib, sys\nfrom policyfactory.core.artefact import exclusive\n"
+        "with exclusive(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", hold, str(out / "results.csv")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        done = run("evaluate", log, *FIRST, "--output", "out", code=1)
+        assert "another run is writing it" in done.stderr
+        assert not (out / "manifest.json").exists()
+        other.communicate("")
+    run("evaluate", log, *FIRST, "--output", "out", "--metrics", "max_wait")
+
+
+WRONG: list[tuple[list[str], int, str]] = [
+    (["missing.swf"], 1, "missing.swf: no such file"),
+    (["LOG", "--policies", "FCFS,SFP"], 2, "unknown policy 'SFP'; did you mean"),
+    (["LOG", "--policies", "missing.json"], 1, "missing.json: no such file"),
+    (["LOG", "--metrics", "mean_bdsl"], 2, "there is no metric 'mean_bdsl'; did you mean mean_bsld"),
+    (["LOG", "--metrics", ","], 2, "no metric was named"),
+    (["LOG", "--windows", "400d"], 1, "the log has 0 such windows"),
+    (["LOG", "--windows", "1000x1d"], 1, "such windows (2,000 jobs in"),
+    (["LOG", "--windows", "0x1d"], 2, "0 windows"),
+    (["LOG", "--windows", "ten"], 2, "is no length"),
+    (["LOG", "--threshold", "soon"], 2, "'soon' is not a duration"),
+    (["LOG", "--formula", "p*q"], 2, "write NAME=EXPR"),
+    (["LOG", "--formula", "X=p*"], 1, "at character"),
+    (["LOG", "--formula", "FCFS=p", "--policies", "FCFS"], 2, "two policies are called FCFS"),
+    (["LOG", "--decide-by", "prediction"], 2, "belong together"),
+    (["LOG", "--decide-by", "prediction", "--predictions", "p.csv"], 1, "p.csv: no such file"),
+    (["LOG", "LOG"], 2, "two logs are called kth2k"),
+    (["LOG", "--seed", "-1"], 2, "outside 0 to 2**63 - 1"),
+    (["LOG", "--starts", "csv"], 2, "name their folder with --output DIR"),
+    (["LOG", "--clean", "defualt"], 2, "default"),
+    (["LOG", "--backfill", "none", "--backfill-order", "SPF"], 2, "needs backfill easy"),
+    (["LOG", "--processors", "0"], 2, "at least 1 processor"),
+    (["--processors", "5"], 2, "belong to a log"),
+    (["FOLDER"], 1, "is a directory"),
+    (["LOG", "--output", "LOG"], 1, "is a file; name a folder for the results"),
+    (["LOG", "--output", "LOG/results"], 1, "can not be created"),
+    (["LOG", "--output", "/proc/results"], 1, "can not be created"),
+]
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Give ``run_here(*arguments, code=...)``: the command in this process (a second cheaper); returns stderr."""
+
+    def call(*arguments: object, code: int) -> str:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["policyfactory", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main.run()
+        told = capsys.readouterr()
+        assert end.value.code == code, told.err
+        assert told.out == ""
+        return told.err
+
+    return call
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), WRONG, ids=lambda value: str(value)[:60])
+def test_wrong_use_is_told(
+    arguments: list[str], code: int, message: str, run_here: Callable[..., str], log: Path, tmp_path: Path
+) -> None:
+    words = [argument.replace("LOG", str(log)).replace("FOLDER", str(tmp_path)) for argument in arguments]
+    told = run_here("evaluate", *words, code=code)
+    assert message in told
+    # One message in plain words.
+    assert told.splitlines()[-1].startswith("error: ") or "character" in told
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_wrong_use_is_told_by_the_real_command(at: int, run: Run, log: Path) -> None:
+    arguments, code, message = WRONG[at]
+    done = run("evaluate", *(argument.replace("LOG", str(log)) for argument in arguments), code=code)
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("jobs", "options", "message"),
+    [
+        ([], [], "no job"),
+        ([job(1, 0, 10, 8, 10)], [], "none of the 1 jobs can be used"),
+        ([job(1, 0, 10, 1, -1)], [], "have no requested time"),
+        ([job(1, 0, 10, 1, 10)], ["--windows", "1d"], "the log has 0 such windows"),
+    ],
+)
+def test_a_log_that_can_not_be_used_is_told(
+    jobs: list[str], options: list[str], message: str, run_here: Callable[..., str], tmp_path: Path
+) -> None:
+    assert message in run_here("evaluate", swf(tmp_path, jobs), *options, code=1)
+
+
+def test_missing_requests_are_used_as_asked_and_said(run: Run, tmp_path: Path) -> None:
+    path = swf(tmp_path, [job(1, 0, 10, 1, -1), job(2, 1, 20, 4, 30), job(3, 2, 5, 1, 5)])
+    done = run("evaluate", path, *FIRST, "--estimate-missing", "runtime")
+    assert "the run time taken: 1 (" in done.stderr
+    done = run("evaluate", path, *FIRST, "--estimate-missing", "drop", "--json")
+    assert json.loads(done.stdout)["protocol"]["windows"][0]["jobs"] == 2
+
+
+def test_a_truncated_gz_is_told(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
+    whole = gzip.compress(log.read_bytes())
+    (tmp_path / "cut.swf.gz").write_bytes(whole[: len(whole) // 2])
+    told = run_here("evaluate", "cut.swf.gz", code=1)
+    assert "cut.swf.gz" in told
+    assert "truncated" in told or "damaged" in told or "ends" in told
+
+
+def test_a_model_of_a_newer_schema_is_told(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.json").write_text(
+        json.dumps({"kind": "policyfactory-model", "schema_version": 99, "name": "n", "formula": "p"})
+    )
+    told = run_here("evaluate", log, "--policies", "FCFS,new.json", code=1)
+    assert "99" in told
+    assert "newer" in told
+
+
+def test_names_from_files_stay_in_the_folder_and_are_no_markup(run: Run, tmp_path: Path) -> None:
+    path = swf(tmp_path, [job(n, n, 10 + n, 1 + n % 4, 20 + n) for n in range(1, 30)], name="[red]$x$.swf")
+    model = {"kind": "policyfactory-model", "schema_version": 1, "name": "../[bold]$y_1$", "formula": "p"}
+    (tmp_path / "odd.json").write_text(json.dumps(model))
+    common = ("--policies", "FCFS,odd.json", "--metrics", "mean_wait")
+    done = run("evaluate", path, *common, "--output", "out", "--starts", "batsim")
+    assert "[red]$x$" in done.stdout
+    assert "../[bold]$y_1$" in done.stdout
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["[red]$x$.swf", "odd.json", "out"]
+    assert len(list((tmp_path / "out" / "starts").rglob("*.csv"))) == 2
+
+
+def test_ctrl_c_is_no_traceback_and_the_folder_is_free_again(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    log = shared("traces/KTH-SP2-1996-2.1-cln.swf.gz")
+    command = [sys.executable, "-m", "policyfactory", "evaluate", str(log), "--policies", "WFP3,UNICEF,LEXP,SEXP"]
+    command += ["--backfill", "conservative", "--output", str(tmp_path / "out")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "out" / ".results.csv.lock").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=120)
+    # Python ends by the signal itself, which a shell shows as 130 too, if it came within exec() of a text (dataclass).
+    assert process.returncode in {130, -signal.SIGINT}, told
+    assert "Traceback" not in told
+    assert not (tmp_path / "out" / ".results.csv.lock").exists()

@@ -1,0 +1,94 @@
+"""Processor numbers: the kernel does what the plain twin does, and nothing overlaps."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from naive.allocation import allocate as naive_allocate
+from policyfactory.engine.allocation import allocate
+
+Jobs = tuple[list[int], list[int], list[int], int]
+
+
+def fast(
+    start: list[int], end: list[int], processors: list[int], machine: int
+) -> tuple[int, list[list[tuple[int, int]]]]:
+    starts, ends, sizes = (np.array(column, dtype=np.int64) for column in (start, end, processors))
+    failed, first, stop, low, high = allocate(
+        starts, ends, sizes, machine, np.argsort(starts, kind="stable"), np.argsort(ends, kind="stable")
+    )
+    return failed, [[(int(low[i]), int(high[i])) for i in range(a, b)] for a, b in zip(first, stop, strict=True)]
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Jobs:
+    """Jobs that start in submit order as soon as they fit: any such list is a schedule."""
+    machine = draw(st.integers(1, 12))
+    start: list[int] = []
+    end: list[int] = []
+    size: list[int] = []
+    clock = 0
+    for _ in range(draw(st.integers(0, 25))):
+        wanted, length = draw(st.integers(1, machine)), draw(st.integers(0, 6))
+        clock += draw(st.integers(0, 2))
+        while sum(q for a, b, q in zip(start, end, size, strict=True) if a <= clock < b) + wanted > machine:
+            clock += 1
+        start.append(clock)
+        end.append(clock + length)
+        size.append(wanted)
+    return start, end, size, machine
+
+
+@settings(max_examples=300, deadline=None)
+@given(schedules(), st.randoms())
+def test_the_kernel_is_its_plain_twin_and_no_processor_has_two_jobs(jobs: Jobs, random: object) -> None:
+    start, end, size, machine = jobs
+    failed, found = fast(*jobs)
+    assert failed == -1
+    assert found == naive_allocate(*jobs)
+    for intervals, wanted in zip(found, size, strict=True):
+        assert sum(high - low + 1 for low, high in intervals) == wanted
+        assert all(0 <= low <= high < machine for low, high in intervals)
+        assert intervals == sorted(intervals)
+    for at in range(max(end, default=0)):
+        held = [
+            number
+            for a, b, intervals in zip(start, end, found, strict=True)
+            if a <= at < b
+            for low, high in intervals
+            for number in range(low, high + 1)
+        ]
+        assert len(held) == len(set(held)), f"a processor has two jobs at {at}"
+
+
+def test_holes_are_used_whole_first_and_then_from_below() -> None:
+    # 8 processors. A 0-1, B 2-3, C 4-5, D 6-7 start at 0; A and C end at 1.
+    #   t=1: E needs 2 -> hole 0-1.  F needs 2 -> hole 4-5.
+    #   B ends at 2, E at 3, D at 3: free 0-3 and 6-7. G needs 5 at 3 -> 0-3 and 6.
+    start, end, size = [0, 0, 0, 0, 1, 1, 3], [1, 2, 1, 3, 3, 9, 9], [2, 2, 2, 2, 2, 2, 5]
+    failed, found = fast(start, end, size, 8)
+    assert failed == -1
+    assert found == [[(0, 1)], [(2, 3)], [(4, 5)], [(6, 7)], [(0, 1)], [(4, 5)], [(0, 3), (6, 6)]]
+
+
+def test_too_many_processors_at_once_name_the_job() -> None:
+    failed, _ = fast([0, 1], [5, 5], [3, 2], 4)
+    assert failed == 1
+
+
+def test_a_job_of_no_length_takes_nothing_from_the_others() -> None:
+    # The machine is full; two jobs of 0 s at that instant still get numbers.
+    failed, found = fast([0, 2, 2, 2], [4, 2, 2, 4], [3, 4, 1, 1], 4)
+    assert failed == -1
+    assert found == [[(0, 2)], [(0, 3)], [(3, 3)], [(3, 3)]]
+
+
+def test_many_holes_outgrow_the_first_work_space() -> None:
+    # 400 single processors, every second one freed: 200 holes, then one job takes all of them.
+    start = [0] * 400 + [1]
+    end = [1 if number % 2 else 9 for number in range(400)] + [9]
+    failed, found = fast(start, end, [1] * 400 + [200], 400)
+    assert failed == -1
+    assert found[-1] == [(number, number) for number in range(1, 400, 2)]

@@ -1,0 +1,105 @@
+"""The kernels of the online simulator against the plain simulator: the same starts on thousands of random workloads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from naive.online_cases import (
+    FORMULAS,
+    STATIC,
+    TIMED,
+    Shape,
+    plain_schedule,
+    policy,
+    random_rules,
+    random_workload,
+)
+from policyfactory.evaluate.simulate import Rules, simulate
+from policyfactory.policy.policy import Policy
+from policyfactory.workload.jobs import Workload
+
+SHAPES = (
+    Shape(),
+    Shape(jobs=60, machine=5, gap=3),
+    Shape(jobs=40, machine=16, gap=4, longest=30, overruns=False),
+    Shape(jobs=25, machine=3, gap=2, longest=4, ticks=4),
+)
+
+
+def assert_same(workload: Workload, policy_: Policy, rules: Rules, prediction: np.ndarray | None = None) -> None:
+    start, end, backfilled = plain_schedule(workload, policy_, rules, prediction)
+    schedule = simulate(workload, policy_, rules, prediction)
+    case = f"{policy_.formula} {rules}"
+    np.testing.assert_array_equal(schedule.start, start, err_msg=case)
+    np.testing.assert_array_equal(schedule.end, end, err_msg=case)
+    np.testing.assert_array_equal(schedule.backfilled, backfilled, err_msg=case)
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize("formulas", [STATIC, TIMED], ids=["static", "timed"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_random_workloads(shape: Shape, formulas: tuple[str, ...], backfill: str) -> None:
+    rng = np.random.default_rng([21, SHAPES.index(shape), len(formulas), len(backfill)])
+    for _ in range({"none": 60, "easy": 250, "conservative": 60}[backfill]):
+        workload = random_workload(rng, shape)
+        rule = "oldest-waiting" if rng.random() < 0.2 else "window-start"
+        prediction = rng.integers(0, shape.longest + 1, len(workload))
+        assert_same(workload, policy(str(rng.choice(formulas)), rule), random_rules(rng, backfill), prediction)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    machine = draw(st.integers(1, 6))
+    jobs = draw(
+        st.lists(
+            st.tuples(st.integers(0, 5), st.integers(0, 8), st.integers(1, 8), st.integers(1, machine)),
+            min_size=1,
+            max_size=14,
+        )
+    )
+    gap, run_time, request, width = np.array(jobs).T
+    unknown = np.full(len(jobs), -1)
+    return Workload("drawn", machine, np.arange(len(jobs)), np.cumsum(gap), run_time, request, width, unknown, unknown)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    workloads(),
+    st.sampled_from(sorted(FORMULAS)),
+    st.sampled_from(["none", "easy", "conservative"]),
+    st.sampled_from(["fifo", "lifo"]),
+    st.sampled_from([0, 1, 4, 9, float("inf")]),
+)
+def test_drawn_workloads(workload: Workload, text: str, backfill: str, ties: str, threshold: float) -> None:
+    assert_same(workload, policy(text), Rules(backfill=backfill, ties=ties, threshold=threshold))
+
+
+@pytest.mark.parametrize("text", STATIC)
+def test_static_and_timed_engines_agree(text: str) -> None:
+    # r counted from the oldest waiting job, or 0*w added, sends a static order through the engine for timed ones.
+    rng = np.random.default_rng(22)
+    same = Policy(name="timed", formula=f"{text} + 0*w")
+    assert not same.is_static
+    for backfill in ("none", "easy"):
+        for shape in SHAPES:
+            workload = random_workload(rng, shape)
+            rules = Rules(backfill=backfill, threshold=20, ties="lifo")
+            fast, slow = simulate(workload, policy(text), rules), simulate(workload, same, rules)
+            np.testing.assert_array_equal(fast.start, slow.start)
+            np.testing.assert_array_equal(fast.backfilled, slow.backfilled)
+
+
+def test_queue_longer_than_the_spare_room() -> None:
+    # Hundreds of jobs wait at once, come at either end of the queue and leave from its middle.
+    rng = np.random.default_rng(23)
+    n = 600
+    unknown = np.full(n, -1)
+    workload = Workload(
+        "burst", 9, np.arange(n), np.sort(rng.integers(0, 300, n)), rng.integers(0, 20, n), rng.integers(1, 20, n),
+        rng.integers(1, 6, n), unknown, unknown,
+    )  # fmt: skip
+    for text in ("r", "-r", "p*q", "-p", "-(w + p)/p"):
+        assert_same(workload, policy(text), Rules(threshold=500))

@@ -1,0 +1,37 @@
+"""The scores of waiting jobs at a pass, against the plain simulator's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from naive.online import Job, score_waiting
+from naive.online_cases import FORMULAS, policy
+from policyfactory.engine import waiting as engine
+from policyfactory.engine.events import new_jobs
+
+
+@pytest.mark.parametrize("from_oldest", [False, True])
+@pytest.mark.parametrize("text", FORMULAS)
+def test_score_waiting(text: str, from_oldest: bool) -> None:
+    rng = np.random.default_rng(71)
+    program, ticks, now, n = policy(text).program, 4, 400, 60
+    submit = np.sort(rng.integers(0, 400, n))
+    estimate, width = rng.integers(0, 50, n), rng.integers(1, 9, n)
+    rows = np.flatnonzero(rng.random(n) < 0.5)
+    formula = engine.Formula(program.codes, program.operands, program.depth, (submit - 100) / ticks, from_oldest)
+    listed = np.concatenate(([len(rows)], rows, np.zeros(n - len(rows), dtype=np.int64)))
+    scores = np.full(n + 1, 7.5)
+    with np.errstate(all="ignore"):
+        jobs = new_jobs(submit, estimate, estimate, width)
+        work = np.empty((4 + program.depth, n))
+        engine.score_waiting(jobs, now, listed, formula, (ticks, 8), work, scores)
+
+        def plain(job: Job, instant: int, oldest: int) -> float:
+            r = (job.submit - (oldest if from_oldest else 100)) / ticks
+            p, w = job.estimate / ticks, (instant - job.submit) / ticks
+            return float(FORMULAS[text](np.float64(p), np.float64(job.processors), np.float64(r), np.float64(w)))
+
+        plain_jobs = [Job(int(j), int(submit[j]), 1, int(estimate[j]), int(width[j])) for j in rows]
+        assert scores[1 : len(rows) + 1].tolist() == score_waiting(plain_jobs, now, plain)
+    assert (scores[len(rows) + 1 :] == 7.5).all()

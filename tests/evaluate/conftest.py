@@ -1,0 +1,52 @@
+"""Small evaluations by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from policyfactory.evaluate.metrics import METRICS, Metric
+from policyfactory.evaluate.run import Evaluation, WindowFacts
+from policyfactory.evaluate.simulate import Rules
+from policyfactory.policy.policy import Policy
+
+# Trace -> metric -> policy -> one value a window.
+Table = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give three metrics: ``cost`` (lower is better), ``yield`` (higher is better), ``hue`` (neither)."""
+    for name, unit, lower in (("cost", "1", True), ("delay", "s", True), ("yield", "%", False), ("hue", "jobs", None)):
+        monkeypatch.setitem(METRICS, name, Metric(name, unit, lower, lambda schedule: 0.0, f"the {name}"))
+
+
+@pytest.fixture
+def by_hand(toys: None) -> Callable[..., Evaluation]:
+    """Give ``by_hand(table)``: an evaluation with these values."""
+
+    def make(table: Table, longest: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Evaluation:
+        metrics = list(next(iter(table.values())))
+        policies = list(next(iter(next(iter(table.values())).values())))
+        windows: list[WindowFacts] = []
+        blocks, waits = [], []
+        for trace, columns in table.items():
+            count = len(next(iter(next(iter(columns.values())).values())))
+            windows += [WindowFacts(trace, number + 1, 10, 4, 3600.0, None, "0" * 64) for number in range(count)]
+            blocks.append([[[columns[m][p][n] for m in metrics] for p in policies] for n in range(count)])
+            own = (longest or {}).get(trace, {})
+            waits.append([[own.get(p, [0.0] * count)[n] for p in policies] for n in range(count)])
+        wait = np.concatenate([np.array(block, dtype=np.float64) for block in waits])
+        return Evaluation(
+            windows=tuple(windows),
+            candidates=tuple(Policy(name, "p*q") for name in policies),
+            metrics=tuple(metrics),
+            rules=Rules(),
+            values=np.concatenate([np.array(block, dtype=np.float64) for block in blocks]),
+            longest_wait=wait,
+            longest_wait_job=(np.arange(wait.size, dtype=np.int64) + 100).reshape(wait.shape),
+        )
+
+    return make

@@ -1,0 +1,179 @@
+"""Policies on windows: the same inputs for all, the same table for any number of workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.evaluate.inputs import read_logs, windows_of
+from policyfactory.evaluate.metrics import METRICS, measure
+from policyfactory.evaluate.run import DEFAULT_METRICS, Evaluation, Window, check_metrics, evaluate
+from policyfactory.evaluate.simulate import Rules, Schedule, simulate
+from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.policy import Policy
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.windows import parse_windows
+
+
+def three_jobs(name: str = "three") -> Workload:
+    """One processor; A (10 s) runs at once, B (100 s) is submitted before C (1 s)."""
+    columns = {
+        "job_id": [1, 2, 3],
+        "submit": [0, 1, 2],
+        "run_time": [10, 100, 1],
+        "requested_time": [10, 100, 1],
+        "processors": [1, 1, 1],
+        "user": [1, 2, 3],
+        "start": [-1, -1, -1],
+    }
+    return Workload(name=name, machine=1, **{key: np.array(column) for key, column in columns.items()})
+
+
+@pytest.fixture(scope="module")
+def windows(shared: Callable[[str], Path]) -> list[Window]:
+    """Seven windows of a week of the first 5,000 jobs of KTH."""
+    inputs = read_logs([shared("oracles/online/trace_kth5k.swf.gz")], parse_windows("7x7d"))
+    return list(inputs.windows)
+
+
+def test_two_policies_by_hand() -> None:
+    # FCFS: A 0-10, B 10-110, C 110-111: waits 0, 9, 108.  SPF: A 0-10, C 10-11, B 11-111: waits 0, 10, 8.
+    result = evaluate([three_jobs()], [resolve("FCFS"), resolve("SPF")], metrics=["mean_wait", "max_wait"])
+    assert result.values.tolist() == [[[39.0, 108.0], [6.0, 10.0]]]
+    assert result.longest_wait.tolist() == [[108.0, 10.0]]
+    assert result.longest_wait_job.tolist() == [[3, 2]]
+    assert (result.policies, result.baseline, result.traces) == (("FCFS", "SPF"), "FCFS", ("three",))
+    assert result.jobs_simulated == 6
+    assert result.matrix("three", "max_wait").tolist() == [[108.0, 10.0]]
+    facts = result.windows[0]
+    assert (facts.jobs, facts.machine, facts.span_s, facts.sha256) == (3, 1, 2.0, three_jobs().sha256())
+
+
+def test_the_long_table_repeats_the_block_in_order() -> None:
+    metrics = ["max_wait", "mean_wait"]
+    result = evaluate([three_jobs("one"), three_jobs("two")], [resolve("FCFS"), resolve("SPF")], metrics=metrics)
+    frame = result.frame()
+    assert list(frame.columns) == ["trace", "window", "policy", "metric", "value"]
+    assert len(frame) == 8
+    for row in frame.itertuples(index=False):
+        at = result.traces.index(row.trace)
+        assert row.value == result.values[at, result.policies.index(row.policy), result.metrics.index(row.metric)]
+
+
+def test_every_cell_is_one_simulation_of_that_window_by_that_policy(windows: list[Window]) -> None:
+    policies = [resolve("FCFS"), resolve("F1"), resolve("WFP3")]
+    rules = Rules(backfill="none", threshold=72000)
+    result = evaluate(windows[:3], policies, rules=rules)
+    for at, window in enumerate(windows[:3]):
+        for column, policy in enumerate(policies):
+            expected = measure(simulate(window.workload, policy, rules), DEFAULT_METRICS)
+            assert result.values[at, column].tolist() == [expected[name] for name in DEFAULT_METRICS]
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_the_number_of_workers_changes_nothing(windows: list[Window], workers: int) -> None:
+    policies = [resolve(name) for name in ("FCFS", "SAF", "F2", "LEXP")]
+    alone = evaluate(windows, policies, metrics=METRICS)
+    together = evaluate(windows, policies, metrics=METRICS, workers=workers)
+    assert alone.values.tobytes() == together.values.tobytes()
+    assert alone.longest_wait_job.tobytes() == together.longest_wait_job.tobytes()
+
+
+def test_all_policies_see_the_same_jobs(windows: list[Window]) -> None:
+    """Pairs are pairs: each policy is given each window, whole, once."""
+    seen: dict[tuple[int, str], str] = {}
+    lock = threading.Lock()
+
+    def keep(window: Window, schedule: Schedule) -> None:
+        with lock:
+            assert (window.number, schedule.policy_name) not in seen
+            seen[window.number, schedule.policy_name] = schedule.workload.sha256()
+        assert (schedule.start >= window.workload.submit).all()
+
+    evaluate(windows, [resolve("FCFS"), resolve("SAF")], keep=keep, workers=2)
+    assert len(seen) == 2 * len(windows)
+    for window in windows:
+        assert seen[window.number, "FCFS"] == seen[window.number, "SAF"] == window.workload.sha256()
+
+
+def test_one_policy_is_not_changed_by_its_company(windows: list[Window]) -> None:
+    alone = evaluate(windows, [resolve("SAF")])
+    among = evaluate(windows, [resolve("FCFS"), resolve("WFP3"), resolve("SAF")])
+    assert among.values[:, 2].tobytes() == alone.values[:, 0].tobytes()
+
+
+def test_the_window_start_epoch_counts_from_each_window(windows: list[Window]) -> None:
+    """A policy of r sees the window's own clock: it ranks a window as it ranks a copy that was always at time 0."""
+    policy = Policy("step", "p + 1e6*log10(r + 1)")
+    for window in windows[1:3]:
+        assert window.workload.submit[0] == 0
+        copy = window.workload.select(slice(None), rebase=True)
+        assert (simulate(window.workload, policy).start == simulate(copy, policy).start).all()
+
+
+def test_progress_tells_the_jobs_of_each_simulation_in_the_calling_thread(windows: list[Window]) -> None:
+    told: list[int] = []
+    threads: set[int] = set()
+
+    def tell(jobs: int) -> None:
+        told.append(jobs)
+        threads.add(threading.get_ident())
+
+    evaluate(windows, [resolve("FCFS"), resolve("SPF")], workers=2, progress=tell)
+    assert told == [len(window.workload) for window in windows for _ in range(2)]
+    assert threads == {threading.get_ident()}
+
+
+def test_a_prediction_goes_along_with_its_window() -> None:
+    jobs = three_jobs()
+    exact = Window("three", 1, jobs, prediction=np.array([10, 1, 100]))
+    # The prediction says that B is short: SPF takes B before C, as FCFS does.
+    rules = Rules(decide_by="prediction")
+    result = evaluate([exact], [resolve("SPF")], rules=rules, metrics=["max_wait"])
+    assert result.values.tolist() == [[[108.0]]]
+
+
+def nothing() -> Workload:
+    return three_jobs().select(slice(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: evaluate([], [resolve("FCFS")]), EvaluationError, "no window"),
+        (lambda: evaluate([nothing()], [resolve("FCFS")]), EvaluationError, "has no job"),
+        (lambda: evaluate([three_jobs()], []), UsageError, "no policy was named"),
+        (lambda: evaluate([three_jobs()], [resolve("SPF"), resolve("spt")]), UsageError, "two policies are called SPF"),
+        (lambda: evaluate([three_jobs(), three_jobs()], [resolve("SPF")]), UsageError, "two logs are called three"),
+        (lambda: evaluate([three_jobs()], [resolve("SPF")], workers=0), UsageError, "0 workers"),
+        (lambda: check_metrics(["mean_wiat"]), UsageError, "did you mean mean_wait"),
+        (lambda: check_metrics([" ", ""]), UsageError, "no metric was named"),
+    ],
+)
+def test_wrong_use_is_told(call: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_metric_names_are_read_as_people_write_them() -> None:
+    assert check_metrics([" Mean-Wait", "max_wait", "mean_wait"]) == ("mean_wait", "max_wait")
+    assert set(DEFAULT_METRICS) <= set(METRICS)
+
+
+def test_a_failure_in_a_worker_reaches_the_caller() -> None:
+    def keep(window: Window, schedule: Schedule) -> None:
+        raise EvaluationError("stop here")
+
+    with pytest.raises(EvaluationError, match="stop here"):
+        evaluate([three_jobs()], [resolve("FCFS"), resolve("SPF")], keep=keep, workers=2)
+
+
+def test_a_whole_log_is_one_window_of_its_own_name() -> None:
+    (window,) = windows_of(three_jobs())
+    assert (window.trace, window.number, window.workload.name) == ("three", 1, "three")
+    assert isinstance(evaluate([window], [resolve("FCFS")]), Evaluation)

@@ -1,0 +1,253 @@
+"""The files: long CSV, JSON, manifest, starts, Batsim's columns, pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from policyfactory.core.artefact import Manifest, dump_json, sha256_file
+from policyfactory.core.errors import EvaluationError
+from policyfactory.evaluate.picture import draw_boxes, draw_differences
+from policyfactory.evaluate.report import conclude, write_report
+from policyfactory.evaluate.run import Evaluation, Window
+from policyfactory.evaluate.simulate import Rules, Schedule
+from policyfactory.evaluate.starts import (
+    BATSIM_COLUMNS,
+    StartsWriter,
+    allocated_resources,
+    batsim_frame,
+    file_names,
+    starts_frame,
+)
+from policyfactory.evaluate.store import listed, remove, results_csv, winners
+from policyfactory.evaluate.summary import summarise
+from policyfactory.workload.jobs import Workload
+
+Make = Callable[..., Evaluation]
+COST = {"A": [4.0, 8.0, 2.0, 6.0, 10.0, 7.0], "B": [0.1 + 0.2, 9.0, 2.0, 5.0, 1.0, 1.5]}
+MANIFEST = Manifest("evaluation", "policyfactory evaluate", 0)
+
+
+def schedule(**changes: object) -> Schedule:
+    """Four jobs on 4 processors, one killed at its request, one of no length.
+
+    ::
+
+        3 |. A A A A C C
+        2 |. A A A A C C    job 7 (A): 2 processors, 1 to 5; submitted at 0
+        1 |. B B .          job 3 (B): 2 processors, 1 to 3, killed (would run 9)
+        0 |. B B .          job 9 (C): 2 processors, 5 to 7; job 4: 0 s at 3
+          0 1 2 3 4 5 6 7
+    """
+    columns = {
+        "job_id": [7, 3, 4, 9],
+        "submit": [0, 1, 2, 2],
+        "run_time": [4, 9, 0, 2],
+        "requested_time": [5, 2, 1, 2],
+        "processors": [2, 2, 1, 2],
+        "user": [1, 1, 1, 1],
+        "start": [-1, -1, -1, -1],
+    }
+    arrays = {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
+    jobs = Workload(name="four", machine=4, **arrays, **changes)  # type: ignore[arg-type]
+    return Schedule(
+        start=np.array([1, 1, 3, 5], dtype=np.int64),
+        end=np.array([5, 3, 3, 7], dtype=np.int64),
+        backfilled=np.array([False, False, True, False]),
+        workload=jobs,
+        policy_name="A/B",
+        rules=Rules(overrun="kill"),
+    )
+
+
+def test_the_long_table_has_one_row_a_value_at_full_precision(by_hand: Make) -> None:
+    gain = {"A": [1.0] * 6, "B": [math.nan] * 6}
+    evaluation = by_hand({"one": {"cost": COST, "yield": gain}, "two": {"cost": COST, "yield": COST}})
+    rows = list(csv.DictReader(io.StringIO(results_csv(evaluation))))
+    assert len(rows) == 2 * 6 * 2 * 2
+    assert list(rows[0]) == ["trace", "window", "policy", "metric", "value"]
+    found = {(row["trace"], int(row["window"]), row["policy"], row["metric"]): row["value"] for row in rows}
+    assert float(found["one", 1, "B", "cost"]) == 0.1 + 0.2
+    assert found["one", 3, "B", "yield"] == ""
+    assert found["two", 5, "A", "cost"] == "10.0"
+
+
+def test_the_json_says_what_was_done_and_has_no_nan(by_hand: Make) -> None:
+    delay = {"A": [math.nan] * 6, "B": [math.inf] * 6}
+    report = conclude(by_hand({"log": {"cost": COST, "delay": delay}}), seed=4, settings={"windows": "6 x 1h"})
+    content = json.loads(dump_json(report.as_dict()))
+    assert content["winner"] == "B"
+    assert content["protocol"]["baseline"] == "A"
+    assert content["protocol"]["rules"]["threshold_s"] is None
+    assert content["protocol"]["settings"] == {"windows": "6 x 1h"}
+    assert content["protocol"]["bootstrap"]["seed"] == 4
+    assert content["protocol"]["policies"][0]["formula"] == "p*q"
+    assert [row["median"] for row in content["summary"]] == [6.5, 1.75, None, None]
+    assert content["differences"][0]["interval"]["low"] <= content["differences"][0]["difference"]
+    assert content["worst_off"]["log"][0]["policy"] == "A"
+    assert content["words"][0].startswith("log: B has the lowest median cost")
+
+
+def test_traces_that_do_not_agree_have_no_common_winner(by_hand: Make) -> None:
+    swapped = {"A": COST["B"], "B": COST["A"]}
+    report = conclude(by_hand({"one": {"cost": COST}, "two": {"cost": swapped}}))
+    assert winners(report.summaries, "cost") == {"one": "B", "two": "A"}
+    assert report.as_dict()["winner"] is None
+
+
+def test_the_manifest_lists_what_was_written_and_the_next_run_replaces_just_that(by_hand: Make, tmp_path: Path) -> None:
+    report = conclude(by_hand({"log": {"cost": COST}}))
+    (tmp_path / "mine.txt").write_text("stays")
+    names = write_report(report, tmp_path, MANIFEST)
+    assert sorted(names) == ["cost-differences.png", "cost.png", "evaluation.json", "manifest.json", "results.csv"]
+    outputs = json.loads((tmp_path / "manifest.json").read_text())["outputs"]
+    assert outputs == {name: sha256_file(tmp_path / name) for name in names if name != "manifest.json"}
+    (tmp_path / "starts" / "log").mkdir(parents=True)
+    starts = tmp_path / "starts" / "log" / "A.csv"
+    starts.write_text("job_id\n")
+    write_report(report, tmp_path, MANIFEST, [starts])
+    assert "starts/log/A.csv" in listed(tmp_path)
+    write_report(conclude(by_hand({"log": {"delay": COST}})), tmp_path, MANIFEST)
+    found = sorted(path.name for path in tmp_path.iterdir())
+    assert found == [
+        "delay-differences.png",
+        "delay.png",
+        "evaluation.json",
+        "manifest.json",
+        "mine.txt",
+        "results.csv",
+    ]
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    ['{"../outside.txt": ""}', '{"sub/../../outside.txt": ""}', '{"ABSOLUTE": ""}', '{"link.txt": ""}', '["a"', "7"],
+)
+def test_a_strange_manifest_removes_nothing_outside(outputs: str, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("stays")
+    folder = tmp_path / "results"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "link.txt").symlink_to(outside)
+    text = outputs.replace("ABSOLUTE", str(outside))
+    (folder / "manifest.json").write_text(f'{{"kind": "evaluation", "outputs": {text}}}')
+    assert remove(folder, listed(folder)) == 0
+    assert outside.read_text() == "stays"
+    assert (folder / "link.txt").is_symlink()
+
+
+def test_starts_in_our_columns() -> None:
+    frame = starts_frame(schedule())
+    assert frame.to_csv(index=False).splitlines() == [
+        "job_id,submit,start,end,requested_time,processors,backfilled",
+        "7,0,1,5,5,2,0",
+        "3,1,1,3,2,2,0",
+        "4,2,3,3,1,1,1",
+        "9,2,5,7,2,2,0",
+    ]
+
+
+def test_a_clock_of_microseconds_is_written_in_seconds() -> None:
+    frame = starts_frame(schedule(ticks=1_000_000))
+    assert frame["end"].tolist() == [5e-6, 3e-6, 3e-6, 7e-6]
+
+
+def test_batsim_columns_by_hand() -> None:
+    frame = batsim_frame(schedule(), "four")
+    assert tuple(frame.columns) == BATSIM_COLUMNS
+    lines = frame.to_csv(index=False).splitlines()
+    assert lines[0] == (
+        "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
+        "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,"
+        "consumed_energy,metadata"
+    )
+    assert lines[1] == "7,four,4,0,2,5,1,COMPLETED_SUCCESSFULLY,1,4,5,1,5,1.25,0-1,-1,"
+    assert lines[2] == "3,four,9,1,2,2,0,COMPLETED_WALLTIME_REACHED,1,2,3,0,2,1.0,2-3,-1,"
+    assert lines[3] == "4,four,0,2,1,1,1,COMPLETED_SUCCESSFULLY,3,0,3,1,1,,2,-1,"
+    assert lines[4] == "9,four,2,2,2,2,1,COMPLETED_SUCCESSFULLY,5,2,7,3,5,2.5,0-1,-1,"
+
+
+def test_what_is_no_schedule_gets_no_processors() -> None:
+    four = schedule()
+    crowded = Schedule(
+        start=np.array([1, 1, 1, 1]), end=np.array([5, 3, 1, 3]), backfilled=four.backfilled,
+        workload=four.workload, policy_name="A", rules=Rules(),
+    )  # fmt: skip
+    with pytest.raises(EvaluationError, match="job 9 starts when fewer than its 2 of 4 processors are free"):
+        allocated_resources(crowded)
+
+
+def test_names_become_distinct_file_names_that_stay_in_the_folder() -> None:
+    found = file_names(["FCFS", "a/b", "a_b", "../../x", "fcfs", "é", "\x00", "..", "n" * 300])
+    assert list(found.values())[:7] == ["FCFS", "a_b", "a_b-2", "_.._x", "fcfs-2", "_", "_-2"]
+    assert len({name.casefold() for name in found.values()}) == len(found)
+    assert all("/" not in name and name not in {"", ".", ".."} and len(name) < 120 for name in found.values())
+
+
+def test_a_file_a_simulation(tmp_path: Path) -> None:
+    four = schedule()
+    writer = StartsWriter(tmp_path, "batsim", {"my log": "my_log"}, {"A/B": "A_B"})
+    writer(Window("my log", 3, four.workload), four)
+    written = pd.read_csv(tmp_path / "my_log" / "window-003" / "A_B.csv")
+    assert written["workload_name"].tolist() == ["my log"] * 4
+    assert written["allocated_resources"].tolist() == ["0-1", "2-3", "2", "0-1"]
+
+
+def test_boxes_have_units_names_and_a_logarithm_only_where_it_is_needed(by_hand: Make) -> None:
+    wide = {"A": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0], "B": [1.0, 2.0, 3.0, 400.0, 5.0, 9000.0]}
+    narrow = {"A": [7200.0] * 6, "B": [9000.0, 8000.0, 8100.0, 8300.0, 8500.0, 8600.0]}
+    evaluation = by_hand({"log": {"cost": wide, "delay": narrow}, "two": {"cost": wide, "delay": narrow}})
+    cost, delay = draw_boxes(evaluation, "cost"), draw_boxes(evaluation, "delay")
+    assert [axes.get_xscale() for axes in (*cost.axes, *delay.axes)] == ["log", "log", "linear", "linear"]
+    assert [axes.get_xlabel() for axes in (cost.axes[0], delay.axes[0])] == ["cost, logarithmic", "delay (h)"]
+    assert [axes.get_title(loc="left") for axes in cost.axes] == ["log, 6 windows", "two, 6 windows"]
+    assert [label.get_text() for label in cost.axes[0].get_yticklabels()] == ["A", "B"]
+    # The first name is on top.
+    low, high = cost.axes[0].get_ylim()
+    assert low > high
+
+
+def test_a_value_of_zero_or_one_window_is_drawn_as_well(by_hand: Make) -> None:
+    zero = draw_boxes(by_hand({"log": {"cost": {"A": [0.0, 1e6], "B": [1.0, 2.0]}}}), "cost")
+    assert zero.axes[0].get_xscale() == "linear"
+    one = draw_boxes(by_hand({"log": {"cost": {"A": [1.0], "B": [math.nan]}}}), "cost")
+    assert one.axes[0].get_title(loc="left") == "log, the whole log"
+
+
+def test_differences_are_drawn_against_the_baseline(by_hand: Make) -> None:
+    figure = draw_differences(conclude(by_hand({"log": {"cost": COST}})).comparisons, "cost")
+    assert figure.axes[0].get_xlabel() == "cost minus A's in the same window"
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["B"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["no difference"]
+
+
+def test_one_huge_difference_does_not_hide_the_others_and_ticks_are_numbers(by_hand: Make) -> None:
+    rng = np.random.default_rng(1)
+    base = rng.uniform(1, 2, 8)
+    table = {name: (base + rng.uniform(0.1, 0.2, 8)).tolist() for name in "BCDE"}
+    table = {"A": base.tolist(), **table, "HUGE": (base + 50).tolist()}
+    figure = draw_differences(conclude(by_hand({"log": {"cost": table}})).comparisons, "cost")
+    axes = figure.axes[0]
+    assert axes.get_xscale() == "symlog"
+    figure.canvas.draw()
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels
+    assert all(float(label) is not None for label in labels)
+
+
+def test_equal_results_are_equal_bytes(by_hand: Make, tmp_path: Path) -> None:
+    kept = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        write_report(conclude(by_hand({"log": {"cost": COST}})), tmp_path / name, MANIFEST)
+        kept.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert kept[0] == kept[1]
+    assert len(summarise(by_hand({"log": {"cost": COST}}))) == 2

@@ -1,0 +1,164 @@
+"""Medians, quartiles, ranks and closing words of small tables by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from policyfactory.core.units import DAY, HOUR
+from policyfactory.evaluate.compare import compare
+from policyfactory.evaluate.display import percent, scale_for
+from policyfactory.evaluate.run import Evaluation
+from policyfactory.evaluate.summary import ranks, summarise, worst_off
+from policyfactory.evaluate.words import closing_words
+
+Make = Callable[..., Evaluation]
+
+COST = {"A": [4.0, 8.0, 2.0, 6.0, 10.0], "B": [3.0, 9.0, 2.0, 5.0, 1.0], "C": [5.0, 5.0, 5.0, 5.0, 5.0]}
+
+
+def words(evaluation: Evaluation) -> list[str]:
+    return closing_words(evaluation, summarise(evaluation), compare(evaluation))
+
+
+def test_median_quartiles_and_ranks_by_hand(by_hand: Make) -> None:
+    rows = {row.policy: row for row in summarise(by_hand({"log": {"cost": COST}}))}
+    # A sorted 2 4 6 8 10: quartiles 4 and 8. B sorted 1 2 3 5 9. Ranks by window:
+    #   4 3 5 -> 2 1 3;  8 9 5 -> 2 3 1;  2 2 5 -> 1.5 1.5 3;  6 5 5 -> 3 1.5 1.5;  10 1 5 -> 3 1 2
+    a, b, c = rows["A"], rows["B"], rows["C"]
+    assert (a.median, a.quartile_1, a.quartile_3, a.mean, a.lowest, a.highest) == (6.0, 4.0, 8.0, 6.0, 2.0, 10.0)
+    assert (a.mean_rank, b.mean_rank, c.mean_rank) == pytest.approx((2.3, 1.6, 2.1))
+    assert (a.rank, b.rank, c.rank) == (3, 1, 2)
+    assert (a.best, b.best, c.best) == (False, True, False)
+    assert (a.windows, a.unit, a.trace, a.metric) == (5, "1", "log", "cost")
+
+
+def test_higher_can_be_better_and_equal_medians_share_the_better_place(by_hand: Make) -> None:
+    rows = summarise(by_hand({"log": {"yield": {"A": [70.0], "B": [80.0], "C": [80.0]}}}))
+    assert [(row.rank, row.best, row.mean_rank) for row in rows] == [(3, False, 3.0), (1, True, 1.5), (1, True, 1.5)]
+
+
+def test_one_window_has_no_spread(by_hand: Make) -> None:
+    row = summarise(by_hand({"log": {"cost": {"A": [3.0]}}}))[0]
+    assert (row.windows, row.median, row.quartile_1, row.quartile_3) == (1, 3.0, None, None)
+
+
+def test_a_metric_without_a_direction_has_no_ranks(by_hand: Make) -> None:
+    rows = summarise(by_hand({"log": {"hue": {"A": [3.0], "B": [4.0]}}}))
+    assert [(row.rank, row.mean_rank, row.best) for row in rows] == [(None, None, False)] * 2
+
+
+def test_windows_without_a_value_are_counted_out(by_hand: Make) -> None:
+    table = {"A": [1.0, math.nan, 3.0], "B": [2.0, 5.0, 2.0], "C": [math.nan] * 3}
+    a, b, c = summarise(by_hand({"log": {"cost": table}}))
+    assert (a.windows, a.median, b.windows, b.median) == (2, 2.0, 3, 2.0)
+    assert (c.windows, c.rank, c.best) == (0, None, False)
+    assert math.isnan(c.median)
+
+
+def test_ranks_of_rows() -> None:
+    values = np.array([[3.0, 1.0, 2.0], [5.0, 5.0, 1.0]])
+    assert ranks(values).tolist() == [[3, 1, 2], [2.5, 2.5, 1]]
+    assert ranks(values, lower_is_better=False).tolist() == [[1, 3, 2], [1.5, 1.5, 3]]
+
+
+def test_the_worst_off_job_is_named_with_its_window(by_hand: Make) -> None:
+    evaluation = by_hand({"log": {"cost": {"A": [1.0, 1.0], "B": [1.0, 1.0]}}}, {"log": {"A": [5, 9], "B": [7, 3]}})
+    # Jobs are numbered 100.. row by row: window 1 has 100 (A) and 101 (B), window 2 has 102 and 103.
+    assert [(row.policy, row.window, row.job_id, row.wait_s) for row in worst_off(evaluation, "log")] == [
+        ("A", 2, 102, 9.0),
+        ("B", 1, 101, 7.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "label", "shown"),
+    [
+        ("s", [30.0, 299.0], "s", "299.0"),
+        ("s", [30.0, 3600.0], "min", "60.00"),
+        ("s", [3 * HOUR, 36 * HOUR], "h", "36.00"),
+        ("s", [HOUR, 4 * DAY], "d", "4.00"),
+        ("1", [1.0, 12345.6], "", "12,346"),
+        ("%", [70.12], "%", "70.12"),
+        ("1", [0.5, 0.0042], "", "0.0042"),
+        ("1", [1256.0, 45.85], "", "45.9"),
+        ("1", [50.0, 0.0421], "", "0.042"),
+        ("1", [50.0, -0.0001], "", "-1.0e-04"),
+        ("1", [1e-6], "", "1.0e-06"),
+        ("s", [math.nan], "s", "-"),
+    ],
+)
+def test_values_have_one_readable_unit(unit: str, values: list[float], label: str, shown: str) -> None:
+    scale = scale_for(unit, values)
+    assert (scale.label, scale.text(values[-1])) == (label, shown)
+
+
+def test_a_difference_has_a_sign_unless_it_is_zero() -> None:
+    scale = scale_for("1", [3.0])
+    assert [scale.text(value, signed=True) for value in (3.0, -3.0, 0.0, -0.0)] == ["+3.00", "-3.00", "0", "0"]
+
+
+def test_a_relative_change_is_read_as_percent() -> None:
+    shares = (0.321, -0.0031, -0.0001, 16.87, 0.0)
+    assert [percent(share) for share in shares] == ["+32 %", "-0.3 %", "0 %", "+1,687 %", "0 %"]
+
+
+def test_the_words_name_the_winner_its_interval_and_what_it_costs(by_hand: Make) -> None:
+    cost = {"A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0], "B": [5.0] * 6, "C": [9.0, 12.0, 11.0, 14.0, 13.0, 16.0]}
+    delay = {"A": [60.0] * 6, "B": [90.0, 91.0, 92.0, 93.0, 94.0, 95.0], "C": [60.0] * 6}
+    waits = {"log": {"A": [3600.0] * 6, "B": [7200.0] * 6, "C": [60.0] * 6}}
+    (text,) = words(by_hand({"log": {"cost": cost, "delay": delay}}, waits))
+    assert text.startswith("log: B has the lowest median cost over 6 windows, 5.00 (A: 12.50).")
+    assert "Window by window it differs from A by -7.50 in the median, -60 % (95 % interval" in text
+    assert "better in 6 of 6 windows" in text
+    assert "No difference from A: C." in text
+    assert "B pays for it against A: delay +32.50 s (+30.0" in text
+    assert "Worst off is job 101 in window 1, which waits 2h under B; the longest wait is 1h under A." in text
+
+
+def test_the_words_do_not_invent_an_effect(by_hand: Make) -> None:
+    cost = {"A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0], "B": [9.0, 12.0, 10.0, 12.0, 13.0, 16.0]}
+    (text,) = words(by_hand({"log": {"cost": cost}}))
+    assert text.startswith("log: B has the lowest median cost over 6 windows, 12.00 (A: 12.50). But window by window")
+    assert "the interval covers zero, so no difference from A is shown" in text
+    assert "better than" not in text
+    assert text.endswith("No job waits under any policy.")
+    (same,) = words(by_hand({"log": {"cost": {"A": [2.0] * 6, "B": [2.0] * 6}}}))
+    assert "all policies have the same median cost over 6 windows, 2.00. No difference from A: B." in same
+
+
+def test_equal_medians_do_not_hide_a_difference_window_by_window(by_hand: Make) -> None:
+    # B is better in 8 of 9 windows and so much worse in the other that the medians agree.
+    a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]
+    b = [20.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+    (text,) = words(by_hand({"log": {"cost": {"A": a, "B": b}}}))
+    assert "all policies have the same median cost over 11 windows, 6.00. Shown to be better than A: B." in text
+
+
+def test_the_words_for_a_winning_baseline_say_who_is_worse(by_hand: Make) -> None:
+    cost = {"A": [1.0] * 6, "B": [2.0, 3.0, 2.0, 3.0, 2.0, 3.0], "C": [1.0, 1.0, 1.0, 1.0, 1.0, 1.5]}
+    (text,) = words(by_hand({"log": {"cost": cost}}))
+    assert text.startswith("log: A and C have the lowest median cost over 6 windows, 1.00.")
+    assert "Shown to be worse than A: B." in text
+    assert "No difference from A: C." in text
+
+
+def test_the_words_say_that_one_window_or_five_prove_nothing(by_hand: Make) -> None:
+    (one,) = words(by_hand({"log": {"cost": {"A": [2.0], "B": [1.0]}}}))
+    assert "B has the lowest cost, 1.00 (A: 2.00). This is one window, so there is no spread and no interval" in one
+    (five,) = words(by_hand({"log": {"cost": {"A": [2.0] * 5, "B": [1.0] * 5}}}))
+    assert "5 windows are too few for a 95 % interval (at least 6 are needed)." in five
+    (alone,) = words(by_hand({"log": {"cost": {"A": [2.0]}}}))
+    assert "A has a median cost of 2.00; there is no other policy to compare it with." in alone
+    (hue,) = words(by_hand({"log": {"hue": {"A": [2.0], "B": [1.0]}}}))
+    assert "hue has no better direction, so no winner is named." in hue
+
+
+def test_every_trace_has_its_own_words(by_hand: Make) -> None:
+    table = {"one": {"cost": {"A": [2.0], "B": [1.0]}}, "two": {"cost": {"A": [1.0], "B": [2.0]}}}
+    first, second = words(by_hand(table))
+    assert first.startswith("one: B has the lowest")
+    assert second.startswith("two: A has the lowest")

@@ -1,0 +1,131 @@
+"""Small random workloads, and the plain simulator run on a Workload, for the tests of the online engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from naive.online import Job, Online, Score
+from policyfactory.evaluate.simulate import Rules
+from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.workload.jobs import Workload
+
+Plain = Callable[[np.float64, np.float64, np.float64, np.float64], np.float64]
+
+
+def _log(function: Callable[[float], float], value: float) -> float:
+    # The C library's, as in the kernels: numpy's own can differ in the last digit.
+    return function(value) if value > 0 else (-math.inf if value == 0 else math.nan)
+
+
+# The same arithmetic twice: as the package's formula and as Python on numpy's doubles (1/0 is inf, no exception).
+FORMULAS: dict[str, Plain] = {
+    "r": lambda p, q, r, w: r,
+    "-r": lambda p, q, r, w: -r,
+    "p": lambda p, q, r, w: p,
+    "-p": lambda p, q, r, w: -p,
+    "q": lambda p, q, r, w: q,
+    "-q": lambda p, q, r, w: -q,
+    "p*q": lambda p, q, r, w: p * q,
+    "-p/q": lambda p, q, r, w: -p / q,
+    "log10(r)*q": lambda p, q, r, w: _log(math.log10, r) * q,
+    "p*q + 5*r": lambda p, q, r, w: p * q + 5 * r,
+    "-(w + p)/p": lambda p, q, r, w: -(w + p) / p,
+    "(w + p)/p": lambda p, q, r, w: (w + p) / p,
+    "-(w/p)**3*q": lambda p, q, r, w: -((w / p) * (w / p) * (w / p)) * q,
+    "-w/(log2(q)*p)": lambda p, q, r, w: -w / (_log(math.log2, q) * p),
+    "p - 3*w": lambda p, q, r, w: p - 3 * w,
+}
+STATIC = tuple(text for text in FORMULAS if "w" not in text)
+TIMED = tuple(text for text in FORMULAS if "w" in text)
+
+
+def policy(text: str, rule: str = "window-start") -> Policy:
+    """Return the policy of a formula."""
+    return Policy(name=text, formula=text, epoch=Epoch(rule))
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """How a random workload looks; small numbers everywhere, so that ties are the rule."""
+
+    jobs: int = 30
+    machine: int = 8
+    gap: int = 6
+    longest: int = 12
+    overruns: bool = True
+    ticks: int = 1
+
+
+def random_workload(rng: np.random.Generator, shape: Shape = Shape()) -> Workload:
+    """Return a workload with simultaneous events, jobs of no run time, early ends and (if asked for) overruns."""
+    n = int(rng.integers(1, shape.jobs + 1))
+    machine = int(rng.integers(1, shape.machine + 1))
+    submit = np.cumsum(rng.integers(0, shape.gap, n) * (rng.random(n) < 0.7))
+    request = rng.integers(1, shape.longest + 1, n)
+    run_time = rng.integers(0, shape.longest + 1, n)
+    run_time = np.where(rng.random(n) < 0.3, request, run_time)
+    if not shape.overruns:
+        run_time = np.minimum(run_time, request)
+    width = np.minimum(rng.geometric(0.35, n), machine)
+    width = np.where(rng.random(n) < 0.1, machine, width)
+    unknown = np.full(n, -1)
+    ids = rng.permutation(n) + 1 if rng.random() < 0.5 else np.arange(1, n + 1)
+    return Workload("random", machine, ids, submit, run_time, request, width, unknown, unknown, ticks=shape.ticks)
+
+
+def random_rules(rng: np.random.Generator, backfill: str) -> Rules:
+    """Return rules that the plain simulator has as well."""
+    own = policy(str(rng.choice(list(FORMULAS)))) if backfill == "easy" and rng.random() < 0.4 else None
+    return Rules(
+        backfill=backfill,
+        decide_by=str(rng.choice(["request", "runtime", "prediction"])),
+        threshold=float(rng.choice([math.inf, 0, 2.5, 10, 30])),
+        ties=str(rng.choice(["fifo", "lifo"])),
+        overrun=str(rng.choice(["run", "kill"])),
+        backfill_policy=own,
+    )
+
+
+def _score(workload: Workload, policy_: Policy) -> Score:
+    plain, ticks, first = FORMULAS[policy_.formula], workload.ticks, int(workload.submit.min())
+    from_oldest = policy_.epoch.rule == "oldest-waiting"
+
+    def score(job: Job, now: int, oldest: int) -> float:
+        r = (job.submit - (oldest if from_oldest else first)) / ticks
+        p, w = job.estimate / ticks, (now - job.submit) / ticks
+        return float(plain(np.float64(p), np.float64(job.processors), np.float64(r), np.float64(w)))
+
+    return score
+
+
+def plain_schedule(
+    workload: Workload, policy_: Policy, rules: Rules, prediction: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return start, end and backfilled of each row of ``workload`` by the plain simulator."""
+    run_time = workload.run_time
+    if rules.overrun == "kill":
+        run_time = np.minimum(run_time, workload.requested_time)
+    estimate = {"request": workload.requested_time, "runtime": run_time, "prediction": prediction}[rules.decide_by]
+    jobs = [
+        Job(*(int(value) for value in row))
+        for row in zip(workload.job_id, workload.submit, run_time, estimate, workload.processors, strict=True)
+    ]
+    own = rules.backfill_policy
+    online = Online(
+        jobs,
+        workload.machine,
+        _score(workload, policy_),
+        backfill=rules.backfill,
+        threshold=rules.threshold * workload.ticks,
+        ties=rules.ties,
+        backfill_score=None if own is None else _score(workload, own),
+    )
+    with np.errstate(all="ignore"):
+        online.run()
+    columns = [(job.start, job.end, job.backfilled) for job in jobs]
+    start, end, backfilled = zip(*columns, strict=True)
+    return np.array(start), np.array(end), np.array(backfilled)

@@ -1,0 +1,67 @@
+"""The documentation tells the truth: its code runs, its commands work, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import ROOT, shared_path
+
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A reader's folder: the project's data, and the logs."""
+    for name in ("training_data", "models", "evaluate"):
+        (tmp_path / name).mkdir()
+        for file in (ROOT / name).iterdir():
+            (tmp_path / name / file.name).symlink_to(file)
+    (tmp_path / "traces").symlink_to(shared_path("traces"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+def test_code_and_commands_of_a_page_run(page: Path, reader: Path) -> None:
+    namespace: dict[str, object] = {"__name__": page.stem}
+    for language, code in blocks(page):
+        if language == "python":
+            exec(compile(code, str(page), "exec"), namespace)
+        elif language == "console":
+            for line in code.replace("\\\n", " ").splitlines():
+                if line.startswith("$ policyfactory"):
+                    command = [sys.executable, "-m", *shlex.split(line[2:], comments=True)]
+                    done = subprocess.run(command, cwd=reader, capture_output=True, text=True, timeout=300, check=False)
+                    assert done.returncode == 0, f"{page.name}: {line}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f": {page.name}\n" in navigation, page.name
+
+
+def test_the_reference_of_commands_is_made_from_the_commands() -> None:
+    from policyfactory.cli.reference import render
+
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert page == render(), "docs/commands.md is old: run make docs/commands.md"

@@ -1,0 +1,76 @@
+"""The public interface does not change by accident."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import policyfactory
+
+PUBLIC = [
+    "CATALOGUE",
+    "GenerateOptions",
+    "METRICS",
+    "Model",
+    "Policy",
+    "PolicyfactoryError",
+    "Rules",
+    "Schedule",
+    "ScoreTable",
+    "Workload",
+    "__version__",
+    "default_workload",
+    "fit_form",
+    "fit_forms",
+    "fit_polynomials",
+    "generate_lublin",
+    "generate_scores",
+    "load_model",
+    "load_workload",
+    "measure",
+    "read_score_table",
+    "read_swf",
+    "resolve",
+    "save_model",
+    "simulate",
+    "to_model",
+    "tsafrir_estimates",
+    "write_score_table",
+    "write_swf",
+]
+
+
+def test_public_names_are_these() -> None:
+    assert dir(policyfactory) == sorted(PUBLIC)
+    assert sorted(policyfactory.__all__) == sorted(PUBLIC)
+
+
+def test_every_public_name_can_be_had() -> None:
+    for name in policyfactory.__all__:
+        assert getattr(policyfactory, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(policyfactory, "no_such_name")
+
+
+def test_importing_the_package_and_asking_its_version_load_nothing_heavy() -> None:
+    heavy = "{'numba', 'numpy', 'pandas', 'scipy', 'sympy', 'statsmodels', 'sklearn', 'matplotlib', 'typer', 'rich'}"
+    code = (
+        "import sys; sys.argv = ['policyfactory', '--version']\n"
+        "from policyfactory.cli.main import run; run()\n"
+        f"assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"policyfactory {policyfactory.__version__}\n"
+
+
+def test_help_loads_no_numerics() -> None:
+    heavy = "{'numba', 'pandas', 'scipy', 'sympy', 'statsmodels', 'sklearn', 'matplotlib'}"
+    code = (
+        "import sys; sys.argv = ['policyfactory', '--help']\n"
+        "from policyfactory.cli.main import run\n"
+        "try:\n    run()\nexcept SystemExit:\n    pass\n"
+        f"assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
