@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.cpu import CPUTargetOptions
 
 __all__ = ["inlined", "kernel"]
 
@@ -17,6 +18,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": False, "nogil": True}
+_INLINED: dict[str, Any] = {**_OPTIONS, "forceinline": True}
+# In every version of numba, but not in its documentation; without it the kernels are slower, and no different.
+if hasattr(CPUTargetOptions, "_nrt"):
+    _INLINED["_nrt"] = False
 
 
 def kernel(function: F) -> F:
@@ -28,7 +33,7 @@ def inlined(function: F) -> F:
     """Compile ``function``, which makes no array, into each kernel that calls it.
 
     For the small steps of an event loop that work on the same arrays. A call would pass every field of each of
-    them, and without ``_nrt=False`` numba counts references at every step: together they take more than half of the
+    them, and numba counts references at every step (``_nrt``): together they take more than half of the
     time of the EASY kernel.
     """
-    return cast("F", numba.njit(**_OPTIONS, forceinline=True, _nrt=False)(function))
+    return cast("F", numba.njit(**_INLINED)(function))

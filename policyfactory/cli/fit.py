@@ -1,0 +1,287 @@
+"""``policyfactory fit``: from a score table to formulas."""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyfactory.cli.console import console, note, progress, show_table, warn
+from policyfactory.core.artefact import atomic_write, check_directory, check_output, dump_json, exclusive
+from policyfactory.core.errors import UsageError
+from policyfactory.core.random import check_seed
+
+if TYPE_CHECKING:
+    from policyfactory.fit.model import Examined
+    from policyfactory.fit.run import FitOptions, FitRun
+    from policyfactory.trials.table import ScoreTable
+
+__all__ = ["fit"]
+
+
+class Family(enum.StrEnum):
+    """What can be fitted."""
+
+    forms = "forms"
+    polynomials = "polynomials"
+    linear = "linear"
+    all = "all"
+
+
+def fit(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Score table: the CSV file of policyfactory generate.")
+    ],
+    family: Annotated[
+        list[Family] | None,
+        typer.Option(
+            help="forms: the 576 of the SC'17 paper; polynomials: LIN to SEX; linear: p, q, r, p*q; can be repeated "
+            "(default: forms, or none with --form).",
+        ),
+    ] = None,
+    form: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]EXPR",
+            help="A form of your own with named coefficients, such as 'a*p**b*q + c*log10(r)'; can be repeated.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="NAME.json",
+            help="Model file of the winner by MAE; of several formulas each also goes to its own: NAME-lin.json, "
+            "NAME-f1.json (the best of the 576), ...",
+        ),
+    ] = None,
+    top: Annotated[
+        int,
+        typer.Option(min=1, help="How many of the 576 forms to show in full and write: NAME-f1.json, ..."),
+    ] = 1,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.md", help="Write the report as Markdown.")] = None,
+    figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the pictures into this folder.")] = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Resamplings of the tuples for ranks and intervals; 0 for none.")
+    ] = 200,
+    certainty: Annotated[
+        bool, typer.Option("--certainty", help="Also measure how many tuples it takes until the form is certain.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling and of the starts of nonlinear forms.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Fit formulas to a score table, rank them, and say how far to trust them."""
+    from policyfactory.fit.run import FitOptions
+    from policyfactory.trials.table import read_score_table
+
+    check_seed(seed)
+    options = FitOptions(_families(family, form), tuple(form or ()), top, bootstrap, seed, certainty)
+    _check_outputs(output, report, figures)
+    scores = read_score_table(table)
+    if output is None:
+        _work(scores, options, None, report, figures, as_json=json)
+        return
+    with exclusive(output):
+        _work(scores, options, output, report, figures, as_json=json)
+
+
+def _families(given: list[Family] | None, forms: list[str] | None) -> tuple[str, ...]:
+    from policyfactory.fit.run import FAMILIES
+
+    if given is None:
+        return () if forms else ("forms",)
+    chosen = {member.value for member in given}
+    return tuple(family for family in FAMILIES if "all" in chosen or family in chosen)
+
+
+def _check_outputs(output: Path | None, report: Path | None, figures: Path | None) -> None:
+    """Refuse what could not be written before any work is done."""
+    from policyfactory.policy.policy import Policy
+
+    if output is not None:
+        if output.suffix != ".json":
+            raise UsageError(
+                f"{output}: a model file ends in .json; write for example --output {output.with_suffix('.json')}"
+            )
+        check_output(output)
+        # The stem becomes the policy's name.
+        Policy(output.stem, "p")
+    if report is not None:
+        check_output(report)
+    if figures is not None:
+        check_directory(figures)
+
+
+def _work(
+    scores: ScoreTable,
+    options: FitOptions,
+    output: Path | None,
+    report: Path | None,
+    figures: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from policyfactory.fit.report import to_markdown
+    from policyfactory.fit.run import run_fit
+
+    with progress() as bar:
+        run = run_fit(scores, options, tell=_teller(bar))
+    written = _write_models(run, output) if output is not None else []
+    pictures = _draw(run, figures) if figures is not None else []
+    if report is not None:
+        links = [(caption, Path(os.path.relpath(path, report.parent)).as_posix()) for caption, path in pictures]
+        atomic_write(report, to_markdown(run, links))
+    _show(run, as_json=as_json)
+    files = [*written, *(path for _, path in pictures), *([report] if report is not None else [])]
+    if files:
+        note("written: " + ", ".join(str(path) for path in files))
+
+
+def _teller(bar: Any) -> Callable[[str, int], Callable[[], None]]:
+    def tell(title: str, total: int) -> Callable[[], None]:
+        task = bar.add_task(title, total=total)
+        return lambda: bar.advance(task)
+
+    return tell
+
+
+def _write_models(run: FitRun, output: Path) -> list[Path]:
+    from policyfactory.fit.model import build_model
+    from policyfactory.policy.store import save_model
+
+    written = []
+    for path, examined in _model_files(run, output):
+        save_model(build_model(examined, run.sample, name=path.stem, seed=run.options.seed), path)
+        written.append(path)
+    return written
+
+
+def _model_files(run: FitRun, output: Path) -> list[tuple[Path, Examined]]:
+    """Return which fit goes to which file: the winner to ``output``, the others to names of their own beside it."""
+    files = [(output, run.winner)]
+    if len(run.examined) == 1:
+        return files
+    place = 0
+    for examined in run.examined:
+        if examined.fit.family == "forms":
+            place += 1
+            suffix = f"f{place}"
+        else:
+            suffix = re.sub(r"[^a-z0-9.]+", "-", examined.fit.name.lower()).strip("-") or "form"
+        files.append((output.with_name(f"{output.stem}-{suffix}.json"), examined))
+    return files
+
+
+def _draw(run: FitRun, folder: Path) -> list[tuple[str, Path]]:
+    from policyfactory.fit import picture
+    from policyfactory.fit.certainty import certainty_csv
+    from policyfactory.fit.polynomials import POLYNOMIALS
+
+    sample, winner = run.sample, run.winner.fit
+    drawn = [
+        (f"Order of jobs under {winner.name}", picture.draw_priority(winner, sample, folder / "priority.png")),
+        ("Mean absolute error of the best formulas", picture.draw_ranking(run, folder / "ranking.png")),
+    ]
+    place = 0
+    for examined in run.examined:
+        fitted = examined.fit
+        place += fitted.family == "forms"
+        if fitted is winner or fitted.family == "polynomials":
+            continue
+        suffix = (
+            f"f{place}" if fitted.family == "forms" else re.sub(r"[^a-z0-9.]+", "-", fitted.name.lower()).strip("-")
+        )
+        drawn.append(
+            (
+                f"Order of jobs under {fitted.name}",
+                picture.draw_priority(fitted, sample, folder / f"priority-{suffix}.png"),
+            )
+        )
+    found = {examined.fit.name: examined.fit for examined in run.examined if examined.fit.family == "polynomials"}
+    if found:
+        fits = [found[name] for name in POLYNOMIALS if name in found]
+        drawn.append(
+            ("Order of jobs under the polynomials", picture.draw_polynomials(fits, sample, folder / "polynomials.png"))
+        )
+    if run.certainty is not None:
+        drawn.append(
+            (
+                "How many tuples until the form is certain",
+                picture.draw_certainty(run.certainty, folder / "certainty.png"),
+            )
+        )
+        atomic_write(folder / "certainty.csv", certainty_csv(run.certainty))
+    return drawn
+
+
+def _show(run: FitRun, *, as_json: bool) -> None:
+    from policyfactory.fit.report import report_blocks, sentences
+
+    if as_json:
+        console().print(dump_json(_as_json(run)), markup=False, soft_wrap=True, end="")
+    else:
+        for block in report_blocks(run):
+            show_table(
+                block.title,
+                list(block.columns),
+                [list(row) for row in block.rows],
+                caption=block.caption,
+                left=block.left,
+            )
+        for line in sentences(run):
+            console().print(line, markup=False, soft_wrap=True)
+    for line in run.winner.diagnosis.warnings:
+        warn(f"{run.winner.fit.name}: {line}")
+    others = sum(bool(examined.diagnosis.warnings) for examined in run.examined[1:])
+    if others:
+        note(
+            f"other formulas shown that have warnings: {others} of {len(run.examined) - 1}; "
+            "--report FILE.md has them all"
+        )
+
+
+def _as_json(run: FitRun) -> dict[str, Any]:
+    from policyfactory.fit.model import build_model
+    from policyfactory.policy.store import model_to_json
+
+    ranking = [
+        {
+            "rank": place,
+            "name": fitted.name,
+            "family": fitted.family,
+            "mae": fitted.mae,
+            "formula": fitted.text,
+            "aliases": list(fitted.aliases),
+        }
+        for place, fitted in enumerate(run.fits, start=1)
+    ]
+    models = {
+        examined.fit.name: model_to_json(
+            build_model(examined, run.sample, name=examined.fit.name[:100], seed=run.options.seed)
+        )
+        for examined in run.examined
+    }
+    found: dict[str, Any] = {
+        "table": {
+            "name": run.sample.name,
+            "rows": len(run.sample),
+            "tuples": run.sample.tuples,
+            "left_out": run.sample.left_out,
+        },
+        "ranking": ranking,
+        "not_finite": list(run.enumerated.undefined) if run.enumerated else [],
+        "models": models,
+    }
+    if run.certainty is not None:
+        found["certainty"] = {
+            "tuples": run.certainty.sizes.tolist(),
+            "first": {f.name: row.tolist() for f, row in zip(run.certainty.fits, run.certainty.first, strict=True)},
+            "certain_from": run.certainty.certain_from(),
+        }
+    return found

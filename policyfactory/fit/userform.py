@@ -1,0 +1,94 @@
+"""A user's own form: any expression over p, q and r with named coefficients, such as ``a*p**b*q + c*log10(r)``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from policyfactory.core.errors import FitError, UsageError
+from policyfactory.fit.expand import Monomial, are_free, expand, monomial_name, nonlinear_names
+from policyfactory.fit.nonlinear import STARTS, fit_nonlinear
+from policyfactory.fit.result import Fit, Term, exact_fit
+from policyfactory.fit.sample import Sample, prepare
+from policyfactory.policy.expression import Expression, parse
+from policyfactory.trials.table import ScoreTable
+
+__all__ = ["fit_form", "fit_user_form", "split_name"]
+
+_MOST_COEFFICIENTS = 40
+
+
+def split_name(text: str, default: str) -> tuple[str, str]:
+    """Return name and formula of ``NAME=FORMULA``; without a name, ``default``.
+
+    Raises
+    ------
+    UsageError
+        If the name can not be the name of a policy.
+    """
+    name, sign, formula = text.partition("=")
+    if not sign:
+        return default, text.strip()
+    name = name.strip()
+    if not (0 < len(name) <= 40 and name.isprintable() and not set(name) & set("/\\|`<>")):
+        raise UsageError(
+            f"the name {name[:40]!r} of a form can not be used; write NAME=FORMULA, a short name without / \\ |"
+        )
+    return name, formula.strip()
+
+
+def fit_form(table: ScoreTable, text: str, *, name: str = "form", seed: int = 1) -> Fit:
+    """Return the fit of one form to a score table.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The scores.
+    text : str
+        The form; every lower-case name but p, q, r is a coefficient.
+    name : str
+        What to call the fit.
+    seed : int
+        Of the starting points, if the form is nonlinear in its coefficients.
+
+    Raises
+    ------
+    FormulaError
+        If the text is outside the grammar.
+    FitError
+        If the form has no coefficient or the table does not determine them.
+    """
+    return fit_user_form(prepare(table), text, name=name, seed=seed)
+
+
+def fit_user_form(sample: Sample, text: str, *, name: str = "form", seed: int = 1, starts: int = STARTS) -> Fit:
+    """Return the fit of one form: exact where it is linear in effective coefficients, else iterative."""
+    form = parse(text, coefficients=True)
+    count = len(form.coefficients)
+    if not 0 < count <= _MOST_COEFFICIENTS:
+        raise FitError(
+            f"{text[:200]}: has {count} coefficients, expected 1 to {_MOST_COEFFICIENTS}; write for example "
+            "a*log10(p)*q + b*log10(r), where a and b are found by the fit"
+        )
+    if not form.variables:
+        raise FitError(f"{text[:200]}: is the same for all jobs and ranks none; use p, q or r in it")
+    unknown = sorted(form.variables - {"p", "q", "r"})
+    if unknown:
+        raise FitError(f"{text[:200]}: has {', '.join(unknown)}, which no score table knows; use p, q and r")
+    expanded = expand(form)
+    if expanded is None or not are_free([key for key in expanded if key]):
+        return fit_nonlinear(sample, text, nonlinear_names(form), name=name, seed=seed, starts=starts)
+    return _fit_linear(sample, expanded, name)
+
+
+def _fit_linear(sample: Sample, expanded: dict[Monomial, Expression], name: str) -> Fit:
+    offset = expanded.pop((), None)
+    terms = tuple(Term.of(value.text(), monomial_name(key)) for key, value in expanded.items())
+    design = np.column_stack([sample.values(term.text) for term in terms])
+    broken = int((~np.isfinite(design)).any(axis=1).sum())
+    if broken:
+        raise FitError(
+            f"{name}: is not finite on {broken} of {len(sample)} rows (for example 1/log10(q) where q = 1); use a form "
+            "that has a value for every job"
+        )
+    text = "" if offset is None else offset.text()
+    return exact_fit(sample, terms, design, name=name, family="user", offset=text)

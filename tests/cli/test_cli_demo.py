@@ -1,0 +1,28 @@
+"""The demonstration does what the README says, with few trials here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+
+def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Path) -> None:
+    done = run("demo", "--tuples", 32, "--trials", 3200, "--output", "my demo")
+    folder = tmp_path / "my demo"
+    evaluation = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
+    assert evaluation["winner"] in (folder / "winner.py").read_text(encoding="utf-8")
+    assert (folder / "winner.lua").exists()
+    assert len(list(folder.rglob("*.png"))) >= 4
+    # Each step is shown as the command that does it, and the end says it in words.
+    for command in ("workload lublin", "generate", "fit", "evaluate", "export"):
+        assert f"$ policyfactory {command}" in done.stdout
+    assert "In words" in done.stdout
+    end = done.stdout.split("In words")[1]
+    assert f"{evaluation['winner']} sorts the queue by " in end
+
+
+def test_a_step_that_fails_ends_the_demo_with_its_message(run, tmp_path: Path) -> None:
+    (tmp_path / "demo" / "forms.json").mkdir(parents=True)
+    done = run("demo", "--tuples", 32, "--trials", 3200, code=1)
+    assert "step 4/7 ended with exit code" in done.stderr
+    assert "is a directory" in done.stderr

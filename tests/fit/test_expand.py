@@ -1,0 +1,106 @@
+"""Multiplying out: the same values, and the right verdict on what is linear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from policyfactory.fit.expand import are_free, expand, monomial_name, nonlinear_names
+from policyfactory.policy.expression import (
+    Binary,
+    Coefficient,
+    Expression,
+    Negative,
+    Variable,
+    number,
+    parse,
+    substitute,
+)
+
+LEAVES = st.sampled_from(
+    [Coefficient("a"), Coefficient("b"), Coefficient("c"), Variable("p"), Variable("q"), number(2.0)]
+)
+FORMS = st.recursive(
+    LEAVES,
+    lambda part: st.one_of(
+        st.builds(Binary, st.sampled_from("+-*/"), part, part),
+        st.builds(Negative, part),
+        st.builds(Binary, st.just("**"), part, st.just(number(2.0))),
+    ),
+    max_leaves=8,
+)
+
+
+def value(expression: Expression, jobs: dict[str, float]) -> float:
+    from naive.formula import evaluate
+
+    return evaluate(expression, {**jobs, "r": 1.0, "w": 0.0, "m": 1.0})
+
+
+@settings(max_examples=300, deadline=None)
+@given(FORMS, st.tuples(*[st.floats(0.5, 2.0)] * 5))
+def test_the_sum_of_products_has_the_value_of_the_form(form: Expression, numbers: tuple[float, ...]) -> None:
+    expanded = expand(form)
+    assume(expanded is not None)
+    known = dict(zip("abc", numbers[:3], strict=True))
+    jobs = {"p": numbers[3], "q": numbers[4]}
+    total = sum(
+        np.prod([known[name] ** power for name, power in monomial]) * value(part, jobs)
+        for monomial, part in expanded.items()  # type: ignore[union-attr]
+    )
+    expected = value(substitute(form, known), jobs)
+    assume(np.isfinite(expected) and np.isfinite(total) and abs(expected) < 1e9)
+    assert total == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a*p + b*q", ["a", "b"]),
+        ("(c1*log10(p))*(c2*q) + c3*log10(r)", ["c1_c2", "c3"]),
+        ("(a*p + b*q)/(c*r)", ["a_per_c", "b_per_c"]),
+        ("a*(p + b*q)", ["a", "a_b"]),
+        ("-(a*p - b*q)", ["a", "b"]),
+        ("p*q + a*log10(r)", ["a"]),
+        ("a*p/b", ["a_per_b"]),
+        ("1/a*p", ["per_a"]),
+    ],
+)
+def test_effective_coefficients_are_named(text: str, names: list[str]) -> None:
+    expanded = expand(parse(text, coefficients=True))
+    assert expanded is not None
+    monomials = [key for key in expanded if key]
+    assert [monomial_name(key) for key in monomials] == names
+    assert are_free(monomials)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a*p**b*q + c*log10(r)", {"b"}),
+        ("a*log10(p + b)*q", {"b"}),
+        ("p/(a + b*q)", {"a", "b"}),
+        ("exp(a)*p + b*q", {"a"}),
+        ("max(a*p, b*q)", {"a", "b"}),
+        ("a**p", {"a"}),
+        ("a*p + b*q", set()),
+    ],
+)
+def test_what_is_nonlinear_is_told_from_what_is_not(text: str, names: set[str]) -> None:
+    form = parse(text, coefficients=True)
+    found = nonlinear_names(form)
+    assert found == names
+    expanded = expand(form, found)
+    assert expanded is not None
+    assert all(not key or (len(key) == 1 and key[0][1] == 1) for key in expanded)
+
+
+@pytest.mark.parametrize("text", ["a*p + a*b*q + b*r", "a*p + a**2*q", "a**2*p", "a*b*p + a*b**3*q"])
+def test_products_that_depend_on_each_other_are_not_free(text: str) -> None:
+    # a**2 can not be negative, and a, a*b, b are two numbers, not three.
+    expanded = expand(parse(text, coefficients=True))
+    assert expanded is not None
+    assert not are_free([key for key in expanded if key])
+    assert nonlinear_names(parse(text, coefficients=True))

@@ -1,0 +1,134 @@
+"""The report says what was found, for eyes and for Markdown, and the pictures have axes with units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from policyfactory.fit import picture
+from policyfactory.fit.report import report_blocks, sentences, to_markdown
+from policyfactory.fit.run import FitOptions, FitRun, run_fit
+from policyfactory.trials.table import ScoreTable
+
+
+@pytest.fixture(scope="module")
+def run(sc17_table: ScoreTable) -> FitRun:
+    options = FitOptions(("forms", "polynomials", "linear"), ("power=a*p**b*q + c*log10(r)",), 2, 40, 1, certainty=True)
+    return run_fit(sc17_table, options)
+
+
+def test_the_sentences_name_the_winner_and_its_certainty(run: FitRun) -> None:
+    text = " ".join(sentences(run))
+    assert "6,912 jobs in 216 tuples" in text
+    assert "576 forms are 400 different functions; 40 of them have no value" in text
+    assert "Best by mean absolute error: QDR (8 terms), 0.0045329" in text
+    assert "giving every job of a queue the same score: 0.0041639" in text
+    assert "the 216 tuples count like 83 of equal weight" in text
+    assert "the winner is not certain" in text
+
+
+def test_the_ranking_has_the_best_and_everything_with_a_name(run: FitRun) -> None:
+    ranking = report_blocks(run)[0]
+    keys = [row[1] for row in ranking.rows]
+    assert "log10(p)*q + 870.96*log10(r)" in keys
+    assert "power: p**0.62464*q + 99340*log10(r)" in keys
+    assert [row[0] for row in ranking.rows[:10]] == [str(k) for k in range(1, 11)]
+    assert any(key.startswith("SEX") for key in keys)
+
+
+def test_the_inflation_table_has_the_shape_of_the_papers(run: FitRun) -> None:
+    block = next(block for block in report_blocks(run, wide=True) if "variance inflation" in block.title)
+    names = ("LIN", "QDR", "CUB", "QUA", "QUI", "SEX")
+    assert block.columns == ("", *names, "x", *(f"VIF {name}" for name in names))
+    assert block.rows[0][:2] == ("theta0", "3.35e-2")
+    assert block.rows[1][7:9] == ("p", "1.3")
+    assert block.rows[2][7:9] == ("q", "1.3")
+    assert block.rows[3][7:9] == ("r", "1.2")
+    assert block.rows[4][1] == "-"
+    assert len(block.rows) == 34 + 2
+
+
+def test_on_the_terminal_it_comes_in_two(run: FitRun) -> None:
+    titles = [block.title for block in report_blocks(run)]
+    assert "Coefficients of the polynomials" in titles
+    assert "Variance inflation factors (VIF) of the polynomials" in titles
+
+
+def test_every_row_has_a_cell_for_every_column(run: FitRun) -> None:
+    for block in (*report_blocks(run), *report_blocks(run, wide=True)):
+        assert block.rows
+        assert {len(row) for row in block.rows} == {len(block.columns)}, block.title
+
+
+def test_markdown_is_whole_and_escaped(run: FitRun) -> None:
+    text = to_markdown(run, [("A picture", "figures/a.png")])
+    assert text.startswith("# Fit of sc17-score-distribution\n")
+    assert "log10(p)\\*q + 870.96\\*log10(r)" in text
+    assert "![A picture](figures/a.png)" in text
+    assert "## When not to trust these fits" in text
+    assert "not monotone" in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert tables
+    assert all(line.endswith("|") for line in tables)
+
+
+def test_a_table_name_from_a_stranger_can_not_write_markdown(made) -> None:  # type: ignore[no-untyped-def]
+    import dataclasses
+
+    table = dataclasses.replace(made(lambda p, q, r: 1e-6 * q + 0 * p, noise=1e-3), name="x|<b>![a](b)")
+    text = to_markdown(run_fit(table, FitOptions(("linear",), replicates=0)))
+    assert "<b>" not in text.replace("\\<b\\>", "")
+    assert "![a]" not in text
+
+
+def test_the_certainty_table_is_by_size(run: FitRun) -> None:
+    block = report_blocks(run)[-1]
+    disjoint = report_blocks(run, wide=True)[-1]
+    assert "(" in disjoint.rows[0][1]
+    assert "(" not in block.rows[0][1]
+    assert block.columns == ("tuples", "25", "50", "100", "216")
+    assert block.rows[0][0] == run.fits[0].name
+    assert "reaches 95% at no size" in block.caption
+
+
+def test_pictures_are_drawn_the_same_each_time(run: FitRun, tmp_path: Path) -> None:
+    sample, winner = run.sample, run.winner.fit
+    polynomials = [item.fit for item in run.examined if item.fit.family == "polynomials"]
+    assert run.certainty is not None
+    certainty = run.certainty
+    draw = {
+        "priority": lambda path: picture.draw_priority(winner, sample, path),
+        "polynomials": lambda path: picture.draw_polynomials(polynomials, sample, path),
+        "ranking": lambda path: picture.draw_ranking(run, path),
+        "certainty": lambda path: picture.draw_certainty(certainty, path),
+    }
+    for name, make in draw.items():
+        first = make(tmp_path / f"{name}.png").read_bytes()
+        assert first.startswith(b"\x89PNG")
+        assert len(first) > 10_000
+        assert make(tmp_path / f"{name}-2.png").read_bytes() == first
+
+
+def test_axes_say_what_they_show_in_which_unit(run: FitRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def keep(figure, path, **_):  # type: ignore[no-untyped-def]
+        seen.extend(label for axis in figure.axes for label in (axis.get_xlabel(), axis.get_ylabel()) if label)
+        return path
+
+    monkeypatch.setattr(picture, "save_picture", keep)
+    picture.draw_priority(run.winner.fit, run.sample, tmp_path / "x.png")
+    picture.draw_ranking(run, tmp_path / "y.png")
+    assert {"run time p (s)", "processors q", "submit time r (h since the start)"} <= set(seen)
+    assert "mean absolute error of the score (1)" in seen
+
+
+def test_one_constant_column_can_be_drawn(made, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    table = made(lambda p, q, r: 1e-8 * p + 0.004 * p / p, noise=1e-4)
+    import numpy as np
+
+    narrow = ScoreTable(table.p, np.ones(len(table)), table.r, table.score, table.stderr, table.tuple_id)
+    run = run_fit(narrow, FitOptions((), ("a*p + b*log10(r)",), replicates=5))
+    picture.draw_priority(run.winner.fit, run.sample, tmp_path / "x.png")
+    picture.draw_ranking(run, tmp_path / "y.png")

@@ -1,0 +1,148 @@
+"""A fit as a model file: the same order, the whole story, read back equal."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import FitError, UsageError
+from policyfactory.fit.forms import fit_all_forms, fit_forms
+from policyfactory.fit.model import build_model, examine, sort_key, to_model
+from policyfactory.fit.polynomials import fit_all_polynomials, fit_mixture, fit_polynomials
+from policyfactory.fit.report import sentences
+from policyfactory.fit.run import FitOptions, run_fit
+from policyfactory.fit.sample import Sample, prepare
+from policyfactory.fit.userform import fit_user_form
+from policyfactory.policy.store import load_model, model_to_json, save_model
+from policyfactory.trials.table import ScoreTable
+
+
+def test_a_saved_fit_is_read_back(sc17_table: ScoreTable, tmp_path: Path) -> None:
+    model = to_model(fit_forms(sc17_table)[0], sc17_table, name="learned")
+    save_model(model, tmp_path / "learned.json")
+    back = load_model(tmp_path / "learned.json")
+    assert back.policy == model.policy
+    assert back.policy.formula == "log10(p)*q + 870.9600701902991*log10(r)"
+    assert back.policy.epoch.rule == "window-start"
+    assert math.isinf(back.policy.threshold)
+    assert [(c.name, c.term, c.unit) for c in back.coefficients] == [
+        ("k1", "log10(p)*q", "1/processors"),
+        ("k2", "log10(r)", "1"),
+    ]
+    assert all(c.stderr > 0 for c in back.coefficients)
+    written = json.loads((tmp_path / "learned.json").read_text(encoding="utf-8"))
+    assert written["latex"].startswith("\\log_{10}")
+    assert written["diagnostics"]["mae"] == pytest.approx(0.0052776, abs=5e-8)
+    assert written["diagnostics"]["tuples"] == 216
+    assert written["provenance"]["inputs"]["sc17-score-distribution"] == sc17_table.sha256
+
+
+def test_the_sort_key_orders_as_the_fit_does(sc17: Sample) -> None:
+    fits = [
+        *fit_all_forms(sc17).fits[::40],
+        *fit_all_polynomials(sc17),
+        fit_mixture(sc17),
+        fit_user_form(sc17, "a*p**b*q + c*log10(r)"),
+        fit_user_form(sc17, "1e-9*p*q + a*log10(r)"),
+    ]
+    rng = np.random.default_rng(1)
+    p, q, r = np.ceil(10 ** rng.uniform(0, 5, 1000)), np.floor(2 ** rng.uniform(0, 8, 1000)), rng.uniform(1, 1e5, 1000)
+    for fit in fits:
+        model = build_model(examine(fit, sc17), sc17, name="x")
+        key = model.policy.scores(p, q, r)
+        score = sc17.with_jobs(p, q, r).values(fit.expression)
+        order = np.argsort(score, kind="stable")
+        # Two jobs may change places only where rounding can not tell them apart.
+        fall = np.diff(key[order])
+        assert (fall >= -1e-9 * np.ptp(key)).all(), fit.name
+
+
+def test_bootstrap_and_held_out_error_go_into_the_model(sc17_table: ScoreTable) -> None:
+    run = run_fit(sc17_table, FitOptions(families=("linear",), replicates=20, seed=3))
+    written = model_to_json(build_model(run.winner, run.sample, name="mix", seed=3))
+    diagnostics = written["diagnostics"]
+    assert diagnostics["bootstrap"]["replicates"] == 20
+    assert diagnostics["bootstrap"]["unit"] == "tuple"
+    assert set(diagnostics["bootstrap"]["coefficients_95"]) == {f"theta{k}" for k in range(5)}
+    assert diagnostics["mae_held_out"] > diagnostics["mae"]
+    assert diagnostics["vif"]["theta0"] is None
+    assert written["provenance"]["seed"] == 3
+    json.dumps(written, allow_nan=False)
+
+
+def test_display_rounds_and_the_model_does_not(sc17: Sample) -> None:
+    fit = fit_user_form(sc17, "a*p**b*q + c*log10(r)")
+    assert sort_key(fit, digits=3) == "p**0.625*q + 99300*log10(r)"
+    assert "0.62464083" in sort_key(fit)
+
+
+def test_a_run_has_what_was_asked_for(sc17_table: ScoreTable) -> None:
+    options = FitOptions(("forms", "polynomials", "linear"), ("mine=a*p + b*r",), top=3, replicates=0)
+    run = run_fit(sc17_table, options)
+    assert len(run.fits) == 360 + 6 + 1 + 1
+    assert [fit.mae for fit in run.fits] == sorted(fit.mae for fit in run.fits)
+    names = {item.fit.name for item in run.examined}
+    assert {"LIN", "SEX", "MIX", "mine", "log10(p)*q + log10(r)", "p*q + log10(r)"} <= names
+    assert len(names) == 6 + 1 + 1 + 3
+    assert run.rank(run.winner.fit) == 1
+    assert run.certainty is None
+
+
+def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_table: ScoreTable) -> None:
+    # Two sizes of jobs: q and q**2 can not be told apart.
+    q = np.where(sc17_table.q > 8, 16.0, 4.0)
+    table = ScoreTable(sc17_table.p, q, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
+    run = run_fit(table, FitOptions(("polynomials",), replicates=0))
+    assert [fit.name for fit in run.fits] == ["LIN"]
+    assert set(run.failures) == {"QDR", "CUB", "QUA", "QUI", "SEX"}
+    assert any(line.startswith("Not fitted: QDR: the 8 terms are linearly dependent") for line in sentences(run))
+    with pytest.raises(FitError, match="QDR: the 8 terms"):
+        fit_polynomials(table)
+    one = ScoreTable(sc17_table.p, 0 * q + 1, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
+    with pytest.raises(FitError, match="nothing could be fitted; MIX"):
+        run_fit(one, FitOptions(("linear",), replicates=0))
+
+
+def test_steps_are_told(sc17_table: ScoreTable) -> None:
+    told: dict[str, list[int]] = {}
+
+    def tell(title: str, total: int):  # type: ignore[no-untyped-def]
+        told[title] = [total, 0]
+
+        def step() -> None:
+            told[title][1] += 1
+
+        return step
+
+    run_fit(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), tell=tell)
+    assert told == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"families": ("trees",)}, "unknown family 'trees'"),
+        ({"families": ()}, "nothing to fit"),
+        ({"top": 0}, "at least 1"),
+        ({"replicates": -1}, "at least 0"),
+    ],
+)
+def test_options_that_can_not_be_meant(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        FitOptions(**options)  # type: ignore[arg-type]
+
+
+def test_two_forms_of_one_name_and_certainty_without_draws(sc17_table: ScoreTable) -> None:
+    with pytest.raises(UsageError, match="two forms have the name 'x'"):
+        run_fit(sc17_table, FitOptions((), ("x=a*p", "X=a*q")))
+    with pytest.raises(UsageError, match="--bootstrap 1 or more"):
+        run_fit(sc17_table, FitOptions(("linear",), replicates=0, certainty=True))
+
+
+def test_one_tuple_is_not_enough(sc17_table: ScoreTable) -> None:
+    with pytest.raises(FitError, match="1 tuples with p and r above 0"):
+        prepare(sc17_table.select(slice(0, 32)))

@@ -1,0 +1,36 @@
+"""Units of coefficients follow from the formula."""
+
+from __future__ import annotations
+
+import pytest
+
+from policyfactory.fit.units import coefficient_unit
+from policyfactory.policy.expression import parse
+
+
+@pytest.mark.parametrize(
+    ("term", "unit"),
+    [
+        ("1", "1"),
+        ("p", "1/s"),
+        ("r", "1/s"),
+        ("q", "1/processors"),
+        ("1/p", "s"),
+        ("log10(p)*q", "1/processors"),
+        ("sqrt(p)*q", "1/(s^0.5 processors)"),
+        ("p**2*q**3", "1/(s^2 processors^3)"),
+        ("p/q", "processors/s"),
+        ("q/p", "s/processors"),
+        ("p/r", "1"),
+        ("p + r", "1/s"),
+        ("p + q", "?"),
+        ("log10(p + q)", "1"),
+        ("max(p, r)", "1/s"),
+        ("p**-1", "s"),
+        ("p**(q/q)", "?"),
+        ("abs(-p)", "1/s"),
+        ("1/(sqrt(p)*log10(q))", "s^0.5"),
+    ],
+)
+def test_unit_of_what_multiplies_a_term(term: str, unit: str) -> None:
+    assert coefficient_unit(parse(term)) == unit
