@@ -20,7 +20,8 @@ from policyfactory.fit.diagnostics import agreement, order_share
 from policyfactory.fit.model import sort_key
 from policyfactory.fit.picture import draw_certainty
 from policyfactory.fit.run import FitOptions, run_fit
-from policyfactory.trials.run import GenerateOptions, generate_scores
+from policyfactory.trials.generate import generate_scores
+from policyfactory.trials.run import GenerateOptions
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.lublin import generate_lublin
 

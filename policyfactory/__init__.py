@@ -32,7 +32,7 @@ _PUBLIC: dict[str, str] = {
     "fit_forms": "policyfactory.fit.forms",
     "fit_polynomials": "policyfactory.fit.polynomials",
     "generate_lublin": "policyfactory.workload.lublin",
-    "generate_scores": "policyfactory.trials.run",
+    "generate_scores": "policyfactory.trials.generate",
     "load_model": "policyfactory.policy.store",
     "load_workload": "policyfactory.workload.clean",
     "measure": "policyfactory.evaluate.metrics",

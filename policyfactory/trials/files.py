@@ -95,7 +95,7 @@ def write_scores(
     Parameters
     ----------
     workload, options, jobs, report
-        As in `policyfactory.trials.run.generate_scores`; ``report`` is first called with the tuples found on disk.
+        As in `policyfactory.trials.generate.generate_scores`; ``report`` is first called with the tuples found on disk.
     output : Path
         The table, ``NAME.csv``.
     overwrite : bool

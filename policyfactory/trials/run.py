@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from policyfactory import __version__
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed, generator
 from policyfactory.trials.estimators import ESTIMATORS, Estimator, check_trials, estimate
-from policyfactory.trials.table import ScoreTable, csv_rows, parse_rows
+from policyfactory.trials.table import csv_rows
 from policyfactory.trials.tuples import check_sizes, cut_tuple, draw_places
 from policyfactory.workload.jobs import Workload
 
@@ -28,7 +28,6 @@ __all__ = [
     "check_options",
     "describe",
     "finished_tuples",
-    "generate_scores",
     "tuple_rows",
 ]
 
@@ -150,52 +149,11 @@ def finished_tuples(
     parallel = Parallel(n_jobs=jobs, backend="threading", return_as="generator_unordered", batch_size=1)
     results = parallel(delayed(work)(number) for number in numbers)
     try:
-        yield from results
+        for result in results:  # noqa: UP028 (yield from would close joblib's generator before the lines below)
+            yield result
     finally:
         stop.set()
-        results.close()
-
-
-def generate_scores(
-    workload: Workload,
-    options: GenerateOptions,
-    *,
-    output: Path | None = None,
-    jobs: int = 1,
-    report: Report = lambda _: None,
-) -> ScoreTable:
-    """Return the scores of random tuples of ``workload``.
-
-    Parameters
-    ----------
-    workload : Workload
-        Where the tuples are cut from; run times, processors and submit times are used, requests are not.
-    options : GenerateOptions
-        The rest.
-    output : Path, optional
-        Write the table there, with its manifest; see `policyfactory.trials.files`. Else it is in memory only.
-    jobs : int
-        How many workers; the table does not depend on it.
-    report : callable
-        Called with the number of finished tuples after each.
-
-    Raises
-    ------
-    UsageError
-        If an option can not be meant.
-    WorkloadError
-        If the workload is shorter than a tuple.
-    """
-    if output is not None:
-        from policyfactory.trials.files import write_scores
-        from policyfactory.trials.table import read_score_table
-
-        write_scores(workload, options, output, jobs=jobs, report=report)
-        return read_score_table(output)
-    check_options(workload, options)
-    lines: dict[int, str] = {}
-    for number, rows in finished_tuples(workload, options, list(range(options.tuples)), jobs=jobs):
-        lines[number] = rows
-        report(len(lines))
-    text = "".join(lines[number] for number in range(options.tuples))
-    return parse_rows(text, name=workload.name, origin=workload.origin)
+        # Joblib warns of tuples that were finished but not asked for: that is what ending early means.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()

@@ -13,8 +13,9 @@ from naive.trials import workload_of
 from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.trials.files import write_scores
+from policyfactory.trials.generate import generate_scores
 from policyfactory.trials.partial import PartialFile, partial_path
-from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, generate_scores
+from policyfactory.trials.run import GenerateOptions, describe, finished_tuples
 from policyfactory.trials.table import read_score_table
 
 WORKLOAD = workload_of(300)
