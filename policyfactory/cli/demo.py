@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from policyfactory.cli.console import console, note
-from policyfactory.core.artefact import check_directory
+from policyfactory.core.artefact import check_directory, exclusive
 from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.units import format_duration
 
@@ -73,10 +73,14 @@ def demo(
 ) -> None:
     """Do the main job end to end on the embedded workload: generate, fit, evaluate, export; about a minute."""
     begin = time.monotonic()
-    check_directory(output)
-    # A second demo starts afresh: an old score table is not resumed.
-    for name in ("scores.csv", "scores.manifest.json", "scores.csv.partial"):
-        (output / name).unlink(missing_ok=True)
+    with exclusive(check_directory(output) / "demo"):
+        # A second demo starts afresh: an old score table is not resumed.
+        for name in ("scores.csv", "scores.manifest.json", "scores.csv.partial"):
+            (output / name).unlink(missing_ok=True)
+        _run_all(output, tuples, trials, begin)
+
+
+def _run_all(output: Path, tuples: int, trials: int, begin: float) -> None:
     steps = _steps(str(output), tuples, trials)
     total = len(steps) + 1
     for number, step in enumerate(steps, 1):

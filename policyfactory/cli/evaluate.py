@@ -137,6 +137,7 @@ def evaluate(
     from policyfactory.evaluate.run import check_metrics
     from policyfactory.evaluate.simulate import Rules
     from policyfactory.evaluate.store import listed
+    from policyfactory.evaluate.words import rules_in_words
     from policyfactory.policy.catalogue import resolve
     from policyfactory.workload.windows import parse_windows
 
@@ -160,6 +161,7 @@ def evaluate(
     inputs.hashes.update(_model_hashes([*(policies or []), backfill_order or ""]))
     for line in inputs.notes:
         note(line)
+    note(rules_in_words(rules))
     work = (jobs or len(os.sched_getaffinity(0)), seed)
     if output is None:
         _show(*_run(inputs, candidates, rules, names, work, None), as_json=json)

@@ -1,6 +1,6 @@
 """Trials: average bounded slowdown of a queue that is started in a given order after a given state.
 
-The rule (DESIGN.md section 3; paper 004 section 3.2, doi:10.1145/3126908.3126955): a job starts at the earliest
+The rule (docs/scores.md; Carastan-Santos and de Camargo, SC 2017, section 3.2): a job starts at the earliest
 time that is not before the previous start, not before its own submission, and at which its processors are free;
 strict order, no backfilling. So the machine needs no event queue, only the jobs that still run, latest end first,
 with the processors that are in use until each of these ends: ``held[k]`` is the sum over the jobs that end at

@@ -6,6 +6,7 @@ if its interval does not cover zero.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ from policyfactory.evaluate.summary import Summary, worst_off
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.simulate import Rules
 
-__all__ = ["closing_words"]
+__all__ = ["closing_words", "rules_in_words"]
 
 
 def closing_words(evaluation: Evaluation, summaries: Sequence[Summary], comparisons: Sequence[Comparison]) -> list[str]:
@@ -43,6 +45,23 @@ def closing_words(evaluation: Evaluation, summaries: Sequence[Summary], comparis
         sentences.append(_who_is_worst_off(evaluation, trace, own))
         paragraphs.append(f"{trace}: " + " ".join(sentence for sentence in sentences if sentence))
     return paragraphs
+
+
+def rules_in_words(rules: Rules) -> str:
+    """Return the rules of the simulation as one line."""
+    backfill = {"easy": "EASY backfilling", "none": "no backfilling", "conservative": "conservative backfilling"}
+    decide = {"request": "requested times", "runtime": "actual run times", "prediction": "predicted run times"}
+    own = rules.backfill_policy
+    parts = [
+        backfill[rules.backfill] + ("" if own is None else f" in the order of {own.name}"),
+        f"decisions by {decide[rules.decide_by]}",
+        "thresholds of the policies themselves"
+        if math.isinf(rules.threshold)
+        else f"jobs that waited longer than {format_duration(rules.threshold)} go first",
+        f"ties {rules.ties}",
+        "jobs beyond their request " + ("run on" if rules.overrun == "run" else "are killed"),
+    ]
+    return "rules: " + "; ".join(parts)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -75,8 +75,10 @@ def draw_ranking(run: FitRun, path: Path, *, shown: int = 12) -> Path:
     axis.axvline(run.sample.level_mae, color="0.4", linestyle="--", label="same score for every job of a queue")
     if run.sample.noise_mae is not None:
         axis.axvline(run.sample.noise_mae, color=COLOURS[7], linestyle=":", label="noise of the scores alone")
-    axis.set_yticks(places, [candidate.fit.name for candidate in known])
-    axis.set_xlabel("mean absolute error of the score (1)")
+    keys = [sort_key(candidate.fit, digits=3) for candidate in known]
+    names = [key if len(key) <= 60 else candidate.fit.name for key, candidate in zip(keys, known, strict=True)]
+    axis.set_yticks(places, names)
+    axis.set_xlabel("mean absolute error of the score")
     axis.set_title(f"{run.sample.tuples:,} tuples, {len(run.sample):,} jobs", fontsize=10)
     figure.legend(loc="outside lower center", ncols=2)
     return save_picture(figure, path)

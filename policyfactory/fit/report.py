@@ -76,6 +76,11 @@ def sentences(run: FitRun) -> list[str]:
         f"Best by mean absolute error: {_label(winner.fit)}, {winner.fit.mae:.5g} "
         f"(giving every job of a queue the same score: {sample.level_mae:.5g})."
     )
+    if winner.fit.mae > sample.level_mae:
+        lines.append(
+            "That error is larger than no formula's: as a prediction of scores it is no good. A sort key only has to "
+            "order jobs: see the column 'pairs', and let policyfactory evaluate decide."
+        )
     lines.extend(_sure(run))
     return lines
 

@@ -115,6 +115,10 @@ def parse_job(text: str) -> Job:
         if name in values:
             raise UsageError(f"job {text!r}: {name} is given twice; keep one")
         values[name] = _value(name, value, text)
+    if values.get("q", 1) > values.get("m", math.inf):
+        raise UsageError(
+            f"job {text!r}: q={values['q']:g} is more than the m={values['m']:g} processors of the machine"
+        )
     return Job(**values, given=frozenset(values))
 
 

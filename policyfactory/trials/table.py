@@ -49,7 +49,7 @@ class ScoreTable:
     r : array
         Submit time, in seconds since the first submission of the job's tuple.
     score : array
-        Share of the job in the sum of its tuple's mean values (DESIGN.md section 4); a tuple sums to 1.
+        Share of the job in the sum of its tuple's mean values (docs/scores.md); a tuple sums to 1.
     stderr : array
         Standard error of the score; NaN where it is not known.
     tuple_id : int64 array

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from policyfactory.core.artefact import exclusive
+
 
 def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Path) -> None:
     done = run("demo", "--tuples", 32, "--trials", 3200, "--output", "my demo")
@@ -26,3 +28,12 @@ def test_a_step_that_fails_ends_the_demo_with_its_message(run, tmp_path: Path) -
     done = run("demo", "--tuples", 32, "--trials", 3200, code=1)
     assert "step 4/7 ended with exit code" in done.stderr
     assert "is a directory" in done.stderr
+
+
+def test_two_demos_do_not_write_one_folder(run, tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    kept = tmp_path / "demo" / "scores.csv"
+    kept.write_text("of the first", encoding="utf-8")
+    with exclusive(tmp_path / "demo" / "demo"):
+        assert "another run is writing it" in run("demo", code=1).stderr
+    assert kept.read_text(encoding="utf-8") == "of the first"

@@ -50,6 +50,8 @@ def test_a_log_is_scored_with_every_option(run, tmp_path, trace):
     assert set(manifest["inputs"]) == {"lublin_256", "lublin_256.swf"}
     assert manifest["command"].startswith("policyfactory generate ")
     assert "10,000 of 10,000 jobs kept" in done.stderr
+    # The last state of the progress bar: tuples, speed, time left.
+    assert re.search(r"3/3 .*trials/s .*left", done.stderr)
 
 
 def test_a_smaller_machine_drops_the_jobs_that_do_not_fit_and_says_so(run, trace):

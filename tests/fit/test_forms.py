@@ -14,7 +14,7 @@ from policyfactory.fit.model import sort_key
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable
 
-# Rank, form, ratio of the coefficients, mean absolute error: DESIGN.md section 5, F1 to F4 of paper 004 table 3.
+# Rank, form, ratio of the coefficients, mean absolute error: the exact solution of F1 to F4 (SC 2017, table 3).
 PUBLISHED = [
     ("log10(p)*q + log10(r)", 870.96, 0.0052776),
     ("sqrt(p)*q + log10(r)", 2.5673e4, 0.0053168),

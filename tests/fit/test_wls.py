@@ -42,7 +42,8 @@ def certified(name: str) -> Certified:
     if name == "Longley":
         design = np.column_stack([np.ones(len(data)), data[:, 1:]])
     else:
-        design = np.column_stack([data[:, 1] ** power for power in range(terms)])
+        # Correctly rounded powers: those of some versions of numpy are not (13**4 is off by a bit in 1.26).
+        design = np.array([[float(Fraction(x) ** power) for power in range(terms)] for x in data[:, 1].tolist()])
     return Certified(design, data[:, 0], np.array([float(value) for value, _ in found]), residual_sd)
 
 

@@ -125,3 +125,8 @@ def test_json_has_no_infinity() -> None:
     assert value["score"] == "-inf"
     assert value["job"] == {"p": 10, "q": 1, "r": 0}
     json.dumps(value, allow_nan=False)
+
+
+def test_a_job_wider_than_the_machine_is_refused() -> None:
+    with pytest.raises(UsageError, match="q=1024 is more than the m=256 processors of the machine"):
+        parse_job("p=2h q=1024 m=256")
