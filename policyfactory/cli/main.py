@@ -53,7 +53,7 @@ def run() -> None:
     """Run the command line; errors become one message on stderr and exit code 1 or 2."""
     if sys.argv[1:2] == ["--version"]:
         # Answered before anything heavy is imported.
-        print(f"policyfactory {__version__}")  # noqa: T201
+        print(f"policyfactory {__version__}")  # noqa: T201 (no console yet: start-up counts)
         return
     # Matrices are tall and narrow, and work is shared out by processes: BLAS threads would only wait for each other.
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -76,5 +76,5 @@ def run() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    print(f"error: {message}", file=sys.stderr)  # noqa: T201
+    print(f"error: {message}", file=sys.stderr)  # noqa: T201 (no console yet: start-up counts)
     sys.exit(code)

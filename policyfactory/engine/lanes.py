@@ -87,7 +87,7 @@ def _vector(dtype: Any) -> ir.VectorType:
 
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: _Lanes) -> None:
-        super().__init__(manager, lanes, _vector(lanes.dtype))  # type: ignore[no-untyped-call]
+        super().__init__(manager, lanes, _vector(lanes.dtype))  # type: ignore[no-untyped-call]  # numba is not typed
 
 
 register_model(_Lanes)(_LanesModel)
