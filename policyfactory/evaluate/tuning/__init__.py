@@ -1,0 +1,1 @@
+"""Tuners: choose, period by period, the policy that orders the queue."""
