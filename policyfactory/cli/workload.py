@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli import workload_models
+from policyfactory.cli import workload_models, workload_resample
 from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import check_directory, check_output, dump_json
 from policyfactory.core.errors import UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Workload logs and models: show, clean, cut, download, make.", no_args_is_help=True)
+app = typer.Typer(help="Workload logs and models: show, clean, cut, download, resample, make.", no_args_is_help=True)
 
 
 class EstimateMissing(enum.StrEnum):
@@ -346,3 +346,4 @@ def _trust(pinned: bool) -> str:
 
 
 workload_models.register(app)
+workload_resample.register(app)

@@ -134,6 +134,35 @@ class Workload:
                 unix_start += zero // self.ticks
         return dataclasses.replace(self, name=name or self.name, unix_start=unix_start, **columns)
 
+    def in_ticks(self, ticks: int) -> Workload:
+        """Return the same jobs on a clock of ``ticks`` ticks in a second.
+
+        Parameters
+        ----------
+        ticks : int
+            A multiple of this clock's ticks.
+
+        Raises
+        ------
+        WorkloadError
+            If it is none, or times would leave the range of 64 bits.
+        """
+        factor, rest = divmod(ticks, self.ticks)
+        if rest or factor < 1:
+            raise WorkloadError(f"{self.name}: {ticks} ticks in a second; give a multiple of this clock's {self.ticks}")
+        times = (self.submit, self.run_time, self.requested_time, self.start)
+        latest = max((int(column.max()) for column in times if len(column)), default=0)
+        if latest * factor >= 1 << 62:
+            raise WorkloadError(f"{self.name}: a time of {latest} ticks can not be counted in 1/{ticks} s; cut the log")
+        return dataclasses.replace(
+            self,
+            ticks=ticks,
+            submit=self.submit * factor,
+            run_time=self.run_time * factor,
+            requested_time=self.requested_time * factor,
+            start=np.where(self.start < 0, -1, self.start * factor),
+        )
+
     def sha256(self) -> str:
         """Return a digest of the machine and of every job's numbers: the identity of the input."""
         head = f"{self.machine} {self.ticks} {len(self)}\n".encode()

@@ -22,7 +22,7 @@ from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
 
-__all__ = ["format_swf", "parse_swf", "read_swf", "write_swf"]
+__all__ = ["format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
 
 # 2 GiB of text are about 20 million jobs; what unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 2 << 30
@@ -119,7 +119,7 @@ def parse_swf(text: bytes, path: Path | str, *, sha256: str = "") -> SwfLog:
     _put_decimals(columns, decimals[:special], _Place(path, body, 0), line)
     oddities |= {"comment lines between the jobs": comments, "blank lines": blanks}
     return SwfLog(
-        name=_log_name(path),
+        name=log_name(path),
         path=str(path),
         header=header,
         line=line,
@@ -129,7 +129,7 @@ def parse_swf(text: bytes, path: Path | str, *, sha256: str = "") -> SwfLog:
     )
 
 
-def _log_name(path: Path) -> str:
+def log_name(path: Path) -> str:
     """Return a log's name: its file's, without .gz, .swf and .txt."""
     name = path.name
     for suffix in (".gz", ".swf", ".txt"):

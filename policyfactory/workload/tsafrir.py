@@ -141,8 +141,7 @@ def draw_estimates(
 
 
 def _give(run_time: Int64Array, histogram: Histogram, luck: Chance) -> Int64Array:
-    # Jobs of one run time keep their order; the original leaves it to its sort.
-    order = np.argsort(-run_time, kind="stable")
+    order = luck.longest_first(run_time)
     longest_first = run_time[order]
     estimates = np.repeat(histogram.times, histogram.jobs)[::-1].copy()
     short = np.flatnonzero(longest_first > estimates)

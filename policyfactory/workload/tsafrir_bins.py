@@ -21,6 +21,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.core.units import HOUR, MINUTE
 from policyfactory.workload.drand48 import GlibcRand, lrand48_values, random_shuffle, seed48
+from policyfactory.workload.std_sort import largest_first
 from policyfactory.workload.tsafrir_user import HEAD_PERCENT, UserBin, check_user_bins, merge_sizes, merge_times
 
 __all__ = [
@@ -68,6 +69,9 @@ class Chance(Protocol):
     def values(self, count: int) -> NDArray[np.int64]:
         """Return ``count`` uniform integers from 0, far larger than any length they are reduced to."""
 
+    def longest_first(self, run_time: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of ``run_time``, the longest first."""
+
 
 class _OurChance:
     def __init__(self, seed: int) -> None:
@@ -79,9 +83,12 @@ class _OurChance:
     def values(self, count: int) -> NDArray[np.int64]:
         return self._generator.integers(0, 2**62, count)
 
+    def longest_first(self, run_time: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.argsort(-run_time, kind="stable")
+
 
 class _LibraryChance:
-    """The original's: lrand48 seeded, rand() never seeded."""
+    """The original's: lrand48 seeded, rand() never seeded; equal run times as its sort leaves them."""
 
     def __init__(self, seed: int) -> None:
         self._rand = GlibcRand(1)
@@ -89,6 +96,9 @@ class _LibraryChance:
 
     def values(self, count: int) -> NDArray[np.int64]:
         return lrand48_values(self._state, count)
+
+    def longest_first(self, run_time: NDArray[np.int64]) -> NDArray[np.int64]:
+        return largest_first(np.ascontiguousarray(run_time, dtype=np.int64))
 
     def shuffle(self, values: list[Any]) -> None:
         random_shuffle(values, self._rand)

@@ -65,3 +65,17 @@ def test_the_digest_is_of_the_jobs_and_the_machine() -> None:
     assert small().sha256() == dataclasses.replace(small(), name="other").sha256()
     assert small().sha256() != dataclasses.replace(small(), machine=5).sha256()
     assert small().sha256() != small(run_time=[0, 10, 21]).sha256()
+
+
+def test_the_same_jobs_on_a_finer_clock() -> None:
+    unknown, one = np.array([-1, 7]), np.array([1, 2])
+    jobs = Workload("two", 4, one, np.array([0, 5]), np.array([3, 0]), np.array([4, 1]), one, one, unknown, ticks=10)
+    fine = jobs.in_ticks(1000)
+    assert (fine.ticks, fine.submit.tolist(), fine.run_time.tolist()) == (1000, [0, 500], [300, 0])
+    assert (fine.requested_time.tolist(), fine.start.tolist()) == ([400, 100], [-1, 700])
+    assert (fine.processors.tolist(), fine.name, fine.machine) == ([1, 2], "two", 4)
+    for ticks in (1, 15):
+        with pytest.raises(WorkloadError, match=f"two: {ticks} ticks in a second; give a multiple of this clock's 10"):
+            jobs.in_ticks(ticks)
+    with pytest.raises(WorkloadError, match="two: a time of 7 ticks can not be counted in 1/10000000000000000000 s"):
+        jobs.in_ticks(10**19)

@@ -1,0 +1,73 @@
+"""Time a resampled job takes to make, against the time it takes to simulate, in the same run.
+
+    pytest benchmarks/test_resample.py --benchmark-enable -s
+
+Two years of each log, drawn with the weeks of all users; the simulation is EASY under FCFS of the very jobs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floors import hold
+from policyfactory.evaluate.simulate import Rules, simulate
+from policyfactory.policy.catalogue import resolve
+from policyfactory.workload.clean import load_workload
+from policyfactory.workload.resample import History
+from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
+
+SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-BLUE-2000-4.2-cln", "CEA-Curie-2011-2.1-cln")
+WEEKS = 104
+LEAST = 3.4  # million jobs a CPU second: 0.3 us a job
+FASTER = 2.0  # than one simulation; a case of a protocol has four to twelve
+
+
+@pytest.fixture(scope="module", params=LOGS)
+def history(request: Any) -> History:
+    path = SHARED / "traces" / f"{request.param}.swf.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    return History(load_workload(path)[0])
+
+
+@pytest.mark.benchmark(group="resampling two years", timer=time.process_time)
+def test_a_resample(benchmark: Any, history: History) -> None:
+    made = history.sample(WEEKS, seed=1)
+    benchmark.pedantic(history.sample, (WEEKS, 1), rounds=9)
+    if not benchmark.enabled:
+        return
+    own = benchmark.stats.stats.min / len(made)
+    bare = simulated(made) / len(made)
+    benchmark.extra_info["us a job"] = round(own * 1e6, 3)
+    print()
+    hold(f"{history.workload.name}, resampled million jobs a CPU second", 1e-6 / own, least=LEAST)
+    hold(f"{history.workload.name}, resampling, times as fast as the bare simulation", bare / own, least=FASTER)
+
+
+@pytest.mark.benchmark(group="other load and requests", timer=time.process_time)
+def test_the_axes(benchmark: Any, history: History) -> None:
+    made = history.sample(WEEKS, seed=1)
+    axes = Sensitivity(1.1, parse_estimates("noisy:0.2"))
+    benchmark.pedantic(lambda: axes.apply(made, seed=1), rounds=9)
+    if benchmark.enabled:
+        print()
+        own = benchmark.stats.stats.min / len(made)
+        hold(f"{history.workload.name}, load and noise, million jobs a CPU second", 1e-6 / own, least=LEAST)
+
+
+def simulated(workload: Any) -> float:
+    """Return the CPU seconds of the fastest of three simulations."""
+    policy, times = resolve("FCFS"), []
+    for _ in range(4):
+        begin = time.process_time()
+        simulate(workload, policy, Rules())
+        times.append(time.process_time() - begin)
+    # The first compiles, or reads what was compiled.
+    return min(times[1:])

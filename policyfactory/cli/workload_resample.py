@@ -1,0 +1,161 @@
+"""``policyfactory workload resample``: new logs from the weeks of each user of a real one."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policyfactory import __version__
+from policyfactory.cli.console import note, warn
+from policyfactory.core.artefact import Manifest, check_output, command_line, sha256_file
+from policyfactory.core.errors import UsageError, WorkloadError
+
+if TYPE_CHECKING:
+    from policyfactory.workload.cleaning_report import CleaningReport
+    from policyfactory.workload.jobs import Workload
+    from policyfactory.workload.log import SwfLog
+    from policyfactory.workload.resample import History, Resampling
+    from policyfactory.workload.sensitivity import Sensitivity
+
+__all__ = ["register", "resample"]
+
+
+class Draw(enum.StrEnum):
+    """From which weeks of the log a user's week is drawn."""
+
+    log = "log"
+    active = "active"
+
+
+class EstimateMissing(enum.StrEnum):
+    """What to do with jobs without a requested time."""
+
+    error = "error"
+    runtime = "runtime"
+    drop = "drop"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``policyfactory workload``."""
+    app.command("resample")(resample)
+
+
+def resample(
+    trace: Annotated[Path, typer.Argument(metavar="LOG", help="A log (SWF, also .gz).", show_default=False)],
+    weeks: Annotated[int | None, typer.Option(help="Length of the new log in weeks.")] = None,
+    length: Annotated[
+        str | None, typer.Option(help="Length in words: 2y (104 weeks), 26w, log (as the log, the default).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers: the same seed, the same jobs.")] = 1,
+    number: Annotated[int, typer.Option(help="Which of the resamples of that seed, from 1.")] = 1,
+    draw: Annotated[
+        Draw,
+        typer.Option(
+            help="Draw from all weeks of the log (keeps its load), or from those in which the user was active."
+        ),
+    ] = Draw.log,
+    load: Annotated[
+        float, typer.Option(help="Divide the times between arrivals by this: 1.1 is 10 % more load.")
+    ] = 1.0,
+    estimates: Annotated[
+        str, typer.Option(help="Requested times: user, exact, noisy:F (up to 1 + F run times), tsafrir (a model).")
+    ] = "user",
+    preset: Annotated[str, typer.Option(help="Filter of the log, as for workload clean.")] = "default",
+    estimate_missing: Annotated[
+        EstimateMissing, typer.Option(help="Jobs without a requested time.")
+    ] = EstimateMissing.error,
+    processors: Annotated[int | None, typer.Option(help="Processors, where the header does not say.", min=1)] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it stdout.")
+    ] = None,
+) -> None:
+    """Make a new log: for every week and user, one week of that user's history, drawn at random.
+
+    The log is cleaned first. Its week begins at its first submission; jobs keep their second of the week.
+    Other arrivals and other requested times come with --load and --estimates.
+    """
+    from policyfactory.workload.clean import load_workload
+    from policyfactory.workload.resample import History, Resampling, parse_length
+    from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
+    from policyfactory.workload.swf import format_swf, write_swf
+
+    if weeks is not None and length is not None:
+        raise UsageError("--weeks and --length say the same thing; give one of them")
+    how = Resampling(weeks if length is None else parse_length(length), draw.value)
+    axes = Sensitivity(load, parse_estimates(estimates))
+    if output is not None:
+        if output.exists() and trace.exists() and output.samefile(trace):
+            raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
+        check_output(output)
+    log, account = load_workload(trace, preset=preset, estimate_missing=estimate_missing.value, machine=processors)
+    history = History(log)
+    longest = math.ceil(int(log.requested_time.max()) / log.ticks)
+    drawn = history.sample(how.weeks, seed, number, how.draw)
+    made = axes.apply(drawn, seed=seed, number=number, longest_s=longest)
+    if not len(made):
+        raise WorkloadError(
+            f"{trace}: no user had a job in the week drawn for it; ask for more weeks or another --seed"
+        )
+    _report(history, how, made, account)
+    swf = _as_log(made)
+    if output is None:
+        sys.stdout.buffer.write(format_swf(swf))
+        return
+    write_swf(swf, output)
+    _manifest(output, account, seed, {"number": number, **_parameters(history, how, axes)})
+    note(f"written: {output}")
+
+
+def _report(history: History, how: Resampling, made: Workload, account: CleaningReport) -> None:
+    from policyfactory.workload.sensitivity import offered_load
+
+    log = history.workload
+    note(account.totals())
+    rest = f"; {history.left_out:,} jobs after the last whole week are left out" if history.left_out else ""
+    note(f"the log has {history.weeks} whole weeks of {history.users:,} users with {history.jobs:,} jobs{rest}")
+    note(f"{len(made):,} jobs: {made.origin.removeprefix(f'{log.origin}; ')}")
+    note(f"offered load {offered_load(made):.4f}, that of the log is {offered_load(log):.4f}")
+    if history.users == 1:
+        warn("the log tells of one user only, so that whole weeks of it are drawn")
+    if how.draw == "active":
+        more = history.expected_work("active") / history.expected_work("log") if history.expected_work() else 1.0
+        warn(f"every user is active every week: the expected work of a week is {more:.2f} times the log's")
+
+
+def _as_log(workload: Workload) -> SwfLog:
+    """Return the jobs as a log whose header has a note for each step that made them."""
+    from policyfactory.workload.log import log_of_workload
+
+    log = log_of_workload(dataclasses.replace(workload, origin=""))
+    header = log.header.replace({"Conversion": f"policyfactory {__version__}"}, tuple(workload.origin.split("; ")))
+    return dataclasses.replace(log, header=header)
+
+
+def _parameters(history: History, how: Resampling, axes: Sensitivity) -> dict[str, object]:
+    return {
+        "weeks": how.weeks or history.weeks,
+        "draw": how.draw,
+        "load": axes.load,
+        "estimates": str(axes.estimates),
+        "log_weeks": history.weeks,
+        "log_users": history.users,
+        "left_out_jobs": history.left_out,
+    }
+
+
+def _manifest(output: Path, account: CleaningReport, seed: int, parameters: dict[str, object]) -> None:
+    cleaning = {"preset": account.preset, "estimate_missing": account.estimate_missing, "machine": account.machine}
+    Manifest(
+        "resampled-log",
+        command_line(),
+        seed,
+        inputs={Path(account.source).name: account.sha256},
+        parameters={**parameters, **cleaning},
+        outputs={output.name: sha256_file(output)},
+    ).write(Manifest.path_for(output))

@@ -1,0 +1,312 @@
+"""Resampled logs: new weeks put together from the weeks of each user of a real log.
+
+Gaussier, Lelong, Reis and Trystram, "Online tuning of EASY-backfilling using queue reordering policies", IEEE TPDS
+29(10), 2018, section 6.1.3; Carastan-Santos, de Camargo, Trystram and Zrigui, "One can only gain by replacing EASY
+backfilling", CCGrid 2019, algorithm 1. For every week of the new log and every user, one week of the old log is drawn
+uniformly, and that user's jobs of that week are submitted again at the same second of the new week.
+
+What the papers leave open is decided here. Weeks last 604,800 s and are counted from the first submission; the
+week that the log ends in is no whole week and is left out, its jobs are counted. Jobs of unknown users (-1) are
+those of one user. A job keeps its run time, request, processors and user; its recorded start belongs to
+another schedule and is dropped. Jobs of one second are ordered by user, then as in the log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.random import check_seed, generator
+from policyfactory.core.units import WEEK, format_duration, parse_duration
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["MAX_JOBS", "MAX_WEEKS", "Draw", "History", "Resampling", "parse_length", "resample"]
+
+Int64Array = NDArray[np.int64]
+Draw = Literal["log", "active"]
+
+MAX_WEEKS = 5_200
+MAX_JOBS = 20_000_000
+_PURPOSE = 1107  # our branch of the random streams
+_YEAR_WEEKS = 52
+_YEARS = re.compile(r"(\d{1,4})y", re.IGNORECASE)
+_SMALL_TABLE = 1 << 22  # entries of a table of users and weeks: 32 MB at most
+_AT_ONCE = 1 << 20  # draws that are held at a time, whatever the length
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Resampling:
+    """How long a resampled log is and from which weeks a user's are drawn.
+
+    Parameters
+    ----------
+    weeks : int or None
+        Its length; None: the whole weeks of the log.
+    draw : {"log", "active"}
+        From all weeks of the log, also those in which the user was absent: the expected number of jobs and the
+        expected work of a week are those of the log. Or only from weeks in which the user submitted something:
+        every user is there every week, and the load is higher.
+
+    Raises
+    ------
+    UsageError
+        If the number of weeks is outside 1 to `MAX_WEEKS`, or the draw is neither.
+    """
+
+    weeks: int | None = None
+    draw: Draw = "log"
+
+    def __post_init__(self) -> None:
+        if self.draw not in get_args(Draw):
+            raise UsageError(f"draw is {self.draw!r}; choose one of {', '.join(get_args(Draw))}")
+        if self.weeks is not None and not 1 <= self.weeks <= MAX_WEEKS:
+            raise UsageError(f"{self.weeks:,} weeks; a resampled log has 1 to {MAX_WEEKS:,}")
+
+    def __str__(self) -> str:
+        length = "as long as the log" if self.weeks is None else f"{self.weeks} weeks"
+        return length if self.draw == "log" else f"{length}, every user every week"
+
+
+def parse_length(text: str) -> int | None:
+    """Return the weeks of ``2y`` (104: a year has 52 here), ``104w``, ``728d``; None for ``log`` (as long as the log).
+
+    Raises
+    ------
+    UsageError
+        If it is none of these, no whole number of weeks, or too long.
+    """
+    clean = text.strip().lower()
+    if clean == "log":
+        return None
+    years = _YEARS.fullmatch(clean)
+    expected = "write for example 2y (104 weeks), 26w, or log (as long as the log)"
+    try:
+        seconds = int(years.group(1)) * _YEAR_WEEKS * WEEK if years else parse_duration(clean)
+    except UsageError:
+        raise UsageError(f"length {text!r} is no length of a resampled log; {expected}") from None
+    if math.isinf(seconds) or seconds % WEEK or not seconds:
+        raise UsageError(f"length {text!r} is no whole number of weeks; {expected}")
+    return Resampling(int(seconds) // WEEK).weeks
+
+
+class History:
+    """The weeks of each user of a log, prepared once for any number of resamples.
+
+    Memory is that of the log's jobs; a resample adds its own jobs and a bounded buffer.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+
+    Attributes
+    ----------
+    workload : Workload
+        The log.
+    weeks : int
+        Its whole weeks.
+    jobs : int
+        Jobs of those weeks.
+    left_out : int
+        Jobs after the last whole week.
+    users : int
+        Users with a job in the whole weeks; all unknown ones are one.
+
+    Raises
+    ------
+    WorkloadError
+        If the log is shorter than a week.
+    """
+
+    __slots__ = (
+        "_block_of",
+        "_columns",
+        "_key",
+        "_rank",
+        "_size",
+        "_start",
+        "_user_first",
+        "jobs",
+        "left_out",
+        "users",
+        "weeks",
+        "workload",
+    )
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        week = WEEK * workload.ticks
+        after = workload.submit - (workload.submit[0] if len(workload) else 0)
+        self.weeks = int(after[-1] // week) if len(workload) else 0
+        if self.weeks < 1:
+            span = format_duration(float(after[-1]) / workload.ticks) if len(workload) else "no time"
+            raise WorkloadError(
+                f"{workload.name}: {len(workload):,} jobs in {span} are no whole week, so that there is nothing "
+                "to draw from; give a log of at least a week"
+            )
+        self.jobs = int(np.searchsorted(after, self.weeks * week))
+        self.left_out = len(workload) - self.jobs
+        which, offset = np.divmod(after[: self.jobs], week)
+        ids, user = np.unique(np.maximum(workload.user[: self.jobs], -1), return_inverse=True)
+        self.users = len(ids)
+        self._keep_columns(offset, user.astype(np.int64), ids)
+        self._find_blocks(user * self.weeks + which)
+
+    def _keep_columns(self, offset: Int64Array, user: Int64Array, ids: Int64Array) -> None:
+        """Keep the jobs in the order that they have within any new week: by second of the week, user, place."""
+        order = np.lexsort((np.arange(self.jobs), user, offset))
+        self._rank = np.empty(self.jobs, dtype=np.int64)
+        self._rank[order] = np.arange(self.jobs)
+        names = ("run_time", "requested_time", "processors")
+        self._columns = {name: getattr(self.workload, name)[: self.jobs][order] for name in names}
+        self._columns |= {"user": ids[user[order]], "offset": offset[order]}
+
+    def _find_blocks(self, key: Int64Array) -> None:
+        """Group the ranks by ``key`` (user x weeks + week); a block is what one user submits in one week."""
+        order = np.argsort(key, kind="stable")
+        self._rank = self._rank[order]
+        self._key, self._start, self._size = np.unique(key[order], return_index=True, return_counts=True)
+        self._user_first = np.searchsorted(self._key, np.arange(self.users + 1) * self.weeks)
+        self._block_of: Int64Array | None = None
+        if self.users * self.weeks <= _SMALL_TABLE:
+            # The block of each user and week, -1 if there is none: found at once, where memory allows.
+            self._block_of = np.full(self.users * self.weeks, -1)
+            self._block_of[self._key] = np.arange(len(self._key))
+
+    def expected_jobs(self, draw: Draw = "log") -> float:
+        """Return how many jobs a resampled week has on average."""
+        return self.jobs / self.weeks if draw == "log" else self._expected(np.ones(self.jobs), draw)
+
+    def expected_work(self, draw: Draw = "log") -> float:
+        """Return run time x processors (s) of a resampled week on average; over machine x week it is the load."""
+        area = self._columns["run_time"].astype(np.float64) * self._columns["processors"]
+        return self._expected(area, draw) / self.workload.ticks
+
+    def _expected(self, amount: NDArray[np.float64], draw: Draw) -> float:
+        blocks = np.add.reduceat(amount[self._rank], self._start)
+        users = np.add.reduceat(blocks, self._user_first[:-1])
+        return float((users / (self.weeks if draw == "log" else np.diff(self._user_first))).sum())
+
+    def sample(self, weeks: int | None = None, seed: int = 0, number: int = 1, draw: Draw = "log") -> Workload:
+        """Return resample ``number``; the first weeks of a longer one are those of a shorter one.
+
+        Parameters
+        ----------
+        weeks : int, optional
+            Its length; as many as the log has if not given.
+        seed : int
+            Seed of the random numbers.
+        number : int
+            Which of the resamples of that seed, from 1; each has random numbers of its own.
+        draw : {"log", "active"}
+            See `Resampling`.
+
+        Returns
+        -------
+        Workload
+            Times on the log's clock, counted from its first submission (week 0 begins there, so that the time of
+            the week is kept); without any job if no user's drawn week has one.
+
+        Raises
+        ------
+        UsageError
+            If an argument can not be meant, or the result would have more than `MAX_JOBS` jobs.
+        """
+        length = Resampling(self.weeks if weeks is None else weeks, draw).weeks or self.weeks
+        if number < 1:
+            raise UsageError(f"resample number {number}; they are numbered from 1")
+        expected = length * self.expected_jobs(draw)
+        if expected > MAX_JOBS:
+            raise UsageError(
+                f"{self.workload.name}: {length:,} weeks would have about {expected:,.0f} jobs, more than the "
+                f"{MAX_JOBS:,} that are made; ask for fewer weeks"
+            )
+        random = generator(check_seed(seed), _PURPOSE, number)
+        ranks, counts = [], []
+        for first in range(0, length, self._weeks_at_once):
+            uniform = random.random((min(self._weeks_at_once, length - first), self.users))
+            some, each = self._draw(uniform, draw)
+            ranks.append(some)
+            counts.append(each)
+        which = "weeks" if draw == "log" else "weeks in which the user was there"
+        told = (
+            f"resampled: {length} weeks, for each of {self.users} users every week one of the log's {self.weeks} "
+            f"{which}, seed {seed}, number {number}"
+        )
+        return self._workload(np.concatenate(ranks), np.concatenate(counts), f"{self.workload.name}[r{number}]", told)
+
+    @property
+    def _weeks_at_once(self) -> int:
+        return max(1, _AT_ONCE // self.users)
+
+    def _draw(self, uniform: NDArray[np.float64], draw: Draw) -> tuple[Int64Array, Int64Array]:
+        """Return the ranks of the jobs of some new weeks, week by week, and the number of jobs of each."""
+        first = self._user_first[:-1]
+        if draw == "active":
+            block = first + (uniform * np.diff(self._user_first)).astype(np.int64)
+            drawn = np.ones(block.shape, dtype=np.bool_)
+        else:
+            key = np.arange(self.users) * self.weeks + (uniform * self.weeks).astype(np.int64)
+            block = self._blocks(key)
+            drawn = block >= 0
+        counts = np.where(drawn, self._size[block], 0).sum(axis=1)
+        size, start = self._size[block[drawn]], self._start[block[drawn]]
+        ends = np.cumsum(size)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - size, size)
+        ranks = self._rank[np.repeat(start, size) + within]
+        edges = np.concatenate([[0], np.cumsum(counts)]).tolist()
+        for begin, end in itertools.pairwise(edges):
+            ranks[begin:end].sort()
+        return ranks, counts
+
+    def _blocks(self, key: Int64Array) -> Int64Array:
+        """Return the block of each user and week; -1 if the user submitted nothing in that week."""
+        if self._block_of is not None:
+            return self._block_of[key]
+        block = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
+        return np.where(self._key[block] == key, block, -1)
+
+    def _workload(self, ranks: Int64Array, counts: Int64Array, name: str, told: str) -> Workload:
+        log, week = self.workload, WEEK * self.workload.ticks
+        columns = {name: column[ranks] for name, column in self._columns.items()}
+        # Week 0 begins where the log does, also where the clock began earlier.
+        moved = int(log.submit[0]) // log.ticks
+        return dataclasses.replace(
+            log,
+            name=name,
+            origin=f"{log.origin}; {told}",
+            job_id=np.arange(1, len(ranks) + 1),
+            submit=columns.pop("offset") + np.repeat(np.arange(len(counts)) * week, counts),
+            start=np.full(len(ranks), -1),
+            unix_start=None if log.unix_start is None else log.unix_start + moved,
+            **columns,
+        )
+
+
+def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw: Draw = "log") -> Workload:
+    """Return one resampled log of ``workload``; for several of one log prepare a `History` once.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    weeks : int
+        Length of the result.
+    seed, number, draw
+        As for `History.sample`.
+
+    Raises
+    ------
+    UsageError
+        If an argument can not be meant.
+    WorkloadError
+        If the log is shorter than a week.
+    """
+    return History(workload).sample(weeks, seed, number, draw)
