@@ -11,14 +11,16 @@ for name in made:
     assert (folder / name).stat().st_size > 0, name
 for name in ("forms.json", "polynomials-lin.json"):
     assert json.loads((folder / name).read_text(encoding="utf-8"))["kind"] == "policyfactory-model", name
-pictures = sorted(folder.rglob("*.png"))
-assert len(pictures) >= 4, pictures
+pictures = sorted([*folder.rglob("*.png"), *folder.rglob("*.svg")])
+assert len(pictures) >= 10, pictures
+page = (folder / "evaluation" / "report.html").read_text(encoding="utf-8")
+assert page.startswith("<!"), page[:200]
+assert "forms-f1" in page
 evaluation = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
 # What the demo is for: a formula learned from one workload beats FCFS on another.
-better = {
-    row["policy"] for row in evaluation["differences"] if row["metric"] == "mean_bsld" and row["verdict"] == "better"
-}
-assert better & {f"forms-f{rank}" for rank in range(1, 6)}, evaluation["words"]
+found = evaluation["experiments"]["evaluation"]
+better = {row["policy"] for row in found["differences"] if row["metric"] == "mean_bsld" and row["verdict"] == "better"}
+assert better & {f"forms-f{rank}" for rank in range(1, 6)}, found["words"]
 code = "from winner import score; print(score(p=3600.0, q=64.0, r=10.0, w=0.0, m=256.0))"
 subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
-print(f"{len(pictures)} pictures; winner: {evaluation['winner']}")
+print(f"{len(pictures)} pictures; winner: {found['winner']}")

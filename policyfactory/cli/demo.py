@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from policyfactory.cli.console import console, note
+from policyfactory.cli.evaluate_options import PLAIN_NAME
 from policyfactory.core.artefact import check_directory, exclusive
 from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.units import format_duration
@@ -61,7 +62,8 @@ def _steps(folder: str, tuples: int, trials: int) -> list[_Step]:
         _Step(
             "The best of both against the classical policies under EASY backfilling, deciding by requested times",
             ("evaluate", test, "--policies", policies, "--backfill", "easy", "--decide-by", "request")
-            + ("--windows", "10x15d", "--metrics", "mean_bsld,mean_wait,max_wait", written, f"{folder}/evaluation"),
+            + ("--windows", "10x15d", "--metrics", "mean_bsld,mean_wait,max_wait")
+            + (written, f"{folder}/evaluation", "--overwrite"),
         ),
     ]
 
@@ -85,7 +87,8 @@ def _run_all(output: Path, tuples: int, trials: int, begin: float) -> None:
     total = len(steps) + 1
     for number, step in enumerate(steps, 1):
         _run(f"{number}/{total}", step)
-    summary: dict[str, Any] = json.loads((output / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
+    content = json.loads((output / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
+    summary: dict[str, Any] = content["experiments"][PLAIN_NAME]
     source = _source(output, summary["winner"])
     for target, file in (("python", "winner.py"), ("lua", "winner.lua")):
         # r needs a fixed date in production; any will do for a demonstration.
@@ -133,4 +136,4 @@ def _close(output: Path, source: str, summary: dict[str, Any], seconds: float) -
         "the first few on another log before you trust their order.",
         markup=False,
     )
-    note(f"everything is in {output}/ ({format_duration(seconds)}); the reports and pictures say how far to trust it")
+    note(f"everything is in {output}/ ({format_duration(seconds)}); evaluation/report.html says how far to trust it")

@@ -1,111 +1,119 @@
-"""The tables of ``policyfactory evaluate``: medians with spread and rank, and paired differences."""
+"""The sections of an evaluation on the terminal: the same tables and numbers as on the report page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from policyfactory.cli.console import console, show_table
-from policyfactory.evaluate.compare import Comparison
-from policyfactory.evaluate.display import percent, scale_for
-from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.summary import Summary
+from policyfactory.evaluate.html.numbers import NumberFormat, format_for
+from policyfactory.evaluate.html.text import visible
+from policyfactory.evaluate.sections import Cell, Section, Table
 
-if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
-
-__all__ = ["show_differences", "show_medians"]
+__all__ = ["show_section", "show_sections", "show_standings"]
 
 _BETWEEN = 3  # blanks that a table puts between two columns
+_MOST_ROWS = 100  # more would push what matters off the screen; the files have them all
+_MOST_OTHERS = 8  # columns of a square table (wins): with more policies it is only in the files
 
 
-def show_medians(evaluation: Evaluation, summaries: Sequence[Summary], trace: str) -> None:
-    """Print a row a policy: median, middle half of the windows and mean rank in every metric."""
-    windows = len(evaluation.rows(trace))
-    groups = [
-        _median_columns([row for row in summaries if row.trace == trace and row.metric == metric])
-        for metric in evaluation.metrics
+def show_sections(sections: Sequence[Section], *, names: Iterable[str] | None = None) -> None:
+    """Print sections, with their headings if there are several.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        Of `standings.sections_of`, of analyses, of claims.
+    names : iterable of str, optional
+        Print only the sections of these names.
+    """
+    wanted = None if names is None else set(names)
+    for section in sections:
+        if wanted is None or section.name in wanted:
+            show_section(section)
+
+
+def show_standings(sections: Sequence[Section]) -> None:
+    """Print what a reader at a terminal wants: values, differences, published values, claims; the words at the end."""
+    shown = [
+        section for section in sections if section.name.startswith(("values", "differences", "published", "claims"))
     ]
-    if windows == 1:
-        title = f"{trace}: the whole log is one window, so no spread; * best"
-        caption = "rank: place among the policies, 1 is the best"
-    else:
-        title = f"{trace}: median (first to third quartile) over {windows} windows; * best median"
-        caption = "rank: mean place in the windows among the policies, 1 is the best"
-    _show_wide(title, list(evaluation.policies), groups, caption)
+    show_sections([*shown, *(section for section in sections if section.name == "in-short")])
 
 
-def _median_columns(rows: list[Summary]) -> list[list[str]]:
-    scale = scale_for(rows[0].unit, [end for row in rows for end in (row.median, row.quartile_3 or 0.0)])
-    values = [f"{rows[0].metric}{f' ({scale.label})' if scale.label else ''}"]
-    places = ["rank"]
-    for row in rows:
-        spread = ""
-        if row.quartile_1 is not None and row.quartile_3 is not None:
-            spread = f" ({scale.text(row.quartile_1)} to {scale.text(row.quartile_3)})"
-        values.append(f"{'* ' if row.best else ''}{scale.text(row.median)}{spread}")
-        rank = "" if row.mean_rank is None else f"{row.mean_rank:.1f}" if row.windows > 1 else f"{row.rank}"
-        places.append(rank)
-    return [values, places] if METRICS[rows[0].metric].lower_is_better is not None else [values]
+def show_section(section: Section) -> None:
+    """Print a section: its paragraphs, and its tables in as many parts as the width of the terminal asks for."""
+    for text in section.paragraphs:
+        console().print(visible(text), markup=False)
+    for table in section.tables:
+        _show(table)
 
 
-def show_differences(evaluation: Evaluation, comparisons: Sequence[Comparison], trace: str) -> None:
-    """Print a row a policy but the baseline: the paired difference and its interval in every metric."""
-    own = [row for row in comparisons if row.trace == trace]
-    if not own:
+def _show(table: Table) -> None:
+    if len(table.columns) > _MOST_OTHERS + 1 and len(table.columns) > len(table.rows):
+        note = f"{visible(table.title)}: {len(table.rows)} x {len(table.columns) - 1}, too wide to read here; "
+        console().print(f"{note}it is in the files that --output writes", markup=False)
         return
-    groups = [_difference_columns([row for row in own if row.metric == metric]) for metric in evaluation.metrics]
-    policies = [row.policy for row in own if row.metric == evaluation.metrics[0]]
-    windows = len(evaluation.rows(trace))
-    if any(row.interval for row in own):
-        title = (
-            f"{trace}: median difference from {evaluation.baseline}, window by window ({windows}), with 95 % interval"
-        )
-        caption = (
-            "paired bootstrap over windows, 'no difference' where the interval covers zero; each interval has its 95 % "
-            "for itself; percent: median of the windows' relative changes"
-        )
-    else:
-        title = f"{trace}: difference from {evaluation.baseline}"
-        caption = (
-            "one window gives no interval" if windows == 1 else f"{windows} windows are too few for a 95 % interval"
-        )
-    _show_wide(title, policies, groups, caption)
+    shown = table.rows[:_MOST_ROWS]
+    columns = [_column(table, at, [row[at] for row in shown]) for at in range(len(table.columns))]
+    best = any(cell.mark == "best" for row in shown for cell in row)
+    caption = " ".join(part for part in ("* the best." if best else "", table.note) if part)
+    if len(table.rows) > len(shown):
+        caption = f"{caption} {len(shown)} of {len(table.rows):,} rows; the files have all.".strip()
+    _show_wide(visible(table.title), columns, _leading(table), visible(caption) or None)
 
 
-def _difference_columns(rows: list[Comparison]) -> list[list[str]]:
-    ends = [
-        end
-        for row in rows
-        for end in (row.difference, *((row.interval.low, row.interval.high) if row.interval else ()))
-    ]
-    scale = scale_for(METRICS[rows[0].metric].unit, ends)
-    cells = [f"{rows[0].metric}{f' ({scale.label})' if scale.label else ''}"]
-    for row in rows:
-        text = scale.text(row.difference, signed=True)
-        if row.interval is not None:
-            text += f" ({scale.text(row.interval.low, signed=True)} to {scale.text(row.interval.high, signed=True)})"
-        if row.relative is not None and row.verdict != "no difference":
-            text += f" {percent(row.relative)}"
-        cells.append(f"{text} {row.verdict}" if row.interval is not None else text)
-    return [cells]
+def _leading(table: Table) -> int:
+    """Return how many columns name the rows: the first ones that hold only words."""
+    count = 0
+    for at in range(min(2, len(table.columns) - 1)):
+        if not all(isinstance(row[at].value, str) for row in table.rows):
+            break
+        count += 1
+    return max(1, count)
 
 
-def _show_wide(title: str, names: list[str], groups: list[list[list[str]]], caption: str) -> None:
-    """Print groups of columns (each begins with its heading) in as many tables as the width asks for."""
-    first = max(len("policy"), *map(len, names)) + _BETWEEN
-    room = console().width - first - 1
+def _column(table: Table, at: int, cells: Sequence[Cell]) -> list[str]:
+    """Return the heading of a column and the text of its cells."""
+    column = table.columns[at]
+    how = format_for(column, cells)
+    unit = f" ({how.unit})" if how.unit and any(not isinstance(cell.value, str | None) for cell in cells) else ""
+    return [visible(f"{column.title}{unit}"), *(_text(cell, how) for cell in cells)]
+
+
+def _text(cell: Cell, how: NumberFormat) -> str:
+    if cell.value is None:
+        return cell.mark
+    if isinstance(cell.value, str):
+        return visible(cell.value)
+    value, interval = how.texts(cell)
+    if cell.mark == "best":
+        return " ".join(part for part in ("*", value, interval) if part)
+    return " ".join(part for part in (value, interval, cell.mark) if part)
+
+
+def _show_wide(title: str, columns: list[list[str]], leading: int, caption: str | None) -> None:
+    """Print columns in as many tables as the width asks for, each beginning with the ``leading`` ones."""
+    names, others = columns[:leading], columns[leading:]
+    room = console().width - sum(_width(column) for column in names) - 1
     parts: list[list[list[str]]] = [[]]
     used = 0
-    for group in groups:
-        width = sum(max(map(len, column)) + _BETWEEN for column in group)
-        if parts[-1] and used + width > room:
+    for column in others:
+        if parts[-1] and used + _width(column) > room:
             parts.append([])
             used = 0
-        parts[-1].extend(group)
-        used += width
+        parts[-1].append(column)
+        used += _width(column)
     for number, part in enumerate(parts):
-        headings = ["policy", *(column[0] for column in part)]
-        rows = [[name, *(column[at] for column in part)] for at, name in enumerate(names, 1)]
+        rows = list(zip(*names, *part, strict=True))
         last = number == len(parts) - 1
-        show_table(title if number == 0 else f"{title} (continued)", headings, rows, caption=caption if last else None)
+        show_table(
+            title if number == 0 else f"{title} (continued)",
+            list(rows[0]),
+            [list(row) for row in rows[1:]],
+            caption=caption if last else None,
+            left=tuple(range(leading)),
+        )
+
+
+def _width(column: list[str]) -> int:
+    return max(map(len, column)) + _BETWEEN

@@ -19,7 +19,7 @@ def build_app() -> typer.Typer:
     """Return the whole command."""
     import typer
 
-    from policyfactory.cli import demo, evaluate, export, fit, generate, policy, workload
+    from policyfactory.cli import demo, evaluate, export, fit, generate, policy, tune, workload
 
     app = typer.Typer(
         name="policyfactory",
@@ -44,6 +44,7 @@ def build_app() -> typer.Typer:
     app.command("fit")(fit.fit)
     app.add_typer(policy.app, name="policy")
     app.command("evaluate")(evaluate.evaluate)
+    app.command("tune")(tune.tune)
     app.command("export")(export.export)
     app.command("demo")(demo.demo)
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from policyfactory.core.errors import OutputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "new_figure", "save_picture"]
+__all__ = ["COLOURS", "new_figure", "save_picture", "svg_bytes"]
 
 # Okabe and Ito's palette: told apart also by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -56,10 +57,22 @@ def save_picture(figure: Figure, path: Path, *, dpi: int = 150) -> Path:
     kind = path.suffix.lstrip(".").lower()
     if kind not in {"png", "svg", "pdf"}:
         raise OutputError(f"{path}: a picture is .png, .svg or .pdf, not {path.suffix!r}; change the suffix")
+    atomic_write(path, _bytes(figure, kind, dpi))
+    return path
+
+
+def svg_bytes(figure: Figure) -> bytes:
+    """Return ``figure`` as SVG, without a date in it."""
+    return _bytes(figure, "svg", 150)
+
+
+def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
     # What would differ from run to run is left out.
     undated = {"svg": "Date", "pdf": "CreationDate"}.get(kind, "Software")
     metadata: dict[str, Any] = {undated: None}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
-    atomic_write(path, buffer.getvalue())
-    return path
+    with warnings.catch_warnings():
+        # A name from a log may have letters that the font has not: a box is drawn, and there is no cure to tell.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    return buffer.getvalue()

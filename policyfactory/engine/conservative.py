@@ -74,8 +74,7 @@ def conservative(jobs: Jobs, formula: Formula, timing: Timing, processors: int) 
 def _run(jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, timing: Timing, processors: int) -> None:
     state, heap, running, waiting, all_scores, work = space
     scores = all_scores[0]
-    while state[STARTED] < len(jobs.submit):
-        advance(jobs, state, heap)
+    while state[STARTED] < len(jobs.submit) and advance(jobs, state, heap):
         complete(jobs, state, heap, running)
         submit_all(jobs, state, waiting)
         if state[FREE] < state[SMALLEST]:

@@ -11,6 +11,10 @@ about the time between two passes in which no job completes and no job becomes o
    shrinks. So when one job is submitted and does not become the head, it is the only one that can start.
    (A running job that outlives its estimate moves the shadow time: then the pass is made in full.)
 2. If fewer processors are free than the smallest waiting job needs, nothing can start.
+
+Under the rules of `policyfactory.engine.ocst` both hold as well: a job that is started behind the head comes first of
+those that end together with it, so what counts at the shadow time stays what it was, less the extra processors that
+are used. Only jobs started from the head change places after their pass: then the reservation holds ``ONCE``.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from policyfactory.engine.events import (
     NEVER,
     NEXT,
     NOW,
+    ONCE,
     OVERDUE,
     SMALLEST,
     STARTED,
@@ -34,11 +39,13 @@ from policyfactory.engine.events import (
     advance,
     backfill,
     complete,
+    is_listed,
     may_backfill,
     new_state,
     reserve_for,
     start_job,
 )
+from policyfactory.engine.ocst import place_of_instant
 from policyfactory.engine.running import PREDICTED, new_heap, new_running
 from policyfactory.engine.sliding import (
     BOUNDS,
@@ -54,12 +61,14 @@ from policyfactory.engine.sliding import (
     upper_bound,
 )
 
-__all__ = ["Order", "easy"]
+__all__ = ["JOB", "RANK", "WIDTH", "Order", "easy", "easy_until", "new_queue", "overdue_key"]
 
 Int64Array = NDArray[np.int64]
 
-# Rows of the queue: sort key, processors, job.
+# Rows of the queue: sort key, processors, job. From this column on, the row of its bounds is free: a scan keeps there
+# where the jobs are that may be backfilled.
 RANK, WIDTH, JOB = 1, 2, 3
+CANDIDATES = HIGH + 1
 
 
 class Order(NamedTuple):
@@ -96,15 +105,33 @@ def easy(jobs: Jobs, order: Order, processors: int) -> None:
         Processors of the machine, at least those of any job.
     """
     rows = min(len(jobs.submit), processors)
-    _run(jobs, new_state(processors), new_heap(rows), new_running(rows), new_table(3, len(jobs.submit)), order)
+    easy_until(jobs, new_state(processors), new_heap(rows), new_running(rows), new_queue(len(jobs.submit)), order)
+
+
+def new_queue(jobs: int) -> Int64Array:
+    """Return an empty queue for ``jobs`` jobs."""
+    return new_table(3, jobs)
 
 
 @kernel
-def _run(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array, order: Order) -> None:
+def easy_until(
+    jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array, order: Order
+) -> None:
+    """Go on with a run until all jobs are started, or up to the last instant before ``state[UNTIL]``.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        With keys; ``start`` and ``backfilled`` are filled in.
+    state, heap, running, queue : int64 arrays
+        Where the run stands; at first as `policyfactory.engine.events.new_state` and the like return them.
+    order : Order
+        The rest of the order. ``queue`` must be sorted by it and the keys, and ``state[VALID]`` be ``ONCE`` if it
+        was sorted anew.
+    """
     submit, key = jobs.submit, jobs.key
     n = len(submit)
-    while state[STARTED] < n:
-        advance(jobs, state, heap)
+    while state[STARTED] < n and advance(jobs, state, heap):
         changed = complete(jobs, state, heap, running)
         if _put_overdue_first(jobs, state, queue, order):
             changed = True
@@ -159,9 +186,16 @@ def _put_overdue_first(jobs: Jobs, state: Int64Array, queue: Int64Array, order: 
         # It is the earliest submitted of those that are not yet overdue: the first, or the last, of its equals.
         key = jobs.key[job]
         remove_column(queue, 3, upper_bound(queue, key) - 1 if order.last_first else lower_bound(queue, key))
-        _put(queue, lower_bound(queue, FIRST_KEY + job), FIRST_KEY + job, jobs.processors[job], job)
+        first = overdue_key(jobs, job)
+        _put(queue, lower_bound(queue, first), first, jobs.processors[job], job)
         moved = True
     return moved
+
+
+@inlined
+def overdue_key(jobs: Jobs, job: int) -> int:
+    """Return the key of an overdue job: by submit time, then as listed (under the rules of ocst the last first)."""
+    return FIRST_KEY + (place_of_instant(jobs.submit, job) if is_listed(jobs) else job)
 
 
 @inlined
@@ -180,7 +214,9 @@ def _submit_alone(
             state[NEXT] = job + 1
         return True
     at = _place(queue, order, jobs.key[job])
-    needs_pass = at == queue[BOUNDS, LOW] or (state[VALID] and _earliest_estimate(running) < state[NOW])
+    needs_pass = at == queue[BOUNDS, LOW] or state[VALID] == ONCE
+    if state[VALID] and _earliest_estimate(running) < state[NOW]:
+        needs_pass = True
     if needs_pass or needed > state[FREE] or not order.backfill:
         _enqueue(jobs, state, queue, at)
         return not needs_pass
@@ -205,7 +241,9 @@ def _schedule(
     jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array, order: Order
 ) -> None:
     """Make one pass: start from the head, reserve for the first that does not fit, backfill behind it."""
-    # A head that fits is new or a job has completed: in both cases no reservation holds any more.
+    if state[VALID] == ONCE:
+        state[VALID] = 0
+    # A head that fits is new, or the order is, or a job has completed: then no reservation holds any more.
     while not is_empty(queue) and queue[WIDTH, queue[BOUNDS, LOW]] <= state[FREE]:
         start_job(jobs, state, heap, running, queue[JOB, queue[BOUNDS, LOW]])
         queue[BOUNDS, LOW] += 1
@@ -263,24 +301,77 @@ def _skip_too_wide(queue: Int64Array, at: int, free: int, smallest: int) -> tupl
 
 @inlined
 def _scan_by_key(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array) -> None:
-    """Try the jobs behind the head by their backfill key, equal ones in the queue's order.
+    """Try the jobs behind the head by their backfill key, equal ones in the queue's order."""
+    count = _candidates(jobs, state, running, queue)
+    # A start only takes from the free and the extra processors: what can not start now can not later in this pass.
+    any_started = False
+    while count > 0:
+        count, best = _best_candidate(jobs, state, queue, count)
+        if best >= 0:
+            backfill(jobs, state, heap, running, queue[JOB, best])
+            queue[WIDTH, best] = 0
+            any_started = True
+    if any_started:
+        _close_gaps(state, queue)
 
-    A start only takes from the free and the extra processors, so the next to start is the first of all that can.
-    """
-    while state[FREE] >= state[SMALLEST]:
-        best, best_key = -1, NEVER
-        smallest = queue[WIDTH, queue[BOUNDS, LOW]]
-        for at in range(queue[BOUNDS, LOW] + 1, queue[BOUNDS, HIGH]):
-            smallest = min(smallest, queue[WIDTH, at])
-            key = jobs.backfill_key[queue[JOB, at]]
-            if queue[WIDTH, at] > state[FREE] or (best >= 0 and key >= best_key):
-                continue
-            if not state[VALID]:
-                reserve_for(jobs, state, running, queue[JOB, queue[BOUNDS, LOW]])
-            if may_backfill(jobs, state, queue[JOB, at]):
-                best, best_key = at, key
-        state[SMALLEST] = smallest
-        if best < 0:
-            return
-        backfill(jobs, state, heap, running, queue[JOB, best])
-        remove_column(queue, 3, best)
+
+@inlined
+def _candidates(jobs: Jobs, state: Int64Array, running: Int64Array, queue: Int64Array) -> int:
+    """Write down the columns of all jobs that may be backfilled now and return their number."""
+    count = 0
+    at = queue[BOUNDS, LOW]
+    smallest = queue[WIDTH, at]
+    at += 1
+    while True:
+        at, smallest = _skip_too_wide(queue, at, state[FREE], smallest)
+        if at >= queue[BOUNDS, HIGH]:
+            # All were seen: the bound is exact now.
+            state[SMALLEST] = smallest
+            return count
+        if not state[VALID]:
+            reserve_for(jobs, state, running, queue[JOB, queue[BOUNDS, LOW]])
+        if may_backfill(jobs, state, queue[JOB, at]):
+            queue[BOUNDS, CANDIDATES + count] = at
+            count += 1
+        smallest = min(smallest, queue[WIDTH, at])
+        at += 1
+
+
+@inlined
+def _best_candidate(jobs: Jobs, state: Int64Array, queue: Int64Array, count: int) -> tuple[int, int]:
+    """Forget the candidates that can not start any more, take out the next to start; return what is left, and it."""
+    kept, best, best_key = 0, -1, NEVER
+    chosen = -1
+    for i in range(count):
+        at = queue[BOUNDS, CANDIDATES + i]
+        job = queue[JOB, at]
+        if jobs.processors[job] > state[FREE] or not may_backfill(jobs, state, job):
+            continue
+        queue[BOUNDS, CANDIDATES + kept] = at
+        if best < 0 or jobs.backfill_key[job] < best_key:
+            best, best_key, chosen = at, jobs.backfill_key[job], kept
+        kept += 1
+    if best >= 0:
+        kept -= 1
+        for i in range(chosen, kept):
+            queue[BOUNDS, CANDIDATES + i] = queue[BOUNDS, CANDIDATES + i + 1]
+    return kept, best
+
+
+@inlined
+def _close_gaps(state: Int64Array, queue: Int64Array) -> None:
+    """Drop the jobs that were started from behind the head, those without a width."""
+    low = queue[BOUNDS, LOW]
+    to, smallest = low, NEVER
+    for at in range(low, queue[BOUNDS, HIGH]):
+        width = queue[WIDTH, at]
+        if width == 0:
+            continue
+        smallest = min(smallest, width)
+        if to < at:
+            queue[RANK, to] = queue[RANK, at]
+            queue[WIDTH, to] = width
+            queue[JOB, to] = queue[JOB, at]
+        to += 1
+    queue[BOUNDS, HIGH] = to
+    state[SMALLEST] = smallest

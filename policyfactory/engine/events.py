@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import inlined
-from policyfactory.engine.running import next_end, pop_end, put_running, reserve, take_running
+from policyfactory.engine.ocst import put_listed, reserve_listed, tagged
+from policyfactory.engine.running import next_end, pop_end, push_end, put_running, reserve, take_running
 
 __all__ = [
-    "EXTRA", "FREE", "NEVER", "NEXT", "NOW", "OVERDUE", "SHADOW", "SMALLEST", "STARTED", "VALID",
-    "Jobs", "advance", "backfill", "complete", "may_backfill", "new_jobs", "new_state", "reserve_for", "start_job",
+    "EXTRA", "FREE", "NEVER", "NEXT", "NOW", "ONCE", "OVERDUE", "SHADOW", "SMALLEST", "STARTED", "UNTIL", "VALID",
+    "Jobs", "advance", "backfill", "complete", "is_listed", "may_backfill", "new_jobs", "new_state", "reserve_for",
+    "start_job",
 ]  # fmt: skip
 
 Int64Array = NDArray[np.int64]
@@ -24,10 +26,13 @@ Int64Array = NDArray[np.int64]
 # Later than any instant, larger than any job, longer than any threshold.
 NEVER = 1 << 62
 
-# The state of a run, an int64 array (9,): the instant; free processors; jobs started; the next job to be submitted;
+# The state of a run, an int64 array (11,): the instant; free processors; jobs started; the next job to be submitted;
 # how many jobs, by submit time, have passed the threshold; a lower bound of the processors of every waiting job;
-# shadow time and extra processors of the head's reservation, and whether they still hold.
-NOW, FREE, STARTED, NEXT, OVERDUE, SMALLEST, SHADOW, EXTRA, VALID = range(9)
+# shadow time and extra processors of the head's reservation, and whether they still hold (1; ONCE: for this pass
+# only, and the next must be made in full); the instant before which the run stops; how many jobs were started before
+# this pass.
+NOW, FREE, STARTED, NEXT, OVERDUE, SMALLEST, SHADOW, EXTRA, VALID, UNTIL, PASS = range(11)
+ONCE = 2
 
 
 class Jobs(NamedTuple):
@@ -43,6 +48,8 @@ class Jobs(NamedTuple):
         The start, -1 before it.
     backfilled : bool array
         Whether it was started while a job ahead of it in the queue stayed waiting.
+    sequence : int64 array
+        How many were started before it. Empty but where the rules of `policyfactory.engine.ocst` are in force.
     """
 
     submit: Int64Array
@@ -53,16 +60,26 @@ class Jobs(NamedTuple):
     backfill_key: Int64Array
     start: Int64Array
     backfilled: NDArray[np.bool_]
+    sequence: Int64Array
 
 
-def new_jobs(*columns: Int64Array, key: Int64Array | None = None, backfill_key: Int64Array | None = None) -> Jobs:
-    """Return ``Jobs`` of submit, run_time, estimate, processors, none of them started yet."""
+def new_jobs(
+    *columns: Int64Array,
+    key: Int64Array | None = None,
+    backfill_key: Int64Array | None = None,
+    listed: bool = False,
+) -> Jobs:
+    """Return ``Jobs`` of submit, run_time, estimate, processors, none of them started yet.
+
+    ``listed``: with the rules of `policyfactory.engine.ocst`.
+    """
     n = len(columns[0])
     none = np.empty(0, dtype=np.int64)
     given = (*columns, none if key is None else key, none if backfill_key is None else backfill_key)
     submit, run_time, estimate, processors, first, second = map(_read_only, given)
     start, backfilled = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    return Jobs(submit, run_time, estimate, processors, first, second, start, backfilled)
+    sequence = np.zeros(n if listed else 0, dtype=np.int64)
+    return Jobs(submit, run_time, estimate, processors, first, second, start, backfilled, sequence)
 
 
 def _read_only(column: Int64Array) -> Int64Array:
@@ -74,19 +91,30 @@ def _read_only(column: Int64Array) -> Int64Array:
 
 def new_state(processors: int) -> Int64Array:
     """Return the state of an idle machine before the first submission."""
-    state = np.zeros(9, dtype=np.int64)
+    state = np.zeros(PASS + 1, dtype=np.int64)
     state[FREE] = processors
-    state[SMALLEST] = NEVER
+    state[SMALLEST] = state[UNTIL] = NEVER
     return state
 
 
 @inlined
-def advance(jobs: Jobs, state: Int64Array, heap: Int64Array) -> None:
-    """Go on to the instant at which something happens next."""
+def is_listed(jobs: Jobs) -> bool:
+    """Say whether the rules of `policyfactory.engine.ocst` are in force."""
+    return len(jobs.sequence) > 0
+
+
+@inlined
+def advance(jobs: Jobs, state: Int64Array, heap: Int64Array) -> bool:
+    """Go on to the instant at which something happens next, unless that is not before ``UNTIL``; say whether it is."""
     submission = NEVER
     if state[NEXT] < len(jobs.submit):
         submission = jobs.submit[state[NEXT]]
-    state[NOW] = next_end(heap, submission)
+    instant = next_end(heap, submission)
+    if instant >= state[UNTIL]:
+        return False
+    state[NOW] = instant
+    state[PASS] = state[STARTED]
+    return True
 
 
 @inlined
@@ -95,8 +123,13 @@ def start_job(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arr
     now, processors = state[NOW], jobs.processors[job]
     jobs.start[job] = now
     state[FREE] -= processors
+    if is_listed(jobs):
+        jobs.sequence[job] = state[STARTED]
+        push_end(heap, now + jobs.run_time[job], job)
+        put_listed(running, jobs.sequence, jobs.backfilled, state[PASS], job, now + jobs.estimate[job], processors)
+    else:
+        put_running(heap, running, now + jobs.run_time[job], job, now + jobs.estimate[job], processors)
     state[STARTED] += 1
-    put_running(heap, running, now + jobs.run_time[job], job, now + jobs.estimate[job], processors)
 
 
 @inlined
@@ -105,8 +138,11 @@ def complete(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arra
     any_ended = False
     while next_end(heap, NEVER) <= state[NOW]:
         job = pop_end(heap)
-        state[FREE] += jobs.processors[job]
-        take_running(running, jobs.start[job] + jobs.estimate[job], jobs.processors[job])
+        processors = jobs.processors[job]
+        state[FREE] += processors
+        if is_listed(jobs):
+            processors = tagged(processors, job)
+        take_running(running, jobs.start[job] + jobs.estimate[job], processors)
         any_ended = True
     return any_ended
 
@@ -114,10 +150,14 @@ def complete(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arra
 @inlined
 def reserve_for(jobs: Jobs, state: Int64Array, running: Int64Array, job: int) -> None:
     """Reserve processors for ``job``, which does not fit now, at the earliest time by the running jobs' estimates."""
-    shadow, extra = reserve(running, state[NOW], state[FREE], jobs.processors[job])
+    if is_listed(jobs):
+        shadow, extra, once = reserve_listed(running, jobs.sequence, state[PASS], state[FREE], jobs.processors[job])
+        state[VALID] = ONCE if once else 1
+    else:
+        shadow, extra = reserve(running, state[NOW], state[FREE], jobs.processors[job])
+        state[VALID] = 1
     state[SHADOW] = shadow
     state[EXTRA] = extra
-    state[VALID] = 1
 
 
 @inlined

@@ -30,6 +30,7 @@ __all__ = [
     "new_running",
     "next_end",
     "pop_end",
+    "push_end",
     "put_running",
     "reserve",
     "take_running",
@@ -86,7 +87,8 @@ def pop_end(heap: Int64Array) -> int:
 
 
 @inlined
-def _push_end(heap: Int64Array, end: int, job: int) -> None:
+def push_end(heap: Int64Array, end: int, job: int) -> None:
+    """Put a job that ends at ``end`` on the heap."""
     at = heap[END, 0] + 1
     heap[END, 0] = at
     while at > 1 and heap[END, at >> 1] > end:
@@ -100,7 +102,7 @@ def _push_end(heap: Int64Array, end: int, job: int) -> None:
 @inlined
 def put_running(heap: Int64Array, running: Int64Array, end: int, job: int, predicted: int, processors: int) -> None:
     """Add a job that ends at ``end`` and was predicted to end at ``predicted``."""
-    _push_end(heap, end, job)
+    push_end(heap, end, job)
     at = insert_gap(running, 2, upper_bound(running, predicted))
     running[PREDICTED, at] = predicted
     running[WIDTH, at] = processors

@@ -36,7 +36,7 @@ from policyfactory.engine.waiting import (
     submit_all,
 )
 
-__all__ = ["easy_timed"]
+__all__ = ["easy_timed", "timed_until"]
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
@@ -62,25 +62,39 @@ def easy_timed(jobs: Jobs, formula: Formula, backfill_formula: Formula, timing: 
         Processors of the machine, at least those of any job.
     """
     space = new_space(len(jobs.submit), processors, max(formula.depth, backfill_formula.depth))
-    _run(jobs, space, formula, backfill_formula, timing, processors)
+    timed_until(jobs, space, formula, backfill_formula, timing, processors)
 
 
 @kernel
-def _run(
+def timed_until(
     jobs: Jobs, space: Space, formula: Formula, backfill_formula: Formula, timing: Timing, processors: int
 ) -> None:
+    """Go on with a run until all jobs are started, or up to the last instant before ``state[UNTIL]``.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        Without keys; ``start`` and ``backfilled`` are filled in.
+    space : Space
+        Where the run stands.
+    formula, backfill_formula : Formula
+        As for `easy_timed`; they may be others than before.
+    timing : Timing
+        The rest of the order.
+    processors : int
+        Processors of the machine.
+    """
     state, heap, running, waiting, scores, work = space
     machine = (timing.ticks, processors)
-    while state[STARTED] < len(jobs.submit):
-        advance(jobs, state, heap)
+    while state[STARTED] < len(jobs.submit) and advance(jobs, state, heap):
         complete(jobs, state, heap, running)
         submit_all(jobs, state, waiting)
         if state[FREE] < state[SMALLEST]:
             continue
-        score_waiting(jobs, state[NOW], waiting, formula, machine, work, scores[QUEUE])
-        if timing.own_order:
-            score_waiting(jobs, state[NOW], waiting, backfill_formula, machine, work, scores[OWN])
         count_overdue(jobs, state, waiting, timing.threshold)
+        score_waiting(jobs, state[NOW], waiting, formula, machine, work, scores[QUEUE])
+        if timing.own_order and not timing.same_formula:
+            score_waiting(jobs, state[NOW], waiting, backfill_formula, machine, work, scores[OWN])
         _schedule(jobs, state, heap, running, waiting, scores, timing)
         close_gaps(jobs, state, waiting)
 
@@ -127,6 +141,7 @@ def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: 
 @inlined
 def _goes_before(state: Int64Array, scores: Float64Array, timing: Timing, at: int, other: int) -> bool:
     """Say whether the candidate at ``at`` is tried before that at ``other``, an earlier place in the list."""
-    if timing.own_order and scores[OWN, at] != scores[OWN, other]:
-        return bool(scores[OWN, at] < scores[OWN, other])
+    own = QUEUE if timing.same_formula else OWN
+    if timing.own_order and scores[own, at] != scores[own, other]:
+        return bool(scores[own, at] < scores[own, other])
     return is_ahead(state, scores[QUEUE], timing, at, other)

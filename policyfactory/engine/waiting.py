@@ -20,6 +20,7 @@ from policyfactory.engine.events import (
     OVERDUE,
     SMALLEST,
     Jobs,
+    is_listed,
     new_state,
 )
 from policyfactory.engine.formula import evaluate
@@ -79,6 +80,8 @@ class Timing(NamedTuple):
         False: strict order.
     own_order : bool
         Candidates for backfilling are tried by a formula of their own, not in the queue's order.
+    same_formula : bool
+        That formula is the queue's: jobs that have waited longer than the threshold are not tried first.
     ticks : int
         Ticks in a second.
     """
@@ -87,6 +90,7 @@ class Timing(NamedTuple):
     last_first: bool
     backfill: bool
     own_order: bool
+    same_formula: bool
     ticks: int
 
 
@@ -141,6 +145,23 @@ def count_overdue(jobs: Jobs, state: Int64Array, waiting: Int64Array, threshold:
     while count < waiting[0] and state[NOW] - jobs.submit[waiting[count + 1]] > threshold:
         count += 1
     state[OVERDUE] = count
+    if is_listed(jobs):
+        _turn_instants(jobs, waiting, count)
+
+
+@inlined
+def _turn_instants(jobs: Jobs, waiting: Int64Array, count: int) -> None:
+    """Let the first ``count`` jobs be in the order of ocst: of those submitted at one instant the last first."""
+    first = 1
+    while first <= count:
+        last = first
+        while last < count and jobs.submit[waiting[last + 1]] == jobs.submit[waiting[first]]:
+            last += 1
+        if waiting[first] < waiting[last]:
+            for step in range((last - first + 1) // 2):
+                one, other = waiting[first + step], waiting[last - step]
+                waiting[first + step], waiting[last - step] = other, one
+        first = last + 1
 
 
 @inlined

@@ -17,7 +17,7 @@ from policyfactory.workload.jobs import Workload
 if TYPE_CHECKING:
     from policyfactory.evaluate.simulate import Rules
 
-__all__ = ["Case", "Kind"]
+__all__ = ["Case", "CaseFacts", "Kind", "case_of", "facts_of"]
 
 Kind = Literal["log", "window", "resample"]
 
@@ -51,3 +51,81 @@ class Case:
     rules: Rules | None = None
     prediction: NDArray[np.int64] | None = None
     seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """What a table says about a case.
+
+    Parameters
+    ----------
+    log, number, kind
+        As in `Case`.
+    jobs : int
+        Its jobs.
+    machine : int
+        Processors of the machine.
+    span_s : float
+        First to last submission, in seconds.
+    unix_start : int or None
+        Unix time of its first submission, if the log says so.
+    sha256 : str
+        Digest of its jobs.
+    """
+
+    log: str
+    number: int
+    kind: Kind
+    jobs: int
+    machine: int
+    span_s: float
+    unix_start: int | None
+    sha256: str
+
+
+def case_of(
+    workload: Workload,
+    number: int = 1,
+    *,
+    log: str | None = None,
+    kind: Kind = "log",
+    prediction: NDArray[np.int64] | None = None,
+) -> Case:
+    """Return jobs that are there already as a case.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its jobs.
+    number : int
+        Its place among the log's cases, from 1.
+    log : str, optional
+        Name of the log; the workload's name if not given.
+    kind : {"log", "window", "resample"}
+        What it is.
+    prediction : int64 array (n,), ticks, optional
+        Predicted run time of each job.
+    """
+    return Case(workload.name if log is None else log, number, kind, lambda: workload, prediction=prediction)
+
+
+def facts_of(case: Case, workload: Workload) -> CaseFacts:
+    """Return what a table says about a case.
+
+    Parameters
+    ----------
+    case : Case
+        The case.
+    workload : Workload
+        Its jobs, at least one.
+    """
+    return CaseFacts(
+        log=case.log,
+        number=case.number,
+        kind=case.kind,
+        jobs=len(workload),
+        machine=workload.machine,
+        span_s=float(workload.submit[-1] - workload.submit[0]) / workload.ticks,
+        unix_start=workload.unix_start,
+        sha256=workload.sha256(),
+    )

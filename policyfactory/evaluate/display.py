@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from policyfactory.core.units import DAY, HOUR, MINUTE
 
-__all__ = ["Scale", "percent", "scale_for"]
+__all__ = ["Scale", "percent", "scale_for", "shown_units"]
 
 _TIME = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (5 * MINUTE, MINUTE, "min"))
 
@@ -53,7 +53,7 @@ def _decimals(size: float) -> int:
     return 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 1 else 3 if size >= 0.1 else 5
 
 
-def scale_for(unit: str, values: Iterable[float]) -> Scale:
+def scale_for(unit: str, values: Iterable[float], shown: str = "") -> Scale:
     """Return the scale on which the values of a metric are all readable.
 
     Parameters
@@ -62,12 +62,32 @@ def scale_for(unit: str, values: Iterable[float]) -> Scale:
         Unit of the values; ``s`` becomes minutes, hours or days where the largest values ask for it.
     values : iterable of float
         What will be shown.
+    shown : str
+        The unit in which seconds are shown ("s", "min", "h", "d"), where it is decided already (`shown_units`).
     """
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     divisor, label = next(((by, name) for least, by, name in _TIME if largest >= least), (1, "s"))
+    if shown:
+        divisor, label = next(((by, name) for _, by, name in _TIME if name == shown), (1, "s"))
     if unit != "s":
         divisor, label = 1, "" if unit == "1" else unit
     return Scale(divisor, label, min(5, _decimals(largest / divisor) + 1))
+
+
+def shown_units(values: Mapping[str, tuple[str, Iterable[float]]]) -> dict[str, str]:
+    """Return one unit for each metric, so that its numbers can be compared all over a report.
+
+    Parameters
+    ----------
+    values : mapping of str to (str, iterable of float)
+        Metric: its unit, and the values of all policies on all logs (not of their differences or single cases).
+
+    Returns
+    -------
+    dict of str to str
+        What `scale_for` takes as ``shown``; empty where there is nothing to choose.
+    """
+    return {metric: scale_for("s", own).label if unit == "s" else "" for metric, (unit, own) in values.items()}
 
 
 def percent(share: float) -> str:

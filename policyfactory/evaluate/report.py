@@ -1,106 +1,166 @@
-"""One evaluation with all that follows from it: summary, comparisons, words, JSON, files."""
+"""A study as files: results.csv, evaluation.json, report.html, every table and picture, the protocol, a manifest."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest, dump_json
-from policyfactory.core.picture import save_picture
 from policyfactory.evaluate import store
-from policyfactory.evaluate.compare import Comparison, compare
-from policyfactory.evaluate.picture import draw_boxes, draw_differences
-from policyfactory.evaluate.run import Evaluation
-from policyfactory.evaluate.summary import Summary, summarise
-from policyfactory.evaluate.words import closing_words
+from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, setting
+from policyfactory.evaluate.files import save_sections
+from policyfactory.evaluate.html.drawings import Drawings
+from policyfactory.evaluate.html.page import Group, Page, render
+from policyfactory.evaluate.words import rules_in_words
 
-__all__ = ["Report", "conclude", "write_report"]
+if TYPE_CHECKING:
+    from policyfactory.evaluate.experiment import Outcome
+    from policyfactory.evaluate.plan import Plan
+    from policyfactory.evaluate.study import Study
 
+__all__ = ["CLAIMS_FOLDER", "as_dict", "protocol_dict", "write_report"]
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Report:
-    """What was found, and what it means.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The values.
-    summaries : tuple of Summary
-        Median, spread and rank of each policy.
-    comparisons : tuple of Comparison
-        Each policy against the baseline.
-    words : tuple of str
-        The conclusion, a paragraph a trace.
-    protocol : dict
-        What determines the numbers, as JSON values.
-    """
-
-    evaluation: Evaluation
-    summaries: tuple[Summary, ...]
-    comparisons: tuple[Comparison, ...]
-    words: tuple[str, ...]
-    protocol: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it but the single windows as JSON values."""
-        return store.evaluation_json(self.evaluation, self.summaries, self.comparisons, self.words, self.protocol)
+CLAIMS_FOLDER = "claims"
 
 
-def conclude(evaluation: Evaluation, *, seed: int = 0, settings: Mapping[str, Any] | None = None) -> Report:
-    """Summarise, compare with the baseline and say it in words.
+def protocol_dict(study: Study) -> dict[str, Any]:
+    """Return everything that determines the numbers, as JSON values.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        The values; its first policy is the baseline, its first metric decides who wins.
-    seed : int
-        Seed of the bootstrap.
-    settings : mapping, optional
-        What was done to the logs before, as JSON values; kept in the protocol.
+    study : Study
+        What was found.
     """
-    summaries = summarise(evaluation)
-    comparisons = compare(evaluation, seed=seed)
-    return Report(
-        evaluation,
-        tuple(summaries),
-        tuple(comparisons),
-        tuple(closing_words(evaluation, summaries, comparisons)),
-        store.protocol(evaluation, seed=seed, settings=settings),
+    protocol = study.protocol
+    plans = {plan.name: plan for plan in protocol.experiments}
+    return {
+        "name": protocol.name,
+        "seed": protocol.seed,
+        "logs": {name: log.account for name, log in study.logs.items()},
+        "experiments": [
+            setting(outcome.experiment, outcome.evaluation, _axes(plans[outcome.experiment.name]))
+            for outcome in study.outcomes
+        ],
+    }
+
+
+def _axes(plan: Plan) -> dict[str, Any]:
+    drawn = plan.resamples
+    return {
+        "windows": None if plan.windows is None else str(plan.windows),
+        "resample": None if drawn is None else {"weeks": drawn.how.weeks, "draw": drawn.how.draw},
+        "skip": {log: list(numbers) for log, numbers in plan.skip.items()},
+        "load": plan.sensitivity.load,
+        "estimates": str(plan.sensitivity.estimates),
+    }
+
+
+def as_dict(study: Study) -> dict[str, Any]:
+    """Return all of it but the values of single cases, as JSON values: the content of ``evaluation.json``.
+
+    Parameters
+    ----------
+    study : Study
+        What was found.
+    """
+    protocol = study.protocol
+    found: dict[str, Any] = store.plain(
+        {
+            "kind": store.KIND,
+            "schema_version": EVALUATION_SCHEMA,
+            "title": protocol.title,
+            "source": protocol.source,
+            "about": protocol.about,
+            "protocol": protocol_dict(study),
+            "experiments": {outcome.experiment.name: finding(outcome) for outcome in study.outcomes},
+            "claims": [{"title": section.title, "words": list(section.paragraphs)} for section in study.claims],
+        }
     )
+    return found
 
 
-def write_report(report: Report, directory: Path, manifest: Manifest, starts: Iterable[Path] = ()) -> list[str]:
-    """Write ``results.csv``, ``evaluation.json``, the pictures and ``manifest.json``; they replace an earlier report.
+def write_report(
+    study: Study, directory: Path, manifest: Manifest, protocol_text: str, others: Iterable[Path] = ()
+) -> list[str]:
+    """Write all files of a study; they replace those of an earlier one.
 
     Parameters
     ----------
-    report : Report
+    study : Study
         What was found.
     directory : Path
         An existing folder.
     manifest : Manifest
         Without outputs.
-    starts : iterable of Path
+    protocol_text : str
+        The protocol as it was run, TOML.
+    others : iterable of Path
         Files below the folder that are written already and belong to the report.
 
     Returns
     -------
     list of str
-        Names of the files.
+        Names of the files in the folder itself.
 
     Raises
     ------
     OutputError
         If a file can not be written.
     """
-    pictures = []
-    for metric in report.evaluation.metrics:
-        pictures.append(save_picture(draw_boxes(report.evaluation, metric), directory / f"{metric}.png"))
-        if any(row.interval for row in report.comparisons if row.metric == metric):
-            figure = draw_differences(report.comparisons, metric)
-            pictures.append(save_picture(figure, directory / f"{metric}-differences.png"))
-    texts = {"results.csv": store.results_csv(report.evaluation), "evaluation.json": dump_json(report.as_dict())}
-    written = store.save(directory, texts, manifest, [*pictures, *starts])
-    return [path.name for path in [*written, *pictures]]
+    drawings = Drawings()
+    parts: list[Path] = []
+    for outcome in study.outcomes:
+        parts += save_sections(directory, outcome.experiment.name, outcome.sections, drawings)
+    if study.claims:
+        parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
+    page = render(_page(study, manifest, protocol_text), drawings)
+    evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
+    texts = {
+        "report.html": page,
+        "results.csv": store.results_csv(evaluations),
+        "evaluation.json": dump_json(as_dict(study)),
+        "protocol.toml": protocol_text,
+    }
+    return [path.name for path in store.save(directory, texts, manifest, [*parts, *others])]
+
+
+def _page(study: Study, manifest: Manifest, protocol_text: str) -> Page:
+    protocol = study.protocol
+    several = len(study.outcomes) > 1
+    answers = list(study.claims[0].paragraphs[1:]) if study.claims else []
+    groups = [Group("What the paper concludes", study.claims, CLAIMS_FOLDER)] if study.claims else []
+    plans = {plan.name: plan for plan in protocol.experiments}
+    for outcome in study.outcomes:
+        experiment = outcome.experiment
+        if not several:
+            answers += _in_short(outcome)
+        elif not study.claims:
+            answers += [f"{experiment.title}. {words}" for words in outcome.words]
+        about = (_rules(plans[experiment.name]),) if several else ()
+        groups.append(Group(experiment.title or experiment.name, outcome.sections, experiment.name, about))
+    about_all = [paragraph.strip() for paragraph in protocol.about.split("\n\n") if paragraph.strip()]
+    if not several:
+        about_all += [_rules(plan) for plan in protocol.experiments]
+    return Page(
+        title=protocol.title,
+        about=tuple(about_all),
+        source=protocol.source,
+        answers=tuple(answers),
+        groups=tuple(groups),
+        protocol=protocol_text,
+        # What differs between two runs of the same thing is in manifest.json: equal results are equal pages.
+        manifest=dataclasses.replace(manifest, command="see manifest.json").as_dict(),
+    )
+
+
+def _in_short(outcome: Outcome) -> tuple[str, ...]:
+    """Return the closing words, with what is said about their certainty."""
+    own = [section.paragraphs for section in outcome.sections if section.name == "in-short"]
+    return own[0] if own else outcome.words
+
+
+def _rules(plan: Plan) -> str:
+    words = rules_in_words(plan.rules, plan.times_longest)
+    return f"{words[0].upper()}{words[1:]}."

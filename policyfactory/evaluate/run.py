@@ -1,111 +1,64 @@
-"""Every policy on every window: the same jobs, the same rules, one long table of numbers.
+"""Every contender on every case: the same jobs, the same rules, one long table of numbers.
 
-All policies see the same windows (common inputs), so that windows can be compared in pairs. A run of one policy on
-one window shares nothing with the others; the table is the same, byte for byte, for any number of workers.
+All contenders see the same cases (common inputs), so that cases can be compared in pairs. A run of one contender on
+one case shares nothing with the others that could change it; the table is the same, byte for byte, for any number of
+workers.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.metrics import METRICS, measure
-from policyfactory.evaluate.simulate import Rules, Schedule, simulate
+from policyfactory.evaluate.cases import Case, CaseFacts, case_of
+from policyfactory.evaluate.contenders import Contender, check_contenders
+from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.parallel import in_order
+from policyfactory.evaluate.pieces import Done, Job, Keep, pieces
+from policyfactory.evaluate.simulate import Rules
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from policyfactory.policy.policy import Policy
+    from policyfactory.evaluate.analyses.base import Analysis
 
-__all__ = ["DEFAULT_METRICS", "Evaluation", "Window", "WindowFacts", "check_metrics", "evaluate"]
+__all__ = ["DEFAULT_METRICS", "Evaluation", "Keep", "Looks", "check_metrics", "evaluate", "join"]
 
 DEFAULT_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
 
-Keep = Callable[["Window", Schedule], None]
 Progress = Callable[[int], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Window:
-    """A part of a log that is simulated on its own, the machine empty at its start.
-
-    Parameters
-    ----------
-    trace : str
-        Name of the log that it is cut from.
-    number : int
-        Its place among the log's windows, from 1.
-    workload : Workload
-        Its jobs, times counted from the first of them.
-    prediction : int64 array (n,) or None
-        Predicted run time of each job, in ticks.
-    """
-
-    trace: str
-    number: int
-    workload: Workload
-    prediction: NDArray[np.int64] | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class WindowFacts:
-    """What a table says about a window.
-
-    Parameters
-    ----------
-    trace, number
-        As in `Window`.
-    jobs : int
-        Its jobs.
-    machine : int
-        Processors of the machine.
-    span_s : float
-        First to last submission, in seconds.
-    unix_start : int or None
-        Unix time of its first submission, if the log says so.
-    sha256 : str
-        Digest of its jobs.
-    """
-
-    trace: str
-    number: int
-    jobs: int
-    machine: int
-    span_s: float
-    unix_start: int | None
-    sha256: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """The values of all policies on all windows.
+    """The values of all contenders on all cases.
 
     Parameters
     ----------
-    windows : tuple of WindowFacts (n_windows,)
-        In the order of the traces and of time.
-    candidates : tuple of Policy (n_policies,)
+    cases : tuple of CaseFacts (n_cases,)
+        In the order of the logs and of their numbers.
+    contenders : tuple of Policy or Tuner (n_contenders,)
         What orders the queue; the first is the baseline.
     metrics : tuple of str (n_metrics,)
         Names in `METRICS`.
     rules : Rules
-        The rules of every simulation.
-    values : float64 array (n_windows, n_policies, n_metrics)
+        The rules of every simulation, but for what a case has of its own.
+    values : float64 array (n_cases, n_contenders, n_metrics)
         In the units of the metrics.
-    longest_wait : float64 array (n_windows, n_policies), seconds
+    longest_wait : float64 array (n_cases, n_contenders), seconds
         The longest wait of any job.
-    longest_wait_job : int64 array (n_windows, n_policies)
+    longest_wait_job : int64 array (n_cases, n_contenders)
         Id of the job that waited longest (the first of several).
     """
 
-    windows: tuple[WindowFacts, ...]
-    candidates: tuple[Policy, ...]
+    cases: tuple[CaseFacts, ...]
+    contenders: tuple[Contender, ...]
     metrics: tuple[str, ...]
     rules: Rules
     values: NDArray[np.float64]
@@ -113,14 +66,14 @@ class Evaluation:
     longest_wait_job: NDArray[np.int64]
 
     @property
-    def traces(self) -> tuple[str, ...]:
-        """Names of the traces, in order."""
-        return tuple(dict.fromkeys(window.trace for window in self.windows))
+    def logs(self) -> tuple[str, ...]:
+        """Names of the logs, in order."""
+        return tuple(dict.fromkeys(case.log for case in self.cases))
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """Names of the policies, in order."""
-        return tuple(policy.name for policy in self.candidates)
+        """Names of the contenders, in order."""
+        return tuple(contender.name for contender in self.contenders)
 
     @property
     def baseline(self) -> str:
@@ -130,31 +83,47 @@ class Evaluation:
     @property
     def jobs_simulated(self) -> int:
         """Jobs of all simulations together."""
-        return sum(window.jobs for window in self.windows) * len(self.policies)
+        return sum(case.jobs for case in self.cases) * len(self.policies)
 
-    def rows(self, trace: str) -> NDArray[np.intp]:
-        """Return the indices of a trace's windows."""
-        return np.array([at for at, window in enumerate(self.windows) if window.trace == trace], dtype=np.intp)
+    def rows(self, log: str) -> NDArray[np.intp]:
+        """Return the indices of a log's cases."""
+        return np.array([at for at, case in enumerate(self.cases) if case.log == log], dtype=np.intp)
 
-    def matrix(self, trace: str, metric: str) -> NDArray[np.float64]:
-        """Return one metric on one trace: float64 array (windows of the trace, n_policies)."""
-        return self.values[self.rows(trace), :, self.metrics.index(metric)]
+    def matrix(self, log: str, metric: str) -> NDArray[np.float64]:
+        """Return one metric on one log: float64 array (cases of the log, n_contenders)."""
+        return self.values[self.rows(log), :, self.metrics.index(metric)]
 
     def frame(self) -> pd.DataFrame:
-        """Return the long table: trace, window, policy, metric, value (one row each)."""
+        """Return the long table: log, case, policy, metric, value (one row each)."""
         import pandas as pd
 
         shape = (len(self.policies), len(self.metrics))
         each = shape[0] * shape[1]
         return pd.DataFrame(
             {
-                "trace": np.repeat([window.trace for window in self.windows], each),
-                "window": np.repeat([window.number for window in self.windows], each),
-                "policy": np.tile(np.repeat(self.policies, shape[1]), len(self.windows)),
-                "metric": np.tile(self.metrics, len(self.windows) * shape[0]),
+                "log": np.repeat([case.log for case in self.cases], each),
+                "case": np.repeat([case.number for case in self.cases], each),
+                "policy": np.tile(np.repeat(self.policies, shape[1]), len(self.cases)),
+                "metric": np.tile(self.metrics, len(self.cases) * shape[0]),
                 "value": self.values.reshape(-1),
             }
         )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Looks:
+    """What is looked at beyond the metrics.
+
+    Parameters
+    ----------
+    analyses : tuple of Analysis
+        Each sees every schedule once.
+    seen : list of list of list
+        ``seen[a][c][k]`` is what analysis a kept of case c and contender k; filled by `evaluate`.
+    """
+
+    analyses: tuple[Analysis, ...]
+    seen: list[list[list[Any]]] = dataclasses.field(default_factory=list)
 
 
 def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
@@ -179,22 +148,23 @@ def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def evaluate(
-    windows: Sequence[Window | Workload],
-    policies: Sequence[Policy],
+    cases: Sequence[Case | Workload],
+    contenders: Sequence[Contender],
     *,
     rules: Rules | None = None,
     metrics: Iterable[str] = DEFAULT_METRICS,
     workers: int = 1,
+    looks: Looks | None = None,
     keep: Keep | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Simulate every policy on every window and measure the schedules.
+    """Simulate every contender on every case and measure the schedules.
 
     Parameters
     ----------
-    windows : sequence of Window or Workload
-        What to simulate; a bare workload is one window of a trace of its name.
-    policies : sequence of Policy
+    cases : sequence of Case or Workload
+        What to simulate; a bare workload is the one case of a log of its name.
+    contenders : sequence of Policy or Tuner
         With distinct names; the first is the baseline.
     rules : Rules, optional
         The scheduler's rules (default: EASY, decisions by request).
@@ -202,93 +172,107 @@ def evaluate(
         Names in `METRICS`.
     workers : int
         Threads that simulate side by side (the kernels hold no lock).
+    looks : Looks, optional
+        Analyses, and where what they saw is added, case by case.
     keep : callable, optional
-        Called with each window and its schedule, from the thread that made it, in no particular order.
+        Called with each case and its schedule, from the thread that made it, in no particular order.
     progress : callable, optional
         Called in the calling thread with the number of jobs of each simulation that is done.
 
     Raises
     ------
     UsageError
-        If there is no policy, two have one name, a metric is unknown, or ``workers`` is below 1.
+        If there is no contender, two have one name, a metric is unknown, or ``workers`` is below 1.
     EvaluationError
-        If there is no window or one has no job.
+        If there is no case or one has no job.
     """
-    from joblib import Parallel, delayed
-
     rules = rules or Rules()
     names = check_metrics(metrics)
-    _check_policies(policies)
+    check_contenders(contenders)
     if workers < 1:
         raise UsageError(f"{workers} workers; give at least 1")
-    cases = _as_windows(windows)
-    tasks = [(window, policy) for window in cases for policy in policies]
-    run = Parallel(n_jobs=min(workers, len(tasks)), backend="threading", return_as="generator")
-    results = []
-    for at, result in enumerate(run(delayed(_run_one)(*task, rules, names, keep) for task in tasks)):
-        results.append(result)
+    chosen = _as_cases(cases)
+    table = _Table.of(chosen, contenders, names, looks)
+    job = Job(tuple(contenders), rules, names, () if looks is None else looks.analyses, keep)
+    for done in in_order(pieces(chosen, job, workers), workers):
+        table.add(done)
         if progress is not None:
-            progress(len(tasks[at][0].workload))
-    shape = (len(cases), len(policies))
+            for _ in done.runs:
+                progress(done.facts.jobs)
     return Evaluation(
-        windows=tuple(_facts(window) for window in cases),
-        candidates=tuple(policies),
+        cases=tuple(table.facts),
+        contenders=tuple(contenders),
         metrics=names,
         rules=rules,
-        values=np.array([values for values, _, _ in results], dtype=np.float64).reshape(*shape, len(names)),
-        longest_wait=np.array([wait for _, wait, _ in results], dtype=np.float64).reshape(shape),
-        longest_wait_job=np.array([job for _, _, job in results], dtype=np.int64).reshape(shape),
+        values=table.values,
+        longest_wait=table.longest_wait,
+        longest_wait_job=table.longest_wait_job,
     )
 
 
-def _run_one(
-    window: Window, policy: Policy, rules: Rules, metrics: tuple[str, ...], keep: Keep | None
-) -> tuple[list[float], float, int]:
-    schedule = simulate(window.workload, policy, rules, window.prediction)
-    if keep is not None:
-        keep(window, schedule)
-    values = measure(schedule, metrics)
-    wait = schedule.start - window.workload.submit
-    longest = int(np.argmax(wait))
-    return (
-        [values[name] for name in metrics],
-        float(wait[longest]) / window.workload.ticks,
-        int(window.workload.job_id[longest]),
+def join(first: tuple[Evaluation, Looks], second: tuple[Evaluation, Looks]) -> tuple[Evaluation, Looks]:
+    """Return two evaluations of the same contenders on different cases as one, by log and number.
+
+    Parameters
+    ----------
+    first, second : tuple of Evaluation and Looks
+        What was found of each, and seen; the logs of the second are among those of the first.
+    """
+    both = (first[0], second[0])
+    cases = [case for one in both for case in one.cases]
+    logs = first[0].logs
+    order = sorted(range(len(cases)), key=lambda at: (logs.index(cases[at].log), cases[at].number))
+    looks = Looks(first[1].analyses)
+    for a, b in zip(first[1].seen, second[1].seen, strict=True):
+        rows = [*a, *b]
+        looks.seen.append([rows[at] for at in order])
+    evaluation = dataclasses.replace(
+        first[0],
+        cases=tuple(cases[at] for at in order),
+        values=np.concatenate([one.values for one in both])[order],
+        longest_wait=np.concatenate([one.longest_wait for one in both])[order],
+        longest_wait_job=np.concatenate([one.longest_wait_job for one in both])[order],
     )
+    return evaluation, looks
 
 
-def _check_policies(policies: Sequence[Policy]) -> None:
-    if not policies:
-        raise UsageError("no policy was named; give for example --policies FCFS,SPF,SAF")
-    seen: set[str] = set()
-    for policy in policies:
-        if policy.name.casefold() in seen:
-            raise UsageError(f"two policies are called {policy.name}; give each a name of its own")
-        seen.add(policy.name.casefold())
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """What the pieces found, each in its place."""
+
+    facts: list[CaseFacts]
+    values: NDArray[np.float64]
+    longest_wait: NDArray[np.float64]
+    longest_wait_job: NDArray[np.int64]
+    seen: list[list[list[Any]]]
+
+    @classmethod
+    def of(
+        cls, cases: Sequence[Case], contenders: Sequence[Contender], metrics: Sequence[str], looks: Looks | None
+    ) -> Self:
+        shape = (len(cases), len(contenders))
+        seen = [] if looks is None else looks.seen
+        seen.extend([[None] * shape[1] for _ in cases] for _ in (() if looks is None else looks.analyses))
+        return cls([], np.empty((*shape, len(metrics))), np.empty(shape), np.empty(shape, dtype=np.int64), seen)
+
+    def add(self, done: Done) -> None:
+        if done.at == len(self.facts):
+            self.facts.append(done.facts)
+        for place, run in done.runs.items():
+            self.values[done.at, place] = run.values
+            self.longest_wait[done.at, place] = run.longest_wait
+            self.longest_wait_job[done.at, place] = run.longest_wait_job
+            for rows, one in zip(self.seen, run.seen, strict=True):
+                rows[done.at][place] = one
 
 
-def _as_windows(windows: Sequence[Window | Workload]) -> list[Window]:
-    cases = [case if isinstance(case, Window) else Window(case.name, 1, case) for case in windows]
-    if not cases:
-        raise EvaluationError("there is no window to simulate; give a log, or shorter windows")
+def _as_cases(cases: Sequence[Case | Workload]) -> list[Case]:
+    found = [case if isinstance(case, Case) else case_of(case) for case in cases]
+    if not found:
+        raise EvaluationError("there is no case to simulate; give a log, or shorter windows")
     seen: set[tuple[str, int]] = set()
-    for case in cases:
-        if not len(case.workload):
-            raise EvaluationError(f"{case.trace}: window {case.number} has no job; use longer windows")
-        if (case.trace, case.number) in seen:
-            raise UsageError(f"two logs are called {case.trace}; name each log once, or rename one file")
-        seen.add((case.trace, case.number))
-    return cases
-
-
-def _facts(window: Window) -> WindowFacts:
-    jobs = window.workload
-    return WindowFacts(
-        trace=window.trace,
-        number=window.number,
-        jobs=len(jobs),
-        machine=jobs.machine,
-        span_s=float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks,
-        unix_start=jobs.unix_start,
-        sha256=jobs.sha256(),
-    )
+    for case in found:
+        if (case.log, case.number) in seen:
+            raise UsageError(f"two logs are called {case.log}; name each log once, or rename one file")
+        seen.add((case.log, case.number))
+    return found

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from policyfactory.evaluate.compare import Interval
+from policyfactory.evaluate.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,11 +30,18 @@ class Column:
         Unit of its numbers ("s", "%", "1", ...; "" for words); the page chooses hours or days from seconds.
     help : str
         What it means, in a sentence; shown on demand.
+    shown : str
+        The unit in which seconds are shown ("s", "min", "h", "d"), so that a metric has one unit in all tables; empty:
+        chosen from the numbers.
+    decimals : int or None
+        Digits after the point, where they are given (published values); None: as many as are worth reading.
     """
 
     title: str
     unit: str = ""
     help: str = ""
+    shown: str = ""
+    decimals: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ class Table:
         From top to bottom, one cell a column.
     note : str
         What must be known to read it.
+    shown : int or None
+        So many of its rows are on the page, the first ones; None: as many as a page can have. The CSV has all.
     """
 
     name: str
@@ -79,6 +88,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    shown: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -22,7 +22,7 @@ from policyfactory.engine.allocation import allocate
 if TYPE_CHECKING:
     import pandas as pd
 
-    from policyfactory.evaluate.run import Window
+    from policyfactory.evaluate.cases import Case, CaseFacts
     from policyfactory.evaluate.simulate import Schedule
 
 __all__ = ["BATSIM_COLUMNS", "StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame"]
@@ -169,30 +169,30 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StartsWriter:
-    """Writes ``DIRECTORY/TRACE/window-003/POLICY.csv``, one file a simulation (the `keep` of `run.evaluate`).
+    """Writes ``DIRECTORY/LOG/window-003/POLICY.csv``, one file a simulation (the `keep` of `run.evaluate`).
 
     Parameters
     ----------
     directory : Path
-        Where the folders of the traces go.
+        Where the folders of the logs go.
     layout : {"csv", "batsim"}
         Our own columns, or Batsim's.
-    traces, policies : dict of str to str
-        File name of each trace and policy (`file_names`).
+    logs, policies : dict of str to str
+        File name of each log and policy (`file_names`).
     """
 
     directory: Path
     layout: Layout
-    traces: dict[str, str]
+    logs: dict[str, str]
     policies: dict[str, str]
 
-    def path(self, window: Window, policy: str) -> Path:
-        """Return the file of a window and a policy."""
+    def path(self, case: Case | CaseFacts, policy: str) -> Path:
+        """Return the file of a case and a policy."""
         return (
-            self.directory / self.traces[window.trace] / f"window-{window.number:03d}" / f"{self.policies[policy]}.csv"
+            self.directory / self.logs[case.log] / f"{case.kind}-{case.number:03d}" / f"{self.policies[policy]}.csv"
         )
 
-    def __call__(self, window: Window, schedule: Schedule) -> None:
+    def __call__(self, case: Case, schedule: Schedule) -> None:
         """Write one schedule.
 
         Raises
@@ -200,10 +200,10 @@ class StartsWriter:
         OutputError
             If the file can not be written.
         """
-        path = self.path(window, schedule.policy_name)
+        path = self.path(case, schedule.policy_name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(f"{path.parent}: can not be created: {error.strerror}; choose another --output") from None
-        frame = starts_frame(schedule) if self.layout == "csv" else batsim_frame(schedule, window.trace)
+        frame = starts_frame(schedule) if self.layout == "csv" else batsim_frame(schedule, case.log)
         atomic_write(path, frame.to_csv(index=False, lineterminator="\n"))

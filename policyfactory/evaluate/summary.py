@@ -1,4 +1,4 @@
-"""What the windows of a trace say together: median, spread, ranks, the best."""
+"""What the cases of a log say together: the statistic with its interval, spread, ranks, the best."""
 
 from __future__ import annotations
 
@@ -9,46 +9,54 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.evaluate.estimates import estimate_value
+from policyfactory.evaluate.intervals import Estimate, Interval, Statistic
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.ranks import mean_ranks
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation
 
-__all__ = ["Summary", "WorstOff", "ranks", "summarise", "worst_off"]
+__all__ = ["Summary", "WorstOff", "summarise", "worst_off"]
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """One policy in one metric over the windows of one trace.
+    """One policy in one metric over the cases of one log.
 
     Parameters
     ----------
-    trace, metric, policy : str
+    log, metric, policy : str
         What is summarised.
     unit : str
         Unit of the metric.
-    windows : int
+    cases : int
         Windows with a finite value.
     median, mean, lowest, highest : float
-        Over those windows; NaN without one.
+        Over those cases; NaN without one.
     quartile_1, quartile_3 : float or None
-        Ends of the middle half of the windows; None with one window, which has no spread.
+        Ends of the middle half of the cases; None with one case, which has no spread.
     rank : int or None
-        Place by the median among the policies, 1 is the best, equal medians share the better place; None for a
+        Place by the value among the policies, 1 is the best, equal values share the better place; None for a
         metric without a better direction.
     mean_rank : float or None
-        Mean over windows of the policy's place in the window (equal values share the mean place).
+        Mean over cases of the policy's place in the case (equal values share the mean place).
+    mean_rank_interval : Interval or None
+        95 % bootstrap interval of ``mean_rank``.
     best : bool
-        Whether no policy has a better median.
+        Whether no policy has a better value.
     """
 
-    trace: str
+    log: str
     metric: str
     policy: str
     unit: str
-    windows: int
+    statistic: Statistic
+    cases: int
+    value: float
+    interval: Interval | None
     median: float
     mean: float
     lowest: float
@@ -57,6 +65,7 @@ class Summary:
     quartile_3: float | None
     rank: int | None
     mean_rank: float | None
+    mean_rank_interval: Interval | None
     best: bool
 
 
@@ -68,8 +77,8 @@ class WorstOff:
     ----------
     policy : str
         The policy.
-    window : int
-        Number of the window.
+    case : int
+        Number of the case.
     job_id : int
         The job.
     wait_s : float
@@ -77,75 +86,66 @@ class WorstOff:
     """
 
     policy: str
-    window: int
+    case: int
     job_id: int
     wait_s: float
 
 
-def ranks(values: FloatArray, *, lower_is_better: bool = True) -> FloatArray:
-    """Return the place of each value in its row, from 1; equal values share the mean place.
-
-    Parameters
-    ----------
-    values : float64 array (n_windows, n_policies)
-        Values to be ranked along the second axis.
-    lower_is_better : bool
-        Whether the lowest value is first.
-
-    Returns
-    -------
-    float64 array (n_windows, n_policies)
-    """
-    from scipy.stats import rankdata
-
-    placed: FloatArray = rankdata(values if lower_is_better else -values, axis=1, nan_policy="omit")
-    return placed
-
-
-def summarise(evaluation: Evaluation) -> list[Summary]:
-    """Return a summary of every trace, metric and policy, in that order.
+def summarise(evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0) -> list[Summary]:
+    """Return a summary of every log, metric and policy, in that order.
 
     Parameters
     ----------
     evaluation : Evaluation
         The values.
+    statistic : {"median", "mean", "ratio"}
+        What ``value`` is, by which the policies are placed.
+    seed : int
+        Seed of the bootstrap.
     """
     rows: list[Summary] = []
-    for trace in evaluation.traces:
+    for log in evaluation.logs:
         for metric in evaluation.metrics:
-            rows.extend(_summarise_metric(evaluation, trace, metric))
+            rows.extend(_summarise_metric(evaluation, (log, metric), statistic, seed))
     return rows
 
 
-def _summarise_metric(evaluation: Evaluation, trace: str, metric: str) -> list[Summary]:
+def _summarise_metric(evaluation: Evaluation, key: tuple[str, str], statistic: Statistic, seed: int) -> list[Summary]:
+    log, metric = key
     direction = METRICS[metric].lower_is_better
-    values = evaluation.matrix(trace, metric)
-    columns = [column[np.isfinite(column)] for column in values.T]
-    medians = np.array([np.median(column) if len(column) else math.nan for column in columns])
+    columns = [column[np.isfinite(column)] for column in evaluation.matrix(log, metric).T]
+    estimates = [estimate_value(statistic, column, seed=seed) for column in columns]
     places: list[int | None] = [None] * len(columns)
-    mean_ranks: list[float | None] = [None] * len(columns)
     if direction is not None:
-        key = medians if direction else -medians
-        places = [None if math.isnan(own) else 1 + int((key < own).sum()) for own in key]
-        complete = values[np.isfinite(values).all(axis=1)]
-        if len(complete):
-            mean_ranks = ranks(complete, lower_is_better=direction).mean(axis=0).tolist()
+        keys = np.array([estimate.value if direction else -estimate.value for estimate in estimates])
+        places = [None if math.isnan(own) else 1 + int((keys < own).sum()) for own in keys]
+    mean = {rank.policy: rank.mean for rank in mean_ranks(evaluation, metric, [log], seed=seed)}
     return [
-        _summary((trace, metric, policy), column, place, mean_rank)
-        for policy, column, place, mean_rank in zip(evaluation.policies, columns, places, mean_ranks, strict=True)
+        _summary((log, metric, policy), column, (statistic, estimate), (place, mean.get(policy)))
+        for policy, column, estimate, place in zip(evaluation.policies, columns, estimates, places, strict=True)
     ]
 
 
-def _summary(key: tuple[str, str, str], column: FloatArray, place: int | None, mean_rank: float | None) -> Summary:
-    trace, metric, policy = key
+def _summary(
+    key: tuple[str, str, str],
+    column: FloatArray,
+    found: tuple[Statistic, Estimate],
+    places: tuple[int | None, Estimate | None],
+) -> Summary:
+    log, metric, policy = key
+    statistic, estimate = found
+    place, mean_rank = places
     n = len(column)
     low, median, high = np.quantile(column, [0.25, 0.5, 0.75]).tolist() if n else (math.nan,) * 3
     return Summary(
-        trace=trace,
+        log=log,
         metric=metric,
         policy=policy,
         unit=METRICS[metric].unit,
-        windows=n,
+        statistic=statistic,
+        cases=n,
+        value=estimate.value,
+        interval=estimate.interval,
         median=median,
         mean=float(column.mean()) if n else math.nan,
         lowest=float(column.min()) if n else math.nan,
@@ -153,29 +153,30 @@ def _summary(key: tuple[str, str, str], column: FloatArray, place: int | None, m
         quartile_1=low if n > 1 else None,
         quartile_3=high if n > 1 else None,
         rank=place,
-        mean_rank=mean_rank,
+        mean_rank=mean_rank.value if mean_rank else None,
+        mean_rank_interval=mean_rank.interval if mean_rank else None,
         best=place == 1,
     )
 
 
-def worst_off(evaluation: Evaluation, trace: str) -> list[WorstOff]:
-    """Return, for each policy, the job of the trace that waits longest over all its windows.
+def worst_off(evaluation: Evaluation, log: str) -> list[WorstOff]:
+    """Return, for each policy, the job of the log that waits longest over all its cases.
 
     Parameters
     ----------
     evaluation : Evaluation
         The values.
-    trace : str
-        Name of the trace.
+    log : str
+        Name of the log.
     """
-    rows = evaluation.rows(trace)
+    rows = evaluation.rows(log)
     found = []
     for column, policy in enumerate(evaluation.policies):
         at = rows[int(np.argmax(evaluation.longest_wait[rows, column]))]
         found.append(
             WorstOff(
                 policy,
-                evaluation.windows[at].number,
+                evaluation.cases[at].number,
                 int(evaluation.longest_wait_job[at, column]),
                 float(evaluation.longest_wait[at, column]),
             )

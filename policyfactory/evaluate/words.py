@@ -6,13 +6,15 @@ if its interval does not cover zero.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.core.units import format_duration
-from policyfactory.evaluate.compare import MIN_WINDOWS, Comparison
-from policyfactory.evaluate.display import Scale, percent, scale_for
+from policyfactory.evaluate.caveats import counted, listed, noun
+from policyfactory.evaluate.compare import MIN_CASES, Comparison
+from policyfactory.evaluate.display import Scale, percent, scale_for, shown_units
 from policyfactory.evaluate.metrics import METRICS
 from policyfactory.evaluate.summary import Summary, worst_off
 
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation
     from policyfactory.evaluate.simulate import Rules
 
-__all__ = ["closing_words", "rules_in_words"]
+__all__ = ["closing_words", "rules_in_words", "units_of"]
 
 
 def closing_words(evaluation: Evaluation, summaries: Sequence[Summary], comparisons: Sequence[Comparison]) -> list[str]:
-    """Return the conclusion as paragraphs, one a trace; the first metric decides who wins.
+    """Return the conclusion as paragraphs, one a log; the first metric decides who wins.
 
     Parameters
     ----------
@@ -35,135 +37,189 @@ def closing_words(evaluation: Evaluation, summaries: Sequence[Summary], comparis
     comparisons : sequence of Comparison
         Of `compare.compare`, all with one baseline.
     """
-    metric = evaluation.metrics[0]
+    units = units_of(summaries)
     paragraphs = []
-    for trace in evaluation.traces:
-        own = [row for row in summaries if row.trace == trace and row.metric == metric]
-        pairs = [row for row in comparisons if row.trace == trace]
-        sentences = [_who_wins(own, [row for row in pairs if row.metric == metric])]
-        sentences += _what_it_costs(own, pairs, metric)
-        sentences.append(_who_is_worst_off(evaluation, trace, own))
-        paragraphs.append(f"{trace}: " + " ".join(sentence for sentence in sentences if sentence))
+    for log in evaluation.logs:
+        told = _Log(
+            evaluation,
+            log,
+            [row for row in summaries if row.log == log and row.metric == evaluation.metrics[0]],
+            [row for row in comparisons if row.log == log],
+            units,
+        )
+        sentences = [told.who_wins(), *told.what_it_costs(), told.who_is_worst_off()]
+        paragraphs.append(f"{log}: " + " ".join(sentence for sentence in sentences if sentence))
     return paragraphs
 
 
-def rules_in_words(rules: Rules) -> str:
-    """Return the rules of the simulation as one line."""
+def units_of(summaries: Sequence[Summary]) -> dict[str, str]:
+    """Return the unit in which each metric is shown all over the report; see `display.shown_units`."""
+    metrics = dict.fromkeys(row.metric for row in summaries)
+    own = {metric: [row for row in summaries if row.metric == metric] for metric in metrics}
+    return shown_units({metric: (rows[0].unit, [row.value for row in rows]) for metric, rows in own.items()})
+
+
+def rules_in_words(rules: Rules, times_longest: float | None = None) -> str:
+    """Return the rules of the simulation as one line.
+
+    Parameters
+    ----------
+    rules : Rules
+        The rules.
+    times_longest : float, optional
+        The threshold as a multiple of the longest request of each log, instead of that of the rules.
+    """
     backfill = {"easy": "EASY backfilling", "none": "no backfilling", "conservative": "conservative backfilling"}
     decide = {"request": "requested times", "runtime": "actual run times", "prediction": "predicted run times"}
     own = rules.backfill_policy
+    threshold = "thresholds of the policies themselves"
+    if times_longest is not None:
+        threshold = f"jobs that waited longer than {times_longest:g} times the longest request of the log go first"
+    elif not math.isinf(rules.threshold):
+        threshold = f"jobs that waited longer than {format_duration(rules.threshold)} go first"
     parts = [
+        *([] if rules.compatibility == "none" else [f"those of {rules.compatibility} where they differ from ours"]),
         backfill[rules.backfill] + ("" if own is None else f" in the order of {own.name}"),
         f"decisions by {decide[rules.decide_by]}",
-        "thresholds of the policies themselves"
-        if math.isinf(rules.threshold)
-        else f"jobs that waited longer than {format_duration(rules.threshold)} go first",
+        threshold,
         f"ties {rules.ties}",
         "jobs beyond their request " + ("run on" if rules.overrun == "run" else "are killed"),
     ]
     return "rules: " + "; ".join(parts)
 
 
-def _listed(names: Iterable[str]) -> str:
-    *rest, last = names
-    return f"{', '.join(rest)} and {last}" if rest else last
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Log:
+    """What is told of one log: the deciding metric's summaries, all its comparisons, the units of the metrics."""
 
+    evaluation: Evaluation
+    log: str
+    rows: list[Summary]
+    pairs: list[Comparison]
+    units: dict[str, str]
 
-def _who_wins(rows: list[Summary], pairs: list[Comparison]) -> str:
-    metric, windows = rows[0].metric, rows[0].windows
-    better = METRICS[metric].lower_is_better
-    winners = [row for row in rows if row.best]
-    if better is None:
-        return f"{metric} has no better direction, so no winner is named."
-    if not winners:
-        return f"{metric} has no value in any window, so no winner is named."
-    scale = scale_for(rows[0].unit, [row.median for row in rows])
-    value = f"{scale.text(winners[0].median)}{scale.suffix}"
-    baseline = pairs[0].baseline if pairs else rows[0].policy
-    if len(rows) == 1:
-        return f"{baseline} has a median {metric} of {value}; there is no other policy to compare it with."
-    extreme = "lowest" if better else "highest"
-    names = _listed(row.policy for row in winners)
-    have = "have" if len(winners) > 1 else "has"
-    what = metric if windows == 1 else f"median {metric} over {windows} windows"
-    if len(winners) == len(rows):
-        certain = "" if windows == 1 else f" {_by_test(pairs, baseline)}"
-        return f"all policies have the same {what}, {value}.{certain}"
-    base = next(row for row in rows if row.policy == baseline)
-    against = "" if base in winners else f" ({baseline}: {scale.text(base.median)}{scale.suffix})"
-    return f"{names} {have} the {extreme} {what}, {value}{against}. " + _how_certain(winners, pairs, windows, baseline)
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return self.rows[0].metric
 
+    @property
+    def deciding(self) -> list[Comparison]:
+        """The comparisons in it."""
+        return [row for row in self.pairs if row.metric == self.metric]
 
-def _how_certain(winners: list[Summary], pairs: list[Comparison], windows: int, baseline: str) -> str:
-    if windows == 1:
-        return (
-            "This is one window, so there is no spread and no interval: whether the order would be the same in "
-            "another month is not known (cut the log with --windows)."
+    @property
+    def cases(self) -> str:
+        """What several cases are called."""
+        return f"{noun(self.evaluation, self.log)}s"
+
+    @property
+    def baseline(self) -> str:
+        return self.evaluation.baseline
+
+    def scale(self, metric: str, unit: str, values: Iterable[float]) -> Scale:
+        return scale_for(unit, values, self.units[metric] if unit == "s" else "")
+
+    def who_wins(self) -> str:
+        rows, metric, cases = self.rows, self.metric, self.rows[0].cases
+        better = METRICS[metric].lower_is_better
+        winners = [row for row in rows if row.best]
+        if better is None:
+            return f"{metric} has no better direction, so no winner is named."
+        if not winners:
+            return f"{metric} has no value in any case, so no winner is named."
+        scale = self.scale(metric, rows[0].unit, [row.value for row in rows])
+        value = f"{scale.text(winners[0].value)}{scale.suffix}"
+        statistic = f"{_statistic(rows[0])} {metric}"
+        if len(rows) == 1:
+            return f"{self.baseline} has a {statistic} of {value}; there is no other policy to compare it with."
+        extreme = "lowest" if better else "highest"
+        have = "have" if len(winners) > 1 else "has"
+        what = metric if cases == 1 else f"{statistic} over {cases} {self.cases}"
+        if len(winners) == len(rows):
+            certain = "" if cases == 1 else f" {self.by_test(self.deciding)}"
+            return f"all policies have the same {what}, {value}.{certain}"
+        base = next(row for row in rows if row.policy == self.baseline)
+        against = "" if base in winners else f" ({self.baseline}: {scale.text(base.value)}{scale.suffix})"
+        names = listed(row.policy for row in winners)
+        return f"{names} {have} the {extreme} {what}, {value}{against}. {self.how_certain(winners, cases)}"
+
+    def how_certain(self, winners: list[Summary], cases: int) -> str:
+        if cases == 1:
+            return (
+                f"This is one {noun(self.evaluation, self.log)}, so there is no spread and no interval: whether the "
+                "order would be the same in another month is not known (cut the log with --windows)."
+            )
+        if cases < MIN_CASES:
+            return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
+        own = [row for row in self.deciding if row.policy == winners[0].policy]
+        others = [row for row in self.deciding if row.policy != winners[0].policy]
+        return " ".join(part for part in (*map(self.against_baseline, own), self.by_test(others)) if part)
+
+    def by_test(self, pairs: Sequence[Comparison]) -> str:
+        sentences = []
+        for verdict, phrase in (
+            ("better", "Shown to be better than"),
+            ("worse", "Shown to be worse than"),
+            ("no difference", "No difference from"),
+            ("too few cases", f"Too few {self.cases} for a comparison with"),
+        ):
+            names = [row.policy for row in pairs if row.verdict == verdict]
+            if names:
+                sentences.append(f"{phrase} {self.baseline}: {listed(names)}.")
+        return " ".join(sentences)
+
+    def against_baseline(self, row: Comparison) -> str:
+        if row.interval is None:
+            return f"Only {row.cases} of its {self.cases} can be compared with {row.baseline}, too few for an interval."
+        scale = self.scale(row.metric, row.unit, [row.difference, row.interval.low, row.interval.high])
+        low, high = (scale.text(end, signed=True) for end in (row.interval.low, row.interval.high))
+        by = f"{scale.text(row.difference, signed=True)}{scale.suffix}"
+        change = f", {percent(row.relative)}" if row.relative is not None else ""
+        what = {
+            "median": f"{noun(self.evaluation, self.log)} by {noun(self.evaluation, self.log)} it differs from "
+            f"{row.baseline} by {by} in the median{change}",
+            "mean": f"it differs from {row.baseline} by {by} in the mean{change}",
+            "ratio": f"its sum over all {self.cases} differs from that of {row.baseline} by {by}",
+        }[row.statistic]
+        told = (
+            f"{what} (95 % interval {low} to {high}{scale.suffix}; "
+            f"better in {row.wins} of {counted(row.cases, noun(self.evaluation, self.log))})"
         )
-    if windows < MIN_WINDOWS:
-        return f"{windows} windows are too few for a 95 % interval (at least {MIN_WINDOWS} are needed)."
-    own = [row for row in pairs if row.policy == winners[0].policy]
-    others = [row for row in pairs if row.policy != winners[0].policy]
-    return " ".join(part for part in (*map(_against_baseline, own), _by_test(others, baseline)) if part)
+        if row.verdict == "no difference":
+            return f"But {told}: the interval covers zero, so no difference from {row.baseline} is shown."
+        return f"{told[0].upper()}{told[1:]}."
+
+    def what_it_costs(self) -> list[str]:
+        winners = {row.policy for row in self.rows if row.best}
+        worse = [row for row in self.pairs if row.policy in winners and row.verdict == "worse"]
+        worse = [row for row in worse if row.metric != self.metric]
+        if not worse:
+            return []
+        told = []
+        for row in worse[:4]:
+            ends = (row.interval.low, row.interval.high) if row.interval else ()
+            scale = self.scale(row.metric, row.unit, [row.difference, *ends])
+            interval = f" ({' to '.join(scale.text(end, signed=True) for end in ends)})" if ends else ""
+            told.append(f"{row.metric} {scale.text(row.difference, signed=True)}{scale.suffix}{interval}")
+        name = worse[0].policy
+        return [f"{name} pays for it against {worse[0].baseline}: {'; '.join(told)}."]
+
+    def who_is_worst_off(self) -> str:
+        found = {row.policy: row for row in worst_off(self.evaluation, self.log)}
+        worst = max(found.values(), key=lambda row: row.wait_s)
+        several = len(self.evaluation.rows(self.log)) > 1
+        if worst.wait_s == 0:
+            return "No job waits under any policy."
+        where = f"job {worst.job_id}" + (f" in {noun(self.evaluation, self.log)} {worst.case}" if several else "")
+        text = f"Worst off is {where}, which waits {format_duration(worst.wait_s)} under {worst.policy}"
+        interesting = dict.fromkeys([self.baseline, *(row.policy for row in self.rows if row.best)])
+        others = [name for name in interesting if name != worst.policy][:3]
+        if others:
+            longest = listed(f"{format_duration(found[name].wait_s)} under {name}" for name in others)
+            text += f"; the longest wait is {longest}"
+        return text + "."
 
 
-def _by_test(pairs: Sequence[Comparison], baseline: str) -> str:
-    sentences = []
-    for verdict, phrase in (
-        ("better", "Shown to be better than"),
-        ("worse", "Shown to be worse than"),
-        ("no difference", "No difference from"),
-        ("too few windows", "Too few windows for a comparison with"),
-    ):
-        names = [row.policy for row in pairs if row.verdict == verdict]
-        if names:
-            sentences.append(f"{phrase} {baseline}: {_listed(names)}.")
-    return " ".join(sentences)
-
-
-def _against_baseline(row: Comparison) -> str:
-    if row.interval is None:
-        return f"Only {row.windows} of its windows can be compared with {row.baseline}, too few for an interval."
-    scale = scale_for(METRICS[row.metric].unit, [row.difference, row.interval.low, row.interval.high])
-    low, high = (scale.text(end, signed=True) for end in (row.interval.low, row.interval.high))
-    change = f", {percent(row.relative)}" if row.relative is not None else ""
-    told = (
-        f"window by window it differs from {row.baseline} by {scale.text(row.difference, signed=True)}{scale.suffix} "
-        f"in the median{change} (95 % interval {low} to {high}{scale.suffix}; "
-        f"better in {row.wins} of {row.windows} windows)"
-    )
-    if row.verdict == "no difference":
-        return f"But {told}: the interval covers zero, so no difference from {row.baseline} is shown."
-    return f"{told[0].upper()}{told[1:]}."
-
-
-def _what_it_costs(rows: list[Summary], pairs: list[Comparison], metric: str) -> list[str]:
-    winners = {row.policy for row in rows if row.best}
-    worse = [row for row in pairs if row.policy in winners and row.verdict == "worse" and row.metric != metric]
-    if not worse:
-        return []
-    told = []
-    for row in worse[:4]:
-        ends = (row.interval.low, row.interval.high) if row.interval else ()
-        scale: Scale = scale_for(METRICS[row.metric].unit, [row.difference, *ends])
-        interval = f" ({' to '.join(scale.text(end, signed=True) for end in ends)})" if ends else ""
-        told.append(f"{row.metric} {scale.text(row.difference, signed=True)}{scale.suffix}{interval}")
-    name = worse[0].policy
-    return [f"{name} pays for it against {worse[0].baseline}: {'; '.join(told)}."]
-
-
-def _who_is_worst_off(evaluation: Evaluation, trace: str, rows: list[Summary]) -> str:
-    found = {row.policy: row for row in worst_off(evaluation, trace)}
-    worst = max(found.values(), key=lambda row: row.wait_s)
-    several = len(evaluation.rows(trace)) > 1
-    if worst.wait_s == 0:
-        return "No job waits under any policy."
-    where = f"job {worst.job_id}" + (f" in window {worst.window}" if several else "")
-    text = f"Worst off is {where}, which waits {format_duration(worst.wait_s)} under {worst.policy}"
-    interesting = dict.fromkeys([evaluation.baseline, *(row.policy for row in rows if row.best)])
-    others = [name for name in interesting if name != worst.policy][:3]
-    if others:
-        text += "; the longest wait is " + _listed(
-            f"{format_duration(found[name].wait_s)} under {name}" for name in others
-        )
-    return text + "."
+def _statistic(row: Summary) -> str:
+    return "median" if row.statistic == "median" else "mean of"

@@ -11,10 +11,12 @@ from policyfactory.core.artefact import exclusive
 def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Path) -> None:
     done = run("demo", "--tuples", 32, "--trials", 3200, "--output", "my demo")
     folder = tmp_path / "my demo"
-    evaluation = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
+    content = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
+    evaluation = content["experiments"]["evaluation"]
     assert evaluation["winner"] in (folder / "winner.py").read_text(encoding="utf-8")
     assert (folder / "winner.lua").exists()
-    assert len(list(folder.rglob("*.png"))) >= 4
+    assert len([*folder.rglob("*.png"), *folder.rglob("*.svg")]) >= 10
+    assert (folder / "evaluation" / "report.html").exists()
     # Each step is shown as the command that does it, and the end says it in words.
     for command in ("workload lublin", "generate", "fit", "evaluate", "export"):
         assert f"$ policyfactory {command}" in done.stdout

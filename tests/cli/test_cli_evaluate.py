@@ -11,10 +11,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from policyfactory.cli import evaluate, main
+from policyfactory.cli import evaluate_options, main
 from policyfactory.evaluate.run import DEFAULT_METRICS
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -43,20 +44,27 @@ def job(number: int, submit: int, run: int, processors: int, request: int) -> st
     return f"{number} {submit} -1 {run} {processors} -1 -1 {processors} {request} -1 1 1 1 -1 -1 -1 -1 -1"
 
 
+def findings(content: dict[str, Any]) -> dict[str, Any]:
+    """Return what the one experiment of a plain evaluation found."""
+    found: dict[str, Any] = content["experiments"]["evaluation"]
+    return found
+
+
 def test_tables_words_and_files(run: Run, log: Path, tmp_path: Path) -> None:
     done = run("evaluate", log, *FIRST, "--windows", "7x3d", "--output", "out", "--starts", "csv")
-    assert "kth2k: median (first to third quartile) over 7 windows" in done.stdout
-    assert "kth2k: median difference from FCFS, window by window (7), with 95 % interval" in done.stdout
+    assert "kth2k: median over 7 windows, with 95 % interval" in done.stdout
+    assert "mean_bsld minus that of FCFS: median of the paired differences" in done.stdout
     assert "has the lowest median mean_bsld over 7 windows" in done.stdout
     assert "Worst off is job" in done.stdout
     assert "21/21" in done.stderr
     assert "jobs/s" in done.stderr
     out = tmp_path / "out"
-    for name in ("results.csv", "evaluation.json", "manifest.json", "mean_bsld.png", "mean_bsld-differences.png"):
+    for name in ("report.html", "results.csv", "evaluation.json", "manifest.json", "protocol.toml"):
         assert (out / name).stat().st_size > 0
     rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
     assert len(rows) == 7 * 3 * 5
     assert {row["policy"] for row in rows} == {"FCFS", "SPF", "SAF"}
+    assert {row["experiment"] for row in rows} == {"evaluation"}
     starts = sorted(path.relative_to(out).as_posix() for path in (out / "starts").rglob("*.csv"))
     assert len(starts) == 21
     assert starts[0] == "starts/kth2k/window-001/FCFS.csv"
@@ -64,38 +72,49 @@ def test_tables_words_and_files(run: Run, log: Path, tmp_path: Path) -> None:
     assert manifest["kind"] == "evaluation"
     assert manifest["command"].startswith("policyfactory evaluate")
     assert set(starts) < set(manifest["outputs"])
-    assert (
-        manifest["measured"]["jobs_simulated"]
-        == sum(window["jobs"] for window in manifest["parameters"]["windows"]) * 3
-    )
+    (experiment,) = manifest["parameters"]["experiments"]
+    assert manifest["measured"]["jobs_simulated"] == sum(case["jobs"] for case in experiment["cases"]) * 3
     content = json.loads((out / "evaluation.json").read_text())
     assert content["protocol"] == manifest["parameters"]
-    assert content["winner"] in {"FCFS", "SPF", "SAF"}
-    for word in content["words"]:
+    assert findings(content)["winner"] in {"FCFS", "SPF", "SAF"}
+    for word in findings(content)["words"]:
         assert " ".join(word.split()) in " ".join(done.stdout.split())
+    # What nobody asked for by name is in the report: who wins and who loses.
+    for name in ("groups", "fairness", "starvation", "load", "gantt", "values", "differences", "ranks", "wins"):
+        assert list((out / "evaluation" / name).iterdir()), name
+
+
+def test_the_options_make_a_protocol_that_gives_the_same(run: Run, log: Path, tmp_path: Path) -> None:
+    words = ("--windows", "6x3d", "--formula", "MINE=p*q + 1", "--threshold", "2x longest request", "--load", "1.2")
+    words = (*words, "--metrics", "max_wait")
+    run("evaluate", log, *FIRST, *words, "--estimates", "noisy:0.5", "--analyses", "none", "-o", "out", "--seed", 4)
+    again = run("evaluate", "out/protocol.toml", "--traces", tmp_path, "--output", "again")
+    assert "again/: report.html" in again.stderr
+    for name in ("results.csv", "evaluation.json", "protocol.toml"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
 
 def test_the_number_of_workers_changes_no_byte(run: Run, log: Path, tmp_path: Path) -> None:
     kept = []
     metrics = ("--metrics", "mean_bsld")
-    for jobs in (1, 2, 4):
-        words = ("--output", f"out{jobs}", "--jobs", jobs, "--starts", "batsim")
+    for jobs in (1, 4):
+        words = ("--output", f"out{jobs}", "--jobs", jobs, "--starts", "batsim", "--analyses", "none")
         run("evaluate", log, *FIRST, "--windows", "6x3d", *metrics, *words)
         files = {
             path.relative_to(tmp_path / f"out{jobs}").as_posix(): path.read_bytes()
             for path in (tmp_path / f"out{jobs}").rglob("*")
             if path.is_file() and path.name != "manifest.json"
         }
-        assert len(files) == 2 + 1 + 1 + 18
+        assert {"report.html", "results.csv", "evaluation.json", "protocol.toml"} < set(files)
+        assert sum(name.startswith("starts/") for name in files) == 18
         kept.append(files)
-    assert kept[0] == kept[1] == kept[2]
+    assert kept[0] == kept[1]
 
 
-def test_the_whole_log_says_that_it_is_one_window(run: Run, log: Path) -> None:
+def test_the_whole_log_says_that_it_is_one_case(run: Run, log: Path) -> None:
     done = run("evaluate", log, *FIRST, "--metrics", "mean_wait,utilisation")
-    assert "kth2k: the whole log is one window, so no spread" in done.stdout
     assert "there is no spread and no interval" in done.stdout
-    assert "one window gives no interval" in done.stdout
+    assert "a single case has no spread and gives no interval" in done.stdout
     assert "no difference" not in done.stdout
 
 
@@ -103,10 +122,10 @@ def test_json_is_all_that_is_on_stdout(run: Run, log: Path) -> None:
     done = run("evaluate", log, *FIRST, "--windows", "2x3d", "--json", "--metrics", "max_wait", "--seed", 5)
     content = json.loads(done.stdout)
     assert content["kind"] == "evaluation"
-    assert content["protocol"]["bootstrap"]["seed"] == 5
+    assert content["protocol"]["experiments"][0]["bootstrap"]["seed"] == 5
     assert content["manifest"]["inputs"][str(log)]
-    assert [row["interval"] for row in content["differences"]] == [None, None]
-    assert {row["verdict"] for row in content["differences"]} == {"too few windows"}
+    assert [row["interval"] for row in findings(content)["differences"]] == [None, None]
+    assert {row["verdict"] for row in findings(content)["differences"]} == {"too few cases"}
 
 
 def test_formulas_models_rules_and_predictions(run: Run, log: Path, tmp_path: Path) -> None:
@@ -128,47 +147,58 @@ def test_formulas_models_rules_and_predictions(run: Run, log: Path, tmp_path: Pa
     by_prediction = json.loads(run(*common, "--decide-by", "prediction", "--predictions", "p.csv").stdout)
     by_runtime = json.loads(run(*common, "--decide-by", "runtime").stdout)
     # A perfect prediction is the run time.
-    assert by_prediction["summary"] == by_runtime["summary"]
-    assert [row["policy"] for row in by_runtime["summary"]] == ["FCFS", "mine", "NARROW"]
+    assert findings(by_prediction)["summary"] == findings(by_runtime)["summary"]
+    assert [row["policy"] for row in findings(by_runtime)["summary"]] == ["FCFS", "mine", "NARROW"]
     assert set(by_prediction["manifest"]["inputs"]) == {str(log), "mine.json", "p.csv"}
     strict = json.loads(
         run(*common, "--backfill", "none", "--ties", "lifo", "--overrun", "kill", "--threshold", "20h").stdout
     )
-    assert strict["protocol"]["rules"] == {
+    assert strict["protocol"]["experiments"][0]["rules"] == {
         "backfill": "none", "decide_by": "request", "threshold_s": 72000, "ties": "lifo", "overrun": "kill",
-        "backfill_order": None,
+        "backfill_policy": None, "compatibility": "none",
     }  # fmt: skip
-    assert strict["summary"] != by_runtime["summary"]
+    assert findings(strict)["summary"] != findings(by_runtime)["summary"]
     ordered = json.loads(run(*common, "--backfill-order", "SPF").stdout)
-    assert ordered["protocol"]["rules"]["backfill_order"]["name"] == "SPF"
+    assert ordered["protocol"]["experiments"][0]["rules"]["backfill_policy"]["name"] == "SPF"
     run(*common, "--backfill", "conservative")
 
 
 def test_without_a_log_the_embedded_workload_is_used(run: Run) -> None:
     done = run("evaluate", "--policies", "FCFS,SAF", "--windows", "6x5d", "--metrics", "mean_bsld")
-    assert "no log given" in done.stderr
+    assert "no log given, so the embedded workload" in done.stderr
     assert "over 6 windows" in done.stdout
 
 
 def test_the_default_metrics_of_the_command_are_those_of_the_library() -> None:
-    assert tuple(evaluate._DEFAULT_METRICS.split(",")) == DEFAULT_METRICS
+    assert tuple(evaluate_options.DEFAULT_METRICS.split(",")) == DEFAULT_METRICS
 
 
 def test_two_logs_side_by_side(run: Run, log: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.swf"
     other.write_text(log.read_text())
     content = json.loads(run("evaluate", log, other, *FIRST, "--windows", "2x3d", "--json").stdout)
-    assert set(content["winners"]) == {"kth2k", "other"}
-    assert content["winners"]["kth2k"] == content["winners"]["other"] == content["winner"]
+    winners = findings(content)["winners"]
+    assert set(winners) == {"kth2k", "other"}
+    assert winners["kth2k"] == winners["other"] == findings(content)["winner"]
 
 
-def test_a_second_evaluation_replaces_the_first(run: Run, log: Path, tmp_path: Path) -> None:
-    run("evaluate", log, *FIRST, "--windows", "6x3d", "--metrics", "mean_wait", "--output", "out", "--starts", "csv")
+def test_a_second_evaluation_replaces_the_first_only_if_asked_to(run: Run, log: Path, tmp_path: Path) -> None:
+    first = ("--windows", "6x3d", "--metrics", "mean_wait", "--analyses", "none", "--starts", "csv")
+    run("evaluate", log, *FIRST, *first, "--output", "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
-    done = run("evaluate", log, *FIRST, "--metrics", "max_wait", "--output", "out")
-    assert "replaces an earlier evaluation" in done.stderr
-    files = sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file())
-    assert files == ["evaluation.json", "manifest.json", "max_wait.png", "notes.txt", "results.csv"]
+    second = ("evaluate", log, *FIRST, "--metrics", "max_wait", "--analyses", "none", "--output", "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    done = run(*second, code=1)
+    assert "out: holds an evaluation" in done.stderr
+    assert "--overwrite" in done.stderr
+    assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    run(*second, "--overwrite")
+    files = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*"))
+    assert [name for name in files if "/" not in name] == [
+        "evaluation.json", "manifest.json", "notes.txt", "protocol.toml", "report.html", "results.csv",
+    ]  # fmt: skip
+    # One case: values and differences, but no ranks and wins; no starts any more.
+    assert {name.rpartition("/")[0] for name in files} == {"", "evaluation/differences", "evaluation/values"}
 
 
 def test_two_runs_do_not_write_one_folder(run: Run, log: Path, tmp_path: Path) -> None:
@@ -186,7 +216,7 @@ def test_two_runs_do_not_write_one_folder(run: Run, log: Path, tmp_path: Path) -
         assert "another run is writing it" in done.stderr
         assert not (out / "manifest.json").exists()
         other.communicate("")
-    run("evaluate", log, *FIRST, "--output", "out", "--metrics", "max_wait")
+    run("evaluate", log, *FIRST, "--output", "out", "--metrics", "max_wait", "--analyses", "none")
 
 
 WRONG: list[tuple[list[str], int, str]] = [
@@ -275,7 +305,7 @@ def test_missing_requests_are_used_as_asked_and_said(run: Run, tmp_path: Path) -
     done = run("evaluate", path, *FIRST, "--estimate-missing", "runtime")
     assert "the run time taken: 1 (" in done.stderr
     done = run("evaluate", path, *FIRST, "--estimate-missing", "drop", "--json")
-    assert json.loads(done.stdout)["protocol"]["windows"][0]["jobs"] == 2
+    assert json.loads(done.stdout)["protocol"]["experiments"][0]["cases"][0]["jobs"] == 2
 
 
 def test_a_truncated_gz_is_told(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:

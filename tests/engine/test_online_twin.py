@@ -11,6 +11,7 @@ from naive.online_cases import (
     FORMULAS,
     STATIC,
     TIMED,
+    Extra,
     Shape,
     plain_schedule,
     policy,
@@ -30,7 +31,7 @@ SHAPES = (
 
 
 def assert_same(workload: Workload, policy_: Policy, rules: Rules, prediction: np.ndarray | None = None) -> None:
-    start, end, backfilled = plain_schedule(workload, policy_, rules, prediction)
+    start, end, backfilled = plain_schedule(workload, policy_, rules, Extra(prediction))
     schedule = simulate(workload, policy_, rules, prediction)
     case = f"{policy_.formula} {rules}"
     np.testing.assert_array_equal(schedule.start, start, err_msg=case)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
+from policyfactory.evaluate.cases import CaseFacts
 from policyfactory.evaluate.metrics import METRICS, Metric
-from policyfactory.evaluate.run import Evaluation, WindowFacts
+from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.policy import Policy
 
-# Trace -> metric -> policy -> one value a window.
+# Log -> metric -> policy -> one value a case.
 Table = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 
 
@@ -30,18 +31,18 @@ def by_hand(toys: None) -> Callable[..., Evaluation]:
     def make(table: Table, longest: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Evaluation:
         metrics = list(next(iter(table.values())))
         policies = list(next(iter(next(iter(table.values())).values())))
-        windows: list[WindowFacts] = []
+        cases: list[CaseFacts] = []
         blocks, waits = [], []
-        for trace, columns in table.items():
+        for log, columns in table.items():
             count = len(next(iter(next(iter(columns.values())).values())))
-            windows += [WindowFacts(trace, number + 1, 10, 4, 3600.0, None, "0" * 64) for number in range(count)]
+            cases += [CaseFacts(log, number + 1, "window", 10, 4, 3600.0, None, "0" * 64) for number in range(count)]
             blocks.append([[[columns[m][p][n] for m in metrics] for p in policies] for n in range(count)])
-            own = (longest or {}).get(trace, {})
+            own = (longest or {}).get(log, {})
             waits.append([[own.get(p, [0.0] * count)[n] for p in policies] for n in range(count)])
         wait = np.concatenate([np.array(block, dtype=np.float64) for block in waits])
         return Evaluation(
-            windows=tuple(windows),
-            candidates=tuple(Policy(name, "p*q") for name in policies),
+            cases=tuple(cases),
+            contenders=tuple(Policy(name, "p*q") for name in policies),
             metrics=tuple(metrics),
             rules=Rules(),
             values=np.concatenate([np.array(block, dtype=np.float64) for block in blocks]),

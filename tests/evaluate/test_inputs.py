@@ -1,4 +1,4 @@
-"""Predictions from a file, and the embedded workload."""
+"""Predictions from a file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.core.errors import InputError, UsageError
-from policyfactory.evaluate.inputs import embedded_workload, read_logs, read_predictions, windows_of
+from policyfactory.core.errors import InputError
+from policyfactory.evaluate.inputs import read_predictions
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.windows import parse_windows
 
 
 def log(ticks: int = 1) -> Workload:
@@ -28,13 +27,10 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_predictions_are_found_by_job_number_in_any_order_and_follow_the_windows(tmp_path: Path) -> None:
+def test_predictions_are_found_by_job_number_in_any_order(tmp_path: Path) -> None:
     lines = "".join(f"{job},x,{job / 2}\n" for job in range(90, 110))
     found = read_predictions(write(tmp_path, f"job_id,note,prediction\n{lines}"), log())
     assert found.tolist() == [50, 50, 49, 48, 48, 48, 47, 46]  # halves to even
-    parts = windows_of(log(), parse_windows("3x2m"), found)
-    assert [part.prediction.tolist() for part in parts if part.prediction is not None] == [[50, 50], [49, 48], [48, 48]]
-    assert [part.number for part in parts] == [1, 2, 3]
 
 
 def test_predictions_are_seconds_whatever_the_clock(tmp_path: Path) -> None:
@@ -62,16 +58,3 @@ def test_predictions_are_seconds_whatever_the_clock(tmp_path: Path) -> None:
 def test_a_file_that_is_no_prediction_is_told(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         read_predictions(write(tmp_path, text), log())
-
-
-def test_predictions_belong_to_one_log(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="belongs to one log, 2 are given"):
-        read_logs([tmp_path / "a.swf", tmp_path / "b.swf"], predictions=tmp_path / "p.csv")
-
-
-def test_the_embedded_workload_is_the_same_every_time() -> None:
-    first, second = embedded_workload(parse_windows("2x5d")), embedded_workload(parse_windows("2x5d"))
-    assert first.hashes == second.hashes
-    assert [part.workload.sha256() for part in first.windows] == [part.workload.sha256() for part in second.windows]
-    assert first.settings["windows"] == "2 x 5d"
-    assert "no log given" in first.notes[0]

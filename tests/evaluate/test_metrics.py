@@ -61,6 +61,8 @@ EXPECTED = {
     "area_weighted_response": (12 * 12 + 60 * 30 + 4 * 2 + 32 * 28) / 108,
     # In use: 3 for 2 s, 1 for 10 s, 3 for 20 s, 4 for 8 s: mean 2.7, mean square (18 + 10 + 180 + 128)/40 = 8.4.
     "throughput_sd": 100 * math.sqrt(8.4 - 2.7**2) / 4,
+    "sc17_bsld": 6.3 / 4,  # with no more than 16 jobs, all of them
+    "total_wait": 30,
     "backfilled": 1,
 }
 
@@ -106,6 +108,16 @@ def test_per_processor_slowdown_above_one() -> None:
     result = Schedule(np.array([95]), np.array([100]), np.array([False]), workload, "any", Rules())
     values = measure(result, ["mean_pp_bsld", "mean_bsld", "mean_slowdown"])
     assert values == {"mean_pp_bsld": 5, "mean_bsld": 10, "mean_slowdown": 20}
+
+
+def test_sc17_leaves_out_the_first_16_submitted() -> None:
+    # 18 jobs of 10 s, each waits 10 s more than the one before; the first submitted is dispatched last.
+    zero, number = np.zeros(18, dtype=np.int64), np.arange(18)
+    workload = Workload("many", 18, number, number, zero + 10, zero + 10, zero + 1, zero - 1, zero - 1)
+    start = number * 11
+    start[0] = 1000
+    result = Schedule(start, start + 10, number < 0, workload, "any", Rules())
+    assert measure(result, ["sc17_bsld"]) == {"sc17_bsld": ((160 + 10) / 10 + (170 + 10) / 10) / 2}
 
 
 def test_jobs_of_no_run_time() -> None:

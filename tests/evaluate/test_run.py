@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.inputs import read_logs, windows_of
+from policyfactory.evaluate.analyses.base import Analysis
+from policyfactory.evaluate.cases import Case, case_of
 from policyfactory.evaluate.metrics import METRICS, measure
-from policyfactory.evaluate.run import DEFAULT_METRICS, Evaluation, Window, check_metrics, evaluate
+from policyfactory.evaluate.parallel import in_order
+from policyfactory.evaluate.run import DEFAULT_METRICS, Evaluation, Looks, check_metrics, evaluate, join
+from policyfactory.evaluate.sections import Section
 from policyfactory.evaluate.simulate import Rules, Schedule, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.windows import parse_windows
+from policyfactory.workload.windows import cut, parse_windows
 
 
 def three_jobs(name: str = "three") -> Workload:
@@ -35,10 +43,10 @@ def three_jobs(name: str = "three") -> Workload:
 
 
 @pytest.fixture(scope="module")
-def windows(shared: Callable[[str], Path]) -> list[Window]:
+def windows(shared: Callable[[str], Path]) -> list[Case]:
     """Seven windows of a week of the first 5,000 jobs of KTH."""
-    inputs = read_logs([shared("oracles/online/trace_kth5k.swf.gz")], parse_windows("7x7d"))
-    return list(inputs.windows)
+    log, _ = load_workload(shared("oracles/online/trace_kth5k.swf.gz"))
+    return [case_of(part, n, log="kth", kind="window") for n, part in enumerate(cut(log, parse_windows("7x7d")), 1)]
 
 
 def test_two_policies_by_hand() -> None:
@@ -47,36 +55,43 @@ def test_two_policies_by_hand() -> None:
     assert result.values.tolist() == [[[39.0, 108.0], [6.0, 10.0]]]
     assert result.longest_wait.tolist() == [[108.0, 10.0]]
     assert result.longest_wait_job.tolist() == [[3, 2]]
-    assert (result.policies, result.baseline, result.traces) == (("FCFS", "SPF"), "FCFS", ("three",))
+    assert (result.policies, result.baseline, result.logs) == (("FCFS", "SPF"), "FCFS", ("three",))
     assert result.jobs_simulated == 6
     assert result.matrix("three", "max_wait").tolist() == [[108.0, 10.0]]
-    facts = result.windows[0]
+    facts = result.cases[0]
     assert (facts.jobs, facts.machine, facts.span_s, facts.sha256) == (3, 1, 2.0, three_jobs().sha256())
+
+
+def test_the_longest_wait_is_in_seconds_also_where_a_simulator_has_a_finer_clock() -> None:
+    rules = Rules(backfill="none", decide_by="runtime", compatibility="sc17")
+    result = evaluate([three_jobs()], [resolve("FCFS")], rules=rules, metrics=["max_wait"])
+    assert result.longest_wait.tolist() == [[result.values[0, 0, 0]]]
+    assert 100 < result.longest_wait[0, 0] < 120
 
 
 def test_the_long_table_repeats_the_block_in_order() -> None:
     metrics = ["max_wait", "mean_wait"]
     result = evaluate([three_jobs("one"), three_jobs("two")], [resolve("FCFS"), resolve("SPF")], metrics=metrics)
     frame = result.frame()
-    assert list(frame.columns) == ["trace", "window", "policy", "metric", "value"]
+    assert list(frame.columns) == ["log", "case", "policy", "metric", "value"]
     assert len(frame) == 8
     for row in frame.itertuples(index=False):
-        at = result.traces.index(row.trace)
+        at = result.logs.index(row.log)
         assert row.value == result.values[at, result.policies.index(row.policy), result.metrics.index(row.metric)]
 
 
-def test_every_cell_is_one_simulation_of_that_window_by_that_policy(windows: list[Window]) -> None:
+def test_every_cell_is_one_simulation_of_that_window_by_that_policy(windows: list[Case]) -> None:
     policies = [resolve("FCFS"), resolve("F1"), resolve("WFP3")]
     rules = Rules(backfill="none", threshold=72000)
     result = evaluate(windows[:3], policies, rules=rules)
     for at, window in enumerate(windows[:3]):
         for column, policy in enumerate(policies):
-            expected = measure(simulate(window.workload, policy, rules), DEFAULT_METRICS)
+            expected = measure(simulate(window.make(), policy, rules), DEFAULT_METRICS)
             assert result.values[at, column].tolist() == [expected[name] for name in DEFAULT_METRICS]
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_the_number_of_workers_changes_nothing(windows: list[Window], workers: int) -> None:
+def test_the_number_of_workers_changes_nothing(windows: list[Case], workers: int) -> None:
     policies = [resolve(name) for name in ("FCFS", "SAF", "F2", "LEXP")]
     alone = evaluate(windows, policies, metrics=METRICS)
     together = evaluate(windows, policies, metrics=METRICS, workers=workers)
@@ -84,39 +99,39 @@ def test_the_number_of_workers_changes_nothing(windows: list[Window], workers: i
     assert alone.longest_wait_job.tobytes() == together.longest_wait_job.tobytes()
 
 
-def test_all_policies_see_the_same_jobs(windows: list[Window]) -> None:
+def test_all_policies_see_the_same_jobs(windows: list[Case]) -> None:
     """Pairs are pairs: each policy is given each window, whole, once."""
     seen: dict[tuple[int, str], str] = {}
     lock = threading.Lock()
 
-    def keep(window: Window, schedule: Schedule) -> None:
+    def keep(window: Case, schedule: Schedule) -> None:
         with lock:
             assert (window.number, schedule.policy_name) not in seen
             seen[window.number, schedule.policy_name] = schedule.workload.sha256()
-        assert (schedule.start >= window.workload.submit).all()
+        assert (schedule.start >= window.make().submit).all()
 
     evaluate(windows, [resolve("FCFS"), resolve("SAF")], keep=keep, workers=2)
     assert len(seen) == 2 * len(windows)
     for window in windows:
-        assert seen[window.number, "FCFS"] == seen[window.number, "SAF"] == window.workload.sha256()
+        assert seen[window.number, "FCFS"] == seen[window.number, "SAF"] == window.make().sha256()
 
 
-def test_one_policy_is_not_changed_by_its_company(windows: list[Window]) -> None:
+def test_one_policy_is_not_changed_by_its_company(windows: list[Case]) -> None:
     alone = evaluate(windows, [resolve("SAF")])
     among = evaluate(windows, [resolve("FCFS"), resolve("WFP3"), resolve("SAF")])
     assert among.values[:, 2].tobytes() == alone.values[:, 0].tobytes()
 
 
-def test_the_window_start_epoch_counts_from_each_window(windows: list[Window]) -> None:
+def test_the_window_start_epoch_counts_from_each_window(windows: list[Case]) -> None:
     """A policy of r sees the window's own clock: it ranks a window as it ranks a copy that was always at time 0."""
     policy = Policy("step", "p + 1e6*log10(r + 1)")
     for window in windows[1:3]:
-        assert window.workload.submit[0] == 0
-        copy = window.workload.select(slice(None), rebase=True)
-        assert (simulate(window.workload, policy).start == simulate(copy, policy).start).all()
+        assert window.make().submit[0] == 0
+        copy = window.make().select(slice(None), rebase=True)
+        assert (simulate(window.make(), policy).start == simulate(copy, policy).start).all()
 
 
-def test_progress_tells_the_jobs_of_each_simulation_in_the_calling_thread(windows: list[Window]) -> None:
+def test_progress_tells_the_jobs_of_each_simulation_in_the_calling_thread(windows: list[Case]) -> None:
     told: list[int] = []
     threads: set[int] = set()
 
@@ -125,13 +140,13 @@ def test_progress_tells_the_jobs_of_each_simulation_in_the_calling_thread(window
         threads.add(threading.get_ident())
 
     evaluate(windows, [resolve("FCFS"), resolve("SPF")], workers=2, progress=tell)
-    assert told == [len(window.workload) for window in windows for _ in range(2)]
+    assert told == [len(window.make()) for window in windows for _ in range(2)]
     assert threads == {threading.get_ident()}
 
 
 def test_a_prediction_goes_along_with_its_window() -> None:
     jobs = three_jobs()
-    exact = Window("three", 1, jobs, prediction=np.array([10, 1, 100]))
+    exact = case_of(jobs, prediction=np.array([10, 1, 100]))
     # The prediction says that B is short: SPF takes B before C, as FCFS does.
     rules = Rules(decide_by="prediction")
     result = evaluate([exact], [resolve("SPF")], rules=rules, metrics=["max_wait"])
@@ -145,7 +160,7 @@ def nothing() -> Workload:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: evaluate([], [resolve("FCFS")]), EvaluationError, "no window"),
+        (lambda: evaluate([], [resolve("FCFS")]), EvaluationError, "no case"),
         (lambda: evaluate([nothing()], [resolve("FCFS")]), EvaluationError, "has no job"),
         (lambda: evaluate([three_jobs()], []), UsageError, "no policy was named"),
         (lambda: evaluate([three_jobs()], [resolve("SPF"), resolve("spt")]), UsageError, "two policies are called SPF"),
@@ -166,14 +181,85 @@ def test_metric_names_are_read_as_people_write_them() -> None:
 
 
 def test_a_failure_in_a_worker_reaches_the_caller() -> None:
-    def keep(window: Window, schedule: Schedule) -> None:
+    def keep(window: Case, schedule: Schedule) -> None:
         raise EvaluationError("stop here")
 
     with pytest.raises(EvaluationError, match="stop here"):
         evaluate([three_jobs()], [resolve("FCFS"), resolve("SPF")], keep=keep, workers=2)
 
 
-def test_a_whole_log_is_one_window_of_its_own_name() -> None:
-    (window,) = windows_of(three_jobs())
-    assert (window.trace, window.number, window.workload.name) == ("three", 1, "three")
-    assert isinstance(evaluate([window], [resolve("FCFS")]), Evaluation)
+def test_a_bare_workload_is_the_one_case_of_its_log() -> None:
+    (facts,) = evaluate([three_jobs()], [resolve("FCFS")]).cases
+    assert (facts.log, facts.number, facts.kind) == ("three", 1, "log")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_case_is_made_once_and_forgotten(workers: int) -> None:
+    """Memory does not grow with the number of cases: the jobs of a case are gone when the last policy is done."""
+    made: list[weakref.ref[Any]] = []
+    alive: list[int] = []
+
+    def make() -> Workload:
+        jobs = three_jobs()
+        made.append(weakref.ref(jobs.submit))
+        alive.append(sum(one() is not None for one in made))
+        return jobs
+
+    cases = [Case("log", number, "resample", make) for number in range(1, 31)]
+    evaluate(cases, [resolve(name) for name in ("FCFS", "SPF", "SAF")], metrics=["max_wait"], workers=workers)
+    assert len(made) == 30
+    assert max(alive) <= workers + 1
+    assert not any(one() is not None for one in made)
+
+
+def test_what_analyses_keep_is_in_the_place_of_its_case_and_policy(windows: list[Case]) -> None:
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Names(Analysis):
+        name = "names"
+
+        def observe(self, case: Case, schedule: Schedule) -> tuple[int, str, int]:
+            return case.number, schedule.policy_name, len(schedule)
+
+        def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+            return Section("names", "Names")
+
+    looks = Looks((Names(), Names()))
+    result = evaluate(windows, [resolve("FCFS"), resolve("SPF"), resolve("SAF")], looks=looks, workers=2)
+    for seen in looks.seen:
+        assert seen == [[(case.number, policy, case.jobs) for policy in result.policies] for case in result.cases]
+    assert len(looks.seen) == 2
+
+
+def test_the_rules_of_a_case_come_before_those_of_the_experiment() -> None:
+    strict = dataclasses.replace(case_of(three_jobs()), rules=Rules(threshold=0))
+    loose = dataclasses.replace(case_of(three_jobs(), 2), rules=None)
+    result = evaluate([strict, loose], [resolve("SPF")], metrics=["max_wait"])
+    # Threshold 0: whoever waits at all goes first, in submit order, as FCFS.
+    assert result.values.ravel().tolist() == [108.0, 10.0]
+
+
+def test_two_batches_are_one_evaluation(windows: list[Case]) -> None:
+    policies = [resolve("FCFS"), resolve("SAF")]
+    other = [dataclasses.replace(case, log="other") for case in windows]
+    whole = evaluate([*windows, *other], policies)
+    first, second = (evaluate([*windows[part], *other[part]], policies) for part in (slice(0, 3), slice(3, None)))
+    joined, _ = join((first, Looks(())), (second, Looks(())))
+    assert joined.cases == whole.cases
+    assert joined.values.tobytes() == whole.values.tobytes()
+    assert joined.longest_wait_job.tobytes() == whole.longest_wait_job.tobytes()
+
+
+def test_what_has_not_begun_is_taken_back_when_nobody_listens_any_more() -> None:
+    """Ctrl-C in the calling thread: nothing of the rest is begun."""
+    begun: list[int] = []
+
+    def piece(number: int, stopped: threading.Event) -> int:
+        begun.append(number)
+        if number:
+            stopped.wait(10)
+        return number
+
+    results = in_order([functools.partial(piece, number) for number in range(50)], 2)
+    assert next(results) == 0
+    results.close()  # type: ignore[attr-defined]
+    assert len(begun) <= 4

@@ -1,10 +1,9 @@
-"""The files: long CSV, JSON, manifest, starts, Batsim's columns, pictures."""
+"""The files: long CSV, what an earlier run left, starts, Batsim's columns."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policyfactory.core.artefact import Manifest, dump_json, sha256_file
+from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import EvaluationError
-from policyfactory.evaluate.picture import draw_boxes, draw_differences
-from policyfactory.evaluate.report import conclude, write_report
-from policyfactory.evaluate.run import Evaluation, Window
+from policyfactory.evaluate.cases import case_of
+from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.simulate import Rules, Schedule
 from policyfactory.evaluate.starts import (
     BATSIM_COLUMNS,
@@ -27,8 +25,7 @@ from policyfactory.evaluate.starts import (
     file_names,
     starts_frame,
 )
-from policyfactory.evaluate.store import listed, remove, results_csv, winners
-from policyfactory.evaluate.summary import summarise
+from policyfactory.evaluate.store import listed, remove, results_csv
 from policyfactory.workload.jobs import Workload
 
 Make = Callable[..., Evaluation]
@@ -71,60 +68,13 @@ def schedule(**changes: object) -> Schedule:
 def test_the_long_table_has_one_row_a_value_at_full_precision(by_hand: Make) -> None:
     gain = {"A": [1.0] * 6, "B": [math.nan] * 6}
     evaluation = by_hand({"one": {"cost": COST, "yield": gain}, "two": {"cost": COST, "yield": COST}})
-    rows = list(csv.DictReader(io.StringIO(results_csv(evaluation))))
+    rows = list(csv.DictReader(io.StringIO(results_csv({"mine": evaluation}))))
     assert len(rows) == 2 * 6 * 2 * 2
-    assert list(rows[0]) == ["trace", "window", "policy", "metric", "value"]
-    found = {(row["trace"], int(row["window"]), row["policy"], row["metric"]): row["value"] for row in rows}
+    assert list(rows[0]) == ["experiment", "log", "case", "policy", "metric", "value"]
+    found = {(row["log"], int(row["case"]), row["policy"], row["metric"]): row["value"] for row in rows}
     assert float(found["one", 1, "B", "cost"]) == 0.1 + 0.2
     assert found["one", 3, "B", "yield"] == ""
     assert found["two", 5, "A", "cost"] == "10.0"
-
-
-def test_the_json_says_what_was_done_and_has_no_nan(by_hand: Make) -> None:
-    delay = {"A": [math.nan] * 6, "B": [math.inf] * 6}
-    report = conclude(by_hand({"log": {"cost": COST, "delay": delay}}), seed=4, settings={"windows": "6 x 1h"})
-    content = json.loads(dump_json(report.as_dict()))
-    assert content["winner"] == "B"
-    assert content["protocol"]["baseline"] == "A"
-    assert content["protocol"]["rules"]["threshold_s"] is None
-    assert content["protocol"]["settings"] == {"windows": "6 x 1h"}
-    assert content["protocol"]["bootstrap"]["seed"] == 4
-    assert content["protocol"]["policies"][0]["formula"] == "p*q"
-    assert [row["median"] for row in content["summary"]] == [6.5, 1.75, None, None]
-    assert content["differences"][0]["interval"]["low"] <= content["differences"][0]["difference"]
-    assert content["worst_off"]["log"][0]["policy"] == "A"
-    assert content["words"][0].startswith("log: B has the lowest median cost")
-
-
-def test_traces_that_do_not_agree_have_no_common_winner(by_hand: Make) -> None:
-    swapped = {"A": COST["B"], "B": COST["A"]}
-    report = conclude(by_hand({"one": {"cost": COST}, "two": {"cost": swapped}}))
-    assert winners(report.summaries, "cost") == {"one": "B", "two": "A"}
-    assert report.as_dict()["winner"] is None
-
-
-def test_the_manifest_lists_what_was_written_and_the_next_run_replaces_just_that(by_hand: Make, tmp_path: Path) -> None:
-    report = conclude(by_hand({"log": {"cost": COST}}))
-    (tmp_path / "mine.txt").write_text("stays")
-    names = write_report(report, tmp_path, MANIFEST)
-    assert sorted(names) == ["cost-differences.png", "cost.png", "evaluation.json", "manifest.json", "results.csv"]
-    outputs = json.loads((tmp_path / "manifest.json").read_text())["outputs"]
-    assert outputs == {name: sha256_file(tmp_path / name) for name in names if name != "manifest.json"}
-    (tmp_path / "starts" / "log").mkdir(parents=True)
-    starts = tmp_path / "starts" / "log" / "A.csv"
-    starts.write_text("job_id\n")
-    write_report(report, tmp_path, MANIFEST, [starts])
-    assert "starts/log/A.csv" in listed(tmp_path)
-    write_report(conclude(by_hand({"log": {"delay": COST}})), tmp_path, MANIFEST)
-    found = sorted(path.name for path in tmp_path.iterdir())
-    assert found == [
-        "delay-differences.png",
-        "delay.png",
-        "evaluation.json",
-        "manifest.json",
-        "mine.txt",
-        "results.csv",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -195,59 +145,7 @@ def test_names_become_distinct_file_names_that_stay_in_the_folder() -> None:
 def test_a_file_a_simulation(tmp_path: Path) -> None:
     four = schedule()
     writer = StartsWriter(tmp_path, "batsim", {"my log": "my_log"}, {"A/B": "A_B"})
-    writer(Window("my log", 3, four.workload), four)
+    writer(case_of(four.workload, 3, log="my log", kind="window"), four)
     written = pd.read_csv(tmp_path / "my_log" / "window-003" / "A_B.csv")
     assert written["workload_name"].tolist() == ["my log"] * 4
     assert written["allocated_resources"].tolist() == ["0-1", "2-3", "2", "0-1"]
-
-
-def test_boxes_have_units_names_and_a_logarithm_only_where_it_is_needed(by_hand: Make) -> None:
-    wide = {"A": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0], "B": [1.0, 2.0, 3.0, 400.0, 5.0, 9000.0]}
-    narrow = {"A": [7200.0] * 6, "B": [9000.0, 8000.0, 8100.0, 8300.0, 8500.0, 8600.0]}
-    evaluation = by_hand({"log": {"cost": wide, "delay": narrow}, "two": {"cost": wide, "delay": narrow}})
-    cost, delay = draw_boxes(evaluation, "cost"), draw_boxes(evaluation, "delay")
-    assert [axes.get_xscale() for axes in (*cost.axes, *delay.axes)] == ["log", "log", "linear", "linear"]
-    assert [axes.get_xlabel() for axes in (cost.axes[0], delay.axes[0])] == ["cost, logarithmic", "delay (h)"]
-    assert [axes.get_title(loc="left") for axes in cost.axes] == ["log, 6 windows", "two, 6 windows"]
-    assert [label.get_text() for label in cost.axes[0].get_yticklabels()] == ["A", "B"]
-    # The first name is on top.
-    low, high = cost.axes[0].get_ylim()
-    assert low > high
-
-
-def test_a_value_of_zero_or_one_window_is_drawn_as_well(by_hand: Make) -> None:
-    zero = draw_boxes(by_hand({"log": {"cost": {"A": [0.0, 1e6], "B": [1.0, 2.0]}}}), "cost")
-    assert zero.axes[0].get_xscale() == "linear"
-    one = draw_boxes(by_hand({"log": {"cost": {"A": [1.0], "B": [math.nan]}}}), "cost")
-    assert one.axes[0].get_title(loc="left") == "log, the whole log"
-
-
-def test_differences_are_drawn_against_the_baseline(by_hand: Make) -> None:
-    figure = draw_differences(conclude(by_hand({"log": {"cost": COST}})).comparisons, "cost")
-    assert figure.axes[0].get_xlabel() == "cost minus A's in the same window"
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["B"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["no difference"]
-
-
-def test_one_huge_difference_does_not_hide_the_others_and_ticks_are_numbers(by_hand: Make) -> None:
-    rng = np.random.default_rng(1)
-    base = rng.uniform(1, 2, 8)
-    table = {name: (base + rng.uniform(0.1, 0.2, 8)).tolist() for name in "BCDE"}
-    table = {"A": base.tolist(), **table, "HUGE": (base + 50).tolist()}
-    figure = draw_differences(conclude(by_hand({"log": {"cost": table}})).comparisons, "cost")
-    axes = figure.axes[0]
-    assert axes.get_xscale() == "symlog"
-    figure.canvas.draw()
-    labels = [label.get_text() for label in axes.get_xticklabels()]
-    assert labels
-    assert all(float(label) is not None for label in labels)
-
-
-def test_equal_results_are_equal_bytes(by_hand: Make, tmp_path: Path) -> None:
-    kept = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        write_report(conclude(by_hand({"log": {"cost": COST}})), tmp_path / name, MANIFEST)
-        kept.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
-    assert kept[0] == kept[1]
-    assert len(summarise(by_hand({"log": {"cost": COST}}))) == 2

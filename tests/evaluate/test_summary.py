@@ -10,9 +10,10 @@ import pytest
 
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.compare import compare
-from policyfactory.evaluate.display import percent, scale_for
+from policyfactory.evaluate.display import percent, scale_for, shown_units
+from policyfactory.evaluate.ranks import ranks
 from policyfactory.evaluate.run import Evaluation
-from policyfactory.evaluate.summary import ranks, summarise, worst_off
+from policyfactory.evaluate.summary import summarise, worst_off
 from policyfactory.evaluate.words import closing_words
 
 Make = Callable[..., Evaluation]
@@ -33,7 +34,7 @@ def test_median_quartiles_and_ranks_by_hand(by_hand: Make) -> None:
     assert (a.mean_rank, b.mean_rank, c.mean_rank) == pytest.approx((2.3, 1.6, 2.1))
     assert (a.rank, b.rank, c.rank) == (3, 1, 2)
     assert (a.best, b.best, c.best) == (False, True, False)
-    assert (a.windows, a.unit, a.trace, a.metric) == (5, "1", "log", "cost")
+    assert (a.cases, a.unit, a.log, a.metric) == (5, "1", "log", "cost")
 
 
 def test_higher_can_be_better_and_equal_medians_share_the_better_place(by_hand: Make) -> None:
@@ -43,7 +44,7 @@ def test_higher_can_be_better_and_equal_medians_share_the_better_place(by_hand: 
 
 def test_one_window_has_no_spread(by_hand: Make) -> None:
     row = summarise(by_hand({"log": {"cost": {"A": [3.0]}}}))[0]
-    assert (row.windows, row.median, row.quartile_1, row.quartile_3) == (1, 3.0, None, None)
+    assert (row.cases, row.median, row.quartile_1, row.quartile_3) == (1, 3.0, None, None)
 
 
 def test_a_metric_without_a_direction_has_no_ranks(by_hand: Make) -> None:
@@ -54,8 +55,8 @@ def test_a_metric_without_a_direction_has_no_ranks(by_hand: Make) -> None:
 def test_windows_without_a_value_are_counted_out(by_hand: Make) -> None:
     table = {"A": [1.0, math.nan, 3.0], "B": [2.0, 5.0, 2.0], "C": [math.nan] * 3}
     a, b, c = summarise(by_hand({"log": {"cost": table}}))
-    assert (a.windows, a.median, b.windows, b.median) == (2, 2.0, 3, 2.0)
-    assert (c.windows, c.rank, c.best) == (0, None, False)
+    assert (a.cases, a.median, b.cases, b.median) == (2, 2.0, 3, 2.0)
+    assert (c.cases, c.rank, c.best) == (0, None, False)
     assert math.isnan(c.median)
 
 
@@ -68,7 +69,7 @@ def test_ranks_of_rows() -> None:
 def test_the_worst_off_job_is_named_with_its_window(by_hand: Make) -> None:
     evaluation = by_hand({"log": {"cost": {"A": [1.0, 1.0], "B": [1.0, 1.0]}}}, {"log": {"A": [5, 9], "B": [7, 3]}})
     # Jobs are numbered 100.. row by row: window 1 has 100 (A) and 101 (B), window 2 has 102 and 103.
-    assert [(row.policy, row.window, row.job_id, row.wait_s) for row in worst_off(evaluation, "log")] == [
+    assert [(row.policy, row.case, row.job_id, row.wait_s) for row in worst_off(evaluation, "log")] == [
         ("A", 2, 102, 9.0),
         ("B", 1, 101, 7.0),
     ]
@@ -99,6 +100,14 @@ def test_values_have_one_readable_unit(unit: str, values: list[float], label: st
 def test_a_difference_has_a_sign_unless_it_is_zero() -> None:
     scale = scale_for("1", [3.0])
     assert [scale.text(value, signed=True) for value in (3.0, -3.0, 0.0, -0.0)] == ["+3.00", "-3.00", "0", "0"]
+
+
+def test_a_metric_has_one_unit_in_all_tables() -> None:
+    units = shown_units({"wait": ("s", [300.0, 3 * HOUR]), "cost": ("1", [1e6])})
+    assert units == {"wait": "h", "cost": ""}
+    small = scale_for("s", [60.0], units["wait"])
+    assert (small.label, small.text(60.0)) == ("h", "0.01667")
+    assert scale_for("s", [5 * DAY], "s").text(5.0) == "5.0"
 
 
 def test_a_relative_change_is_read_as_percent() -> None:

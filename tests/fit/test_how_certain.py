@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -35,3 +37,84 @@ def test_the_numbers_in_the_repository_are_of_the_experiment_that_the_page_tells
         shares = [float(line.split(",")[2]) for line in lines[1:] if line.startswith(f"{size},")]
         # Each is written with four digits.
         assert abs(sum(shares) - 1) < 1e-3
+
+
+# The figures of the page are those of the files. ---------------------------------------------------------------------
+
+
+def rows_of(root: Path, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((root / "docs" / "data" / name).read_text(encoding="utf-8").splitlines()))
+
+
+def page_table(root: Path, heading: str) -> list[list[str]]:
+    """Return the cells of the table of the page whose heading begins so, without backslashes and emphasis."""
+    lines = (root / "docs" / "how-certain.md").read_text(encoding="utf-8").splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith(heading))
+    found = []
+    for line in lines[first + 2 :]:
+        if not line.startswith("|"):
+            break
+        plain = line.replace("\\*", "\0").replace("*", "").replace("\0", "*")
+        found.append([cell.strip() for cell in plain.strip("|").split("|")])
+    return found
+
+
+def is_printed(text: str, value: float) -> bool:
+    """Return whether ``value`` rounds to the digits that are printed, for example 561, 2,505, 13.3e4, 62 %."""
+    number = re.fullmatch(r"(-?[\d,]+)(?:\.(\d+))?(?:e(-?\d+))?( %)?", text)
+    assert number, text
+    places = len(number[2] or "") - int(number[3] or 0) + (2 if number[4] else 0)
+    shown = float(text.replace(",", "").removesuffix(" %")) / (100 if number[4] else 1)
+    return abs(shown - value) <= 0.5 * 10.0**-places * (1 + 1e-6)
+
+
+def test_the_table_of_logs(root: Path) -> None:
+    shown, rows = page_table(root, "| log (seed) |"), rows_of(root, "certainty-logs.csv")
+    assert len(shown) == len(rows) == 10
+    for cells, row in zip(shown, rows, strict=True):
+        forms = [row[key].removesuffix(" + log10(r)") for key in ("first", "second")]
+        assert [cells[0], cells[1], cells[3], cells[5]] == [row["log_seed"], *forms, row["rank_of_f1"]]
+        for at, key in ((2, "first_mae"), (4, "second_mae"), (6, "f1_ratio")):
+            assert is_printed(cells[at], float(row[key])), (cells, key)
+
+
+def test_the_table_of_ratios(root: Path) -> None:
+    rows = {(row["tuples"], row["form"]): row for row in rows_of(root, "certainty.csv")}
+    for form, _, *intervals in page_table(root, "| form | published |"):
+        name = form.split(": ")[1].replace("c*", "")
+        for size, shown in zip(("400", "24000"), intervals, strict=True):
+            row = rows[size, name]
+            for text, key in zip(shown.split(" to "), ("ratio_low", "ratio_high"), strict=True):
+                assert is_printed(text, float(row[key])), (form, size, text)
+
+
+def test_the_table_of_formulas(root: Path) -> None:
+    rows = {row["name"]: row for row in rows_of(root, "certainty-forms.csv")}
+    named = {
+        "p*sqrt(q) + log10(r) + constant": "with a constant",
+        "log10(p)*q + p*sqrt(q) + log10(r)": "F1 and F4",
+        "p**0.117*q**0.055 - 0.17*log10(r)": "free exponents",
+    }
+    shown = page_table(root, "| formula | terms |")
+    assert len(shown) == 16
+    for name, terms, mae, held, pairs in shown:
+        row = rows[named.get(name, "") or re.split(r"[:,]", name)[0]]
+        assert terms == (row["terms"] if terms else "")
+        for text, key in ((mae, "mae"), (held, "held_out"), (pairs, "pairs")):
+            assert not text or is_printed(text, float(row[key])), (name, key)
+
+
+def test_the_figures_in_the_text(root: Path) -> None:
+    text = " ".join((root / "docs" / "how-certain.md").read_text(encoding="utf-8").split())
+    rows = rows_of(root, "certainty.csv")
+
+    def first(size: int) -> list[float]:
+        return sorted(float(row["first"]) for row in rows if row["tuples"] == str(size))
+
+    best, second = sorted(float(row["mae_median"]) for row in rows if row["tuples"] == "24000")[:2]
+    ratio = {row["tuples"]: row for row in rows if row["form"] == "p*sqrt(q) + log10(r)"}
+    spans = {size: float(ratio[size]["ratio_high"]) / float(ratio[size]["ratio_low"]) for size in ("400", "24000")}
+    assert f"none is in more than {100 * first(200)[-1]:.0f} % of the tables" in text
+    assert f"first in {100 * first(24_000)[-1]:.0f} %" in text
+    assert f"its error is {100 * (1 - best / second):.1f} % smaller" in text
+    assert f"spans a factor of {spans['400']:.0f}, at 24,000 still {spans['24000']:.1f}" in text

@@ -1,8 +1,8 @@
-"""The online simulator, plainly: what engine/easy.py, timed.py and conservative.py do, one instant at a time.
+"""The online simulator, plainly: what engine/easy.py, timed.py, switching.py and conservative.py do.
 
-Written to be read, not to be fast. Every pass sorts the whole queue and looks at all running jobs; nothing is kept
-from one pass to the next. The switches ``events``, ``extra`` and ``tie_rank`` are the rules of two other simulators
-(pyss, ocst), so that their results can be met as well.
+One instant at a time, written to be read, not to be fast. Every pass sorts the whole queue and looks at all running
+jobs; nothing is kept from one pass to the next. The switches ``events``, ``extra`` and ``tie_rank`` are the rules of
+two other simulators (pyss, ocst), so that their results can be met as well.
 """
 
 from __future__ import annotations
@@ -37,9 +37,16 @@ class Job:
 Score = Callable[[Job, int, int], float]
 
 
+# What is in force: (from this instant on, order of the queue, threshold, order for backfilling or None).
+Entry = tuple[float, Score, float, Score | None]
+
+
 @dataclasses.dataclass
 class Online:
-    """A machine with a queue. ``run`` fills in the jobs' start, end and backfilled."""
+    """A machine with a queue. ``run`` fills in the jobs' start, end and backfilled.
+
+    With a ``timetable`` (entries in the order of their instants) each pass is made in the order that is in force then.
+    """
 
     jobs: Sequence[Job]
     machine: int
@@ -50,6 +57,7 @@ class Online:
     backfill_score: Score | None = None
     events: str = "batch"  # batch; single (pyss): a pass after each event, submissions before completions
     extra: str = "full"  # full; partial (ocst): of the jobs predicted to end at the shadow time, only as many as needed
+    timetable: Sequence[Entry] = ()
 
     def run(self) -> None:
         self.to_come = sorted(self.jobs, key=lambda job: (job.submit, job.id))
@@ -107,6 +115,9 @@ class Online:
 
     def schedule(self) -> None:
         """Make one pass: Algorithm 1 of IEEE TPDS 29(10), 2018, section 4."""
+        for since, *order in self.timetable:
+            if since <= self.now:
+                self.score, self.threshold, self.backfill_score = order
         self.sort_queue()
         if self.backfill == "conservative":
             self.plan()
@@ -199,6 +210,41 @@ def easy(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) -> None:
 def easy_timed(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) -> None:
     """The same: here every score may change with time."""
     Online(jobs, machine, score, **rules).run()
+
+
+def run_timetable(jobs: Sequence[Job], machine: int, timetable: Sequence[Entry], **rules: Any) -> None:
+    """One order after another."""
+    Online(jobs, machine, timetable[0][1], timetable=timetable, **rules).run()
+
+
+def easy_until(jobs: Sequence[Job], machine: int, score: Score, until: int, **rules: Any) -> list[Job]:
+    """The jobs that are started before ``until``: nothing that comes later could change that."""
+    Online(jobs, machine, score, **rules).run()
+    return [job for job in jobs if job.start < until]
+
+
+def timed_until(jobs: Sequence[Job], machine: int, score: Score, until: int, **rules: Any) -> list[Job]:
+    """The same: here every score may change with time."""
+    return easy_until(jobs, machine, score, until, **rules)
+
+
+def sorted_periods(
+    jobs: Sequence[Job], machine: int, scores: Sequence[Score], edges: Sequence[int], **rules: Any
+) -> list[int]:
+    """Total wait of the jobs submitted in each period, which have the machine for themselves."""
+    waits = []
+    for score, first, last in zip(scores, edges, edges[1:], strict=False):
+        alone = [dataclasses.replace(job) for job in jobs if first <= job.submit < last]
+        Online(alone, machine, score, **rules).run()
+        waits.append(sum(job.start - job.submit for job in alone))
+    return waits
+
+
+def timed_periods(
+    jobs: Sequence[Job], machine: int, scores: Sequence[Score], edges: Sequence[int], **rules: Any
+) -> list[int]:
+    """The same: here every score may change with time."""
+    return sorted_periods(jobs, machine, scores, edges, **rules)
 
 
 def conservative(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) -> None:

@@ -77,7 +77,7 @@ def random_workload(rng: np.random.Generator, shape: Shape = Shape()) -> Workloa
     return Workload("random", machine, ids, submit, run_time, request, width, unknown, unknown, ticks=shape.ticks)
 
 
-def random_rules(rng: np.random.Generator, backfill: str) -> Rules:
+def random_rules(rng: np.random.Generator, backfill: str, compatibility: str = "none") -> Rules:
     """Return rules that the plain simulator has as well."""
     own = policy(str(rng.choice(list(FORMULAS)))) if backfill == "easy" and rng.random() < 0.4 else None
     return Rules(
@@ -87,11 +87,14 @@ def random_rules(rng: np.random.Generator, backfill: str) -> Rules:
         ties=str(rng.choice(["fifo", "lifo"])),
         overrun=str(rng.choice(["run", "kill"])),
         backfill_policy=own,
+        compatibility=compatibility,
     )
 
 
-def _score(workload: Workload, policy_: Policy) -> Score:
-    plain, ticks, first = FORMULAS[policy_.formula], workload.ticks, int(workload.submit.min())
+def score_of(workload: Workload, policy_: Policy, since: int | None = None) -> Score:
+    """Return the policy as a plain function of a job; r counts from ``since``, or the workload's first submission."""
+    plain, ticks = FORMULAS[policy_.formula], workload.ticks
+    first = int(workload.submit.min()) if since is None else since
     from_oldest = policy_.epoch.rule == "oldest-waiting"
 
     def score(job: Job, now: int, oldest: int) -> float:
@@ -102,30 +105,63 @@ def _score(workload: Workload, policy_: Policy) -> Score:
     return score
 
 
-def plain_schedule(
-    workload: Workload, policy_: Policy, rules: Rules, prediction: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return start, end and backfilled of each row of ``workload`` by the plain simulator."""
+@dataclasses.dataclass(frozen=True)
+class Extra:
+    """What the rules may ask for besides: predicted run times, the recorded order of simultaneous submissions."""
+
+    prediction: np.ndarray | None = None
+    tie_rank: np.ndarray | None = None
+
+
+def plain_jobs(workload: Workload, rules: Rules, extra: Extra = Extra()) -> list[Job]:
+    """Return the jobs for the plain simulator."""
     run_time = workload.run_time
     if rules.overrun == "kill":
         run_time = np.minimum(run_time, workload.requested_time)
-    estimate = {"request": workload.requested_time, "runtime": run_time, "prediction": prediction}[rules.decide_by]
-    jobs = [
-        Job(*(int(value) for value in row))
-        for row in zip(workload.job_id, workload.submit, run_time, estimate, workload.processors, strict=True)
-    ]
-    own = rules.backfill_policy
+    estimates = {"request": workload.requested_time, "runtime": run_time, "prediction": extra.prediction}
+    # Of ocst: the last submitted has the least rank.
+    given = np.zeros(len(workload)) if extra.tie_rank is None else extra.tie_rank
+    newest_first = np.lexsort((-workload.job_id, given, -workload.submit))
+    tie_rank = np.empty(len(workload), dtype=np.int64)
+    tie_rank[newest_first] = np.arange(len(workload))
+    columns = (workload.job_id, workload.submit, run_time, estimates[rules.decide_by], workload.processors, tie_rank)
+    return [Job(*(int(value) for value in row)) for row in zip(*columns, strict=True)]
+
+
+def plain_rules(rules: Rules) -> dict[str, str]:
+    """Return what the plain simulator is told of the rules, but for the orders and the threshold."""
+    ocst = rules.compatibility == "ocst"
+    return {
+        "backfill": rules.backfill,
+        "ties": "tie_rank" if ocst else rules.ties,
+        "extra": "partial" if ocst else "full",
+    }
+
+
+def own_order(policy_: Policy, rules: Rules) -> Policy | None:
+    """Return the order of the candidates for backfilling if it is not simply the queue's."""
+    return policy_ if rules.compatibility == "ocst" and rules.backfill_policy is None else rules.backfill_policy
+
+
+def plain_schedule(
+    workload: Workload, policy_: Policy, rules: Rules, extra: Extra = Extra()
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return start, end and backfilled of each row of ``workload`` by the plain simulator."""
+    jobs, own = plain_jobs(workload, rules, extra), own_order(policy_, rules)
     online = Online(
         jobs,
         workload.machine,
-        _score(workload, policy_),
-        backfill=rules.backfill,
+        score_of(workload, policy_),
         threshold=rules.threshold * workload.ticks,
-        ties=rules.ties,
-        backfill_score=None if own is None else _score(workload, own),
+        backfill_score=None if own is None else score_of(workload, own),
+        **plain_rules(rules),
     )
     with np.errstate(all="ignore"):
         online.run()
-    columns = [(job.start, job.end, job.backfilled) for job in jobs]
-    start, end, backfilled = zip(*columns, strict=True)
+    return columns_of(jobs)
+
+
+def columns_of(jobs: list[Job]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return start, end and backfilled."""
+    start, end, backfilled = zip(*((job.start, job.end, job.backfilled) for job in jobs), strict=True)
     return np.array(start), np.array(end), np.array(backfilled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from policyfactory.core.errors import UsageError
@@ -42,6 +42,22 @@ class Analysis(abc.ABC):
                 known = f"it has {', '.join(fields)}" if fields else "it has none"
                 raise UsageError(f"analysis {cls.name} has no option {option!r}; {known}")
         return cls(**options)
+
+    def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:  # noqa: B027 (most fit any experiment)
+        """Refuse, before anything is simulated, what the analysis can not look at.
+
+        Parameters
+        ----------
+        cases : sequence of Case
+            What will be run at least.
+        policies : sequence of str
+            Names of the contenders.
+
+        Raises
+        ------
+        UsageError
+            If an option names a log, a case or a policy that there is not.
+        """
 
     @abc.abstractmethod
     def observe(self, case: Case, schedule: Schedule) -> Any:

@@ -1,0 +1,293 @@
+"""From a protocol, or the options that make one, to the results on the terminal and in their folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from policyfactory.cli.console import console, note, progress, warn
+from policyfactory.cli.evaluate_options import Plain, plain_content
+from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive
+from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.random import check_seed
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from policyfactory.evaluate.experiment import Experiment
+    from policyfactory.evaluate.logs import ReadLog
+    from policyfactory.evaluate.protocol import Protocol
+    from policyfactory.evaluate.starts import StartsWriter
+    from policyfactory.evaluate.study import Study
+
+__all__ = ["Request", "run_content", "run_options", "run_protocols"]
+
+_RESULTS = "results"
+_OURS = ("results.csv", "evaluation.json", "report.html")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """The options that are about the run, not about what is run; the names are those of the command."""
+
+    output: Path | None
+    overwrite: bool
+    starts: str
+    workers: int | None
+    seed: int | None
+    precision: str | None
+    max_resamples: int
+    as_json: bool
+
+
+def run_options(plain: Plain, request: Request) -> None:
+    """Evaluate policies on plain logs."""
+    seed = check_seed(request.seed or 0)
+    run_content(plain_content(plain, seed, written=request.output is not None), request)
+
+
+def run_content(content: dict[str, Any], request: Request, *, shown: Sequence[str] = ()) -> None:
+    """Run a protocol that was made from options; ``shown`` are analyses that are printed too."""
+    from policyfactory.core.toml import dump_toml
+    from policyfactory.evaluate.protocol import protocol_of
+
+    protocol = protocol_of(content)
+    text = _headed(dump_toml(content), _narrowing(request))
+    _run(_Work(protocol, text, request.output, (), tuple(shown)), request)
+
+
+def run_protocols(
+    paths: Sequence[Path], request: Request, chosen: tuple[tuple[str, ...], tuple[str, ...], Path | None, int | None]
+) -> None:
+    """Run protocols one after the other; ``chosen`` are experiments, logs, folder of the logs, resampled logs."""
+    for path in paths:
+        work = _of_protocol(path, request, chosen)
+        if len(paths) > 1:
+            folder = _RESULTS if request.output is None else request.output
+            work = dataclasses.replace(work, output=Path(folder) / work.protocol.name)
+            _heading(f"{path}: {work.protocol.title}")
+        _run(work, request)
+
+
+def _of_protocol(
+    path: Path, request: Request, chosen: tuple[Sequence[str], Sequence[str], Path | None, int | None]
+) -> _Work:
+    from policyfactory.core.toml import dump_toml
+    from policyfactory.evaluate.protocol import protocol_of, read_content
+    from policyfactory.evaluate.study import selected
+
+    only, logs, traces, resamples = chosen
+    content = read_content(path)
+    changed = _changed(content, request.seed, resamples)
+    protocol = selected(protocol_of(content, path), only, logs)
+    if resamples is not None and not any(plan.resamples for plan in protocol.experiments):
+        note(f"{path}: no experiment draws resampled logs, so --resamples changes nothing")
+    text = dump_toml(content) if changed else path.read_text(encoding="utf-8")
+    folders = (traces,) if traces is not None else (Path("traces"),)
+    output = Path(_RESULTS) / protocol.name if request.output is None else request.output
+    beside = [f"--only {name}" for name in only] + [f"--log {name}" for name in logs]
+    beside += [f"--seed {request.seed}"] * (request.seed is not None)
+    beside += [f"--resamples {resamples}"] * (resamples is not None) + _narrowing(request)
+    return _Work(protocol, _headed(text, beside), output, folders)
+
+
+def _narrowing(request: Request) -> list[str]:
+    if request.precision is None:
+        return []
+    return [f"--precision {request.precision.strip()}", f"--max-resamples {request.max_resamples}"]
+
+
+def _headed(text: str, beside: Sequence[str]) -> str:
+    """Return a protocol with what was asked for beside it; not the whole command, which may differ in its folders."""
+    from policyfactory.evaluate.html.text import visible
+
+    return f"# As run, with {visible(' '.join(beside))}\n{text}" if beside else text
+
+
+def _changed(content: dict[str, Any], seed: int | None, resamples: int | None) -> bool:
+    """Put what was asked for on the command line into a protocol; return whether that changed it."""
+    before = dump_json(content)
+    if seed is not None:
+        content["seed"] = check_seed(seed)
+    experiments = content.get("experiments")
+    for table in experiments if resamples is not None and isinstance(experiments, list) else ():
+        if isinstance(table, dict) and isinstance(table.get("resample"), dict):
+            table["resample"]["count"] = resamples
+    return dump_json(content) != before
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """A protocol, its text as it is run, the folder of the results, those of the logs, and analyses to be printed."""
+
+    protocol: Protocol
+    text: str
+    output: Path | None
+    folders: tuple[Path, ...]
+    shown: tuple[str, ...] = ()
+
+
+def _run(work: _Work, request: Request) -> None:
+    if work.output is None:
+        if request.starts != "none":
+            raise UsageError(f"--starts {request.starts} writes files; name their folder with --output DIR")
+        study, manifest = _study(work, request, None)
+        _show(study, manifest, work.shown, as_json=request.as_json)
+        return
+    _refuse_earlier(work.output, overwrite=request.overwrite)
+    check_directory(work.output)
+    from policyfactory.evaluate.html.page import LARGE_PAGE
+    from policyfactory.evaluate.report import write_report
+
+    with exclusive(work.output / "results.csv"):
+        writer = _starts_writer(work, request)
+        study, manifest = _study(work, request, writer)
+        written = write_report(study, work.output, manifest, work.text, _start_files(study, writer))
+    _show(study, manifest, work.shown, as_json=request.as_json)
+    if (work.output / "report.html").stat().st_size > LARGE_PAGE:
+        warn(f"{work.output}/report.html is large, and a phone takes long to open it; the tables are in the files too")
+    folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
+    folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
+    note(f"{work.output}/: {', '.join([*written, *folders])}")
+
+
+def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
+    from policyfactory.evaluate.store import listed
+
+    there = [name for name in _OURS if (output / name).exists()]
+    if (there or listed(output)) and not overwrite:
+        raise OutputError(
+            f"{output}: holds an evaluation ({', '.join(there) or 'manifest.json'}); add --overwrite to replace it, or "
+            "name another folder with --output"
+        )
+
+
+def _starts_writer(work: _Work, request: Request) -> StartsWriter | None:
+    from policyfactory.evaluate.starts import StartsWriter, file_names
+
+    if request.starts == "none" or work.output is None:
+        return None
+    plans = work.protocol.experiments
+    if len(plans) > 1:
+        raise UsageError(
+            f"--starts writes the starts of one experiment, and there are {len(plans)}; name it with --only"
+        )
+    return StartsWriter(
+        work.output / "starts",
+        "batsim" if request.starts == "batsim" else "csv",
+        file_names(plans[0].logs),
+        file_names(plans[0].policies),
+    )
+
+
+def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
+    if writer is None:
+        return []
+    evaluations = [outcome.evaluation for outcome in study.outcomes]
+    return [writer.path(case, name) for one in evaluations for case in one.cases for name in one.policies]
+
+
+def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[Study, Manifest]:
+    from policyfactory.evaluate.precision import Precision
+    from policyfactory.evaluate.report import protocol_dict
+    from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
+    from policyfactory.evaluate.words import rules_in_words
+
+    workers = request.workers or len(os.sched_getaffinity(0))
+    precision = None if request.precision is None else Precision.parse(request.precision, request.max_resamples)
+    begin = time.perf_counter(), time.process_time()
+    logs = read_logs(work.protocol, work.folders, _tell)
+    for plan in work.protocol.experiments:
+        named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
+        note(f"{named}{rules_in_words(plan.rules, plan.times_longest)}")
+    study = _with_progress(
+        lambda watch: run_protocol(work.protocol, logs, RunSettings(workers, precision, writer, watch))
+    )
+    seconds, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
+    measured = {
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu, 3),
+        "jobs_simulated": study.jobs_simulated,
+        "jobs_per_second": round(study.jobs_simulated / seconds),
+        "jobs_per_cpu_second": round(study.jobs_simulated / cpu),
+        "workers": workers,
+    }
+    hashes = {name: digest for log in logs.values() for name, digest in log.hashes.items()} | dict(work.protocol.hashes)
+    return study, Manifest("evaluation", command_line(), work.protocol.seed, hashes, protocol_dict(study), measured)
+
+
+def _tell(log: ReadLog) -> None:
+    for line in log.notes:
+        note(line)
+
+
+class _Watch:
+    """Shows how far an experiment is."""
+
+    def __init__(self, bar: Progress, experiment: Experiment) -> None:
+        self._bar = bar
+        self._task = bar.add_task(f"{experiment.name}: simulations", total=0, speed="")
+        self._total = self._jobs = 0
+        self._begin = time.perf_counter()
+
+    def expect(self, simulations: int) -> None:
+        """So many more will come."""
+        self._total += simulations
+        self._bar.update(self._task, total=self._total)
+
+    def done(self, jobs: int) -> None:
+        """One is done."""
+        self._jobs += jobs
+        speed = f"{self._jobs / (time.perf_counter() - self._begin):,.0f} jobs/s"
+        self._bar.update(self._task, advance=1, speed=speed)
+
+
+def _with_progress(work: Callable[[Callable[[Experiment], _Watch]], Study]) -> Study:
+    from rich.progress import TextColumn
+
+    with progress(TextColumn("{task.fields[speed]}")) as bar:
+        try:
+            return work(lambda experiment: _Watch(bar, experiment))
+        except KeyboardInterrupt:
+            bar.stop()
+            note("stopped: no result was written")
+            raise
+
+
+def _heading(text: str) -> None:
+    from rich.text import Text
+
+    from policyfactory.evaluate.html.text import visible
+
+    console().rule(Text(visible(text)), align="left")
+
+
+def _show(study: Study, manifest: Manifest, shown: Sequence[str], *, as_json: bool) -> None:
+    from policyfactory.cli.evaluation_tables import show_sections, show_standings
+    from policyfactory.evaluate.described import section_dict
+    from policyfactory.evaluate.report import as_dict
+
+    if as_json:
+        told = {
+            section.name: section_dict(section)
+            for outcome in study.outcomes
+            for section in outcome.sections
+            if section.name in shown
+        }
+        typer.echo(dump_json({**as_dict(study), **told, "manifest": manifest.as_dict()}), nl=False)
+        return
+    several = len(study.outcomes) > 1
+    for outcome in study.outcomes:
+        if several:
+            _heading(outcome.experiment.title)
+        show_standings(outcome.sections)
+        show_sections(outcome.sections, names=shown)
+    if study.claims:
+        _heading(study.claims[0].title)
+        show_sections(study.claims, names=["claims"])

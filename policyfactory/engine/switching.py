@@ -1,0 +1,311 @@
+"""Runs in which the policy changes at given instants, and runs of each period's jobs alone.
+
+A change of policy is no event: the first pass after it, at the next submission or completion, is made in the new order.
+A policy whose scores do not change while a job waits has a sorted queue (`policyfactory.engine.easy`), another a list
+in submit order (`policyfactory.engine.timed`); at a change the waiting jobs go from one to the other, or are sorted
+anew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.jit import kernel
+from policyfactory.engine.easy import JOB, RANK, WIDTH, Order, easy_until, new_queue, overdue_key
+from policyfactory.engine.events import (
+    FREE,
+    NEVER,
+    NEXT,
+    NOW,
+    ONCE,
+    OVERDUE,
+    SMALLEST,
+    UNTIL,
+    VALID,
+    Jobs,
+)
+from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
+from policyfactory.engine.timed import timed_until
+from policyfactory.engine.waiting import Formula, Space, Timing, new_space
+
+__all__ = ["Arms", "Run", "new_run", "run_timetable", "sorted_periods", "timed_periods"]
+
+Int64Array = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Arms(NamedTuple):
+    """The policies that can be in force, and behind them the order for backfilling if it is none of them.
+
+    Parameters
+    ----------
+    keys : int64 array (arms, n)
+        Sort key of each job; not read for a policy that is not sorted.
+    is_sorted : bool array (arms,)
+        Whether the keys hold, and those of its order for backfilling.
+    own : int64 array (arms,)
+        Which of the arms orders the candidates for backfilling; the policy itself if none has an order of its own.
+    threshold : int64 array (arms,)
+        Ticks.
+    programs : int64 array (arms + 1,)
+        Where the program of each begins in ``codes`` and ``operands``.
+    codes : int64 array (k,)
+        Instructions.
+    operands : float64 array (k,)
+        Their operands.
+    depth : int
+        Deepest stack.
+    r : float64 array (arms, n)
+        Submit time since the epoch, in seconds; not read for a policy that is sorted.
+    from_oldest : bool array (arms,)
+        As in `policyfactory.engine.waiting.Formula`.
+    """
+
+    keys: Int64Array
+    is_sorted: BoolArray
+    own: Int64Array
+    threshold: Int64Array
+    programs: Int64Array
+    codes: Int64Array
+    operands: NDArray[np.float64]
+    depth: int
+    r: NDArray[np.float64]
+    from_oldest: BoolArray
+
+
+class Run(NamedTuple):
+    """Where a run stands: what both kinds of policies work on, the sorted queue, and the policy in force (or -1)."""
+
+    space: Space
+    queue: Int64Array
+    in_force: Int64Array
+
+
+def new_run(jobs: int, processors: int, depth: int) -> Run:
+    """Return a run of ``jobs`` jobs with formulas that need ``depth`` rows of a stack, before its first event."""
+    return Run(new_space(jobs, processors, depth), new_queue(jobs), np.array([-1], dtype=np.int64))
+
+
+@kernel
+def run_timetable(
+    jobs: Jobs, run: Run, arms: Arms, timing: Timing, choices: Int64Array, untils: Int64Array, processors: int
+) -> None:
+    """Go on with a run, one policy after another.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        Without keys; ``start`` and ``backfilled`` are filled in.
+    run : Run
+        Where the run stands.
+    arms : Arms
+        The policies.
+    timing : Timing
+        The rest of the order; the threshold and the order for backfilling are those of the policy in force.
+    choices, untils : int64 array (k,)
+        Policies, and the instants (ticks) before which each of them stops.
+    processors : int
+        Processors of the machine.
+    """
+    state, heap, running = run.space.state, run.space.heap, run.space.running
+    for step in range(len(choices)):
+        arm = choices[step]
+        own = arms.own[arm]
+        state[UNTIL] = untils[step]
+        order = Order(arms.threshold[arm], timing.last_first, timing.backfill, timing.own_order)
+        mine = _with_keys(jobs, arms.keys[arm], arms.keys[own])
+        if run.in_force[0] != arm:
+            _list_waiting(run, arms)
+            if arms.is_sorted[arm]:
+                _sort_waiting(mine, run, order)
+            run.in_force[0] = arm
+        if arms.is_sorted[arm]:
+            easy_until(mine, state, heap, running, run.queue, order)
+        else:
+            now = Timing(
+                arms.threshold[arm],
+                timing.last_first,
+                timing.backfill,
+                timing.own_order,
+                own == arm,
+                timing.ticks,
+            )
+            timed_until(jobs, run.space, _formula(arms, arm), _formula(arms, own), now, processors)
+
+
+@kernel
+def _with_keys(jobs: Jobs, key: Int64Array, backfill_key: Int64Array) -> Jobs:
+    return Jobs(
+        jobs.submit,
+        jobs.run_time,
+        jobs.estimate,
+        jobs.processors,
+        key,
+        backfill_key,
+        jobs.start,
+        jobs.backfilled,
+        jobs.sequence,
+    )
+
+
+@kernel
+def _formula(arms: Arms, arm: int) -> Formula:
+    first, last = arms.programs[arm], arms.programs[arm + 1]
+    return Formula(arms.codes[first:last], arms.operands[first:last], arms.depth, arms.r[arm], arms.from_oldest[arm])
+
+
+@kernel
+def _list_waiting(run: Run, arms: Arms) -> None:
+    """Let the list have the waiting jobs in submit order, wherever they are."""
+    waiting, queue, arm = run.space.waiting, run.queue, run.in_force[0]
+    if arm >= 0 and arms.is_sorted[arm]:
+        low, high = queue[BOUNDS, LOW], queue[BOUNDS, HIGH]
+        waiting[0] = high - low
+        waiting[1 : high - low + 1] = queue[JOB, low:high]
+        queue[BOUNDS, HIGH] = low
+    # Also a list: under the rules of ocst the overdue jobs of an instant are turned round.
+    waiting[1 : waiting[0] + 1].sort()
+
+
+@kernel
+def _sort_waiting(jobs: Jobs, run: Run, order: Order) -> None:
+    """Fill the sorted queue from the list."""
+    state, waiting, queue = run.space.state, run.space.waiting, run.queue
+    count, now = waiting[0], state[NOW]
+    listed = waiting[1 : count + 1]
+    if order.last_first:
+        listed = listed[::-1]
+    keys = np.empty(count, dtype=np.int64)
+    for i in range(count):
+        job = listed[i]
+        keys[i] = overdue_key(jobs, job) if now - jobs.submit[job] > order.threshold else jobs.key[job]
+    # Stable: equal keys stay in the order of the list, or of its reverse.
+    places = np.argsort(keys, kind="mergesort")
+    low = (queue.shape[1] - count) // 2
+    state[SMALLEST] = NEVER
+    for i in range(count):
+        job = listed[places[i]]
+        queue[RANK, low + i] = keys[places[i]]
+        queue[WIDTH, low + i] = jobs.processors[job]
+        queue[JOB, low + i] = job
+        state[SMALLEST] = min(state[SMALLEST], jobs.processors[job])
+    queue[BOUNDS, LOW], queue[BOUNDS, HIGH] = low, low + count
+    waiting[0] = 0
+    overdue = np.searchsorted(jobs.submit[: state[NEXT]], now - order.threshold)
+    state[OVERDUE] = overdue
+    state[VALID] = ONCE
+
+
+@kernel
+def sorted_periods(jobs: Jobs, run: Run, order: Order, bounds: Int64Array, processors: int) -> Int64Array:
+    """Return the total wait of each period's jobs, run alone from an empty machine, under one policy with keys.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        With keys; ``start`` and ``backfilled`` are filled in.
+    run : Run
+        Space to work on.
+    order : Order
+        The rest of the order.
+    bounds : int64 array (periods + 1,)
+        Period i has the jobs from ``bounds[i]`` to before ``bounds[i + 1]``.
+    processors : int
+        Processors of the machine.
+
+    Returns
+    -------
+    int64 array (periods,)
+        Ticks.
+    """
+    waits = np.zeros(len(bounds) - 1, dtype=np.int64)
+    for period in range(len(waits)):
+        part = _part(jobs, bounds[period], bounds[period + 1])
+        _reset(run, processors)
+        easy_until(part, run.space.state, run.space.heap, run.space.running, run.queue, order)
+        waits[period] = _total_wait(part)
+    return waits
+
+
+@kernel
+def timed_periods(
+    jobs: Jobs,
+    run: Run,
+    formula: Formula,
+    backfill_formula: Formula,
+    timing: Timing,
+    bounds: Int64Array,
+    processors: int,
+) -> Int64Array:
+    """Return the same under a policy whose scores change while a job waits.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        Without keys; ``start`` and ``backfilled`` are filled in.
+    run : Run
+        Space to work on.
+    formula, backfill_formula : Formula
+        As for `policyfactory.engine.timed.easy_timed`; r counts as it should in each period.
+    timing : Timing
+        The rest of the order.
+    bounds : int64 array (periods + 1,)
+        As for `sorted_periods`.
+    processors : int
+        Processors of the machine.
+    """
+    waits = np.zeros(len(bounds) - 1, dtype=np.int64)
+    for period in range(len(waits)):
+        first, last = bounds[period], bounds[period + 1]
+        part = _part(jobs, first, last)
+        _reset(run, processors)
+        one, other = _cut(formula, first, last), _cut(backfill_formula, first, last)
+        timed_until(part, run.space, one, other, timing, processors)
+        waits[period] = _total_wait(part)
+    return waits
+
+
+@kernel
+def _cut(formula: Formula, first: int, last: int) -> Formula:
+    return Formula(formula.codes, formula.operands, formula.depth, formula.r[first:last], formula.from_oldest)
+
+
+@kernel
+def _part(jobs: Jobs, first: int, last: int) -> Jobs:
+    """Return the jobs from ``first`` to before ``last``, none of them started."""
+    jobs.start[first:last] = -1
+    jobs.backfilled[first:last] = False
+    return Jobs(
+        jobs.submit[first:last],
+        jobs.run_time[first:last],
+        jobs.estimate[first:last],
+        jobs.processors[first:last],
+        jobs.key[first:last],
+        jobs.backfill_key[first:last],
+        jobs.start[first:last],
+        jobs.backfilled[first:last],
+        jobs.sequence[first:last],
+    )
+
+
+@kernel
+def _reset(run: Run, processors: int) -> None:
+    """Empty the machine and the queues."""
+    state = run.space.state
+    state[:] = 0
+    state[FREE], state[SMALLEST], state[UNTIL] = processors, NEVER, NEVER
+    run.space.heap[0, 0] = 0
+    run.space.waiting[0] = 0
+    for table in (run.space.running, run.queue):
+        table[BOUNDS, LOW] = table[BOUNDS, HIGH] = table.shape[1] // 2
+
+
+@kernel
+def _total_wait(jobs: Jobs) -> int:
+    total = 0
+    for job in range(len(jobs.submit)):
+        total += jobs.start[job] - jobs.submit[job]
+    return total

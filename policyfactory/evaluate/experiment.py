@@ -1,0 +1,228 @@
+"""One experiment: its cases, who competes, under which rules, and what was found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from policyfactory.evaluate import precision as narrowing
+from policyfactory.evaluate.cases import Case
+from policyfactory.evaluate.compare import compare
+from policyfactory.evaluate.contenders import Contender
+from policyfactory.evaluate.illustrated import illustrated
+from policyfactory.evaluate.precision import Precision
+from policyfactory.evaluate.run import DEFAULT_METRICS, Evaluation, Keep, Looks, evaluate, join
+from policyfactory.evaluate.simulate import Rules
+from policyfactory.evaluate.standings import sections_of
+from policyfactory.evaluate.summary import summarise
+from policyfactory.evaluate.words import closing_words
+
+if TYPE_CHECKING:
+    from policyfactory.evaluate.analyses.base import Analysis
+    from policyfactory.evaluate.compare import Comparison
+    from policyfactory.evaluate.intervals import Statistic
+    from policyfactory.evaluate.reference import Reference
+    from policyfactory.evaluate.sections import Section
+    from policyfactory.evaluate.summary import Summary
+
+__all__ = ["Experiment", "Outcome", "Watch", "conclude", "run_experiment"]
+
+
+class Watch(Protocol):
+    """Who is told how far the work is, in the calling thread."""
+
+    def expect(self, simulations: int) -> None:
+        """So many simulations more will be made."""
+
+    def done(self, jobs: int) -> None:
+        """One simulation of so many jobs is done."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Experiment:
+    """What is simulated, and what is asked of it.
+
+    Parameters
+    ----------
+    name : str
+        Stem of its folder.
+    cases : tuple of Case
+        Of all logs, in the order of the logs and their numbers.
+    contenders : tuple of Policy or Tuner
+        With distinct names; the first is the baseline.
+    title : str
+        Its heading.
+    rules : Rules
+        The scheduler's rules, but for what a case has of its own.
+    metrics : tuple of str
+        Names in `METRICS`; the first decides.
+    statistic : {"median", "mean", "ratio"}
+        What stands for a policy over the cases.
+    analyses : tuple of Analysis
+        Looks beyond the metrics.
+    references : tuple of Reference
+        Published values.
+    seed : int
+        Seed of the bootstrap.
+    more : mapping of str to callable
+        For each log whose cases are drawn: returns its case of a number, so that there can be more of them.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    contenders: tuple[Contender, ...]
+    title: str = ""
+    rules: Rules = dataclasses.field(default_factory=Rules)
+    metrics: tuple[str, ...] = DEFAULT_METRICS
+    statistic: Statistic = "median"
+    analyses: tuple[Analysis, ...] = ()
+    references: tuple[Reference, ...] = ()
+    seed: int = 0
+    more: Mapping[str, Callable[[int], Case]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of the contenders, in order."""
+        return tuple(contender.name for contender in self.contenders)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What was found.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was simulated.
+    evaluation : Evaluation
+        The values.
+    summaries : tuple of Summary
+        What the cases of a log say together.
+    comparisons : tuple of Comparison
+        Each policy against the baseline.
+    words : tuple of str
+        The conclusion, a paragraph a log.
+    sections : tuple of Section
+        All of it, and what the analyses found, as tables and pictures.
+    precision : tuple of str
+        Whether the intervals are as narrow as was asked for, a sentence a log.
+    """
+
+    experiment: Experiment
+    evaluation: Evaluation
+    summaries: tuple[Summary, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    words: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    precision: tuple[str, ...] = ()
+
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    workers: int = 1,
+    precision: Precision | None = None,
+    keep: Keep | None = None,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Simulate all contenders on all cases, look at every schedule, and conclude.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to simulate.
+    workers : int
+        Threads that simulate side by side; any number gives the same outcome.
+    precision : Precision, optional
+        Draw more resampled logs until the intervals are as narrow.
+    keep : callable, optional
+        Called with each case and schedule; see `evaluate`.
+    watch : Watch, optional
+        Told of the progress.
+
+    Raises
+    ------
+    UsageError, EvaluationError, WorkloadError
+        If the experiment can not be run.
+    """
+
+    def some(cases: Sequence[Case]) -> tuple[Evaluation, Looks]:
+        looks = Looks(experiment.analyses)
+        if watch is not None:
+            watch.expect(len(cases) * len(experiment.contenders))
+        found = evaluate(
+            cases,
+            experiment.contenders,
+            rules=experiment.rules,
+            metrics=experiment.metrics,
+            workers=workers,
+            looks=looks,
+            keep=keep,
+            progress=None if watch is None else watch.done,
+        )
+        return found, looks
+
+    for analysis in experiment.analyses:
+        analysis.check(experiment.cases, experiment.policies)
+    evaluation, looks = some(experiment.cases)
+    told: tuple[str, ...] = ()
+    if precision is not None:
+        evaluation, looks = _refine(experiment, precision, some, (evaluation, looks))
+        told = narrowing.in_words(experiment, evaluation, precision)
+    return conclude(experiment, evaluation, looks, told)
+
+
+def conclude(
+    experiment: Experiment, evaluation: Evaluation, looks: Looks | None = None, told: tuple[str, ...] = ()
+) -> Outcome:
+    """Return what the values mean.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was simulated.
+    evaluation : Evaluation
+        The values.
+    looks : Looks, optional
+        What its analyses saw.
+    told : tuple of str
+        Whether the intervals are as narrow as was asked for.
+    """
+    how: dict[str, Any] = {"statistic": experiment.statistic, "seed": experiment.seed}
+    rows, pairs = summarise(evaluation, **how), compare(evaluation, **how)
+    words = (*closing_words(evaluation, rows, pairs), *told)
+    outcome = Outcome(experiment, evaluation, tuple(rows), tuple(pairs), words, (), told)
+    standings = illustrated(outcome, sections_of(outcome, summaries=rows, comparisons=pairs))
+    seen = zip(looks.analyses, looks.seen, strict=True) if looks else ()
+    concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]
+    return dataclasses.replace(outcome, sections=tuple(_distinct([*standings, *concluded])))
+
+
+def _distinct(sections: Sequence[Section]) -> Iterator[Section]:
+    """Yield the sections, the names of those that occur again numbered: an analysis can be asked for twice."""
+    counts: Counter[str] = Counter()
+    for section in sections:
+        counts[section.name] += 1
+        again = counts[section.name]
+        yield section if again == 1 else dataclasses.replace(section, name=f"{section.name}-{again}")
+
+
+def _refine(
+    experiment: Experiment,
+    precision: Precision,
+    some: Callable[[Sequence[Case]], tuple[Evaluation, Looks]],
+    found: tuple[Evaluation, Looks],
+) -> tuple[Evaluation, Looks]:
+    """Add batches of resampled logs until the target is reached or can not be."""
+    counts = {log: max(case.number for case in experiment.cases if case.log == log) for log in experiment.more}
+    while True:
+        widths = narrowing.widest(experiment, found[0])
+        batch = narrowing.next_batch(experiment, widths, counts, precision)
+        if not batch:
+            return found
+        found = join(
+            found, some([experiment.more[log](number) for log, numbers in batch.items() for number in numbers])
+        )
+        counts |= {log: numbers[-1] for log, numbers in batch.items()}

@@ -1,0 +1,231 @@
+"""Rules(compatibility="ocst"): every start that ocst itself recorded, the plain simulator, each of its rules alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naive.online import Online
+from naive.online_cases import (
+    FORMULAS,
+    STATIC,
+    TIMED,
+    Extra,
+    Shape,
+    columns_of,
+    plain_jobs,
+    plain_schedule,
+    policy,
+    random_rules,
+    random_workload,
+)
+from naive.orders import ORDERS
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.evaluate.simulate import Rules, simulate
+from policyfactory.policy.catalogue import resolve
+from policyfactory.workload.clean import load_workload
+from policyfactory.workload.jobs import Workload
+
+Columns = dict[str, np.ndarray]
+Oracle = Callable[[str], Columns]
+
+QUEUES = ("spf", "sqf", "saf", "srf", "lexp", "sexp", "lcfs", "lpf", "lqf", "laf", "lrf")
+RECORDED = (
+    "fcfs-fcfs-thr0",
+    "fcfs-spf-thr0",
+    "fcfs-saf-thr0",
+    "spf-fcfs-thrinf",
+    "saf-fcfs-thrinf",
+    *(f"{name}-{name}-thr{threshold}" for name in QUEUES for threshold in ("inf", "72000")),
+)
+# Jobs as wide as the machine, ties everywhere, bursts of equal jobs; no job outlives its request.
+SHAPES = (
+    Shape(overruns=False),
+    Shape(jobs=60, machine=5, gap=3, overruns=False),
+    Shape(jobs=80, machine=40, gap=2, longest=5, overruns=False),
+    Shape(jobs=25, machine=3, gap=2, longest=4, ticks=4, overruns=False),
+)
+
+
+def workload_of(columns: Columns) -> Workload:
+    unknown = np.full(len(columns["job_id"]), -1)
+    names = ("job_id", "submit", "runtime", "requested", "procs")
+    return Workload("KTH-SP2", 100, *(columns[name] for name in names), unknown, unknown)
+
+
+def rules_of(name: str) -> Rules:
+    primary, backfill, threshold = name.split("-")
+    own = None if backfill == primary else resolve(backfill)
+    limit = math.inf if threshold == "thrinf" else float(threshold.removeprefix("thr"))
+    return Rules(compatibility="ocst", threshold=limit, backfill_policy=own)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_recorded_start(name: str, oracle: Oracle) -> None:
+    expected = oracle(f"ocst_kth5k_{name}")
+    order = resolve(name.split("-", maxsplit=1)[0])
+    schedule = simulate(workload_of(expected), order, rules_of(name), tie_rank=expected["tie_rank"])
+    np.testing.assert_array_equal(schedule.start, expected["start"])
+
+
+def test_all_recorded_runs_are_here(shared: Callable[[str], Path]) -> None:
+    found = {path.name for path in shared("oracles/online").glob("ocst_*.csv.gz")}
+    assert found == {f"ocst_kth5k_{name}.csv.gz" for name in RECORDED}
+
+
+def test_the_recorded_order_of_rows_does_not_matter(oracle: Oracle) -> None:
+    expected = oracle("ocst_kth5k_saf-saf-thr72000")
+    shuffled = np.lexsort((np.random.default_rng(3).random(5000), expected["submit"]))
+    columns = {name: values[shuffled] for name, values in expected.items()}
+    rules = rules_of("saf-saf-thr72000")
+    schedule = simulate(workload_of(columns), resolve("SAF"), rules, tie_rank=columns["tie_rank"])
+    np.testing.assert_array_equal(schedule.start, columns["start"])
+
+
+def assert_same(workload: Workload, text: str, rules: Rules, extra: Extra) -> None:
+    start, end, backfilled = plain_schedule(workload, policy(text), rules, extra)
+    schedule = simulate(workload, policy(text), rules, extra.prediction, extra.tie_rank)
+    np.testing.assert_array_equal(schedule.start, start, err_msg=f"{text} {rules}")
+    np.testing.assert_array_equal(schedule.end, end)
+    np.testing.assert_array_equal(schedule.backfilled, backfilled)
+
+
+@pytest.mark.parametrize("formulas", [STATIC, TIMED], ids=["static", "timed"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_random_workloads(shape: Shape, formulas: tuple[str, ...]) -> None:
+    rng = np.random.default_rng([41, SHAPES.index(shape), len(formulas)])
+    for _ in range(200):
+        workload = random_workload(rng, shape)
+        backfill = "none" if rng.random() < 0.1 else "easy"
+        tie_rank = rng.permutation(len(workload)) if rng.random() < 0.5 else None
+        believed = workload.run_time + rng.integers(0, 4, len(workload))
+        rules = random_rules(rng, backfill, "ocst")
+        assert_same(workload, str(rng.choice(formulas)), rules, Extra(believed, tie_rank))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(1, 3)), min_size=2, max_size=25),
+    st.sampled_from(sorted(FORMULAS)),
+    st.sampled_from([math.inf, 0, 3]),
+)
+def test_drawn_bursts(jobs: list[tuple[int, int, int]], text: str, threshold: float) -> None:
+    # Equal jobs that start together: what counts at the shadow time hangs on the order of the running list.
+    gap, run_time, width = np.array(jobs).T
+    unknown = np.full(len(jobs), -1)
+    columns = (np.arange(len(jobs)), np.cumsum(gap // 2), run_time, np.maximum(run_time, 3), width, unknown, unknown)
+    assert_same(Workload("drawn", 5, *columns), text, Rules(compatibility="ocst", threshold=threshold), Extra())
+
+
+def test_the_defaults_are_those_of_ocst() -> None:
+    rules = Rules(compatibility="ocst")
+    assert (rules.threshold, rules.ties) == (0, "lifo")
+    assert Rules(compatibility="ocst", threshold=math.inf).threshold == math.inf
+    assert Rules().threshold == math.inf
+    # Jobs that have waited at all go first, so every order is first come, first served, but for jobs just submitted.
+    workload = random_workload(np.random.default_rng(5), Shape(jobs=60, overruns=False, gap=2))
+    assert (simulate(workload, policy("-p"), rules).start != simulate(workload, policy("-p")).start).any()
+
+
+def two_waiting(**columns: list[int]) -> Workload:
+    """One job fills the machine of four until 10; two more are submitted at 1."""
+    given = {"job_id": [1, 2, 3], "submit": [0, 1, 1], "run_time": [10, 5, 5], "processors": [4, 4, 4], **columns}
+    requested = given.pop("requested_time", given["run_time"])
+    arrays = {name: np.array(values) for name, values in given.items()}
+    unknown = np.full(len(given["job_id"]), -1)
+    return Workload("small", 4, requested_time=np.array(requested), user=unknown, start=unknown, **arrays)
+
+
+def test_the_last_of_an_instant_goes_first() -> None:
+    rules = Rules(compatibility="ocst", threshold=math.inf)
+    assert simulate(two_waiting(), resolve("SPF"), rules).start.tolist() == [0, 15, 10]
+    recorded = simulate(two_waiting(), resolve("SPF"), rules, tie_rank=np.array([0, 1, 2]))
+    assert recorded.start.tolist() == [0, 10, 15]
+    # Overdue as well, where later instants come later.
+    assert simulate(two_waiting(), resolve("SPF"), Rules(compatibility="ocst")).start.tolist() == [0, 15, 10]
+
+
+def test_only_as_many_as_the_head_needs_count_at_the_shadow_time() -> None:
+    # Jobs 1 and 2 end together, by their requests, at 10; job 3 needs one of them. Job 4 would outlast that instant.
+    jobs = two_waiting(
+        job_id=[1, 2, 3, 4],
+        submit=[0, 0, 1, 2],
+        run_time=[10, 10, 5, 20],
+        processors=[1, 2, 2, 1],
+    )
+    assert simulate(jobs, resolve("FCFS")).start.tolist() == [0, 0, 10, 2]
+    assert simulate(jobs, resolve("FCFS"), Rules(compatibility="ocst")).start.tolist() == [0, 0, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("rules", "tie_rank", "error", "words"),
+    [
+        (Rules(compatibility="ocst"), [1, 2], EvaluationError, "tie_rank has shape (2,)"),
+        (Rules(compatibility="ocst"), [1.0, 2.0, 3.0], EvaluationError, "type float64"),
+        (Rules(), [1, 2, 3], UsageError, "tie_rank is for compatibility ocst"),
+    ],
+)
+def test_a_rank_that_can_not_be_used(rules: Rules, tie_rank: list[float], error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as caught:
+        simulate(two_waiting(), resolve("FCFS"), rules, tie_rank=np.array(tie_rank))
+    assert words in str(caught.value)
+
+
+def test_jobs_that_outlive_their_request_are_refused() -> None:
+    jobs = two_waiting(requested_time=[10, 4, 5])
+    with pytest.raises(EvaluationError, match=r"job 2 runs 5 ticks, more than the 4 .*overrun kill"):
+        simulate(jobs, resolve("FCFS"), Rules(compatibility="ocst"))
+    killed = simulate(jobs, resolve("FCFS"), Rules(compatibility="ocst", overrun="kill"))
+    assert killed.end.tolist() == [10, 19, 15]
+
+
+def test_a_machine_beyond_its_counters_is_refused() -> None:
+    jobs = dataclasses.replace(two_waiting(), machine=1 << 32)
+    with pytest.raises(EvaluationError, match="at most 4294967295"):
+        simulate(jobs, resolve("FCFS"), Rules(compatibility="ocst"))
+
+
+def test_what_ocst_does_not_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="no conservative backfilling"):
+        Rules(compatibility="ocst", backfill="conservative")
+    with pytest.raises(UsageError, match="choose one of none, ocst, sc17"):
+        Rules(compatibility="easy")  # type: ignore[arg-type]
+
+
+# docs/simulator.md, the table of KTH-SP2: jobs (of 28,467) that start at another time when one rule of ocst is taken
+# over alone, or all but the threshold. The threshold of 0 alone is first come, first served.
+HOURS_40 = 144000.0
+ALONE = {
+    ("FCFS", math.inf): {"ties": 764, "counted": 2886, "candidates": 0, "threshold": 0, "all": 3257},
+    ("SPF", math.inf): {"ties": 12095, "counted": 4351, "candidates": 0, "threshold": 14539, "all": 12045},
+    ("SAF", math.inf): {"ties": 9257, "counted": 5132, "candidates": 0, "threshold": 14891, "all": 9026},
+    ("SAF", HOURS_40): {"ties": 8376, "counted": 3844, "candidates": 1542, "threshold": 14549, "all": 8848},
+}
+
+
+@pytest.mark.parametrize(("name", "threshold"), ALONE)
+def test_each_rule_alone(name: str, threshold: float, shared: Callable[[str], Path]) -> None:
+    log, _ = load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    order, ours = resolve(name), Rules(threshold=threshold, overrun="kill")
+    assert len(log) == 28467
+
+    def starts(**rules: object) -> np.ndarray:
+        return simulate(log, order, dataclasses.replace(ours, **rules)).start
+
+    jobs = plain_jobs(log, ours)
+    Online(jobs, log.machine, ORDERS[name.lower()], threshold=threshold, extra="partial").run()
+    expected = starts()
+    found = {
+        "ties": starts(ties="lifo"),
+        "counted": columns_of(jobs)[0],
+        "candidates": starts(backfill_policy=order),
+        "threshold": starts(threshold=0.0),
+        "all": starts(compatibility="ocst"),
+    }
+    assert {rule: int((start != expected).sum()) for rule, start in found.items()} == ALONE[name, threshold]

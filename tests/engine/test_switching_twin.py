@@ -1,0 +1,236 @@
+"""Runs in which the policy changes, against the plain simulator: thousands of random cases, timetables and steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naive.online import Entry, Job, easy_until, run_timetable, sorted_periods
+from naive.online_cases import (
+    FORMULAS,
+    STATIC,
+    TIMED,
+    Extra,
+    Shape,
+    columns_of,
+    own_order,
+    plain_jobs,
+    plain_rules,
+    policy,
+    random_rules,
+    random_workload,
+    score_of,
+)
+from policyfactory.evaluate.simulate import Rules, simulate
+from policyfactory.evaluate.switching import SwitchingSimulation, simulate_periods
+from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.policy import Policy
+from policyfactory.workload.clean import load_workload
+from policyfactory.workload.jobs import Workload
+
+SHAPES = (
+    Shape(),
+    Shape(jobs=60, machine=5, gap=3),
+    Shape(jobs=90, machine=20, gap=2, longest=6),
+    Shape(jobs=25, machine=3, gap=2, longest=4, ticks=4),
+)
+SWITCHED = {"static": STATIC, "timed": TIMED, "mixed": tuple(FORMULAS)}
+WEEK = 7 * 86400
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A workload, rules, and which policy is in force when."""
+
+    workload: Workload
+    policies: tuple[Policy, ...]
+    rules: Rules
+    choices: np.ndarray
+    edges: np.ndarray
+    extra: Extra
+
+
+def random_case(rng: np.random.Generator, shape: Shape, formulas: tuple[str, ...]) -> Case:
+    compatibility = "ocst" if rng.random() < 0.3 else "none"
+    workload = random_workload(rng, dataclasses.replace(shape, overruns=compatibility == "none"))
+    rules = random_rules(rng, "none" if rng.random() < 0.15 else "easy", compatibility)
+    if compatibility == "none" and rng.random() < 0.5:
+        # Then each policy has its own.
+        rules = dataclasses.replace(rules, threshold=math.inf)
+    own = (math.inf, 0.0, 3.0, 12.0)
+    policies = tuple(
+        dataclasses.replace(
+            policy(str(text), "oldest-waiting" if rng.random() < 0.15 else "window-start"), threshold=rng.choice(own)
+        )
+        for text in rng.choice(formulas, rng.integers(1, 5))
+    )
+    periods = int(rng.integers(1, 9))
+    latest = int(workload.submit[-1]) + 3 * shape.longest
+    edges = np.sort(rng.integers(0, latest + 1, periods + 1))
+    believed = np.maximum(rng.integers(0, shape.longest + 1, len(workload)), workload.run_time)
+    tie_rank = rng.permutation(len(workload)) if compatibility == "ocst" and rng.random() < 0.5 else None
+    choices = rng.integers(len(policies), size=periods)
+    return Case(workload, policies, rules, choices, edges, Extra(believed, tie_rank))
+
+
+def entry(case: Case, since: float, chosen: Policy) -> Entry:
+    rules, workload = case.rules, case.workload
+    threshold = chosen.threshold if math.isinf(rules.threshold) else rules.threshold
+    own = own_order(chosen, rules)
+    own_score = None if own is None else score_of(workload, own)
+    return since, score_of(workload, chosen), threshold * workload.ticks, own_score
+
+
+def plain(case: Case) -> list[Job]:
+    begins = [-math.inf, *case.edges[1:-1].tolist()]
+    timetable = [entry(case, since, case.policies[arm]) for since, arm in zip(begins, case.choices, strict=True)]
+    jobs = plain_jobs(case.workload, case.rules, case.extra)
+    with np.errstate(all="ignore"):
+        run_timetable(jobs, case.workload.machine, timetable, **plain_rules(case.rules))
+    return jobs
+
+
+def simulation_of(case: Case) -> SwitchingSimulation:
+    return SwitchingSimulation(case.workload, case.policies, case.rules, case.extra.prediction, case.extra.tie_rank)
+
+
+def assert_same(case: Case) -> None:
+    start, end, backfilled = columns_of(plain(case))
+    simulation = simulation_of(case)
+    simulation.run_timetable(case.choices, case.edges)
+    words = f"{case.choices} {case.edges} {[p.formula for p in case.policies]} {case.rules}"
+    np.testing.assert_array_equal(simulation.start, start, err_msg=words)
+    np.testing.assert_array_equal(simulation.end, end, err_msg=words)
+    np.testing.assert_array_equal(simulation.backfilled, backfilled, err_msg=words)
+
+
+@pytest.mark.parametrize("formulas", SWITCHED.values(), ids=SWITCHED)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_random_timetables(shape: Shape, formulas: tuple[str, ...]) -> None:
+    rng = np.random.default_rng([51, SHAPES.index(shape), len(formulas)])
+    for _ in range(120):
+        assert_same(random_case(rng, shape, formulas))
+
+
+@given(st.integers(0, 2**32), st.sampled_from(SHAPES), st.sampled_from(sorted(SWITCHED)))
+def test_drawn_timetables(seed: int, shape: Shape, kind: str) -> None:
+    assert_same(random_case(np.random.default_rng(seed), shape, SWITCHED[kind]))
+
+
+def test_steps_are_the_timetable() -> None:
+    rng = np.random.default_rng(52)
+    for _ in range(150):
+        case = random_case(rng, SHAPES[1], tuple(FORMULAS))
+        whole, steps = simulation_of(case), simulation_of(case)
+        whole.run_timetable(case.choices, case.edges)
+        for arm, until in zip(case.choices, [*case.edges[1:-1].tolist(), 1 << 62], strict=True):
+            # A stop at any instant changes nothing.
+            steps.run(int(arm), int(steps.now + (min(until, 10**4) - steps.now) // 2))
+            steps.run(int(arm), until)
+        assert steps.finished
+        np.testing.assert_array_equal(steps.start, whole.start)
+        np.testing.assert_array_equal(steps.backfilled, whole.backfilled)
+        # Once more from the beginning, in the same space.
+        steps.reset()
+        assert (steps.start == -1).all()
+        assert not steps.finished
+        steps.run_timetable(case.choices, case.edges)
+        np.testing.assert_array_equal(steps.start, whole.start)
+
+
+def test_one_policy_all_along_is_simulate() -> None:
+    rng = np.random.default_rng(53)
+    for _ in range(150):
+        case = random_case(rng, SHAPES[0], tuple(FORMULAS))
+        expected = simulate(case.workload, case.policies[0], case.rules, case.extra.prediction, case.extra.tie_rank)
+        simulation = simulation_of(case)
+        simulation.run_timetable(np.zeros_like(case.choices), case.edges)
+        found = simulation.schedule("x")
+        np.testing.assert_array_equal(found.start, expected.start)
+        np.testing.assert_array_equal(found.end, expected.end)
+        np.testing.assert_array_equal(found.backfilled, expected.backfilled)
+
+
+@pytest.mark.parametrize("text", ["p*q", "-(w + p)/p"])
+def test_nothing_from_the_stop_on_is_known(text: str) -> None:
+    rng = np.random.default_rng(54)
+    for _ in range(60):
+        workload = random_workload(rng, SHAPES[1])
+        until = int(rng.integers(0, workload.submit[-1] + 20))
+        simulation = SwitchingSimulation(workload, [policy(text)])
+        simulation.run(0, until)
+        with np.errstate(all="ignore"):
+            done = easy_until(plain_jobs(workload, Rules()), workload.machine, score_of(workload, policy(text)), until)
+        starts = {job.id: job.start for job in done}
+        expected = [starts.get(int(number), -1) for number in workload.job_id]
+        assert simulation.start.tolist() == expected
+        assert ((simulation.end >= 0) == (simulation.start >= 0)).all()
+        assert simulation.now < until or not done
+
+
+@pytest.mark.parametrize("formulas", [STATIC, TIMED], ids=["static", "timed"])
+def test_periods_alone(formulas: tuple[str, ...]) -> None:
+    rng = np.random.default_rng(55)
+    for number in range(120):
+        case = random_case(rng, SHAPES[number % 4], formulas)
+        edges, workload = case.edges, case.workload
+        extra = {"prediction": case.extra.prediction, "tie_rank": case.extra.tie_rank}
+        costs = simulate_periods(workload, case.policies, case.rules, edges, **extra)
+        assert costs.shape == (len(edges) - 1, len(case.policies))
+        for arm, chosen in enumerate(case.policies):
+            waits = plain_periods(case, chosen)
+            assert (costs[:, arm] * workload.ticks).tolist() == waits, f"{chosen.formula} {case.rules}"
+
+
+def plain_periods(case: Case, chosen: Policy) -> list[int]:
+    workload, edges = case.workload, case.edges
+    submitted = [workload.submit[(workload.submit >= a) & (workload.submit < b)] for a, b in itertools.pairwise(edges)]
+    # r counts from the first job of each period.
+    since = [int(part.min()) if len(part) else 0 for part in submitted]
+    _, _, threshold, own = entry(case, 0, chosen)
+    waits = []
+    for period, first in enumerate(since):
+        if own is not None:
+            own = score_of(workload, own_order(chosen, case.rules), first)
+        with np.errstate(all="ignore"):
+            jobs = plain_jobs(workload, case.rules, case.extra)
+            rules = {**plain_rules(case.rules), "threshold": threshold, "backfill_score": own}
+            score = score_of(workload, chosen, first)
+            waits += sorted_periods(jobs, workload.machine, [score], edges[period : period + 2].tolist(), **rules)
+    return waits
+
+
+def test_weekly_switches_on_a_log(shared: Callable[[str], Path]) -> None:
+    log, _ = load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    arms = [resolve(name) for name in ("FCFS", "SPF", "SAF", "LEXP", "LAF", "WFP3")]
+    rules = Rules(threshold=144000)
+    edges = np.arange(0, int(log.submit[-1]) + WEEK, WEEK)
+    choices = np.random.default_rng(56).integers(len(arms), size=len(edges) - 1)
+    whole, steps = SwitchingSimulation(log, arms, rules), SwitchingSimulation(log, arms, rules)
+    whole.run_timetable(choices, edges)
+    ended = []
+    for arm, since, until in zip(choices, edges, [*edges[1:-1].tolist(), 1 << 62], strict=False):
+        steps.run(int(arm), int(until))
+        ended.append(steps.ended(int(since), int(until)))
+    np.testing.assert_array_equal(steps.start, whole.start)
+    # What ended in a period is known after it: every job is counted once, and in the right one.
+    assert sorted(np.concatenate(ended).tolist()) == list(range(len(log)))
+    for rows, since, until in zip(ended[:-1], edges, edges[1:], strict=False):
+        assert ((since <= whole.end[rows]) & (whole.end[rows] < until)).all()
+    for arm, order in enumerate(arms):
+        whole.reset()
+        whole.run_timetable(np.full(len(choices), arm), edges)
+        np.testing.assert_array_equal(whole.start, simulate(log, order, rules).start)
+    costs = simulate_periods(log, arms, rules, edges)
+    for period in (0, 7, len(choices) - 1):
+        part = log.select((log.submit >= edges[period]) & (log.submit < edges[period + 1]))
+        alone = [(simulate(part, order, rules).start - part.submit).sum() for order in arms]
+        assert costs[period].tolist() == alone

@@ -1,0 +1,212 @@
+"""Values, differences, ranks and wins as sections; what an interval means, in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policyfactory.evaluate.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, listed
+from policyfactory.evaluate.compare import compare
+from policyfactory.evaluate.intervals import Interval, Statistic
+from policyfactory.evaluate.ranks import mean_ranks
+from policyfactory.evaluate.run import Evaluation
+from policyfactory.evaluate.sections import Section, Table
+from policyfactory.evaluate.standings import sections_of
+from policyfactory.evaluate.wins import wins
+
+Make = Callable[..., Evaluation]
+
+CLEAR = {"A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0], "B": [5.0, 6.0, 5.0, 6.0, 5.0, 6.0, 5.0]}
+
+
+def outcome(evaluation: Evaluation, statistic: Statistic = "median", **more: Any) -> Any:
+    experiment = types.SimpleNamespace(statistic=statistic, references=(), seed=0)
+    return types.SimpleNamespace(evaluation=evaluation, experiment=experiment, precision=(), **more)
+
+
+def sections(evaluation: Evaluation, statistic: Statistic = "median") -> dict[str, Section]:
+    return {section.name: section for section in sections_of(outcome(evaluation, statistic))}
+
+
+def cells(table: Table, column: str) -> list[Any]:
+    at = [entry.title for entry in table.columns].index(column)
+    return [row[at].value for row in table.rows]
+
+
+def marks(table: Table, column: str) -> list[str]:
+    at = [entry.title for entry in table.columns].index(column)
+    return [row[at].mark for row in table.rows]
+
+
+def as_kind(evaluation: Evaluation, kind: Any) -> Evaluation:
+    return dataclasses.replace(
+        evaluation, cases=tuple(dataclasses.replace(case, kind=kind) for case in evaluation.cases)
+    )
+
+
+def test_the_sections_of_a_usual_evaluation(by_hand: Make) -> None:
+    delay = {"A": [7200.0] * 7, "B": [60.0] * 7}
+    busy = {"A": [50.0] * 7, "B": [52.0, 53.0, 54.0, 55.0, 56.0, 57.0, 58.0]}
+    found = sections(by_hand({"log": {"cost": CLEAR, "delay": delay, "yield": busy}}))
+    assert list(found) == ["in-short", "values", "differences", "ranks", "wins"]
+    (values,) = found["values"].tables
+    assert values.title == "log: median over 7 windows, with 95 % interval"
+    assert cells(values, "policy") == ["A", "B"]
+    assert cells(values, "cost") == [13.0, 5.0]
+    assert marks(values, "cost") == ["", "best"]
+    assert all(row[1].interval is not None for row in values.rows)
+    cost, delays, gain = found["differences"].tables
+    assert cells(cost, "difference") == [-7.0]  # of 5 5 7 7 9 9 11
+    assert marks(cost, "difference") == ["better"]
+    assert cells(cost, "better in") == ["7 of 7"]
+    assert cells(cost, "Holm p") == [2 * 0.5**7]
+    # A metric in seconds has one unit in all tables, chosen from the values; a difference of percentages has its own.
+    assert [table.columns[2].shown for table in (values, values)] == ["h", "h"]
+    assert delays.columns[1].shown == "h"
+    assert delays.columns[1].unit == "s"
+    assert gain.columns[1].unit == "percentage points"
+    assert "change" not in [column.title for column in gain.columns]
+    assert marks(found["wins"].tables[0], "A") == ["", "better"]
+
+
+def test_a_single_case_has_differences_but_no_verdicts(by_hand: Make) -> None:
+    found = sections(by_hand({"log": {"cost": {"A": [4.0], "B": [3.0]}, "hue": {"A": [1.0], "B": [2.0]}}}))
+    assert list(found) == ["in-short", "values", "differences"]
+    (table,) = found["differences"].tables
+    assert cells(table, "cost") == [-1.0]
+    assert cells(table, "hue") == [1.0]
+    assert found["differences"].paragraphs == ()
+    assert all(cell.interval is None and cell.mark in {"", "best"} for row in table.rows for cell in row)
+
+
+def test_a_single_policy_is_compared_with_nobody(by_hand: Make) -> None:
+    assert list(sections(by_hand({"log": {"cost": {"A": [4.0] * 6}}}))) == ["in-short", "values"]
+
+
+def test_metrics_without_direction_have_neither_ranks_nor_wins(by_hand: Make) -> None:
+    found = sections(by_hand({"log": {"hue": CLEAR}}))
+    assert list(found) == ["in-short", "values", "differences"]
+    assert marks(found["differences"].tables[0], "difference") == ["differs"]
+
+
+def test_several_logs_are_told_apart_and_together(by_hand: Make) -> None:
+    other = {"A": [3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "B": [3.5, 4.5, 5.5, 6.5, 7.5, 8.5]}
+    found = sections(by_hand({"One log": {"cost": CLEAR}, "one/LOG": {"cost": other}, "all logs": {"cost": other}}))
+    for name in ("values", "ranks", "wins"):
+        stems = [table.name for table in found[name].tables]
+        assert len(set(stems)) == len(stems) == (3 if name == "values" else 4)
+    (cost,) = found["differences"].tables
+    assert cells(cost, "log") == ["One log", "one/LOG", "all logs"]
+    assert marks(cost, "difference") == ["better", "worse", "worse"]
+    # Mean places of A: 2 in the first log, 1 in the others, each log counting alike.
+    assert cells(found["ranks"].tables[-1], "cost") == pytest.approx([4 / 3, 5 / 3])
+    assert cells(found["wins"].tables[-1], "B") == [12, None]
+
+
+def test_missing_values_are_counted_and_said(by_hand: Make) -> None:
+    broken = {**CLEAR, "C": [np.nan, np.nan, 1.0, 1.0, 1.0, 1.0, 1.0]}
+    found = sections(by_hand({"log": {"cost": broken}}))
+    assert found["values"].tables[0].note == "Not all 7 cases have a value, and these have fewer: C, cost: 5."
+    assert marks(found["differences"].tables[0], "difference") == ["better", ""]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "title", "unit", "words"),
+    [
+        ("mean", "log: mean over 7 windows, with 95 % interval", "1", "it differs from A by -7.57 in the mean"),
+        (
+            "ratio",
+            "log: mean over 7 windows, with 95 % interval",
+            "%",
+            "sum over all windows differs from that of A by",
+        ),
+    ],
+)
+def test_other_statistics_say_what_they_are(
+    by_hand: Make, statistic: Statistic, title: str, unit: str, words: str
+) -> None:
+    found = sections(by_hand({"log": {"cost": CLEAR}}), statistic)
+    assert found["values"].tables[0].title == title
+    assert found["differences"].tables[0].columns[1].unit == unit
+    assert words in " ".join(found["in-short"].paragraphs).lower().replace("a by", "A by")
+
+
+# Ranks and wins. -----------------------------------------------------------------------------------------------------
+
+
+def test_mean_places_have_intervals_inside_the_places(by_hand: Make) -> None:
+    table = {"A": [4.0, 8.0, 2.0, 6.0, 10.0, 9.0], "B": [3.0, 9.0, 2.0, 5.0, 1.0, 2.0], "C": [20.0] * 6}
+    found = {rank.policy: rank for rank in mean_ranks(by_hand({"log": {"cost": table}}), "cost", ["log"])}
+    # Places of A by window: 2 1 1.5 2 2 2; of B: 1 2 1.5 1 1 1.
+    assert found["A"].mean.value == pytest.approx(10.5 / 6)
+    assert found["C"].mean.interval == Interval(3.0, 3.0)
+    assert found["C"].verdict == "worse"
+    assert found["A"].difference is None
+    for policy in "AB":
+        interval = found[policy].mean.interval
+        assert interval is not None
+        assert 1 <= interval.low < found[policy].mean.value < interval.high <= 3
+
+
+def test_nine_of_ten_places_are_enough_for_a_verdict(by_hand: Make) -> None:
+    # Resamples without the tenth window have no spread at all; they must not make the interval endless.
+    table = {"A": [4.0] * 10, "B": [1.0] * 9 + [5.0], "C": [3.0] * 10, "D": [2.0] * 10}
+    found = {rank.policy: rank for rank in mean_ranks(by_hand({"log": {"cost": table}}), "cost", ["log"])}
+    assert found["B"].verdict == "better"
+
+
+def test_wins_mirror_each_other(by_hand: Make) -> None:
+    rng = np.random.default_rng(4)
+    table = {name: rng.lognormal(size=9).tolist() for name in "ABC"}
+    found = wins(by_hand({"log": {"cost": table}}), "log", "cost")
+    mirror = {"better": "worse", "worse": "better", "no difference": "no difference"}
+    for a in range(3):
+        assert found[a][a] is None
+        for b in range(a):
+            one, other = found[a][b], found[b][a]
+            assert one is not None
+            assert other is not None
+            assert (one.wins, one.losses, one.draws) == (other.losses, other.wins, other.draws)
+            assert mirror[one.verdict] == other.verdict
+
+
+# In words. -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_words_say_of_what_an_interval_is_one(by_hand: Make) -> None:
+    evaluation = by_hand({"log": {"cost": CLEAR}})
+    (windows,) = intervals_in_words(evaluation)
+    assert "over the windows of a log" in windows
+    assert "nothing about another machine or another year" in windows
+    (resamples,) = intervals_in_words(as_kind(evaluation, "resample"))
+    assert "A resampled log is not a new log" in resamples
+    assert "shrinks with the number of resamples" in resamples
+    few = by_hand({"few": {"cost": {"A": [1.0, 2.0]}}, "one": {"cost": {"A": [1.0]}}})
+    assert intervals_in_words(few) == [
+        "few: fewer than 6 cases can not give a 95 % interval, so none is given.",
+        "one: a single case has no spread and gives no interval.",
+    ]
+
+
+def test_the_words_say_what_chance_would_do(by_hand: Make) -> None:
+    table = {"A": [float(n) for n in range(10, 20)]} | {f"B{k}": [float(n) for n in range(1, 11)] for k in range(6)}
+    rows = compare(by_hand({"log": {"cost": table}}))
+    text = chance_in_words(rows, "cost")
+    assert text.startswith("cost: by the intervals 6 of 6 comparisons with A differ. If none did, 0.3 would be called")
+    assert "adjustment for all 6 of them, 6 differ" in text
+    assert "cost 6 of 6 (6)" in chances_in_words(rows)
+    # Six windows and six comparisons: nothing can stand, and the words say so.
+    few = compare(by_hand({"log": {"cost": {name: values[:6] for name, values in table.items()}}}))
+    assert "for all 6 of them, 0 differ" in chance_in_words(few, "cost")
+    assert chance_in_words(few[:1], "cost") == "cost: by the intervals 1 of 1 comparison with A differs."
+    assert chance_in_words([], "cost") == chances_in_words([]) == ""
+
+
+def test_small_words() -> None:
+    assert [counted(n, "window") for n in (0, 1, 2)] == ["0 windows", "1 window", "2 windows"]
+    assert [listed(names) for names in (["A"], ["A", "B"], ["A", "B", "C"])] == ["A", "A and B", "A, B and C"]
