@@ -202,13 +202,17 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
     workers = request.workers or len(os.sched_getaffinity(0))
     precision = None if request.precision is None else Precision.parse(request.precision, request.max_resamples)
     begin = time.perf_counter(), time.process_time()
-    logs = read_logs(work.protocol, work.folders, _tell)
-    for plan in work.protocol.experiments:
-        named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
-        note(f"{named}{rules_in_words(plan.rules, plan.times_longest)}")
-    study = _with_progress(
-        lambda watch: run_protocol(work.protocol, logs, RunSettings(workers, precision, writer, watch))
-    )
+    try:
+        logs = read_logs(work.protocol, work.folders, _tell)
+        for plan in work.protocol.experiments:
+            named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
+            note(f"{named}{rules_in_words(plan.rules, plan.times_longest)}")
+        study = _with_progress(
+            lambda watch: run_protocol(work.protocol, logs, RunSettings(workers, precision, writer, watch))
+        )
+    except KeyboardInterrupt:
+        note("stopped: no result was written")
+        raise
     seconds, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
     measured = {
         "seconds": round(seconds, 3),
@@ -252,12 +256,7 @@ def _with_progress(work: Callable[[Callable[[Experiment], _Watch]], Study]) -> S
     from rich.progress import TextColumn
 
     with progress(TextColumn("{task.fields[speed]}")) as bar:
-        try:
-            return work(lambda experiment: _Watch(bar, experiment))
-        except KeyboardInterrupt:
-            bar.stop()
-            note("stopped: no result was written")
-            raise
+        return work(lambda experiment: _Watch(bar, experiment))
 
 
 def _heading(text: str) -> None:

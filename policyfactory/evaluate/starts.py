@@ -188,9 +188,7 @@ class StartsWriter:
 
     def path(self, case: Case | CaseFacts, policy: str) -> Path:
         """Return the file of a case and a policy."""
-        return (
-            self.directory / self.logs[case.log] / f"{case.kind}-{case.number:03d}" / f"{self.policies[policy]}.csv"
-        )
+        return self.directory / self.logs[case.log] / f"{case.kind}-{case.number:03d}" / f"{self.policies[policy]}.csv"
 
     def __call__(self, case: Case, schedule: Schedule) -> None:
         """Write one schedule.
