@@ -29,6 +29,7 @@ FloatArray = NDArray[np.float64]
 
 _PURPOSE = 41  # of the random stream; see core.random
 _LEAST_SPREAD = 0.1  # of the sample's standard deviation, in a resample
+_AT_ONCE = 2_000_000  # draws that are held at a time
 _ROUNDING = 1e-12  # a standard deviation below this part of the largest value is rounding
 
 
@@ -164,7 +165,7 @@ def _moments(seed: int, stratum: int, columns: FloatArray) -> FloatArray:
     """Return the means of each column over each resample: float64 array (resamples, columns)."""
     counts = _counts(seed, stratum, len(columns))
     found = np.empty((RESAMPLES, columns.shape[1]))
-    block = max(1, 2_000_000 // len(columns))
+    block = max(1, _AT_ONCE // len(columns))
     for first in range(0, RESAMPLES, block):
         rows = slice(first, first + block)
         drawn = counts[rows].astype(np.float64)
@@ -177,7 +178,11 @@ def _moments(seed: int, stratum: int, columns: FloatArray) -> FloatArray:
 @functools.lru_cache(maxsize=8)
 def _counts(seed: int, stratum: int, n: int) -> NDArray[np.uint16]:
     """Return how often each of n cases is in each resample: uint16 array (resamples, n)."""
-    drawn = generator(seed, _PURPOSE, n, stratum).integers(0, n, (RESAMPLES, n))
+    random = generator(seed, _PURPOSE, n, stratum)
     counts = np.zeros((RESAMPLES, n), dtype=np.uint16)
-    np.add.at(counts, (np.arange(RESAMPLES)[:, None], drawn), 1)
+    # Some resamples at a time, so that the draws take no more memory than the counts; the draws are the same.
+    block = max(1, _AT_ONCE // n)
+    for first in range(0, RESAMPLES, block):
+        rows = counts[first : first + block]
+        np.add.at(rows, (np.arange(len(rows))[:, None], random.integers(0, n, rows.shape)), 1)
     return counts

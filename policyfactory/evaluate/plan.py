@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -339,13 +339,10 @@ def _reference(reader: Reader, logs: Sequence[str], metrics: Sequence[str], poli
     metric = reader.text("metric")
     if metric not in metrics:
         raise reader.error("metric", f"this experiment does not measure it; it measures {', '.join(metrics)}")
-    values = _numbers(reader, "values", logs, policies)
+    values = _numbers(reader, "values", logs, policies, lambda row, name: float(row.number(name)))
     if not values:
         raise reader.error("values", "names no value; write for example values.LOG = { FCFS = 299.83 }")
-    drop = {
-        log: {name: int(number) for name, number in row.items()}
-        for log, row in _numbers(reader, "drop", logs, policies).items()
-    }
+    drop = _numbers(reader, "drop", logs, policies, Reader.integer)
     with reader.about("source"):
         found = Reference(
             source=reader.text("source"),
@@ -361,9 +358,12 @@ def _reference(reader: Reader, logs: Sequence[str], metrics: Sequence[str], poli
     return found
 
 
-def _numbers(reader: Reader, key: str, logs: Sequence[str], policies: Sequence[str]) -> dict[str, dict[str, float]]:
+def _numbers(
+    reader: Reader, key: str, logs: Sequence[str], policies: Sequence[str], read: Callable[[Reader, str], Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the numbers by log and policy, each read by ``read``."""
     outer = reader.table(key)
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for log in outer.content:
         if log not in logs:
             raise outer.error(log, f"this experiment has no such log; it has {', '.join(logs)}")
@@ -371,5 +371,5 @@ def _numbers(reader: Reader, key: str, logs: Sequence[str], policies: Sequence[s
         for policy in inner.content:
             if policy not in policies:
                 raise inner.error(policy, f"this experiment has no such policy; it has {', '.join(policies)}")
-        found[log] = {policy: float(inner.number(policy)) for policy in inner.content}
+        found[log] = {policy: read(inner, policy) for policy in inner.content}
     return found

@@ -148,7 +148,8 @@ class _Log:
         if cases == 1:
             return (
                 f"This is one {noun(self.evaluation, self.log)}, so there is no spread and no interval: whether the "
-                "order would be the same in another month is not known (cut the log with --windows)."
+                "order would be the same in another month is not known (cut the log with --windows, or draw others "
+                "with --resamples)."
             )
         if cases < MIN_CASES:
             return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."

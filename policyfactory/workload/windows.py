@@ -107,13 +107,18 @@ def slices_by_time(submit: NDArray[np.int64], length: int, count: int | None = N
     count : int, optional
         At most this many windows.
     """
-    if not len(submit):
+    if _longer_than_all(submit, length):
         return []
     after = submit - submit[0]
     whole = int(after[-1] // length)
     edges = np.searchsorted(after, np.arange(whole + 1) * length)
     pairs = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     return [slice(first, end) for first, end in pairs if end > first][:count]
+
+
+def _longer_than_all(submit: NDArray[np.int64], length: int) -> bool:
+    """Return whether no window of this length ends before the log does; the length may be beyond the clock's range."""
+    return not len(submit) or length > int(submit[-1]) - int(submit[0])
 
 
 def slices_by_jobs(submit: NDArray[np.int64], jobs: int, count: int | None = None) -> list[slice]:
@@ -142,6 +147,8 @@ def slices_sc17(
         Jobs taken without a look at the clock.
     """
     slices: list[slice] = []
+    if _longer_than_all(submit, length):
+        return slices
     first = 0
     while first < len(submit) and (count is None or len(slices) < count):
         end = int(np.searchsorted(submit, submit[first] + length, side="right"))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.evaluate import means
 from policyfactory.evaluate.compare import MIN_CASES, by_chance, compare, compare_values, holm
 from policyfactory.evaluate.estimates import difference_unit, estimate_difference, estimate_value
 from policyfactory.evaluate.intervals import STATISTICS, Interval, Statistic, check_statistic
@@ -23,6 +24,17 @@ from policyfactory.evaluate.widths import half_widths
 
 LOSSES = np.array([5.0, 4.0, 6.0, 3.0, 7.0, 2.0])
 Make = Callable[..., Evaluation]
+
+
+def test_the_draws_are_the_same_however_many_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for at_once in (1, 10**5, 10**9):
+        monkeypatch.setattr(means, "_AT_ONCE", at_once)
+        means._counts.cache_clear()
+        found.append(means._counts(3, 0, 7))
+    means._counts.cache_clear()
+    assert (found[0].sum(axis=1) == 7).all()
+    assert all((one == found[0]).all() for one in found)
 
 
 def test_the_effect_is_the_median_of_the_pairs_and_not_the_difference_of_the_medians() -> None:

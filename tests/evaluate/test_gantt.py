@@ -184,6 +184,7 @@ def test_users_have_colours() -> None:
         ({"around": "best"}, "around is 'best'; choose one of busiest, worst"),
         ({"colour": "size"}, "colour is 'size'; choose one of wait, user"),
         ({"policies": ["A", "B", "C"]}, "policies are A, B, C; give one or two different names"),
+        ({"policies": 5}, "policies is 5; give a text or a list of texts"),
         ({"policies": ["A", "A"]}, "give one or two different names"),
         ({"first": "1d", "around": "worst"}, "first = '1d' and around = 'worst'; give one of them"),
         ({"length": "0s"}, "length is '0s'; give a duration"),
@@ -205,6 +206,8 @@ def test_what_there_is_not_is_refused_before_the_run() -> None:
         conclude(Gantt(policies=["SAF"]), [[strict(), filled()]])
     with pytest.raises(UsageError, match="analysis gantt: there is no case 9"):
         conclude(Gantt(case=9), [[strict(), filled()]])
+    with pytest.raises(UsageError, match=r"analysis gantt: there is no log \[\]; there is log"):
+        conclude(Gantt(log=[]), [[strict(), filled()]])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])

@@ -248,6 +248,8 @@ def test_the_unit_of_the_clock_does_not_matter() -> None:
     [
         ({"by": ["colour"]}, "no grouping 'colour'; choose from size, runtime, request, user"),
         ({"by": []}, "by is empty"),
+        ({"by": 5}, "by is 5; give a text or a list of texts"),
+        ({"by": [["user"]]}, "give a text or a list of texts"),
         ({"min_jobs": 0}, "min_jobs is 0; give a whole number of at least 1"),
         ({"min_jobs": True}, "min_jobs is True"),
         ({"limit": 3}, "has no option 'limit'; it has by, min_jobs, log"),

@@ -298,6 +298,7 @@ def test_the_ratio_of_premature_to_other_jobs_beside_the_published_one(resamples
     [
         ("weekly", {"metrics": ["max_wait"]}),
         ("weekly", {"metrics": []}),
+        ("weekly", {"metrics": 5}),
         ("weekly", {"cumulative": "no"}),
         ("delayed", {"count": 0}),
         ("delayed", {"count": 2.5}),

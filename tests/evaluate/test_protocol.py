@@ -206,6 +206,8 @@ WRONG = [
     ('metric = "mean_bsld"\nstatistic', 'metric = "mean_wait"\nstatistic', "this experiment does not measure it"),
     ("FCFS = 299.83", "FCSF = 299.83", "[experiments.reference.values.kth] FCSF = 299.83: this experiment has no such"),
     ("values.kth", "values.ktb", "[experiments.reference.values] ktb"),
+    ("drop.kth = { FCFS = 1 }", "drop.kth = { FCFS = 1.5 }", "[experiments.reference.drop.kth] FCFS = 1.5: is a number"),
+    ("drop.kth = { FCFS = 1 }", "drop.kth = { FCFS = -1 }", "FCFS = -1: is out of range; write a whole number of 0"),
     ('count = 60, length = "2y"', 'count = 0, length = "2y"', "[experiments.resample] count = 0: is out of range"),
     ("count = 60", "count = 100001", "count = 100001: is out of range; write a whole number of 1 to 100,000"),
     ('length = "2y"', 'length = "5h"', "[experiments.resample] length = '5h': "),

@@ -74,6 +74,15 @@ def test_windows_of_equal_length_begin_with_the_first_job() -> None:
     assert slices_by_time(submit[:0], 10) == []
 
 
+def test_a_length_beyond_the_clock_is_longer_than_any_log() -> None:
+    submit = np.array([0, 5, 9])
+    assert slices_by_time(submit, 9, None) == [slice(0, 2)]
+    for length in (10, 2**63, 10**30):
+        assert slices_by_time(submit, length) == slices_sc17(submit, length, first_jobs=1) == []
+    with pytest.raises(WorkloadError, match="the log has 0 such windows"):
+        cut(workload_at(0, 5, 9), parse_windows("2x99999999999999999999d"))
+
+
 def test_windows_of_equal_numbers_leave_the_rest() -> None:
     assert ranges(slices_by_jobs(np.arange(7), 3)) == [(0, 3), (3, 6)]
     assert ranges(slices_by_jobs(np.arange(7), 3, 1)) == [(0, 3)]

@@ -38,6 +38,7 @@ __all__ = [
     "scaled",
     "shared_unit",
     "short_number",
+    "texts",
     "told_difference",
     "under_policies",
     "verdict_of",
@@ -63,6 +64,20 @@ def whole_number(analysis: str, option: str, value: object, least: int) -> int:
     return value
 
 
+def texts(analysis: str, option: str, value: object) -> tuple[str, ...]:
+    """Return ``value``, a text or a list of texts, as a tuple.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    found = (value,) if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(text, str) for text in found):
+        raise UsageError(f"analysis {analysis}: {option} is {value!r}; give a text or a list of texts")
+    return tuple(found)
+
+
 def check_place(cases: Sequence[Case], analysis: str, log: str, number: int | None = None) -> None:
     """Refuse a log that there is not, and a case that none of the logs to look at has.
 
@@ -72,7 +87,7 @@ def check_place(cases: Sequence[Case], analysis: str, log: str, number: int | No
         If so.
     """
     logs = list(dict.fromkeys(case.log for case in cases))
-    if log and log not in logs:
+    if log not in ("", *logs):
         raise UsageError(
             f"analysis {analysis}: there is no log {log!r}; there {'is' if len(logs) == 1 else 'are'} {', '.join(logs)}"
         )

@@ -21,6 +21,7 @@ from policyfactory.evaluate.analyses.common import (
     log_columns,
     place_of,
     shared_unit,
+    texts,
     whole_number,
 )
 from policyfactory.evaluate.analyses.excerpt import Excerpt, Kept, busiest, excerpt_of, keep, worst
@@ -85,7 +86,7 @@ class Gantt(Analysis):
     def __post_init__(self) -> None:
         whole_number(self.name, "case", self.case, 1)
         whole_number(self.name, "rectangles", self.rectangles, 2)
-        names = (self.policies,) if isinstance(self.policies, str) else tuple(self.policies)
+        names = texts(self.name, "policies", self.policies)
         if len(names) > 2 or len(set(names)) < len(names):
             raise UsageError(
                 f"analysis gantt: policies are {', '.join(map(str, names))}; give one or two different names"

@@ -21,6 +21,7 @@ from policyfactory.evaluate.analyses.common import (
     log_cells,
     log_columns,
     shared_unit,
+    texts,
     verdict_of,
     whole_number,
 )
@@ -74,7 +75,7 @@ class Groups(Analysis):
     log: str = ""
 
     def __post_init__(self) -> None:
-        by = [self.by] if isinstance(self.by, str) else list(self.by)
+        by = texts(self.name, "by", self.by)
         for name in by:
             if name not in GROUPINGS:
                 known = ", ".join(get_args(GroupingName))

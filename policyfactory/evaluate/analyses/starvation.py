@@ -29,6 +29,7 @@ from policyfactory.evaluate.analyses.common import (
     log_cells,
     log_columns,
     shared_unit,
+    texts,
 )
 from policyfactory.evaluate.analyses.curves import Curve, Panel, draw_panels
 from policyfactory.evaluate.analyses.starvation_words import starvation_in_words
@@ -80,9 +81,9 @@ class Starvation(Analysis):
     log: str = ""
 
     def __post_init__(self) -> None:
-        given = (self.beyond,) if isinstance(self.beyond, str) else tuple(self.beyond)
+        given = texts(self.name, "beyond", self.beyond)
         for text in given:
-            if not isinstance(text, str) or math.isinf(parse_duration(text)):
+            if math.isinf(parse_duration(text)):
                 raise UsageError(f"analysis starvation: beyond has {text!r}; give waits as text, for example 20h, 1w")
         object.__setattr__(self, "beyond", tuple(sorted(set(given), key=parse_duration)))
 

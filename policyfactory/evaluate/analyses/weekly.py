@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import WEEK
 from policyfactory.evaluate.analyses.base import Analysis
+from policyfactory.evaluate.analyses.common import texts
 from policyfactory.evaluate.analyses.over_cases import by_log
 from policyfactory.evaluate.analyses.weekly_view import Course, course_of, draw, series, table, words
 from policyfactory.evaluate.metrics import METRICS, job_values
@@ -64,7 +65,7 @@ class Weekly(Analysis):
     def __post_init__(self) -> None:
         if not isinstance(self.cumulative, bool):
             raise UsageError(f"analysis {self.name}: cumulative is {self.cumulative!r}; give true or false")
-        names = [self.metrics] if isinstance(self.metrics, str) else list(self.metrics)
+        names = texts(self.name, "metrics", self.metrics)
         known = [name for name in METRICS if name.startswith(_MEAN)]
         for name in names:
             if name not in known:
