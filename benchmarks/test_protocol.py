@@ -20,7 +20,7 @@ import pytest
 
 from floors import hold
 from policyfactory.evaluate import simulate
-from policyfactory.evaluate.protocol import Protocol, protocol_of
+from policyfactory.evaluate.protocols.protocol import Protocol, protocol_of
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))

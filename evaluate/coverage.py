@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write
-from policyfactory.evaluate.intervals import Estimate
-from policyfactory.evaluate.means import estimate_mean, estimate_ratio
-from policyfactory.evaluate.medians import estimate_median
-from policyfactory.evaluate.ranks import ranks
+from policyfactory.evaluate.statistics.intervals import Estimate
+from policyfactory.evaluate.statistics.means import estimate_mean, estimate_ratio
+from policyfactory.evaluate.statistics.medians import estimate_median
+from policyfactory.evaluate.statistics.ranks import ranks
 
 __all__ = ["CASES", "SETTINGS", "Setting", "held", "main"]
 

@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.evaluate.compare import compare_values
-from policyfactory.evaluate.estimates import estimate_value
-from policyfactory.evaluate.from_plan import from_plan
-from policyfactory.evaluate.intervals import Estimate
-from policyfactory.evaluate.logs import read_log
 from policyfactory.evaluate.metrics import measure
-from policyfactory.evaluate.protocol import Protocol, read_protocol
+from policyfactory.evaluate.protocols.from_plan import from_plan
+from policyfactory.evaluate.protocols.logs import read_log
+from policyfactory.evaluate.protocols.protocol import Protocol, read_protocol
 from policyfactory.evaluate.run import evaluate
 from policyfactory.evaluate.sc17 import TICKS, simulate_sc17
 from policyfactory.evaluate.simulate import Rules, Schedule, simulate
+from policyfactory.evaluate.statistics.compare import compare_values
+from policyfactory.evaluate.statistics.estimates import estimate_value
+from policyfactory.evaluate.statistics.intervals import Estimate
 from policyfactory.policy.policy import Policy
 
 __all__ = ["main"]

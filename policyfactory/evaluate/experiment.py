@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.cases import Case
-from policyfactory.evaluate.compare import compare
 from policyfactory.evaluate.contenders import Contender
-from policyfactory.evaluate.illustrated import illustrated
 from policyfactory.evaluate.precision import Precision
+from policyfactory.evaluate.report.illustrated import illustrated
+from policyfactory.evaluate.report.standings import sections_of
+from policyfactory.evaluate.report.words import closing_words
 from policyfactory.evaluate.run import DEFAULT_METRICS, Evaluation, Keep, Looks, evaluate, join
 from policyfactory.evaluate.simulate import Rules
-from policyfactory.evaluate.standings import sections_of
-from policyfactory.evaluate.summary import summarise
-from policyfactory.evaluate.words import closing_words
+from policyfactory.evaluate.statistics.compare import compare
+from policyfactory.evaluate.statistics.summary import summarise
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.analyses.base import Analysis
-    from policyfactory.evaluate.compare import Comparison
-    from policyfactory.evaluate.intervals import Statistic
-    from policyfactory.evaluate.reference import Reference
-    from policyfactory.evaluate.sections import Section
-    from policyfactory.evaluate.summary import Summary
+    from policyfactory.evaluate.report.reference import Reference
+    from policyfactory.evaluate.report.sections import Section
+    from policyfactory.evaluate.statistics.compare import Comparison
+    from policyfactory.evaluate.statistics.intervals import Statistic
+    from policyfactory.evaluate.statistics.summary import Summary
 
 __all__ = ["Experiment", "Outcome", "Watch", "conclude", "run_experiment"]
 

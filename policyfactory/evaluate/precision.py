@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.widths import half_widths
+from policyfactory.evaluate.statistics.widths import half_widths
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment

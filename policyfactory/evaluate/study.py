@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome, Watch, run_experiment
-from policyfactory.evaluate.from_plan import from_plan
-from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.pieces import Keep
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.sections import Section
+from policyfactory.evaluate.protocols.from_plan import from_plan
+from policyfactory.evaluate.protocols.logs import ReadLog, read_log
+from policyfactory.evaluate.protocols.protocol import Protocol
+from policyfactory.evaluate.report.claims import claim_sections
+from policyfactory.evaluate.report.sections import Section
 
 __all__ = ["RunSettings", "Study", "read_logs", "run_protocol", "selected"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.claims import Claim, claim_sections, judge
+from policyfactory.evaluate.report.claims import Claim, claim_sections, judge
 from policyfactory.evaluate.run import Evaluation
 
 Make = Callable[..., Evaluation]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyfactory.evaluate.compare import compare_values
-from policyfactory.evaluate.intervals import Statistic
+from policyfactory.evaluate.statistics.compare import compare_values
+from policyfactory.evaluate.statistics.intervals import Statistic
 from support import ROOT
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "coverage.py"))

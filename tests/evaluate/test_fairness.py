@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.fairness import Fairness, jain_index
-from policyfactory.evaluate.intervals import Interval
 from policyfactory.evaluate.simulate import Schedule
+from policyfactory.evaluate.statistics.intervals import Interval
 
 # Users 1, 2, 3 with two, one and one jobs of 10 s; a job of nobody.
 JOBS = workload([(0, 10, 10, 1, 1), (0, 10, 10, 1, 2), (0, 10, 10, 1, 1), (0, 10, 10, 1, 3), (0, 10, 10, 1, -1)])

@@ -15,10 +15,10 @@ from policyfactory.core.picture import save_picture
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.grouping import GROUPINGS
 from policyfactory.evaluate.analyses.groups import Groups
-from policyfactory.evaluate.intervals import Interval
 from policyfactory.evaluate.metrics import measure
-from policyfactory.evaluate.sections import Section
+from policyfactory.evaluate.report.sections import Section
 from policyfactory.evaluate.simulate import Rules, Schedule, simulate
+from policyfactory.evaluate.statistics.intervals import Interval
 from policyfactory.policy.catalogue import resolve
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from policyfactory.core.picture import new_figure, svg_bytes
-from policyfactory.evaluate.compare import Interval
-from policyfactory.evaluate.html.drawings import Drawings
-from policyfactory.evaluate.html.numbers import format_for
-from policyfactory.evaluate.html.page import Group, Page, render
-from policyfactory.evaluate.html.tables import MOST_ROWS
-from policyfactory.evaluate.html.text import anchors, visible
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.html.drawings import Drawings
+from policyfactory.evaluate.report.html.numbers import format_for
+from policyfactory.evaluate.report.html.page import Group, Page, render
+from policyfactory.evaluate.report.html.tables import MOST_ROWS
+from policyfactory.evaluate.report.html.text import anchors, visible
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.statistics.compare import Interval
 
 HOSTILE = "</script><script>alert(\"1 & 2\")</script>\u202e\x00\ud800<b title='x'>"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.protocol import read_protocol
+from policyfactory.evaluate.protocols.protocol import read_protocol
 from policyfactory.fit.model import sort_key
 from policyfactory.fit.polynomials import fit_all_polynomials
 from policyfactory.fit.sample import prepare

@@ -13,12 +13,12 @@ import pytest
 
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.from_plan import from_plan
-from policyfactory.evaluate.logs import read_log
-from policyfactory.evaluate.plan import parse_threshold
 from policyfactory.evaluate.precision import Precision, needed
-from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content, read_protocol
-from policyfactory.evaluate.protocol_reader import Reader
+from policyfactory.evaluate.protocols.from_plan import from_plan
+from policyfactory.evaluate.protocols.logs import read_log
+from policyfactory.evaluate.protocols.plan import parse_threshold
+from policyfactory.evaluate.protocols.protocol import MAX_BYTES, Protocol, protocol_of, read_content, read_protocol
+from policyfactory.evaluate.protocols.reader import Reader
 from policyfactory.evaluate.study import read_logs, selected
 from support import ROOT
 
@@ -206,7 +206,11 @@ WRONG = [
     ('metric = "mean_bsld"\nstatistic', 'metric = "mean_wait"\nstatistic', "this experiment does not measure it"),
     ("FCFS = 299.83", "FCSF = 299.83", "[experiments.reference.values.kth] FCSF = 299.83: this experiment has no such"),
     ("values.kth", "values.ktb", "[experiments.reference.values] ktb"),
-    ("drop.kth = { FCFS = 1 }", "drop.kth = { FCFS = 1.5 }", "[experiments.reference.drop.kth] FCFS = 1.5: is a number"),
+    (
+        "drop.kth = { FCFS = 1 }",
+        "drop.kth = { FCFS = 1.5 }",
+        "[experiments.reference.drop.kth] FCFS = 1.5: is a number",
+    ),
     ("drop.kth = { FCFS = 1 }", "drop.kth = { FCFS = -1 }", "FCFS = -1: is out of range; write a whole number of 0"),
     ('count = 60, length = "2y"', 'count = 0, length = "2y"', "[experiments.resample] count = 0: is out of range"),
     ("count = 60", "count = 100001", "count = 100001: is out of range; write a whole number of 1 to 100,000"),

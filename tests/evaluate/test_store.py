@@ -15,9 +15,7 @@ import pytest
 from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.cases import case_of
-from policyfactory.evaluate.run import Evaluation
-from policyfactory.evaluate.simulate import Rules, Schedule
-from policyfactory.evaluate.starts import (
+from policyfactory.evaluate.report.starts import (
     BATSIM_COLUMNS,
     StartsWriter,
     allocated_resources,
@@ -25,7 +23,9 @@ from policyfactory.evaluate.starts import (
     file_names,
     starts_frame,
 )
-from policyfactory.evaluate.store import listed, remove, results_csv
+from policyfactory.evaluate.report.store import listed, remove, results_csv
+from policyfactory.evaluate.run import Evaluation
+from policyfactory.evaluate.simulate import Rules, Schedule
 from policyfactory.workload.jobs import Workload
 
 Make = Callable[..., Evaluation]

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.plan import Plan, Resamples
-from policyfactory.evaluate.protocol import Protocol, read_protocol
+from policyfactory.evaluate.protocols.plan import Plan, Resamples
+from policyfactory.evaluate.protocols.protocol import Protocol, read_protocol
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol, selected
 from policyfactory.evaluate.tuning.tuner import Tuner
 from policyfactory.workload.clean import load_workload

@@ -29,9 +29,9 @@ from policyfactory.evaluate.analyses.over_cases import (
     short,
     value_text,
 )
-from policyfactory.evaluate.intervals import Estimate
-from policyfactory.evaluate.means import estimate_ratio
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.statistics.intervals import Estimate
+from policyfactory.evaluate.statistics.means import estimate_ratio
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

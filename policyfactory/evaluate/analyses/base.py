@@ -11,8 +11,8 @@ from policyfactory.core.errors import UsageError
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case
+    from policyfactory.evaluate.report.sections import Section
     from policyfactory.evaluate.run import Evaluation
-    from policyfactory.evaluate.sections import Section
     from policyfactory.evaluate.simulate import Schedule
 
 __all__ = ["Analysis"]

@@ -19,7 +19,7 @@ from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.choices_picture import draw_shares, used_arms
 from policyfactory.evaluate.analyses.common import chosen_logs, count_of, file_stems, listed, log_cells, log_columns
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.evaluate.tuning.tuner import TunedSchedule, Tuner
 
 if TYPE_CHECKING:

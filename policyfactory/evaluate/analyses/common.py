@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.units import DAY
-from policyfactory.evaluate.caveats import listed, noun
-from policyfactory.evaluate.display import scale_for
-from policyfactory.evaluate.intervals import Estimate
-from policyfactory.evaluate.medians import estimate_median
-from policyfactory.evaluate.sections import Cell, Column
+from policyfactory.evaluate.report.caveats import listed, noun
+from policyfactory.evaluate.report.display import scale_for
+from policyfactory.evaluate.report.sections import Cell, Column
+from policyfactory.evaluate.statistics.intervals import Estimate
+from policyfactory.evaluate.statistics.medians import estimate_median
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case

@@ -28,7 +28,7 @@ from policyfactory.evaluate.analyses.curves import Curve, Panel, draw_panels
 from policyfactory.evaluate.analyses.fairness_words import fairness_in_words
 from policyfactory.evaluate.analyses.grouping import GroupSums, sums_by_user
 from policyfactory.evaluate.analyses.user_means import Standing, UserMeans, users_of
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

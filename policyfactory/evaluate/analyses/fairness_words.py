@@ -9,7 +9,7 @@ import numpy as np
 
 from policyfactory.evaluate.analyses.common import count_of, noun, scaled, short_number, told_difference, under_policies
 from policyfactory.evaluate.analyses.user_means import Standing, UserMeans
-from policyfactory.evaluate.intervals import MIN_CASES
+from policyfactory.evaluate.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

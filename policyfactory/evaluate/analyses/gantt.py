@@ -28,7 +28,7 @@ from policyfactory.evaluate.analyses.excerpt import Excerpt, Kept, busiest, exce
 from policyfactory.evaluate.analyses.gantt_picture import Colouring, draw_gantt
 from policyfactory.evaluate.analyses.gantt_words import gantt_in_words
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policyfactory.evaluate.analyses.common import estimate_over_cases
 from policyfactory.evaluate.analyses.grouping import Grouping, GroupSums
-from policyfactory.evaluate.intervals import Estimate
+from policyfactory.evaluate.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -29,7 +29,7 @@ from policyfactory.evaluate.analyses.group_table import GroupTable, gather
 from policyfactory.evaluate.analyses.grouping import GROUPINGS, GroupingName, GroupSums
 from policyfactory.evaluate.analyses.groups_picture import draw_groups
 from policyfactory.evaluate.analyses.groups_words import groups_in_words, summary_table
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.evaluate.analyses.common import verdict_of
 from policyfactory.evaluate.analyses.group_table import GroupTable
-from policyfactory.evaluate.display import Scale, scale_for
-from policyfactory.evaluate.intervals import Estimate
+from policyfactory.evaluate.report.display import Scale, scale_for
+from policyfactory.evaluate.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

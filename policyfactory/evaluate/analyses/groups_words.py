@@ -21,9 +21,9 @@ from policyfactory.evaluate.analyses.common import (
     verdict_of,
 )
 from policyfactory.evaluate.analyses.group_table import GroupTable, Measure
-from policyfactory.evaluate.intervals import MIN_CASES, Estimate
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.sections import Cell, Column, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Table
+from policyfactory.evaluate.statistics.intervals import MIN_CASES, Estimate
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

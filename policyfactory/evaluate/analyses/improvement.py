@@ -20,8 +20,8 @@ from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.common import chosen_logs, file_stems, log_cells, log_columns
 from policyfactory.evaluate.analyses.improvement_picture import draw_courses
 from policyfactory.evaluate.analyses.improvement_words import courses_in_words
-from policyfactory.evaluate.means import estimate_ratio
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.statistics.means import estimate_ratio
 from policyfactory.evaluate.tuning.tuner import Tuner
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyfactory.evaluate.analyses.common import count_of, listed, short_number
-from policyfactory.evaluate.means import estimate_ratio
+from policyfactory.evaluate.statistics.means import estimate_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ from policyfactory.evaluate.analyses.common import (
 from policyfactory.evaluate.analyses.course import Course, LoadSums, bin_width, course_of, load_sums
 from policyfactory.evaluate.analyses.curves import Curve, Panel, draw_panels
 from policyfactory.evaluate.analyses.load_words import LoadOfLog, load_in_words
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

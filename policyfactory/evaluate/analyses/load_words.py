@@ -20,7 +20,7 @@ from policyfactory.evaluate.analyses.common import (
     verdict_of,
 )
 from policyfactory.evaluate.analyses.course import LoadSums
-from policyfactory.evaluate.intervals import MIN_CASES
+from policyfactory.evaluate.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.picture import COLOURS, new_figure
-from policyfactory.evaluate.display import scale_for
-from policyfactory.evaluate.intervals import MIN_CASES, Estimate
-from policyfactory.evaluate.means import estimate_mean
-from policyfactory.evaluate.medians import estimate_median
-from policyfactory.evaluate.sections import Cell
+from policyfactory.evaluate.report.display import scale_for
+from policyfactory.evaluate.report.sections import Cell
+from policyfactory.evaluate.statistics.intervals import MIN_CASES, Estimate
+from policyfactory.evaluate.statistics.means import estimate_mean
+from policyfactory.evaluate.statistics.medians import estimate_median
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -33,7 +33,7 @@ from policyfactory.evaluate.analyses.over_cases import (
     value_text,
 )
 from policyfactory.evaluate.metrics import job_values
-from policyfactory.evaluate.sections import Cell, Column, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case

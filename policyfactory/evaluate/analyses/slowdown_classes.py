@@ -32,7 +32,7 @@ from policyfactory.evaluate.analyses.over_cases import (
     value_text,
 )
 from policyfactory.evaluate.metrics import job_values
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,7 +34,7 @@ from policyfactory.evaluate.analyses.common import (
 from policyfactory.evaluate.analyses.curves import Curve, Panel, draw_panels
 from policyfactory.evaluate.analyses.starvation_words import starvation_in_words
 from policyfactory.evaluate.analyses.waits import LogWaits, Waits, waits_of
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

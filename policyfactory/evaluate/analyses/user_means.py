@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policyfactory.evaluate.analyses.common import verdict_of
 from policyfactory.evaluate.analyses.grouping import UNKNOWN_USER, GroupSums
-from policyfactory.evaluate.intervals import Estimate
+from policyfactory.evaluate.statistics.intervals import Estimate
 
 __all__ = ["Means", "Standing", "UserMeans", "users_of"]
 

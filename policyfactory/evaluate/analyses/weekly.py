@@ -22,7 +22,7 @@ from policyfactory.evaluate.analyses.common import texts
 from policyfactory.evaluate.analyses.over_cases import by_log
 from policyfactory.evaluate.analyses.weekly_view import Course, course_of, draw, series, table, words
 from policyfactory.evaluate.metrics import METRICS, job_values
-from policyfactory.evaluate.sections import Picture, Section
+from policyfactory.evaluate.report.sections import Picture, Section
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case

@@ -21,9 +21,9 @@ from policyfactory.evaluate.analyses.over_cases import (
     panels_down,
     short,
 )
-from policyfactory.evaluate.display import Scale, scale_for
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.sections import Cell, Column, Table
+from policyfactory.evaluate.report.display import Scale, scale_for
+from policyfactory.evaluate.report.sections import Cell, Column, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from policyfactory.evaluate.html.text import anchors
-from policyfactory.evaluate.sections import Column
+from policyfactory.evaluate.report.html.text import anchors
+from policyfactory.evaluate.report.sections import Column
 
 __all__ = ["file_stems", "policy_column"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.evaluate.intervals import Estimate, Statistic
-from policyfactory.evaluate.means import estimate_mean, estimate_ratio
-from policyfactory.evaluate.medians import estimate_median
+from policyfactory.evaluate.statistics.intervals import Estimate, Statistic
+from policyfactory.evaluate.statistics.means import estimate_mean, estimate_ratio
+from policyfactory.evaluate.statistics.medians import estimate_median
 
 __all__ = ["difference_unit", "estimate_difference", "estimate_value"]
 

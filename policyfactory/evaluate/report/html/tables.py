@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from policyfactory.evaluate.html.numbers import NumberFormat, format_for
-from policyfactory.evaluate.sections import Cell, Column, Table
+from policyfactory.evaluate.report.html.numbers import NumberFormat, format_for
+from policyfactory.evaluate.report.sections import Cell, Column, Table
 
 __all__ = ["MOST_ROWS", "CellView", "ColumnView", "TableView", "view"]
 

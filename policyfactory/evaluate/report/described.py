@@ -6,17 +6,17 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.evaluate.intervals import LEVEL, MIN_CASES, RESAMPLES
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.store import plain
-from policyfactory.evaluate.summary import Summary, worst_off
+from policyfactory.evaluate.report.store import plain
+from policyfactory.evaluate.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES
+from policyfactory.evaluate.statistics.summary import Summary, worst_off
 from policyfactory.policy.policy import Policy
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.contenders import Contender
     from policyfactory.evaluate.experiment import Experiment, Outcome
+    from policyfactory.evaluate.report.sections import Section
     from policyfactory.evaluate.run import Evaluation
-    from policyfactory.evaluate.sections import Section
     from policyfactory.evaluate.simulate import Rules
 
 __all__ = ["EVALUATION_SCHEMA", "finding", "section_dict", "setting", "winners"]

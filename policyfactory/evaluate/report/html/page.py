@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from policyfactory.evaluate.html.drawings import Drawings
-from policyfactory.evaluate.html.tables import TableView, view
-from policyfactory.evaluate.html.text import anchors, shown
+from policyfactory.evaluate.report.html.drawings import Drawings
+from policyfactory.evaluate.report.html.tables import TableView, view
+from policyfactory.evaluate.report.html.text import anchors, shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from policyfactory.evaluate.sections import Picture, Section
+    from policyfactory.evaluate.report.sections import Picture, Section
 
 __all__ = ["LARGE_PAGE", "Group", "Page", "render"]
 

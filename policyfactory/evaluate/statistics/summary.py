@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.evaluate.estimates import estimate_value
-from policyfactory.evaluate.intervals import Estimate, Interval, Statistic
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.ranks import mean_ranks
+from policyfactory.evaluate.statistics.estimates import estimate_value
+from policyfactory.evaluate.statistics.intervals import Estimate, Interval, Statistic
+from policyfactory.evaluate.statistics.ranks import mean_ranks
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

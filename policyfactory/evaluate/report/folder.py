@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest, dump_json
-from policyfactory.evaluate import store
-from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, setting
-from policyfactory.evaluate.files import save_sections
-from policyfactory.evaluate.html.drawings import Drawings
-from policyfactory.evaluate.html.page import Group, Page, render
-from policyfactory.evaluate.words import rules_in_words
+from policyfactory.evaluate.report import store
+from policyfactory.evaluate.report.described import EVALUATION_SCHEMA, finding, setting
+from policyfactory.evaluate.report.files import save_sections
+from policyfactory.evaluate.report.html.drawings import Drawings
+from policyfactory.evaluate.report.html.page import Group, Page, render
+from policyfactory.evaluate.report.words import rules_in_words
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
-    from policyfactory.evaluate.plan import Plan
+    from policyfactory.evaluate.protocols.plan import Plan
     from policyfactory.evaluate.study import Study
 
 __all__ = ["CLAIMS_FOLDER", "as_dict", "protocol_dict", "write_report"]

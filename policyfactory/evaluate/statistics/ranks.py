@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.evaluate.compare import Verdict, verdict_of
-from policyfactory.evaluate.intervals import Estimate, Interval
-from policyfactory.evaluate.means import estimate_mean
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.statistics.compare import Verdict, verdict_of
+from policyfactory.evaluate.statistics.intervals import Estimate, Interval
+from policyfactory.evaluate.statistics.means import estimate_mean
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -7,8 +7,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from policyfactory.evaluate.display import scale_for
-from policyfactory.evaluate.sections import Cell, Column
+from policyfactory.evaluate.report.display import scale_for
+from policyfactory.evaluate.report.sections import Cell, Column
 
 __all__ = ["NumberFormat", "format_for"]
 

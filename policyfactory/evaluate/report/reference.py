@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.caveats import counted
-from policyfactory.evaluate.estimates import estimate_difference, estimate_value
-from policyfactory.evaluate.intervals import Estimate, Statistic, check_statistic
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.sections import Cell, Column, Section, Table
+from policyfactory.evaluate.report.caveats import counted
+from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
+from policyfactory.evaluate.statistics.estimates import estimate_difference, estimate_value
+from policyfactory.evaluate.statistics.intervals import Estimate, Statistic, check_statistic
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

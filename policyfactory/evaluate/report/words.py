@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.core.units import format_duration
-from policyfactory.evaluate.caveats import counted, listed, noun
-from policyfactory.evaluate.compare import MIN_CASES, Comparison
-from policyfactory.evaluate.display import Scale, percent, scale_for, shown_units
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.summary import Summary, worst_off
+from policyfactory.evaluate.report.caveats import counted, listed, noun
+from policyfactory.evaluate.report.display import Scale, percent, scale_for, shown_units
+from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison
+from policyfactory.evaluate.statistics.summary import Summary, worst_off
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyfactory.evaluate.compare import Paired, compare_values
-from policyfactory.evaluate.intervals import Statistic
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.statistics.compare import Paired, compare_values
+from policyfactory.evaluate.statistics.intervals import Statistic
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
-from policyfactory.evaluate.ranks import mean_ranks
-from policyfactory.evaluate.sections import Picture, Section
-from policyfactory.evaluate.tables import file_stems
-from policyfactory.evaluate.wins import wins
-from policyfactory.evaluate.words import units_of
+from policyfactory.evaluate.report.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
+from policyfactory.evaluate.report.sections import Picture, Section
+from policyfactory.evaluate.report.tables import file_stems
+from policyfactory.evaluate.report.words import units_of
+from policyfactory.evaluate.statistics.ranks import mean_ranks
+from policyfactory.evaluate.statistics.wins import wins
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.caveats import counted, listed
-from policyfactory.evaluate.compare import LEVEL, Paired, compare_values, holm
-from policyfactory.evaluate.estimates import difference_unit
-from policyfactory.evaluate.intervals import Statistic
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.sections import Cell, Column, Section, Table
+from policyfactory.evaluate.report.caveats import counted, listed
+from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
+from policyfactory.evaluate.statistics.compare import LEVEL, Paired, compare_values, holm
+from policyfactory.evaluate.statistics.estimates import difference_unit
+from policyfactory.evaluate.statistics.intervals import Statistic
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.random import generator
-from policyfactory.evaluate.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval
+from policyfactory.evaluate.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval
 
 __all__ = ["estimate_mean", "estimate_ratio"]
 

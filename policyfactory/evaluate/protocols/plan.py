@@ -13,12 +13,12 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.contenders import Contender, check_contenders
-from policyfactory.evaluate.intervals import STATISTICS, Statistic
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.protocol_reader import Reader
-from policyfactory.evaluate.reference import Reference
+from policyfactory.evaluate.protocols.reader import Reader
+from policyfactory.evaluate.report.reference import Reference
 from policyfactory.evaluate.run import DEFAULT_METRICS, check_metrics
 from policyfactory.evaluate.simulate import Backfill, Compatibility, DecideBy, Overrun, Rules, Ties
+from policyfactory.evaluate.statistics.intervals import STATISTICS, Statistic
 from policyfactory.evaluate.tuning.tuner import make_tuner
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve
 from policyfactory.policy.policy import Policy

@@ -1,6 +1,6 @@
 """What a report is made of: sections with paragraphs, tables and pictures, before they are HTML, CSV or SVG.
 
-An analysis says what it found in these words, and nothing about how it is shown; the page (`evaluate.html`), the files
+An analysis says what it found in these words, and nothing about how it is shown; the page (`report.html`), the files
 and the terminal show the same sections.
 """
 
@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from policyfactory.evaluate.intervals import Interval
+from policyfactory.evaluate.statistics.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

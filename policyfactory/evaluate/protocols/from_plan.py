@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.evaluate.cases import Case
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.logs import LogSource, ReadLog
-from policyfactory.evaluate.plan import Plan, Resamples
+from policyfactory.evaluate.protocols.logs import LogSource, ReadLog
+from policyfactory.evaluate.protocols.plan import Plan, Resamples
 from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.jobs import Workload

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError
-from policyfactory.evaluate.estimates import difference_unit, estimate_difference, estimate_value
-from policyfactory.evaluate.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.statistics.estimates import difference_unit, estimate_difference, estimate_value
+from policyfactory.evaluate.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.picture import COLOURS, new_figure
-from policyfactory.evaluate.display import Scale, scale_for
-from policyfactory.evaluate.html.text import visible
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.report.display import Scale, scale_for
+from policyfactory.evaluate.report.html.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.evaluate.compare import Comparison, Paired
-    from policyfactory.evaluate.intervals import Interval
-    from policyfactory.evaluate.ranks import Rank
     from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.statistics.compare import Comparison, Paired
+    from policyfactory.evaluate.statistics.intervals import Interval
+    from policyfactory.evaluate.statistics.ranks import Rank
 
 __all__ = ["draw_boxes", "draw_differences", "draw_ranks", "draw_wins"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from policyfactory.evaluate.compare import MIN_CASES, Comparison, by_chance
+from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison, by_chance
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

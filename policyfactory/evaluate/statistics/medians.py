@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError
-from policyfactory.evaluate.intervals import LEVEL, MIN_CASES, Estimate, Interval
+from policyfactory.evaluate.statistics.intervals import LEVEL, MIN_CASES, Estimate, Interval
 
 __all__ = ["bootstrap_median", "estimate_median"]
 

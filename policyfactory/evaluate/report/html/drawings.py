@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from policyfactory.core.picture import svg_bytes
-from policyfactory.evaluate.html.text import visible
+from policyfactory.evaluate.report.html.text import visible
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.sections import Picture
+    from policyfactory.evaluate.report.sections import Picture
 
 __all__ = ["Drawings"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from policyfactory.core.artefact import atomic_write, check_directory
 from policyfactory.core.errors import OutputError
-from policyfactory.evaluate.html.drawings import Drawings
-from policyfactory.evaluate.html.text import visible
-from policyfactory.evaluate.sections import Cell, Column, Picture, Section, Table
+from policyfactory.evaluate.report.html.drawings import Drawings
+from policyfactory.evaluate.report.html.text import visible
+from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 __all__ = ["save_sections", "table_csv"]
 

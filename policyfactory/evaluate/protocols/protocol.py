@@ -17,11 +17,11 @@ from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError
 from policyfactory.core.random import check_seed
 from policyfactory.core.units import parse_duration
-from policyfactory.evaluate.claims import Claim
 from policyfactory.evaluate.inputs import Cleaning
-from policyfactory.evaluate.logs import LogSource, LublinSource, TsafrirSource
-from policyfactory.evaluate.plan import Places, Plan, read_plan
-from policyfactory.evaluate.protocol_reader import Reader
+from policyfactory.evaluate.protocols.logs import LogSource, LublinSource, TsafrirSource
+from policyfactory.evaluate.protocols.plan import Places, Plan, read_plan
+from policyfactory.evaluate.protocols.reader import Reader
+from policyfactory.evaluate.report.claims import Claim
 from policyfactory.workload.presets import ESTIMATE_MISSING, find_preset
 
 __all__ = ["MAX_BYTES", "PROTOCOL_SCHEMA", "Protocol", "protocol_of", "read_content", "read_protocol"]

@@ -6,8 +6,8 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-from policyfactory.evaluate.compare import baseline_level, compare
-from policyfactory.evaluate.intervals import Statistic
+from policyfactory.evaluate.statistics.compare import baseline_level, compare
+from policyfactory.evaluate.statistics.intervals import Statistic
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

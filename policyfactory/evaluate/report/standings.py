@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from policyfactory.evaluate.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, noun
-from policyfactory.evaluate.compare import Comparison, compare
-from policyfactory.evaluate.estimates import difference_unit
-from policyfactory.evaluate.intervals import MIN_CASES, Statistic
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.ranks import Rank, mean_ranks
-from policyfactory.evaluate.reference import Reference, reference_section
-from policyfactory.evaluate.sections import Cell, Column, Section, Table
-from policyfactory.evaluate.summary import Summary, summarise
-from policyfactory.evaluate.tables import file_stems, policy_column
-from policyfactory.evaluate.wins import wins
-from policyfactory.evaluate.words import closing_words, units_of
+from policyfactory.evaluate.report.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, noun
+from policyfactory.evaluate.report.reference import Reference, reference_section
+from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
+from policyfactory.evaluate.report.tables import file_stems, policy_column
+from policyfactory.evaluate.report.words import closing_words, units_of
+from policyfactory.evaluate.statistics.compare import Comparison, compare
+from policyfactory.evaluate.statistics.estimates import difference_unit
+from policyfactory.evaluate.statistics.intervals import MIN_CASES, Statistic
+from policyfactory.evaluate.statistics.ranks import Rank, mean_ranks
+from policyfactory.evaluate.statistics.summary import Summary, summarise
+from policyfactory.evaluate.statistics.wins import wins
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.run import Evaluation

@@ -1,0 +1,1 @@
+"""Protocols: experiments as data, and how they become what can be run."""
