@@ -9,9 +9,9 @@ import numpy as np
 
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.cases import Case, case_of, facts_of
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.metrics import METRICS
 from policyfactory.evaluate.report.sections import Cell, Section, Table
-from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.simulate import Rules, Schedule
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.jobs import Workload

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Rules
+    from policyfactory.evaluate.rules import Rules
 
 __all__ = ["Case", "CaseFacts", "Kind", "case_of", "facts_of"]
 

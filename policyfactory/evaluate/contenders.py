@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.simulate import Rules, Schedule, simulate
+from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.schedule import Schedule
+from policyfactory.evaluate.simulate import simulate
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.jobs import Workload
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
-from policyfactory.evaluate.simulate import Schedule
+from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["METRICS", "TAU", "Metric", "job_values", "measure"]
 

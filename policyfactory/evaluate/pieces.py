@@ -18,7 +18,8 @@ from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.cases import Case, CaseFacts, facts_of
 from policyfactory.evaluate.contenders import Contender, run_contender
 from policyfactory.evaluate.metrics import measure
-from policyfactory.evaluate.simulate import Rules, Schedule
+from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.schedule import Schedule
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.jobs import Workload
 

@@ -20,8 +20,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.statistics.widths import half_widths
 
 if TYPE_CHECKING:
+    from policyfactory.evaluate.evaluation import Evaluation
     from policyfactory.evaluate.experiment import Experiment
-    from policyfactory.evaluate.run import Evaluation
 
 __all__ = ["DEFAULT_MAX_RESAMPLES", "Precision", "in_words", "needed", "next_batch", "widest"]
 

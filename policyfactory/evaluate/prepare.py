@@ -17,7 +17,7 @@ from policyfactory.engine.sliding import sort_keys
 from policyfactory.engine.waiting import Formula, Timing
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Rules
+    from policyfactory.evaluate.rules import Rules
     from policyfactory.policy.policy import Policy
     from policyfactory.workload.jobs import Workload
 

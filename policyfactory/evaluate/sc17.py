@@ -19,7 +19,8 @@ from policyfactory.engine.sc17_events import Sc17Jobs
 from policyfactory.engine.sc17_order import VISIBLE, Sc17Order, program_keys
 from policyfactory.engine.waiting import Formula
 from policyfactory.evaluate.prepare import formula_of
-from policyfactory.evaluate.simulate import Rules, Schedule
+from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.schedule import Schedule
 from policyfactory.policy.catalogue import CATALOGUE
 
 if TYPE_CHECKING:

@@ -9,142 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import UsageError
 from policyfactory.engine.conservative import conservative
 from policyfactory.engine.easy import easy
 from policyfactory.engine.timed import easy_timed
 from policyfactory.evaluate.prepare import Prepared, formula_of, prepare
+from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
 
 __all__ = ["Rules", "Schedule", "simulate"]
-
-Backfill = Literal["none", "easy", "conservative"]
-DecideBy = Literal["request", "runtime", "prediction"]
-Ties = Literal["fifo", "lifo"]
-Overrun = Literal["run", "kill"]
-Compatibility = Literal["none", "ocst", "sc17"]
-
-# Told from a threshold that was given by its identity: no value is left that could not be given.
-_NOT_GIVEN = float("nan")
-_WORDS = {
-    "backfill": Backfill,
-    "decide_by": DecideBy,
-    "ties": Ties,
-    "overrun": Overrun,
-    "compatibility": Compatibility,
-}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
-    """What the scheduler may do and what it knows.
-
-    Parameters
-    ----------
-    backfill : {"easy", "none", "conservative"}
-        Aggressive backfilling with one reservation, strict order, or a reservation for every queued job.
-    decide_by : {"request", "runtime", "prediction"}
-        The p of the policy and of the reservations: requested time, actual run time, or a given column.
-    threshold : float
-        Seconds; jobs that have waited longer go first, in submit order. ``math.inf``: the policy's own threshold. Not
-        given: ``math.inf``, but 0 with compatibility "ocst", as in that program.
-    ties : {"fifo", "lifo"}
-        Which of two jobs with equal score goes first: the one submitted first (then the smaller job id), or the
-        reverse of that. With compatibility "ocst" always ``lifo``.
-    overrun : {"run", "kill"}
-        What happens to a job at its requested time: it runs on to the end of its run time, or is killed.
-    backfill_policy : Policy or None
-        The order in which jobs are tried for backfilling; None is the queue's order. It ignores the threshold.
-    compatibility : {"none", "ocst", "sc17"}
-        Our rules; those of ocst, the simulator of IEEE TPDS 29(10), 2018; those of the simulator of SC'17
-        (docs/simulator.md, docs/sc17.md).
-
-    Raises
-    ------
-    UsageError
-        If a rule is not one of the words above, the threshold is negative, or two rules exclude each other.
-    """
-
-    backfill: Backfill = "easy"
-    decide_by: DecideBy = "request"
-    threshold: float = _NOT_GIVEN
-    ties: Ties = "fifo"
-    overrun: Overrun = "run"
-    backfill_policy: Policy | None = None
-    compatibility: Compatibility = "none"
-
-    def __post_init__(self) -> None:
-        for name, words in _WORDS.items():
-            value = getattr(self, name)
-            if value not in get_args(words):
-                raise UsageError(f"{name} is {value!r}; choose one of {', '.join(get_args(words))}")
-        if self.threshold is _NOT_GIVEN:
-            object.__setattr__(self, "threshold", 0.0 if self.compatibility == "ocst" else math.inf)
-        if not self.threshold >= 0:
-            raise UsageError(f"threshold is {self.threshold!r} s; give a duration from 0, or inf for none")
-        if self.backfill_policy is not None and self.backfill != "easy":
-            raise UsageError(f"an order of its own for backfilling needs backfill easy, not {self.backfill}")
-        if self.compatibility == "ocst":
-            if self.backfill == "conservative":
-                raise UsageError(
-                    "ocst has no conservative backfilling; choose backfill easy or none, or leave out ocst"
-                )
-            object.__setattr__(self, "ties", "lifo")
-        if self.compatibility == "sc17":
-            self._check_sc17()
-
-    def _check_sc17(self) -> None:
-        refused = (
-            ("backfill", self.backfill, self.backfill == "conservative", "none or easy"),
-            ("decide_by", self.decide_by, self.decide_by == "prediction", "request or runtime"),
-            ("threshold", f"{self.threshold:g} s", not math.isinf(self.threshold), "inf"),
-            ("ties", self.ties, self.ties != "fifo", "fifo (equal jobs stay as they are)"),
-            ("overrun", self.overrun, self.overrun != "run", "run"),
-            ("backfill_policy", "given", self.backfill_policy is not None, "left out"),
-        )
-        for name, value, wrong, cure in refused:
-            if wrong:
-                raise UsageError(
-                    f"{name} is {value}, which the programs of SC'17 do not have; with compatibility sc17 it must be "
-                    f"{cure}"
-                )
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
-    """When each job of a workload ran.
-
-    Parameters
-    ----------
-    start, end : int64 array (n,)
-        Start and end of each job on the workload's clock, in its ticks, in the order of the workload's rows.
-    backfilled : bool array (n,)
-        Whether the job was started while a job ahead of it in the queue stayed waiting.
-    workload : Workload
-        The jobs.
-    policy_name : str
-        The policy that ordered the queue.
-    rules : Rules
-        The rules it ran under, with the threshold that held (the policy's own where the rules had none).
-    """
-
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    backfilled: NDArray[np.bool_]
-    workload: Workload
-    policy_name: str
-    rules: Rules
-
-    def __len__(self) -> int:
-        return len(self.start)
 
 
 def simulate(

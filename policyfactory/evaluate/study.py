@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.experiment import Experiment, Outcome, Watch, run_experiment
+from policyfactory.evaluate.carry_out import run_experiment
+from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
 from policyfactory.evaluate.pieces import Keep
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocols.from_plan import from_plan

@@ -17,7 +17,9 @@ from policyfactory.core.errors import UsageError
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, Run, new_run, run_timetable, sorted_periods, timed_periods
 from policyfactory.evaluate.prepare import Prepared, formula_of, prepare
-from policyfactory.evaluate.simulate import Rules, Schedule, simulate
+from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.schedule import Schedule
+from policyfactory.evaluate.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from policyfactory.evaluate.cases import CaseFacts
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.metrics import METRICS, Metric
-from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.policy import Policy
 

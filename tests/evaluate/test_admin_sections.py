@@ -8,8 +8,9 @@ import pytest
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.analyses import make_analysis
+from policyfactory.evaluate.carry_out import run_experiment
 from policyfactory.evaluate.cases import Case, case_of
-from policyfactory.evaluate.experiment import Experiment, run_experiment
+from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.simulate import Rules
 from policyfactory.evaluate.tuning.tuner import Tuner
 from policyfactory.policy.catalogue import resolve

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.evaluate.experiment import run_experiment
+from policyfactory.evaluate.carry_out import run_experiment
 from policyfactory.evaluate.protocols.from_plan import from_plan
 from policyfactory.evaluate.protocols.plan import Resamples
 from policyfactory.evaluate.protocols.protocol import Protocol, read_protocol

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.run import Evaluation
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.statistics import means
 from policyfactory.evaluate.statistics.compare import MIN_CASES, by_chance, compare, compare_values, holm
 from policyfactory.evaluate.statistics.estimates import difference_unit, estimate_difference, estimate_value

@@ -15,8 +15,9 @@ from policyfactory.core.units import WEEK
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.weekly_view import course_of
 from policyfactory.evaluate.cases import Case, case_of
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.sections import Section, Table
-from policyfactory.evaluate.run import Evaluation, Looks, evaluate
+from policyfactory.evaluate.run import Looks, evaluate
 from policyfactory.evaluate.simulate import Rules, Schedule, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy

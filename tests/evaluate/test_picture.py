@@ -11,8 +11,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from policyfactory.core.picture import svg_bytes
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
-from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.statistics.compare import compare
 from policyfactory.evaluate.statistics.ranks import mean_ranks
 from policyfactory.evaluate.statistics.wins import wins

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.reference import Reference, reference_section, reference_values
 from policyfactory.evaluate.report.standings import sections_of
-from policyfactory.evaluate.run import Evaluation
 
 Make = Callable[..., Evaluation]
 

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from policyfactory.core.artefact import Manifest, dump_json, sha256_file
-from policyfactory.evaluate.experiment import Experiment, conclude
+from policyfactory.evaluate.carry_out import conclude
+from policyfactory.evaluate.evaluation import Evaluation
+from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocols.protocol import protocol_of
 from policyfactory.evaluate.report.described import winners
 from policyfactory.evaluate.report.folder import as_dict, write_report
 from policyfactory.evaluate.report.store import listed
-from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol, selected
 
 Make = Callable[..., Evaluation]

@@ -16,10 +16,11 @@ import pytest
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.cases import Case, case_of
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.metrics import METRICS, measure
 from policyfactory.evaluate.parallel import in_order
 from policyfactory.evaluate.report.sections import Section
-from policyfactory.evaluate.run import DEFAULT_METRICS, Evaluation, Looks, check_metrics, evaluate, join
+from policyfactory.evaluate.run import DEFAULT_METRICS, Looks, check_metrics, evaluate, join
 from policyfactory.evaluate.simulate import Rules, Schedule, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy

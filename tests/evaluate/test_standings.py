@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, listed
 from policyfactory.evaluate.report.sections import Section, Table
 from policyfactory.evaluate.report.standings import sections_of
-from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.statistics.compare import compare
 from policyfactory.evaluate.statistics.intervals import Interval, Statistic
 from policyfactory.evaluate.statistics.ranks import mean_ranks

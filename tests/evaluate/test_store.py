@@ -15,6 +15,7 @@ import pytest
 from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.cases import case_of
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.starts import (
     BATSIM_COLUMNS,
     StartsWriter,
@@ -24,7 +25,6 @@ from policyfactory.evaluate.report.starts import (
     starts_frame,
 )
 from policyfactory.evaluate.report.store import listed, remove, results_csv
-from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.simulate import Rules, Schedule
 from policyfactory.workload.jobs import Workload
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.units import DAY, HOUR
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.display import percent, scale_for, shown_units
 from policyfactory.evaluate.report.words import closing_words
-from policyfactory.evaluate.run import Evaluation
 from policyfactory.evaluate.statistics.compare import compare
 from policyfactory.evaluate.statistics.ranks import ranks
 from policyfactory.evaluate.statistics.summary import summarise, worst_off

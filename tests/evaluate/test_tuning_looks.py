@@ -15,8 +15,9 @@ from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.choices import Shares
 from policyfactory.evaluate.analyses.palette import area_look, line_look
 from policyfactory.evaluate.cases import CaseFacts, case_of
+from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.sections import Section
-from policyfactory.evaluate.run import Evaluation, Looks, evaluate
+from policyfactory.evaluate.run import Looks, evaluate
 from policyfactory.evaluate.simulate import Rules, Schedule
 from policyfactory.evaluate.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner
 from policyfactory.policy.catalogue import resolve

@@ -11,9 +11,9 @@ from policyfactory.core.errors import UsageError
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case
+    from policyfactory.evaluate.evaluation import Evaluation
     from policyfactory.evaluate.report.sections import Section
-    from policyfactory.evaluate.run import Evaluation
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["Analysis"]
 

@@ -13,7 +13,7 @@ from policyfactory.evaluate.analyses.palette import area_look, shortened
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.evaluate.analyses.choices import Shares
+    from policyfactory.evaluate.analyses.choices_shares import Shares
 
 __all__ = ["draw_shares", "used_arms"]
 

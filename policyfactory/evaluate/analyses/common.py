@@ -20,7 +20,7 @@ from policyfactory.evaluate.statistics.medians import estimate_median
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = [
     "cell_of",

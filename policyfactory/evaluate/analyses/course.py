@@ -13,7 +13,7 @@ from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK
 from policyfactory.engine.binned import binned_integral
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["Course", "LoadSums", "bin_width", "course_of", "load_sums"]
 

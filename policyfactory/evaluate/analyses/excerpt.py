@@ -15,7 +15,7 @@ from policyfactory.engine.binned import binned_integral
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["Excerpt", "Kept", "Rectangles", "Why", "busiest", "excerpt_of", "keep", "worst"]
 

@@ -12,7 +12,7 @@ from policyfactory.evaluate.analyses.user_means import Standing, UserMeans
 from policyfactory.evaluate.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["fairness_in_words"]
 

@@ -13,7 +13,7 @@ from policyfactory.evaluate.analyses.common import count_of, place_of
 from policyfactory.evaluate.analyses.excerpt import Excerpt
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["gantt_in_words"]
 

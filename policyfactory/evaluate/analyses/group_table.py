@@ -13,7 +13,7 @@ from policyfactory.evaluate.analyses.grouping import Grouping, GroupSums
 from policyfactory.evaluate.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["GroupTable", "Measure", "gather"]
 

@@ -20,7 +20,7 @@ from policyfactory.engine.grouping import group_sums
 from policyfactory.evaluate.metrics import TAU
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["GROUPINGS", "UNKNOWN_USER", "GroupSums", "Grouping", "GroupingName", "sums_by_user"]
 

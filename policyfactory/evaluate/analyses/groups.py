@@ -33,8 +33,8 @@ from policyfactory.evaluate.report.sections import Cell, Column, Picture, Sectio
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case
-    from policyfactory.evaluate.run import Evaluation
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.evaluation import Evaluation
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["Groups"]
 

@@ -26,7 +26,7 @@ from policyfactory.evaluate.report.sections import Cell, Column, Table
 from policyfactory.evaluate.statistics.intervals import MIN_CASES, Estimate
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["MeasureName", "groups_in_words", "summary_table"]
 

@@ -14,7 +14,7 @@ from policyfactory.evaluate.analyses.palette import is_dashed, line_look, shorte
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.evaluate.analyses.improvement import Courses
+    from policyfactory.evaluate.analyses.improvement_course import Courses
 
 __all__ = ["draw_courses"]
 

@@ -10,7 +10,7 @@ from policyfactory.evaluate.statistics.means import estimate_ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyfactory.evaluate.analyses.improvement import Courses
+    from policyfactory.evaluate.analyses.improvement_course import Courses
 
 __all__ = ["courses_in_words"]
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from policyfactory.evaluate.cases import Case
-    from policyfactory.evaluate.run import Evaluation
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.evaluation import Evaluation
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["Load"]
 

@@ -23,7 +23,7 @@ from policyfactory.evaluate.analyses.course import LoadSums
 from policyfactory.evaluate.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["LoadOfLog", "load_in_words"]
 

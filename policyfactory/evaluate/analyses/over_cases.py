@@ -23,7 +23,7 @@ from policyfactory.evaluate.statistics.medians import estimate_median
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = [
     "against",

@@ -11,7 +11,7 @@ from policyfactory.evaluate.analyses.waits import LogWaits
 from policyfactory.policy.policy import Policy
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["starvation_in_words"]
 

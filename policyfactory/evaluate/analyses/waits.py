@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from policyfactory.core.units import format_duration
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["LogWaits", "Waits", "waits_of"]
 

@@ -28,7 +28,7 @@ from policyfactory.evaluate.report.sections import Cell, Column, Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["Course", "course_of", "draw", "series", "table", "words"]
 

@@ -19,7 +19,7 @@ from policyfactory.evaluate.cases import Case
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.protocols.logs import LogSource, ReadLog
 from policyfactory.evaluate.protocols.plan import Plan, Resamples
-from policyfactory.evaluate.simulate import Rules
+from policyfactory.evaluate.rules import Rules
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import Draw, History, Resampling, parse_length

@@ -16,8 +16,8 @@ from policyfactory.evaluate.contenders import Contender, check_contenders
 from policyfactory.evaluate.metrics import METRICS
 from policyfactory.evaluate.protocols.reader import Reader
 from policyfactory.evaluate.report.reference import Reference
+from policyfactory.evaluate.rules import Backfill, Compatibility, DecideBy, Overrun, Rules, Ties
 from policyfactory.evaluate.run import DEFAULT_METRICS, check_metrics
-from policyfactory.evaluate.simulate import Backfill, Compatibility, DecideBy, Overrun, Rules, Ties
 from policyfactory.evaluate.statistics.intervals import STATISTICS, Statistic
 from policyfactory.evaluate.tuning.tuner import make_tuner
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison, by_chance
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["chance_in_words", "chances_in_words", "counted", "intervals_in_words", "listed", "noun"]
 

@@ -22,7 +22,7 @@ from policyfactory.evaluate.statistics.estimates import difference_unit
 from policyfactory.evaluate.statistics.intervals import Statistic
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["Claim", "Judgement", "claim_sections", "judge"]
 

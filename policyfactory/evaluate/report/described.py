@@ -14,10 +14,10 @@ from policyfactory.policy.policy import Policy
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.contenders import Contender
+    from policyfactory.evaluate.evaluation import Evaluation
     from policyfactory.evaluate.experiment import Experiment, Outcome
     from policyfactory.evaluate.report.sections import Section
-    from policyfactory.evaluate.run import Evaluation
-    from policyfactory.evaluate.simulate import Rules
+    from policyfactory.evaluate.rules import Rules
 
 __all__ = ["EVALUATION_SCHEMA", "finding", "section_dict", "setting", "winners"]
 

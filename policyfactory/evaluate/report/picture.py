@@ -20,7 +20,7 @@ from policyfactory.evaluate.report.html.text import visible
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
     from policyfactory.evaluate.statistics.compare import Comparison, Paired
     from policyfactory.evaluate.statistics.intervals import Interval
     from policyfactory.evaluate.statistics.ranks import Rank

@@ -18,7 +18,7 @@ from policyfactory.evaluate.statistics.estimates import estimate_difference, est
 from policyfactory.evaluate.statistics.intervals import Estimate, Statistic, check_statistic
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["Found", "Reference", "reference_section", "reference_values"]
 

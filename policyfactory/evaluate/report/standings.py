@@ -22,7 +22,7 @@ from policyfactory.evaluate.statistics.summary import Summary, summarise
 from policyfactory.evaluate.statistics.wins import wins
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["Experiment", "Outcome", "sections_of"]
 
@@ -35,7 +35,7 @@ _OF_PAIRS = {
 
 
 class Experiment(Protocol):
-    """What is read of an experiment (`plan.Plan`)."""
+    """What is read of an experiment (`experiment.Experiment`)."""
 
     @property
     def statistic(self) -> Statistic:
@@ -79,7 +79,7 @@ def sections_of(
     Parameters
     ----------
     outcome : Outcome
-        Of `experiment.run`.
+        Of `experiment.run_experiment`.
     summaries, comparisons
         Of `summary.summarise` and `compare.compare` with the experiment's statistic and seed, if they are made already.
     """

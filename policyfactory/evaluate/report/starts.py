@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from policyfactory.evaluate.cases import Case, CaseFacts
-    from policyfactory.evaluate.simulate import Schedule
+    from policyfactory.evaluate.schedule import Schedule
 
 __all__ = ["BATSIM_COLUMNS", "StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from policyfactory.core.artefact import Manifest, atomic_write, sha256_file
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["KIND", "MANIFEST_NAME", "listed", "plain", "remove", "results_csv", "save"]
 

@@ -19,8 +19,8 @@ from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison
 from policyfactory.evaluate.statistics.summary import Summary, worst_off
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
-    from policyfactory.evaluate.simulate import Rules
+    from policyfactory.evaluate.evaluation import Evaluation
+    from policyfactory.evaluate.rules import Rules
 
 __all__ = ["closing_words", "rules_in_words", "units_of"]
 

@@ -26,7 +26,7 @@ from policyfactory.evaluate.statistics.estimates import difference_unit, estimat
 from policyfactory.evaluate.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = [
     "LEVEL",

@@ -15,7 +15,7 @@ from policyfactory.evaluate.statistics.intervals import Estimate, Interval
 from policyfactory.evaluate.statistics.means import estimate_mean
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["Rank", "mean_ranks", "ranks"]
 

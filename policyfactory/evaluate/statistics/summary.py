@@ -15,7 +15,7 @@ from policyfactory.evaluate.statistics.intervals import Estimate, Interval, Stat
 from policyfactory.evaluate.statistics.ranks import mean_ranks
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["Summary", "WorstOff", "summarise", "worst_off"]
 

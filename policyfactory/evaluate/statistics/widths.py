@@ -10,7 +10,7 @@ from policyfactory.evaluate.statistics.compare import baseline_level, compare
 from policyfactory.evaluate.statistics.intervals import Statistic
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["HalfWidth", "half_widths"]
 

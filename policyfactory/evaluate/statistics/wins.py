@@ -9,7 +9,7 @@ from policyfactory.evaluate.statistics.compare import Paired, compare_values
 from policyfactory.evaluate.statistics.intervals import Statistic
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.run import Evaluation
+    from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = ["wins"]
 

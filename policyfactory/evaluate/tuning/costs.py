@@ -12,7 +12,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.switching import simulate_periods
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Rules
+    from policyfactory.evaluate.rules import Rules
     from policyfactory.policy.policy import Policy
     from policyfactory.workload.jobs import Workload
 

@@ -18,14 +18,14 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.core.units import MINUTE, WEEK, format_duration, parse_duration
 from policyfactory.engine.events import NEVER
-from policyfactory.evaluate.simulate import Schedule
+from policyfactory.evaluate.schedule import Schedule
 from policyfactory.evaluate.switching import SwitchingSimulation
 from policyfactory.evaluate.tuning.bandits import ThompsonSampling, Ucb
 from policyfactory.evaluate.tuning.costs import MAX_PERIODS, noise_factors, period_costs, period_edges
 from policyfactory.evaluate.tuning.strategies import EpsilonGreedy, FollowTheLeader, Learner, Strategy, Uniform
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.simulate import Rules
+    from policyfactory.evaluate.rules import Rules
     from policyfactory.policy.policy import Policy
     from policyfactory.workload.jobs import Workload
 

@@ -1,0 +1,134 @@
+"""Carrying out an experiment: every contender on every case, every look, and the conclusion."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from policyfactory.evaluate import precision as narrowing
+from policyfactory.evaluate.cases import Case
+from policyfactory.evaluate.evaluation import Evaluation
+from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
+from policyfactory.evaluate.precision import Precision
+from policyfactory.evaluate.report.illustrated import illustrated
+from policyfactory.evaluate.report.standings import sections_of
+from policyfactory.evaluate.report.words import closing_words
+from policyfactory.evaluate.run import Keep, Looks, evaluate, join
+from policyfactory.evaluate.statistics.compare import compare
+from policyfactory.evaluate.statistics.summary import summarise
+
+if TYPE_CHECKING:
+    from policyfactory.evaluate.report.sections import Section
+
+__all__ = ["conclude", "run_experiment"]
+
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    workers: int = 1,
+    precision: Precision | None = None,
+    keep: Keep | None = None,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Simulate all contenders on all cases, look at every schedule, and conclude.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to simulate.
+    workers : int
+        Threads that simulate side by side; any number gives the same outcome.
+    precision : Precision, optional
+        Draw more resampled logs until the intervals are as narrow.
+    keep : callable, optional
+        Called with each case and schedule; see `evaluate`.
+    watch : Watch, optional
+        Told of the progress.
+
+    Raises
+    ------
+    UsageError, EvaluationError, WorkloadError
+        If the experiment can not be run.
+    """
+
+    def some(cases: Sequence[Case]) -> tuple[Evaluation, Looks]:
+        looks = Looks(experiment.analyses)
+        if watch is not None:
+            watch.expect(len(cases) * len(experiment.contenders))
+        found = evaluate(
+            cases,
+            experiment.contenders,
+            rules=experiment.rules,
+            metrics=experiment.metrics,
+            workers=workers,
+            looks=looks,
+            keep=keep,
+            progress=None if watch is None else watch.done,
+        )
+        return found, looks
+
+    for analysis in experiment.analyses:
+        analysis.check(experiment.cases, experiment.policies)
+    evaluation, looks = some(experiment.cases)
+    told: tuple[str, ...] = ()
+    if precision is not None:
+        evaluation, looks = _refine(experiment, precision, some, (evaluation, looks))
+        told = narrowing.in_words(experiment, evaluation, precision)
+    return conclude(experiment, evaluation, looks, told)
+
+
+def conclude(
+    experiment: Experiment, evaluation: Evaluation, looks: Looks | None = None, told: tuple[str, ...] = ()
+) -> Outcome:
+    """Return what the values mean.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was simulated.
+    evaluation : Evaluation
+        The values.
+    looks : Looks, optional
+        What its analyses saw.
+    told : tuple of str
+        Whether the intervals are as narrow as was asked for.
+    """
+    how: dict[str, Any] = {"statistic": experiment.statistic, "seed": experiment.seed}
+    rows, pairs = summarise(evaluation, **how), compare(evaluation, **how)
+    words = (*closing_words(evaluation, rows, pairs), *told)
+    outcome = Outcome(experiment, evaluation, tuple(rows), tuple(pairs), words, (), told)
+    standings = illustrated(outcome, sections_of(outcome, summaries=rows, comparisons=pairs))
+    seen = zip(looks.analyses, looks.seen, strict=True) if looks else ()
+    concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]
+    return dataclasses.replace(outcome, sections=tuple(_distinct([*standings, *concluded])))
+
+
+def _distinct(sections: Sequence[Section]) -> Iterator[Section]:
+    """Yield the sections, the names of those that occur again numbered: an analysis can be asked for twice."""
+    counts: Counter[str] = Counter()
+    for section in sections:
+        counts[section.name] += 1
+        again = counts[section.name]
+        yield section if again == 1 else dataclasses.replace(section, name=f"{section.name}-{again}")
+
+
+def _refine(
+    experiment: Experiment,
+    precision: Precision,
+    some: Callable[[Sequence[Case]], tuple[Evaluation, Looks]],
+    found: tuple[Evaluation, Looks],
+) -> tuple[Evaluation, Looks]:
+    """Add batches of resampled logs until the target is reached or can not be."""
+    counts = {log: max(case.number for case in experiment.cases if case.log == log) for log in experiment.more}
+    while True:
+        widths = narrowing.widest(experiment, found[0])
+        batch = narrowing.next_batch(experiment, widths, counts, precision)
+        if not batch:
+            return found
+        found = join(
+            found, some([experiment.more[log](number) for log, numbers in batch.items() for number in numbers])
+        )
+        counts |= {log: numbers[-1] for log, numbers in batch.items()}
