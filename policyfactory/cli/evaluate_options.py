@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -245,7 +246,7 @@ def plain_content(plain: Plain, seed: int, *, written: bool) -> dict[str, Any]:
         raise UsageError("--decide-by prediction and --predictions FILE.csv belong together; give both or none")
     logs = _logs(plain)
     names = [spec.strip() for text in plain.policies for spec in text.split(",") if spec.strip()]
-    formulas = dict(_formula(text) for text in plain.formula)
+    formulas = _formulas(plain.formula)
     analyses = plain.analyses if plain.analyses is not None else _DEFAULT_ANALYSES if written else "none"
     threshold = plain.threshold
     experiment = {
@@ -325,6 +326,15 @@ def _resample(plain: Plain) -> dict[str, Any] | None:
     if plain.windows is not None:
         raise UsageError("--windows and --resamples exclude each other; give one of them")
     return {"count": plain.resamples, "length": plain.length or "log", "draw": plain.draw or "log"}
+
+
+def _formulas(texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, expression in map(_formula, texts):
+        if name in found:
+            raise UsageError(f"--formula: two formulas are called {name}; give each a name of its own")
+        found[name] = expression
+    return found
 
 
 def _formula(text: str) -> tuple[str, str]:

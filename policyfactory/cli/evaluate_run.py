@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +113,16 @@ def _headed(text: str, beside: Sequence[str]) -> str:
 
 def _changed(content: dict[str, Any], seed: int | None, resamples: int | None) -> bool:
     """Put what was asked for on the command line into a protocol; return whether that changed it."""
-    before = dump_json(content)
+    changed = seed is not None and content.get("seed") != seed
     if seed is not None:
         content["seed"] = check_seed(seed)
     experiments = content.get("experiments")
     for table in experiments if resamples is not None and isinstance(experiments, list) else ():
-        if isinstance(table, dict) and isinstance(table.get("resample"), dict):
-            table["resample"]["count"] = resamples
-    return dump_json(content) != before
+        drawn = table.get("resample") if isinstance(table, dict) else None
+        if isinstance(drawn, dict) and drawn.get("count") != resamples:
+            drawn["count"] = resamples
+            changed = True
+    return changed
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -141,11 +144,10 @@ def _run(work: _Work, request: Request) -> None:
         _show(study, manifest, work.shown, as_json=request.as_json)
         return
     _refuse_earlier(work.output, overwrite=request.overwrite)
-    check_directory(work.output)
     from policyfactory.evaluate.report.folder import write_report
     from policyfactory.evaluate.report.html.page import LARGE_PAGE
 
-    with exclusive(work.output / "results.csv"):
+    with _folder(work.output), exclusive(work.output / "results.csv"):
         writer = _starts_writer(work, request)
         study, manifest = _study(work, request, writer)
         written = write_report(study, work.output, manifest, work.text, _start_files(study, writer))
@@ -155,6 +157,20 @@ def _run(work: _Work, request: Request) -> None:
     folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
     folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
     note(f"{work.output}/: {', '.join([*written, *folders])}")
+
+
+@contextlib.contextmanager
+def _folder(output: Path) -> Iterator[None]:
+    """Make the folder of the results; a run that fails leaves none that is empty."""
+    made = [folder for folder in (output, *output.parents) if not folder.exists()]
+    check_directory(output)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
 def _refuse_earlier(output: Path, *, overwrite: bool) -> None:

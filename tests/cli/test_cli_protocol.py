@@ -131,6 +131,9 @@ WRONG = [
     (["tiny.toml", "--starts", "csv", "--traces", "logs"], 2, "and there are 2; name it with --only"),
     (["tiny.toml", "--precision", "much", "--traces", "logs"], 2, "precision 'much' is no share"),
     (["tiny.toml", "--output", "tiny.toml", "--traces", "logs"], 1, "is a file; name a folder for the results"),
+    (["--formula", "A=p", "--formula", "A=q"], 2, "two formulas are called A"),
+    (["nan.toml", "--traces", "logs"], 1, "load = nan: is not finite"),
+    (["date.toml", "--traces", "logs", "--resamples", "1"], 1, "load = "),
     (["--length", "2y"], 2, "--length and --draw belong to resampled logs; add --resamples N"),
     (["--resamples", "2", "--windows", "5d"], 2, "--windows and --resamples exclude each other"),
     (["--load", "1000"], 2, "--load 1000.0: is out of range"),
@@ -149,6 +152,11 @@ def test_wrong_use_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(protocol.parent)
+    for name, load in (("nan", "nan"), ("date", "1979-05-27")):
+        text = protocol.read_text(encoding="utf-8")
+        Path(f"{name}.toml").write_text(
+            text.replace("[[experiments]]", f"[[experiments]]\nload = {load}", 1), encoding="utf-8"
+        )
     monkeypatch.setattr(sys, "argv", ["policyfactory", "evaluate", *arguments])
     with pytest.raises(SystemExit) as end:
         main.run()
@@ -157,3 +165,4 @@ def test_wrong_use_is_told(
     assert end.value.code == code
     assert told.err.splitlines()[-1].startswith("error: ")
     assert not list(protocol.parent.rglob("results.csv"))
+    assert not Path("results").exists()  # nor an empty folder

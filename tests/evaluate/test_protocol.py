@@ -183,6 +183,7 @@ WRONG = [
     ('windows = "sc17:10x15d"', 'windows = "999999x1d"', "ask for at most 100,000"),
     ('windows = "sc17:10x15d"', 'resample = { count = 2 }\nwindows = "15d"', "windows or resampled logs; leave one"),
     ("skip = { kth", "skip = { ktb", "[experiments.skip] ktb"),
+    ('name = "actual"', 'name = "claims"', "claims is a folder of every report"),
     ("load = 1.1", "load = 0", "load = 0: is out of range"),
     ('estimates = "noisy:0.2"', 'estimates = "loud"', "estimates = 'loud': "),
     (
@@ -384,7 +385,7 @@ def test_load_and_requests_are_changed_case_by_case() -> None:
     [
         ({"windows": "3x3d", "skip": {"m": [4]}}, UsageError, "skip names window 4 of m, which has 3"),
         ({"windows": "2x3d", "skip": {"m": [1, 2]}}, WorkloadError, "all cases of m are skipped"),
-        ({"skip": {"m": [1]}}, UsageError, "the whole log is the only case"),
+        ({"skip": {"m": [1]}}, UsageError, "only windows can be left out"),
         ({"rules": {"decide_by": "prediction"}}, UsageError, "log m has no predictions"),
         ({"windows": "1x9000d"}, WorkloadError, "the log has 0 such windows"),
     ],

@@ -193,7 +193,7 @@ def _predictions(log: ReadLog, parts: list[Workload]) -> list[NDArray[np.int64]]
 def _without_skipped(plan: Plan, log: str, cases: list[Case]) -> list[Case]:
     skipped = plan.skip.get(log, ())
     for number in skipped:
-        if not 1 <= number <= len(cases) and plan.resamples is None:
+        if not 1 <= number <= len(cases):
             raise UsageError(
                 f"experiment {plan.name}: skip names window {number} of {log}, which has {len(cases)}; "
                 "name one of them, or leave it out"

@@ -184,7 +184,7 @@ def read_plan(reader: Reader, logs: Sequence[str], seed: int, places: Places) ->
         metrics=metrics,
         windows=windows,
         resamples=resamples,
-        skip=_skip(reader, own, whole=windows is None and resamples is None),
+        skip=_skip(reader, own, in_windows=windows is not None),
         sensitivity=_sensitivity(reader),
         statistic=reader.choice("statistic", STATISTICS, "median"),
         analyses=_analyses(reader),
@@ -290,13 +290,15 @@ def _cases(reader: Reader) -> tuple[WindowSpec | None, Resamples | None]:
     return windows, resamples
 
 
-def _skip(reader: Reader, logs: Sequence[str], *, whole: bool) -> dict[str, tuple[int, ...]]:
+def _skip(reader: Reader, logs: Sequence[str], *, in_windows: bool) -> dict[str, tuple[int, ...]]:
     table = reader.table("skip")
     for log in table.content:
         if log not in logs:
             raise table.error(log, f"this experiment has no such log; it has {', '.join(logs)}")
-        if whole:
-            raise table.error(log, "the whole log is the only case; cut it with windows first")
+        if not in_windows:
+            raise table.error(
+                log, "only windows can be left out, and this experiment has none; cut the logs with windows"
+            )
     return {log: table.integers(log) for log in table.content}
 
 

@@ -150,6 +150,9 @@ def protocol_of(content: Mapping[str, Any], path: Path | None = None) -> Protoco
     return Protocol(name, title, *texts, seed, logs, plans, claims, places.folder, hashes)
 
 
+_TAKEN = ("claims", "starts")  # folders of a report beside those of its experiments
+
+
 def _check_experiments(top: Reader, plans: tuple[Plan, ...]) -> None:
     if not plans:
         raise top.error("experiments", "names no experiment; write at least one [[experiments]]")
@@ -160,6 +163,8 @@ def _check_experiments(top: Reader, plans: tuple[Plan, ...]) -> None:
                 "experiments",
                 f"{plan.name[:60]!a} is no name of a folder; use at most 60 lower-case letters, digits, - and _",
             )
+        if plan.name in _TAKEN:
+            raise top.error("experiments", f"{plan.name} is a folder of every report; choose another name")
         if plan.name in seen:
             raise top.error("experiments", f"two are called {plan.name}; give each a name of its own")
         seen.add(plan.name)
