@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.report.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, listed
+from policyfactory.evaluate.report.caveats import (
+    chance_in_words,
+    chances_in_words,
+    counted,
+    enumerated,
+    intervals_in_words,
+)
 from policyfactory.evaluate.report.sections import Section, Table
 from policyfactory.evaluate.report.standings import sections_of
 from policyfactory.evaluate.statistics.compare import compare
@@ -209,4 +215,4 @@ def test_the_words_say_what_chance_would_do(by_hand: Make) -> None:
 
 def test_small_words() -> None:
     assert [counted(n, "window") for n in (0, 1, 2)] == ["0 windows", "1 window", "2 windows"]
-    assert [listed(names) for names in (["A"], ["A", "B"], ["A", "B", "C"])] == ["A", "A and B", "A, B and C"]
+    assert [enumerated(names) for names in (["A"], ["A", "B"], ["A", "B", "C"])] == ["A", "A and B", "A, B and C"]

@@ -124,6 +124,22 @@ def test_improvement_where_nothing_waits_or_nothing_competes() -> None:
     assert worse.paragraphs == ("log: no policy waits less than FCFS in total.",)
 
 
+def test_where_nobody_waits_under_the_baseline_there_is_no_ratio_and_not_a_change_of_nothing() -> None:
+    # The other policy waits an hour in each case: no percentage of the baseline's 0 says that.
+    contenders = [ARMS[0], ARMS[1]]
+    seen = [[schedule([0], [start], [start + HOUR]) for start in (0, HOUR)] for _ in range(7)]
+    look = make_analysis("improvement", every="hour")
+    kept = [[look.observe(case_of(one.workload), one) for one in row] for row in seen]
+    found = look.conclude(evaluation(contenders, ["log"] * 7), kept)
+    ((policy, *numbers),) = found.tables[0].rows
+    assert policy.value == "SPF"
+    assert [(cell.value, cell.interval) for cell in numbers] == [(None, None)] * 6
+    assert found.tables[0].note.endswith("Empty: no job waits under FCFS, of which no percentage can be taken.")
+    assert found.paragraphs == ("log, 7 cases: no job waits under FCFS, so nothing can be saved.",)
+    # A flat line at 0 % would say the same wrong thing.
+    assert found.pictures == ()
+
+
 def test_options_of_improvement() -> None:
     with pytest.raises(UsageError, match="every is 'year'; choose from week, day, hour"):
         make_analysis("improvement", every="year")

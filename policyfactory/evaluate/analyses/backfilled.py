@@ -14,21 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.evaluate.analyses.base import Analysis
-from policyfactory.evaluate.analyses.common import listed, log_cells, log_columns
+from policyfactory.evaluate.analyses.common import log_cells, log_columns
 from policyfactory.evaluate.analyses.over_cases import (
     by_log,
     cases_text,
-    colour_of,
     few_cases,
-    key_below,
     mark_of,
     mean_cell,
     mean_of,
-    number_text,
-    panels_down,
-    short,
     value_text,
 )
+from policyfactory.evaluate.analyses.palette import colour_of, key_below, panels_down
+from policyfactory.evaluate.report.caveats import enumerated
+from policyfactory.evaluate.report.display import shortened
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.evaluate.statistics.intervals import Estimate
 from policyfactory.evaluate.statistics.means import estimate_ratio
@@ -122,7 +120,7 @@ def _table(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Table:
 
 
 def _cell(change: Estimate) -> Cell:
-    return Cell(change.value, change.interval, mark_of(change))
+    return Cell(change.value, change.interval, mark_of(change, lower_is_better=None))
 
 
 def _words(evaluation: Evaluation, log: str, counts: FloatArray) -> str:
@@ -135,21 +133,21 @@ def _words(evaluation: Evaluation, log: str, counts: FloatArray) -> str:
     none = [policy for place, policy in enumerate(evaluation.policies) if not counts[:, place, 0].any()]
     if not counts[:, 0, 0].any():
         some = [policy for policy in changes if policy not in none]
-        return f"{where}: under {base} no job is backfilled, but some are under {listed(some)}."
+        return f"{where}: under {base} no job is backfilled, but some are under {enumerated(some)}."
     parts = [text]
     for word, more in (("lower", "Fewer"), ("higher", "More")):
         found = [
             f"{policy} {value_text(change, '%', signed=True)}"
             for policy, change in changes.items()
-            if mark_of(change) == word and policy not in none
+            if mark_of(change, lower_is_better=None) == word and policy not in none
         ]
-        parts += [f"{more} than under {base}: {listed(found)}."] if found else []
-    same = [policy for policy, change in changes.items() if mark_of(change) == "no difference"]
-    parts += [f"No difference from {base}: {listed(same)}."] if same else []
-    parts += [f"None at all: {listed(none)}."] if none else []
+        parts += [f"{more} than under {base}: {enumerated(found)}."] if found else []
+    same = [policy for policy, change in changes.items() if mark_of(change, lower_is_better=None) == "no difference"]
+    parts += [f"No difference from {base}: {enumerated(same)}."] if same else []
+    parts += [f"None at all: {enumerated(none)}."] if none else []
     if changes and own.interval is None:
         rest = [f"{policy} {change.value:+.0f} %" for policy, change in changes.items() if policy not in none]
-        parts += [f"Against {base}: {listed(rest)}."] if rest else []
+        parts += [f"Against {base}: {enumerated(rest)}."] if rest else []
         parts.append(few_cases(evaluation, log))
     return " ".join(parts)
 
@@ -170,14 +168,14 @@ def _draw(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Figure:
             # Spread by a fixed pattern, so that equal data give equal pictures.
             spread = 0.18 * np.sin(2.4 * np.arange(len(values))) if len(values) >= _BOX_FROM else np.zeros(len(values))
             axes.scatter(values, place + spread, s=12, color=colour, linewidths=0, zorder=3)
-        axes.set_yticks(range(len(policies)), [short(policy) for policy in policies])
+        axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
         axes.set_ylim(len(policies) - 0.4, -0.6)
         largest = float(counts[log][:, :, 0].max())
         axes.set_xlim(-0.02 * max(largest, 1.0), 1.04 * max(largest, 1.0))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.xaxis.set_major_formatter(lambda value, _: number_text(value))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         axes.grid(visible=False, axis="y")
-        axes.set_title(f"{short(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
+        axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
         axes.set_xlabel("backfilled jobs of a case")
     box = " Box: the middle half of the cases; line: median." if max(map(len, counts.values())) >= _BOX_FROM else ""
     key_below(figure, f"Dot: a case.{box} Orange: the baseline.")

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.choices_picture import draw_shares, used_arms
-from policyfactory.evaluate.analyses.common import chosen_logs, count_of, file_stems, listed, log_cells, log_columns
+from policyfactory.evaluate.analyses.common import chosen_logs, log_cells, log_columns, stem_by_log
+from policyfactory.evaluate.report.caveats import counted, enumerated
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.evaluate.tuning.tuner import TunedSchedule, Tuner
 
@@ -62,7 +63,7 @@ class Choices(Analysis):
             none = "No tuner was evaluated: each policy was in force all the time."
             return Section("choices", "What the tuners chose", (none,))
         found = {log: [_gather(evaluation, log, at, seen) for at in tuners] for log in logs}
-        pictures = [_picture(found[log], stem) for log, stem in file_stems("choices", logs).items()]
+        pictures = [_picture(found[log], stem) for log, stem in stem_by_log("choices", logs).items()]
         told = [_in_words(one, several=len(logs) > 1) for log in logs for one in found[log]]
         return Section("choices", "What the tuners chose", tuple(told), _tables(found), tuple(pictures))
 
@@ -91,9 +92,9 @@ def _in_words(one: Shares, *, several: bool) -> str:
 def _most(one: Shares, shares: FloatArray) -> str:
     """Return the policies with the largest shares: ``SPF in 83 % and SRF in 8 % of the periods, 2 other ...``."""
     order = [int(arm) for arm in np.argsort(-shares, kind="stable") if shares[arm] > 0]
-    named = listed(f"{one.arms[arm]} in {_percent(shares[arm])}" for arm in order[:_NAMED])
+    named = enumerated(f"{one.arms[arm]} in {_percent(shares[arm])}" for arm in order[:_NAMED])
     rest = len(order) - _NAMED
-    others = f", {count_of(rest, 'other policy', 'other policies')} in the rest" if rest > 0 else ""
+    others = f", {counted(rest, 'other policy', 'other policies')} in the rest" if rest > 0 else ""
     return f"{named} of the periods{others}"
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policyfactory.core.picture import new_figure
-from policyfactory.evaluate.analyses.palette import area_look, shortened
+from policyfactory.evaluate.analyses.palette import area_look
+from policyfactory.evaluate.report.display import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,51 +1,36 @@
-"""What several analyses need: cells of estimates over cases, names of logs in tables and files, options."""
+"""What several analyses need of options, of words, and of the names of logs in tables and files."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.units import DAY
-from policyfactory.evaluate.report.caveats import listed, noun
+from policyfactory.evaluate.report.caveats import enumerated, noun
 from policyfactory.evaluate.report.display import scale_for
 from policyfactory.evaluate.report.sections import Cell, Column
-from policyfactory.evaluate.statistics.intervals import Estimate
-from policyfactory.evaluate.statistics.medians import estimate_median
+from policyfactory.evaluate.report.tables import file_stems
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.cases import Case
     from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = [
-    "cell_of",
     "check_place",
     "chosen_logs",
-    "count_of",
-    "difference_cell",
-    "estimate_over_cases",
-    "file_stems",
-    "listed",
     "log_cells",
     "log_columns",
-    "noun",
     "place_of",
     "scaled",
     "shared_unit",
     "short_number",
+    "stem_by_log",
     "texts",
-    "told_difference",
     "under_policies",
-    "verdict_of",
     "whole_number",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 # Options. ------------------------------------------------------------------------------------------------------------
@@ -111,46 +96,22 @@ def chosen_logs(evaluation: Evaluation, analysis: str, log: str) -> tuple[str, .
     return (log,) if log else evaluation.logs
 
 
-# Estimates. ----------------------------------------------------------------------------------------------------------
+# Words. --------------------------------------------------------------------------------------------------------------
 
 
-def estimate_over_cases(values: FloatArray) -> Estimate:
-    """Return the median of the values that there are, with its interval.
-
-    Parameters
-    ----------
-    values : float64 array (cases,)
-        NaN where a case has none.
-    """
-    return estimate_median(values[np.isfinite(values)])
+def under_policies(names: Sequence[str], others: int) -> str:
+    """Return policies as ``under ...`` goes on: their names, or that it is all ``others`` but the baseline."""
+    return "under any policy" if len(names) == others > 1 else f"under {enumerated(names)}"
 
 
-def verdict_of(difference: Estimate, *, lower_is_better: bool = True) -> str:
-    """Return what a difference from the baseline says: a verdict, or nothing without an interval."""
-    if difference.interval is None:
-        return ""
-    if difference.interval.covers(0.0):
-        return "no difference"
-    return "better" if (difference.interval.high < 0) == lower_is_better else "worse"
-
-
-def cell_of(estimate: Estimate, mark: str = "") -> Cell:
-    """Return the cell of an estimate; empty without a case."""
-    return Cell(estimate.value if estimate.cases else None, estimate.interval, mark)
-
-
-def difference_cell(values: FloatArray, baseline: FloatArray, *, lower_is_better: bool = True) -> Cell:
-    """Return the cell of the paired difference from the baseline, with its verdict.
-
-    Parameters
-    ----------
-    values, baseline : float64 array (cases,)
-        NaN where a case has none.
-    lower_is_better : bool
-        Which way is good.
-    """
-    difference = estimate_over_cases(values - baseline)
-    return cell_of(difference, verdict_of(difference, lower_is_better=lower_is_better))
+def short_number(value: float) -> str:
+    """Return a number with three significant digits, as sentences need it."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.1g}"
 
 
 def shared_unit(seconds: Iterable[float]) -> str:
@@ -166,64 +127,16 @@ def shared_unit(seconds: Iterable[float]) -> str:
     return "d" if largest >= 10 * DAY else scale_for("s", [min(largest, DAY)]).label
 
 
-# Words. --------------------------------------------------------------------------------------------------------------
-
-
-def under_policies(names: Sequence[str], others: int) -> str:
-    """Return policies as ``under ...`` goes on: their names, or that it is all ``others`` but the baseline."""
-    return "under any policy" if len(names) == others > 1 else f"under {listed(names)}"
-
-
-def count_of(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: ``1 case``, ``2 cases``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def short_number(value: float) -> str:
-    """Return a number with three significant digits, as sentences need it."""
-    if value == 0:
-        return "0"
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.1g}"
-
-
-def place_of(evaluation: Evaluation, log: str, number: int) -> str:
-    """Return what a case is called in a sentence: ``window 3``, ``resampled log 3``, ``the log``."""
-    kind = next(case.kind for case in evaluation.cases if case.log == log and case.number == number)
-    return "the log" if kind == "log" else f"{noun(evaluation, log)} {number}"
-
-
 def scaled(value: float, unit: str) -> str:
     """Return one number with the unit that suits it: ``4.20 h``."""
     scale = scale_for(unit, [value])
     return f"{short_number(value / scale.divisor)}{scale.suffix}"
 
 
-def told_difference(difference: Estimate, unit: str, words: tuple[str, str]) -> str:
-    """Return a difference in words: ``7.71 h longer (95 % interval 4.86 to 15.5 h)``.
-
-    Parameters
-    ----------
-    difference : Estimate
-        With a value.
-    unit : str
-        Its unit.
-    words : tuple of str
-        What a positive and a negative difference are called.
-    """
-    value, interval = difference.value, difference.interval
-    word = words[0] if value > 0 else words[1]
-    if interval is None:
-        return f"{scaled(abs(value), unit)} {word}"
-    scale = scale_for(unit, [value, interval.low, interval.high])
-    sign = -1.0 if value < 0 else 1.0
-    ends = sorted((sign * interval.low, sign * interval.high))
-    low, high = (short_number(end / scale.divisor) for end in ends)
-    return (
-        f"{short_number(abs(value) / scale.divisor)}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
-    )
+def place_of(evaluation: Evaluation, log: str, number: int) -> str:
+    """Return what a case is called in a sentence: ``window 3``, ``resampled log 3``, ``the log``."""
+    kind = next(case.kind for case in evaluation.cases if case.log == log and case.number == number)
+    return "the log" if kind == "log" else f"{noun(evaluation, log)} {number}"
 
 
 # Logs in tables and files. -------------------------------------------------------------------------------------------
@@ -239,7 +152,7 @@ def log_cells(logs: Sequence[str], log: str) -> tuple[Cell, ...]:
     return (Cell(log),) if len(logs) > 1 else ()
 
 
-def file_stems(stem: str, logs: Sequence[str]) -> dict[str, str]:
+def stem_by_log(stem: str, logs: Sequence[str]) -> dict[str, str]:
     """Return a name for the file of each log: ``stem`` if there is one log, else with the log's name in it.
 
     Parameters
@@ -247,16 +160,8 @@ def file_stems(stem: str, logs: Sequence[str]) -> dict[str, str]:
     stem : str
         What the files show.
     logs : sequence of str
-        Names of logs, which may hold anything.
+        Names of logs, all distinct, which may hold anything.
     """
     if len(logs) == 1:
         return {logs[0]: stem}
-    found: dict[str, str] = {}
-    for log in logs:
-        short = re.sub(r"[^a-z0-9]+", "-", log.casefold()).strip("-")[:60] or "log"
-        name, number = f"{stem}-{short}", 1
-        while name in found.values():
-            number += 1
-            name = f"{stem}-{short}-{number}"
-        found[log] = name
-    return found
+    return {log: f"{stem}-{part}" for log, part in zip(logs, file_stems(logs), strict=True)}

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from policyfactory.core.picture import new_figure
 from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
-from policyfactory.evaluate.analyses.over_cases import colour_of
+from policyfactory.evaluate.analyses.palette import colour_of
+from policyfactory.evaluate.report.display import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +139,7 @@ def _legend(figure: Figure, names: Sequence[str]) -> None:
 
     shown = min(len(names), _NAMED)
     handles = [Line2D([], [], **_look(at)) for at in range(shown)]
-    labels = [name if len(name) <= 24 else f"{name[:21]}..." for name in names[:shown]]
+    labels = [shortened(name, 24) for name in names[:shown]]
     if len(names) > shown:
         handles.append(Line2D([], [], **_look(shown)))
         labels.append(f"{len(names) - shown} others")

@@ -13,24 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.evaluate.analyses.base import Analysis
-from policyfactory.evaluate.analyses.common import listed, log_cells, log_columns, whole_number
+from policyfactory.evaluate.analyses.common import log_cells, log_columns, whole_number
 from policyfactory.evaluate.analyses.over_cases import (
     against,
     by_log,
     cases_text,
-    colour_of,
     few_cases,
-    key_below,
     mark_of,
-    middle_cell,
-    middle_difference,
-    middle_of,
+    median_cell,
+    median_difference,
+    median_of,
     named,
-    number_text,
-    panels_down,
-    short,
 )
+from policyfactory.evaluate.analyses.palette import colour_of, key_below, panels_down
 from policyfactory.evaluate.metrics import job_values
+from policyfactory.evaluate.report.caveats import enumerated
+from policyfactory.evaluate.report.display import shortened
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
@@ -120,10 +118,10 @@ class Delayed(Analysis):
             for place, policy in enumerate(evaluation.policies):
                 pooled = np.concatenate([case[place].processors for case in kept[log]])
                 quartiles = np.quantile(pooled, [0.25, 0.75]).tolist() if len(pooled) else [None, None]
-                mark = "" if place == 0 else mark_of(middle_difference(middles, place))
+                mark = "" if place == 0 else mark_of(median_difference(middles, place), lower_is_better=None)
                 least = np.array([case[place].least for case in kept[log]])
-                cells = (Cell(policy), Cell(quartiles[0]), middle_cell(middles[:, place], mark), Cell(quartiles[1]))
-                rows.append((*log_cells(evaluation.logs, log), *cells, Cell(_one(pooled)), middle_cell(least)))
+                cells = (Cell(policy), Cell(quartiles[0]), median_cell(middles[:, place], mark), Cell(quartiles[1]))
+                rows.append((*log_cells(evaluation.logs, log), *cells, Cell(_one(pooled)), median_cell(least)))
         return Table(
             "delayed",
             f"Processors of the {self.count:,} most delayed jobs of each case",
@@ -168,30 +166,31 @@ def _words(evaluation: Evaluation, log: str, kept: list[list[_Seen]]) -> str:
     text = f"{where}: the median size of the most delayed jobs is {sizes}; of all jobs it is {typical:g}."
     if len(evaluation.policies) == 1:
         return text
-    differences = [middle_difference(middles, place) for place in range(1, len(evaluation.policies))]
+    differences = [median_difference(middles, place) for place in range(1, len(evaluation.policies))]
     if all(difference.interval is None for difference in differences):
         return f"{text} {few_cases(evaluation, log)}"
     verdicts = [
-        (policy, mark_of(difference)) for policy, difference in zip(evaluation.policies[1:], differences, strict=True)
+        (policy, mark_of(difference, lower_is_better=None))
+        for policy, difference in zip(evaluation.policies[1:], differences, strict=True)
     ]
     for word, what in (("higher", "Larger"), ("lower", "Smaller")):
         found = named(verdicts, word)
-        text += f" {what} jobs than under {evaluation.baseline} are delayed under {listed(found)}." if found else ""
+        text += f" {what} jobs than under {evaluation.baseline} are delayed under {enumerated(found)}." if found else ""
     same = named(verdicts, "no difference")
-    return f"{text} No difference in size from {evaluation.baseline}: {listed(same)}." if same else text
+    return f"{text} No difference in size from {evaluation.baseline}: {enumerated(same)}." if same else text
 
 
 def _sizes(evaluation: Evaluation, middles: FloatArray) -> str:
     """Return the middle size under each policy, or of many policies the baseline and the two extremes."""
     sizes = {
-        policy: middle_of(middles[:, place]).value
+        policy: median_of(middles[:, place]).value
         for place, policy in enumerate(evaluation.policies)
         if np.isfinite(middles[:, place]).any()
     }
     shown = list(sizes)
     if len(shown) > _FEW_POLICIES:
         shown = list(dict.fromkeys([shown[0], min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)]))
-    told = listed(f"{number_text(sizes[policy])} under {policy}" for policy in shown)
+    told = enumerated(f"{sizes[policy]:,g} under {policy}" for policy in shown)
     return told if len(shown) == len(sizes) else f"{told}, the rest between"
 
 
@@ -219,10 +218,10 @@ def _draw(evaluation: Evaluation, kept: dict[str, list[list[_Seen]]]) -> Figure:
         axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_yticks(range(len(policies)), [short(policy) for policy in policies])
+        axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
         axes.set_ylim(len(policies) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        axes.set_title(f"{short(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
+        axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
         axes.set_xlabel(f"processors of the job (the machine has {machine:,}), logarithmic")
     key_below(
         figure,

@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 from policyfactory.core.units import MINUTE
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.common import (
-    cell_of,
     check_place,
     chosen_logs,
-    estimate_over_cases,
-    file_stems,
     log_cells,
     log_columns,
     shared_unit,
+    stem_by_log,
     whole_number,
 )
 from policyfactory.evaluate.analyses.curves import Curve, Panel, draw_panels
 from policyfactory.evaluate.analyses.fairness_words import fairness_in_words
 from policyfactory.evaluate.analyses.grouping import GroupSums, sums_by_user
+from policyfactory.evaluate.analyses.over_cases import cell_of, median_of
 from policyfactory.evaluate.analyses.user_means import Standing, UserMeans, users_of
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
@@ -160,7 +159,7 @@ class Fairness(Analysis):
                 "A curve further to the left is better for the users; where it reaches 100 % is the worst-off user. "
                 "Each user's mean is over all cases.",
             )
-            for log, stem in (file_stems("users", list(named)) if named else {}).items()
+            for log, stem in (stem_by_log("users", list(named)) if named else {}).items()
         ]
         told = fairness_in_words(evaluation, all_users, found, self.min_jobs)
         return Section("fairness", "Fairness over users", told, tuple(tables), tuple(pictures))
@@ -175,8 +174,8 @@ def _standing(users: UserMeans, index: _Index) -> Standing:
     )
     differences = values - values[:, :1]
     return Standing(
-        [estimate_over_cases(column) for column in values.T],
-        [estimate_over_cases(column) for column in differences.T],
+        [median_of(column) for column in values.T],
+        [median_of(column) for column in differences.T],
         lower_is_better=index.lower_is_better,
     )
 

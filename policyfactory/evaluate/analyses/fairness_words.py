@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.evaluate.analyses.common import count_of, noun, scaled, short_number, told_difference, under_policies
+from policyfactory.evaluate.analyses.common import scaled, short_number, under_policies
+from policyfactory.evaluate.analyses.over_cases import told_difference
 from policyfactory.evaluate.analyses.user_means import Standing, UserMeans
+from policyfactory.evaluate.report.caveats import counted, noun
 from policyfactory.evaluate.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
@@ -60,14 +62,14 @@ def fairness_in_words(
 def _nobody(users: UserMeans, min_jobs: int, what: str) -> str:
     if users.unknown_jobs == users.jobs:
         return "the log does not say whose jobs they are, so nothing can be said about users."
-    return f"no user has {count_of(min_jobs, 'job')} in any {what}, so nothing is said about users."
+    return f"no user has {counted(min_jobs, 'job')} in any {what}, so nothing is said about users."
 
 
 def _of_log(evaluation: Evaluation, log: str, users: UserMeans, found: Mapping[str, Standing], min_jobs: int) -> str:
     policies = evaluation.policies
     cases, what = len(users.cases), noun(evaluation, log)
     counts = sorted(len(case[0].user) for case in users.cases)
-    who = count_of(users.count, "user")
+    who = counted(users.count, "user")
     if cases > 1:
         who += (
             f" in {cases} {what}s, {counts[0]} to {counts[-1]} of them in a {what}"
@@ -76,14 +78,14 @@ def _of_log(evaluation: Evaluation, log: str, users: UserMeans, found: Mapping[s
         )
     parts = [f"{who}{'' if min_jobs == 1 else f' with at least {min_jobs} jobs in it'}."]
     if users.unknown_jobs:
-        parts.append(f"{count_of(users.unknown_jobs, 'job')} of unknown users (of {users.jobs:,}) are left out.")
+        parts.append(f"{counted(users.unknown_jobs, 'job')} of unknown users (of {users.jobs:,}) are left out.")
     if users.count == 1:
         parts.append("With one user there is nothing to be fair or unfair about.")
         return " ".join(parts)
     worst, jain = found[_WORST], found[_JAIN]
     overall = users.overall[0]
     top = int(np.argmax(overall.wait))
-    who = f"user {overall.user[top]} ({count_of(int(overall.jobs[top]), 'job')})"
+    who = f"user {overall.user[top]} ({counted(int(overall.jobs[top]), 'job')})"
     longest = scaled(float(overall.wait[top]), "s")
     if cases > 1:
         parts.append(
@@ -97,7 +99,7 @@ def _of_log(evaluation: Evaluation, log: str, users: UserMeans, found: Mapping[s
         parts += [_against(policies, worst, "the worst-off user", "s", ("longer", "less"))]
         parts += [_against(policies, jain, "Jain's index", "1", ("higher", "lower"))]
         if cases < MIN_CASES:
-            parts.append(f"No intervals: {count_of(cases, what)}, {MIN_CASES} are needed.")
+            parts.append(f"No intervals: {counted(cases, what)}, {MIN_CASES} are needed.")
     return " ".join(parts)
 
 

@@ -16,11 +16,11 @@ from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.common import (
     check_place,
     chosen_logs,
-    file_stems,
     log_cells,
     log_columns,
     place_of,
     shared_unit,
+    stem_by_log,
     texts,
     whole_number,
 )
@@ -126,7 +126,7 @@ class Gantt(Analysis):
             for row in evaluation.rows(log):
                 if evaluation.cases[row].number == self.case:
                     found[log] = self._excerpt(evaluation, int(row), seen[row])
-        stems = file_stems("gantt", list(found)) if found else {}
+        stems = stem_by_log("gantt", list(found)) if found else {}
         pictures = tuple(
             Picture(
                 stems[log],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.analyses.excerpt import Excerpt, Rectangles
+from policyfactory.evaluate.report.display import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +92,7 @@ def _panel(axes: Any, excerpt: Excerpt, k: int, drawn: Rectangles, kinds: list[t
         own = drawn.row == excerpt.loser
         _outline(axes, [side[own] for side in corners], f"job {excerpt.jobs.job_id[excerpt.loser]}")
     axes.set_ylabel("processor")
-    name = excerpt.policies[k] if len(excerpt.policies[k]) <= 40 else f"{excerpt.policies[k][:37]}..."
+    name = shortened(excerpt.policies[k], 40)
     axes.set_title(f"{name}: {excerpt.utilisation(k):.0f} % in use", loc="left", fontsize=10)
     axes.grid(visible=False)
 

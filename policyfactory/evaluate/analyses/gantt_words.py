@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyfactory.core.units import format_duration
-from policyfactory.evaluate.analyses.common import count_of, place_of
+from policyfactory.evaluate.analyses.common import place_of
 from policyfactory.evaluate.analyses.excerpt import Excerpt
+from policyfactory.evaluate.report.caveats import counted
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.evaluation import Evaluation
@@ -63,7 +64,7 @@ def _where(evaluation: Evaluation, log: str, own: Excerpt, case: int) -> str:
 
 def _in_use(own: Excerpt) -> list[str]:
     told = [
-        f"under {policy} {count_of(len(np.unique(rectangles.row)), 'job runs', 'jobs run')} in it and "
+        f"under {policy} {counted(len(np.unique(rectangles.row)), 'job runs', 'jobs run')} in it and "
         f"{own.utilisation(k):.0f} % of the machine is in use"
         for k, (policy, rectangles) in enumerate(zip(own.policies, own.drawn, strict=True))
     ]
@@ -76,7 +77,7 @@ def _moved(own: Excerpt) -> list[str]:
         return []
     change = own.change[own.shown]
     less, more = int((change < 0).sum()), int((change > 0).sum())
-    fewer = count_of(less, "waits", "wait")
+    fewer = counted(less, "waits", "wait")
     first, second = own.policies
     if not less and not more:
         return [f"Each of these jobs waits as long under {second} as under {first}."]
@@ -88,7 +89,7 @@ def _moved(own: Excerpt) -> list[str]:
         return [text]
     at, jobs = own.loser, own.jobs
     before, after = (format_duration(float(wait[at])) for wait in own.waits)
-    size = count_of(int(jobs.processors[at]), "processor")
+    size = counted(int(jobs.processors[at]), "processor")
     return [f"{text} Job {jobs.job_id[at]} ({size}, outlined) loses most: it waits {after} instead of {before}."]
 
 
@@ -100,5 +101,5 @@ def _left_out(own: Excerpt, most: int) -> list[str]:
         missing = len(np.unique(rectangles.row)) - len(np.unique(drawn.row))
         if len(drawn.row) < len(rectangles.row):
             share = 100 * (1 - float(drawn.area.sum()) / float(rectangles.area.sum()))
-            told.append(f"{count_of(missing, 'small job')} under {policy} ({share:.1f} % of the area)")
+            told.append(f"{counted(missing, 'small job')} under {policy} ({share:.1f} % of the area)")
     return [f"Not drawn: {'; '.join(told)}."] if told else []

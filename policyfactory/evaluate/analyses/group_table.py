@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.evaluate.analyses.common import estimate_over_cases
 from policyfactory.evaluate.analyses.grouping import Grouping, GroupSums
+from policyfactory.evaluate.analyses.over_cases import median_of
 from policyfactory.evaluate.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -154,6 +154,6 @@ def _measure(title: str, unit: str, means: FloatArray, enough: NDArray[np.bool_]
 
 def _estimate(values: FloatArray, enough: np.bool_) -> Estimate:
     if enough:
-        return estimate_over_cases(values)
+        return median_of(values)
     there = values[np.isfinite(values)]
     return Estimate(float(np.median(there)), None, None, len(there))

@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.common import (
-    cell_of,
     check_place,
     chosen_logs,
-    file_stems,
     log_cells,
     log_columns,
     shared_unit,
+    stem_by_log,
     texts,
-    verdict_of,
     whole_number,
 )
 from policyfactory.evaluate.analyses.group_table import GroupTable, gather
 from policyfactory.evaluate.analyses.grouping import GROUPINGS, GroupingName, GroupSums
 from policyfactory.evaluate.analyses.groups_picture import draw_groups
 from policyfactory.evaluate.analyses.groups_words import groups_in_words, summary_table
+from policyfactory.evaluate.analyses.over_cases import cell_of, mark_of
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class Groups(Analysis):
         pictures: list[Picture] = []
         if len(evaluation.policies) > 1:
             tables = [summary_table(evaluation, found, self.min_jobs, of) for of in ("wait", "bsld")] + tables
-            pictures = [_picture(found[log], stem) for log, stem in file_stems("differences", logs).items()]
+            pictures = [_picture(found[log], stem) for log, stem in stem_by_log("differences", logs).items()]
         told = groups_in_words(evaluation, found, self.min_jobs)
         return Section("groups", "Who wins, who loses", told, tuple(tables), tuple(pictures))
 
@@ -168,6 +167,6 @@ def _rows(table: GroupTable, at: int) -> list[tuple[Cell, ...]]:
         for measure in (table.wait, table.bsld):
             difference = measure.differences[k][at]
             cells.append(cell_of(measure.values[k][at]))
-            cells.append(Cell(None) if k == 0 else cell_of(difference, verdict_of(difference)))
+            cells.append(Cell(None) if k == 0 else cell_of(difference, mark_of(difference)))
         rows.append((*head, *cells, Cell(table.wait.values[k][at].cases)))
     return rows

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.picture import COLOURS, new_figure
-from policyfactory.evaluate.analyses.common import verdict_of
 from policyfactory.evaluate.analyses.group_table import GroupTable
-from policyfactory.evaluate.report.display import Scale, scale_for
+from policyfactory.evaluate.analyses.over_cases import mark_of
+from policyfactory.evaluate.report.display import Scale, scale_for, shortened
 from policyfactory.evaluate.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -45,16 +45,12 @@ def draw_groups(tables: Sequence[GroupTable]) -> Figure:
     for axes, table in zip(panels, tables, strict=True):
         _panel(axes, table, scale, strongest)
     unit = scale.label
-    figure.suptitle(f"Mean wait minus that under {_cut(tables[0].policies[0], 30)} ({unit})", fontsize=11)
+    figure.suptitle(f"Mean wait minus that under {shortened(tables[0].policies[0], 30)} ({unit})", fontsize=11)
     return figure
 
 
 def _most(table: GroupTable) -> int:
     return _USERS if table.grouping.name == "user" else len(table.labels)
-
-
-def _cut(name: str, length: int = 16) -> str:
-    return name if len(name) <= length else f"{name[: length - 3]}..."
 
 
 def _panel(axes: Any, table: GroupTable, scale: Scale, strongest: float) -> None:
@@ -69,7 +65,7 @@ def _panel(axes: Any, table: GroupTable, scale: Scale, strongest: float) -> None
     shares = [f"{share:.2g} %" if share < 99.5 else "100 %" for share in table.job_share[:columns]]
     ticks = [f"{name}\n{share}" for name, share in zip(table.shorts[:columns], shares, strict=True)]
     axes.set_xticks(range(columns), ticks, fontsize=8)
-    axes.set_yticks(range(len(rows)), [_cut(name) for name in table.policies[1:]], fontsize=9)
+    axes.set_yticks(range(len(rows)), [shortened(name, 16) for name in table.policies[1:]], fontsize=9)
     axes.tick_params(length=0)
     axes.grid(visible=False)
     for side in axes.spines.values():
@@ -93,7 +89,7 @@ def _colour(strength: float) -> NDArray[np.float64]:
 def _number(axes: Any, place: tuple[int, int], each: Estimate, scale: Scale) -> None:
     if not np.isfinite(each.value):
         return
-    sure = verdict_of(each) in {"better", "worse"}
+    sure = mark_of(each) in {"better", "worse"}
     axes.text(
         *place,
         _number_text(each.value / scale.divisor),

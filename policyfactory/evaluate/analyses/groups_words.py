@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from policyfactory.evaluate.analyses.common import (
-    cell_of,
-    count_of,
-    listed,
-    log_cells,
-    log_columns,
-    noun,
-    shared_unit,
-    short_number,
-    told_difference,
-    verdict_of,
-)
+from policyfactory.evaluate.analyses.common import log_cells, log_columns, shared_unit, short_number
 from policyfactory.evaluate.analyses.group_table import GroupTable, Measure
+from policyfactory.evaluate.analyses.over_cases import cell_of, mark_of, told_difference
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.report.caveats import counted, enumerated, noun
 from policyfactory.evaluate.report.sections import Cell, Column, Table
 from policyfactory.evaluate.statistics.intervals import MIN_CASES, Estimate
 
@@ -66,7 +57,7 @@ class _Score:
 def _score(table: GroupTable, measure: Measure, k: int) -> _Score:
     own = measure.differences[k]
     rows = np.flatnonzero(table.enough)
-    verdicts = {int(g): verdict_of(own[g]) for g in rows}
+    verdicts = {int(g): mark_of(own[g]) for g in rows}
     tested = any(verdicts.values())
 
     def extreme(sign: int, verdict: str) -> _Extreme | None:
@@ -137,7 +128,7 @@ def _score_cells(table: GroupTable, measure: Measure, k: int) -> list[Cell]:
         if extreme is None:
             cells += [Cell("none"), Cell(None)]
         else:
-            cells += [Cell(extreme.label), cell_of(extreme.difference, verdict_of(extreme.difference))]
+            cells += [Cell(extreme.label), cell_of(extreme.difference, mark_of(extreme.difference))]
     return cells
 
 
@@ -171,7 +162,7 @@ def groups_in_words(evaluation: Evaluation, found: dict[str, list[GroupTable]], 
     others = len(evaluation.policies) - 1 - told
     if others > 0:
         paragraphs.append(
-            f"Told in words {'are' if told > 1 else 'is'} the {count_of(told, 'policy', 'policies')} with the best "
+            f"Told in words {'are' if told > 1 else 'is'} the {counted(told, 'policy', 'policies')} with the best "
             f"{evaluation.metrics[0]}; the other {others} {'are' if others > 1 else 'is'} in the tables."
         )
     return tuple(paragraphs)
@@ -216,10 +207,10 @@ def _policy_words(tables: Sequence[GroupTable], k: int) -> str:
         return "no group has enough jobs to be named."
     tested = any(score.less + score.more + score.same for _, score in scores)
     if tested and not any(less or more for _, _, less, more in told):
-        return f"of {listed(many for many, _, _, _ in told)} none is shown to wait longer or shorter."
+        return f"of {enumerated(many for many, _, _, _ in told)} none is shown to wait longer or shorter."
     text = (
-        f"{listed(f'{less:,} of {many}' for many, _, less, _ in told)} wait less; "
-        f"{listed(f'{more:,}' for _, _, _, more in told)} more."
+        f"{enumerated(f'{less:,} of {many}' for many, _, less, _ in told)} wait less; "
+        f"{enumerated(f'{more:,}' for _, _, _, more in told)} more."
     )
     worst = [_worst_words(score.worst) for _, score in scores if score.worst]
     best = [_best_words(score.best) for _, score in scores if score.best]
@@ -241,7 +232,7 @@ def _counts(table: GroupTable, score: _Score, k: int) -> tuple[str, int, int, in
 
 
 def _worst_words(group: _Extreme) -> str:
-    about = f"{count_of(group.jobs, 'job')}, {short_number(group.work_share)} % of the work"
+    about = f"{counted(group.jobs, 'job')}, {short_number(group.work_share)} % of the work"
     return f"{group.phrase} ({about}), {told_difference(group.difference, 's', ('longer on average', ''))}"
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import DAY, HOUR, WEEK
 from policyfactory.evaluate.analyses.base import Analysis
-from policyfactory.evaluate.analyses.common import chosen_logs, file_stems, log_cells, log_columns
+from policyfactory.evaluate.analyses.common import chosen_logs, log_cells, log_columns, stem_by_log
+from policyfactory.evaluate.analyses.improvement_course import Course, Courses
 from policyfactory.evaluate.analyses.improvement_picture import draw_courses
 from policyfactory.evaluate.analyses.improvement_words import courses_in_words
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
@@ -29,15 +30,12 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.evaluation import Evaluation
     from policyfactory.evaluate.schedule import Schedule
 
-from policyfactory.evaluate.analyses.improvement_course import Course, Courses
-
 __all__ = ["Course", "Courses", "Improvement"]
 
 FloatArray = NDArray[np.float64]
 
 _BINS = {"week": WEEK, "day": DAY, "hour": HOUR}
 _WEEKLY, _DAILY = 26 * WEEK, 10 * DAY  # spans from which time is counted in weeks, in days
-_LOW, _HIGH = 0.1, 0.9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Improvement(Analysis):
         logs = chosen_logs(evaluation, self.name, self.log)
         found = [_gather(evaluation, log, seen) for log in logs]
         pictures = [
-            picture for courses, stem in zip(found, file_stems("", logs).values(), strict=True)
+            picture for courses, stem in zip(found, stem_by_log("", logs).values(), strict=True)
             for picture in _pictures(courses, stem)
         ]  # fmt: skip
         return Section(
@@ -100,7 +98,7 @@ def _gather(evaluation: Evaluation, log: str, seen: list[list[Any]]) -> Courses:
     wait = np.array([[np.pad(one, (0, bins - len(one)), mode="edge") for one in row] for row in coarse])
     tuned = tuple(isinstance(one, Tuner) for one in evaluation.contenders)
     base = wait[:, 0, -1].mean()
-    change = 100 * (wait - wait[:, :1]) / base if base else np.zeros_like(wait)
+    change = 100 * (wait - wait[:, :1]) / base if base else np.full_like(wait, np.nan)
     return Courses(log, evaluation.policies, tuned, bin_s, wait[:, :, -1], change, change.mean(axis=0))
 
 
@@ -135,8 +133,14 @@ def _table(found: list[Courses]) -> Table:
         f"Total wait minus that under {found[0].names[0]}, in % of the latter's total",
         columns,
         tuple(rows),
-        "Negative: less is waited. A wait counts when its job ends.",
+        f"Negative: less is waited. A wait counts when its job ends.{_without_ratio(found)}",
     )
+
+
+def _without_ratio(found: list[Courses]) -> str:
+    if all(courses.has_ratio for courses in found):
+        return ""
+    return f" Empty: no job waits under {found[0].names[0]}, of which no percentage can be taken."
 
 
 def _row(courses: Courses, at: int) -> list[Cell]:
@@ -145,8 +149,8 @@ def _row(courses: Courses, at: int) -> list[Cell]:
     end = estimate_ratio(courses.total_s[:, at], courses.total_s[:, 0])
     many = len(courses.total_s) > 1
     low, high = (float(edge[-1]) if many else None for edge in courses.band(at))
-    value = end.value if np.isfinite(end.value) else 0.0
-    return [Cell(courses.names[at]), *map(Cell, quarters), Cell(value, end.interval), Cell(low), Cell(high)]
+    numbers = [*map(Cell, quarters), Cell(end.value, end.interval), Cell(low), Cell(high)]
+    return [Cell(courses.names[at]), *(numbers if courses.has_ratio else [Cell(None)] * len(numbers))]
 
 
 def _pictures(courses: Courses, stem: str) -> list[Picture]:
@@ -155,6 +159,8 @@ def _pictures(courses: Courses, stem: str) -> list[Picture]:
     if tuners and policies:
         # What could have been had: the best of the policies, known only afterwards.
         tuners = [min(policies, key=lambda at: courses.mean[at, -1]), *tuners]
+    if not courses.has_ratio:
+        return []
     return [
         Picture(
             f"{what}{stem}",

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Course", "Courses"]
 
@@ -50,7 +46,7 @@ class Courses:
     total_s : float64 array (cases, contenders), seconds
         Total wait.
     change : float64 array (cases, contenders, bins)
-        Wait so far minus the baseline's, in % of the baseline's total, which is a mean over the cases.
+        Wait so far minus the baseline's, in % of the baseline's mean total; NaN if that is 0.
     mean : float64 array (contenders, bins)
         Mean of ``change`` over the cases; it ends at the ratio of the sums.
     """
@@ -62,6 +58,11 @@ class Courses:
     total_s: FloatArray
     change: FloatArray
     mean: FloatArray
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether something is waited under the baseline: of nothing there is no percentage."""
+        return bool(self.total_s[:, 0].any())
 
     def band(self, contender: int) -> tuple[FloatArray, FloatArray]:
         """Return the 10 and 90 % quantile of the cases, each (bins,)."""

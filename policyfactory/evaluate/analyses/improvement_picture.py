@@ -9,7 +9,8 @@ import numpy as np
 
 from policyfactory.core.picture import new_figure
 from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.evaluate.analyses.palette import is_dashed, line_look, shortened
+from policyfactory.evaluate.analyses.palette import is_dashed, line_look
+from policyfactory.evaluate.report.display import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyfactory.evaluate.analyses.common import count_of, listed, short_number
+from policyfactory.evaluate.analyses.common import short_number
+from policyfactory.evaluate.report.caveats import counted, enumerated
 from policyfactory.evaluate.statistics.means import estimate_ratio
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ def courses_in_words(found: Sequence[Courses]) -> tuple[str, ...]:
 
 def _of_log(courses: Courses) -> str:
     cases = len(courses.total_s)
-    over = courses.log if cases == 1 else f"{courses.log}, {count_of(cases, 'case')}"
+    over = courses.log if cases == 1 else f"{courses.log}, {counted(cases, 'case')}"
     if len(courses.names) == 1:
         return f"{over}: there is nothing to compare {courses.names[0]} with."
-    if not courses.total_s[:, 0].any():
+    if not courses.has_ratio:
         return f"{over}: no job waits under {courses.names[0]}, so nothing can be saved."
     fixed = [at for at in range(1, len(courses.names)) if not courses.tuned[at]]
     tuners = [at for at in range(1, len(courses.names)) if courses.tuned[at]]
@@ -70,7 +71,7 @@ def _tuners(courses: Courses, fixed: Sequence[int], tuners: Sequence[int], start
         worst = max(tuners, key=lambda at: _end(courses, at))
         told.append(f"The last is {courses.names[worst]}, which {_amount(courses, worst)}.")
     if of:
-        told.append(f"Worse than {courses.names[0]}: {listed(courses.names[at] for at in of)}.")
+        told.append(f"Worse than {courses.names[0]}: {enumerated(courses.names[at] for at in of)}.")
     return told
 
 

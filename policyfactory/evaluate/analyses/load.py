@@ -17,21 +17,19 @@ from numpy.typing import NDArray
 from policyfactory.core.units import DAY, HOUR, format_duration
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.common import (
-    cell_of,
     check_place,
     chosen_logs,
-    difference_cell,
-    estimate_over_cases,
-    file_stems,
     log_cells,
     log_columns,
     place_of,
     shared_unit,
+    stem_by_log,
     whole_number,
 )
 from policyfactory.evaluate.analyses.course import Course, LoadSums, bin_width, course_of, load_sums
 from policyfactory.evaluate.analyses.curves import Curve, Panel, draw_panels
 from policyfactory.evaluate.analyses.load_words import LoadOfLog, load_in_words
+from policyfactory.evaluate.analyses.over_cases import cell_of, difference_cell, median_of
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
@@ -121,7 +119,7 @@ class Load(Analysis):
                 "The backlog is what the waiting jobs request, in machines. It tells the policies apart; utilisation "
                 "hardly does, since the work is the same under each.",
             )
-            for log, stem in (file_stems("course", list(courses)) if courses else {}).items()
+            for log, stem in (stem_by_log("course", list(courses)) if courses else {}).items()
         )
         told = load_in_words(evaluation, found)
         return Section("load", "Load over time", told, tuple(table for table in tables if table.rows), pictures)
@@ -158,10 +156,10 @@ def _load_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
     rows = []
     for log, own in found.items():
         for k, policy in enumerate(evaluation.policies):
-            cells = [*log_cells(logs, log), Cell(policy), cell_of(estimate_over_cases(own.values("offered")[:, k]))]
+            cells = [*log_cells(logs, log), Cell(policy), cell_of(median_of(own.values("offered")[:, k]))]
             for field, _, _, _ in _MEASURES:
                 values = own.values(field)
-                cells.append(cell_of(estimate_over_cases(values[:, k])))
+                cells.append(cell_of(median_of(values[:, k])))
                 cells.append(_difference(field, values, k))
             rows.append(tuple(cells))
     return Table("load", "Load of the machine, and what waits", tuple(columns), tuple(rows))
@@ -171,7 +169,7 @@ def _difference(field: str, values: FloatArray, k: int) -> Cell:
     if k == 0:
         return Cell(None)
     lower = field != "utilisation"
-    return difference_cell(values[:, k], values[:, 0], lower_is_better=lower)
+    return difference_cell(values, k, lower_is_better=lower)
 
 
 def _weeks_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
@@ -189,7 +187,7 @@ def _weeks_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
         for week in range(own.weeks):
             values = own.week(week)
             for k, policy in enumerate(evaluation.policies):
-                estimate = estimate_over_cases(values[:, k])
+                estimate = median_of(values[:, k])
                 cells = (Cell(str(week + 1)), Cell(estimate.cases), Cell(policy), cell_of(estimate))
                 rows.append((*log_cells(logs, log), *cells, _difference("utilisation", values, k)))
     shown = 10 * len(evaluation.policies)

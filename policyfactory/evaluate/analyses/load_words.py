@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.evaluate.analyses.common import (
-    count_of,
-    estimate_over_cases,
-    noun,
-    place_of,
-    short_number,
-    told_difference,
-    under_policies,
-    verdict_of,
-)
+from policyfactory.evaluate.analyses.common import place_of, short_number, under_policies
 from policyfactory.evaluate.analyses.course import LoadSums
+from policyfactory.evaluate.analyses.over_cases import mark_of, median_difference, median_of, told_difference
+from policyfactory.evaluate.report.caveats import counted, noun
 from policyfactory.evaluate.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
@@ -77,7 +70,7 @@ def _of_log(evaluation: Evaluation, log: str, own: LoadOfLog) -> str:
     policies, what = evaluation.policies, noun(evaluation, log)
     median = f" (medians over {what}s)" if len(own.cases) > 1 else ""
     offered, utilisation, backlog, waiting = (
-        estimate_over_cases(own.values(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
+        median_of(own.values(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
     )
     if not np.isfinite(offered):
         return "All jobs come at one instant, so there is no load over time to speak of."
@@ -108,7 +101,7 @@ def _compared(own: LoadOfLog, policies: tuple[str, ...], what: str) -> str:
         _told(own, policies, "backlog", "the backlog", ("machines more", "machines less"), lower_is_better=True)
     )
     if len(own.cases) < MIN_CASES:
-        told.append(f" No intervals: {count_of(len(own.cases), what)}, {MIN_CASES} are needed.")
+        told.append(f" No intervals: {counted(len(own.cases), what)}, {MIN_CASES} are needed.")
     return "".join(told)
 
 
@@ -118,8 +111,8 @@ def _told(
     values = own.values(field)
     differs, same = [], []
     for k, policy in enumerate(policies[1:], 1):
-        difference = estimate_over_cases(values[:, k] - values[:, 0])
-        if verdict_of(difference, lower_is_better=lower_is_better) == "no difference" or difference.value == 0:
+        difference = median_difference(values, k)
+        if mark_of(difference, lower_is_better=lower_is_better) == "no difference" or difference.value == 0:
             same.append(policy)
         else:
             differs.append(f"{policy} {told_difference(difference, '1', words)}")

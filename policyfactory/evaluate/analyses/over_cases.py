@@ -1,4 +1,4 @@
-"""What the analyses of paper CCGrid'19 share: estimates over the cases of a log, and panels of one log each.
+"""What the cases of a log say together: estimates, their cells, their verdicts and how they are told.
 
 What is kept of a schedule is a few numbers. Shares and counts are averaged over the cases (shares add up to 100 then);
 of what has heavy tails (waits, slowdowns and their ratios) the median over the cases is taken. Differences from the
@@ -13,45 +13,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.evaluate.analyses.common import scaled, short_number
+from policyfactory.evaluate.report.caveats import counted
 from policyfactory.evaluate.report.display import scale_for
 from policyfactory.evaluate.report.sections import Cell
+from policyfactory.evaluate.statistics.compare import verdict_of
 from policyfactory.evaluate.statistics.intervals import MIN_CASES, Estimate
 from policyfactory.evaluate.statistics.means import estimate_mean
 from policyfactory.evaluate.statistics.medians import estimate_median
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from policyfactory.evaluate.evaluation import Evaluation
 
 __all__ = [
     "against",
     "by_log",
     "cases_text",
-    "colour_of",
-    "dash_of",
+    "cell_of",
+    "difference_cell",
     "few_cases",
-    "key_below",
     "mark_of",
     "mean_cell",
     "mean_difference",
     "mean_of",
-    "middle_cell",
-    "middle_difference",
-    "middle_of",
+    "median_cell",
+    "median_difference",
+    "median_of",
     "named",
-    "number_text",
-    "panels_down",
-    "short",
+    "told_difference",
     "value_text",
 ]
 
 FloatArray = NDArray[np.float64]
-
-_BASELINE = COLOURS[1]
-_OTHERS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[5], COLOURS[7], COLOURS[4])
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)))
 
 
 def by_log(evaluation: Evaluation, seen: list[list[Any]], log: str) -> list[list[Any]]:
@@ -69,25 +62,25 @@ def mean_of(values: FloatArray) -> Estimate:
 
 def mean_cell(values: FloatArray, mark: str = "") -> Cell:
     """Return the cell of `mean_of`; empty without a case."""
-    return _cell(mean_of(values), mark)
+    return cell_of(mean_of(values), mark)
 
 
 def mean_difference(values: FloatArray, place: int) -> Estimate:
-    """Return the mean over cases of (value minus the baseline's), paired by case; as `middle_difference`."""
+    """Return the mean over cases of (value minus the baseline's), paired by case; as `median_difference`."""
     return mean_of(values[:, place] - values[:, 0])
 
 
-def middle_of(values: FloatArray) -> Estimate:
+def median_of(values: FloatArray) -> Estimate:
     """Return the median of the values that there are (NaN: a case has none), with its interval."""
     return estimate_median(values[np.isfinite(values)])
 
 
-def middle_cell(values: FloatArray, mark: str = "") -> Cell:
-    """Return the cell of `middle_of`; empty without a case."""
-    return _cell(middle_of(values), mark)
+def median_cell(values: FloatArray, mark: str = "") -> Cell:
+    """Return the cell of `median_of`; empty without a case."""
+    return cell_of(median_of(values), mark)
 
 
-def middle_difference(values: FloatArray, place: int) -> Estimate:
+def median_difference(values: FloatArray, place: int) -> Estimate:
     """Return the median over cases of (value of the policy at ``place`` minus that of the baseline), paired by case.
 
     Parameters
@@ -97,31 +90,31 @@ def middle_difference(values: FloatArray, place: int) -> Estimate:
     place : int
         Which policy; the baseline is 0.
     """
-    return middle_of(values[:, place] - values[:, 0])
+    return median_of(values[:, place] - values[:, 0])
 
 
-def _cell(estimate: Estimate, mark: str) -> Cell:
+def cell_of(estimate: Estimate, mark: str = "") -> Cell:
+    """Return the cell of an estimate; empty without a case."""
     return Cell(estimate.value if estimate.cases else None, estimate.interval, mark)
 
 
-def mark_of(difference: Estimate, *, lower_is_better: bool | None = None) -> str:
+def difference_cell(values: FloatArray, place: int, *, lower_is_better: bool = True) -> Cell:
+    """Return the cell of `median_difference` with its verdict."""
+    difference = median_difference(values, place)
+    return cell_of(difference, mark_of(difference, lower_is_better=lower_is_better))
+
+
+def mark_of(difference: Estimate, *, lower_is_better: bool | None = True) -> str:
     """Return the verdict on a difference; empty without an interval, ``higher`` or ``lower`` without a direction."""
     if difference.interval is None:
         return ""
-    if difference.interval.covers(0.0):
-        return "no difference"
-    below = difference.interval.high < 0
-    if lower_is_better is None:
-        return "lower" if below else "higher"
-    return "better" if below == lower_is_better else "worse"
+    verdict = verdict_of(difference.interval, lower_is_better=lower_is_better)
+    if verdict == "differs":
+        return "lower" if difference.interval.high < 0 else "higher"
+    return verdict
 
 
 # Words. --------------------------------------------------------------------------------------------------------------
-
-
-def number_text(value: float) -> str:
-    """Return a number with three to four digits, without needless decimals."""
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == round(value) else f"{value:.3g}"
 
 
 def value_text(estimate: Estimate, unit: str = "1", *, signed: bool = False) -> str:
@@ -135,13 +128,38 @@ def value_text(estimate: Estimate, unit: str = "1", *, signed: bool = False) -> 
     return f"{text} [{low}, {high}]"
 
 
+def told_difference(difference: Estimate, unit: str, words: tuple[str, str]) -> str:
+    """Return a difference in words: ``7.71 h longer (95 % interval 4.86 to 15.5 h)``.
+
+    Parameters
+    ----------
+    difference : Estimate
+        With a value.
+    unit : str
+        Its unit.
+    words : tuple of str
+        What a positive and a negative difference are called.
+    """
+    value, interval = difference.value, difference.interval
+    word = words[0] if value > 0 else words[1]
+    if interval is None:
+        return f"{scaled(abs(value), unit)} {word}"
+    scale = scale_for(unit, [value, interval.low, interval.high])
+    sign = -1.0 if value < 0 else 1.0
+    ends = sorted((sign * interval.low, sign * interval.high))
+    low, high = (short_number(end / scale.divisor) for end in ends)
+    return (
+        f"{short_number(abs(value) / scale.divisor)}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
+    )
+
+
 def cases_text(evaluation: Evaluation, log: str) -> str:
     """Return how many cases of which kind a log has: ``10 resamples``, ``the whole log``."""
     rows = evaluation.rows(log)
     kind = evaluation.cases[int(rows[0])].kind
     if kind == "log":
         return "the whole log"
-    return f"{len(rows)} {kind}{'' if len(rows) == 1 else 's'}"
+    return counted(len(rows), kind)
 
 
 def few_cases(evaluation: Evaluation, log: str) -> str:
@@ -159,32 +177,3 @@ def against(evaluation: Evaluation) -> str:
 def named(verdicts: Sequence[tuple[str, str]], word: str) -> list[str]:
     """Return the policies of ``verdicts`` (policy, mark) whose mark is ``word``."""
     return [policy for policy, mark in verdicts if mark == word]
-
-
-# Pictures. -----------------------------------------------------------------------------------------------------------
-
-
-def panels_down(logs: int, height: float, *, share_x: bool = False) -> tuple[Figure, list[Any]]:
-    """Return a figure of 7 inches with one panel of ``height`` inches a log, one below the other."""
-    figure = new_figure(7.0, logs * height + 0.5)
-    return figure, list(figure.subplots(logs, 1, squeeze=False, sharex=share_x).ravel())
-
-
-def colour_of(place: int) -> str:
-    """Return the colour of the contender at ``place``; the baseline (0) is orange in all pictures."""
-    return _BASELINE if place == 0 else _OTHERS[(place - 1) % len(_OTHERS)]
-
-
-def dash_of(place: int) -> Any:
-    """Return the line style of the contender at ``place``: colours come again from the eighth on, dashed."""
-    return _DASHES[0 if place == 0 else (place - 1) // len(_OTHERS) % len(_DASHES)]
-
-
-def short(name: str, length: int = 28) -> str:
-    """Return a name that fits beside a panel."""
-    return name if len(name) <= length else f"{name[: length - 3]}..."
-
-
-def key_below(figure: Figure, text: str) -> None:
-    """Write how to read the picture below it."""
-    figure.supxlabel(text, fontsize=8, x=0.99, ha="right")

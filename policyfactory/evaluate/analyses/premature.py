@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.analyses.base import Analysis
-from policyfactory.evaluate.analyses.common import listed, log_cells, log_columns
+from policyfactory.evaluate.analyses.common import log_cells, log_columns, short_number
 from policyfactory.evaluate.analyses.over_cases import (
     against,
     by_log,
@@ -25,14 +25,14 @@ from policyfactory.evaluate.analyses.over_cases import (
     mark_of,
     mean_cell,
     mean_of,
-    middle_cell,
-    middle_difference,
-    middle_of,
+    median_cell,
+    median_difference,
+    median_of,
     named,
-    number_text,
     value_text,
 )
 from policyfactory.evaluate.metrics import job_values
+from policyfactory.evaluate.report.caveats import enumerated
 from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Premature(Analysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section: shares by log, ratios by log and policy, beside what was published."""
         kept = {log: np.array(by_log(evaluation, seen, log), dtype=np.float64) for log in evaluation.logs}
-        at_least = f"at least {number_text(self.ratio)} times their run time"
+        at_least = f"at least {self.ratio:,g} times their run time"
         return Section(
             "premature",
             "Jobs that end long before their request",
@@ -146,9 +146,9 @@ class Premature(Analysis):
         for log in evaluation.logs:
             ratio = _ratio(kept[log])
             for place, policy in enumerate(evaluation.policies):
-                mark = "" if place == 0 else mark_of(middle_difference(ratio, place))
-                means = (middle_cell(kept[log][:, place, 2]), middle_cell(kept[log][:, place, 3]))
-                cells = (Cell(policy), middle_cell(ratio[:, place], mark), *means)
+                mark = "" if place == 0 else mark_of(median_difference(ratio, place), lower_is_better=None)
+                means = (median_cell(kept[log][:, place, 2]), median_cell(kept[log][:, place, 3]))
+                cells = (Cell(policy), median_cell(ratio[:, place], mark), *means)
                 rows.append((*log_cells(evaluation.logs, log), *cells, *self._published_cell(told, log, policy)))
         columns = (
             *log_columns(evaluation.logs),
@@ -174,7 +174,7 @@ class Premature(Analysis):
     def _words(self, evaluation: Evaluation, log: str, kept: FloatArray) -> str:
         share, ratio = mean_of(_share(kept)), _ratio(kept)
         text = f"{log} ({cases_text(evaluation, log)}): {value_text(share, '%')} of the jobs are premature."
-        own = middle_of(ratio[:, 0])
+        own = median_of(ratio[:, 0])
         if not own.cases:
             return f"{text} Premature and other jobs can not be compared: no case has both."
         base = evaluation.baseline
@@ -183,23 +183,23 @@ class Premature(Analysis):
             return text
         if own.interval is None:
             rest = [
-                f"{number_text(middle_of(ratio[:, at]).value)} under {evaluation.policies[at]}"
+                f"{short_number(median_of(ratio[:, at]).value)} under {evaluation.policies[at]}"
                 for at in range(1, ratio.shape[1])
             ]
-            return f"{text} It is {listed(rest)}. {few_cases(evaluation, log)}"
+            return f"{text} It is {enumerated(rest)}. {few_cases(evaluation, log)}"
         verdicts = [
-            (policy, mark_of(middle_difference(ratio, place)))
+            (policy, mark_of(median_difference(ratio, place), lower_is_better=None))
             for place, policy in enumerate(evaluation.policies)
             if place > 0
         ]
         for word, what in (("higher", "Farther apart"), ("lower", "Closer together")):
             found = [
-                f"{policy} ({number_text(middle_of(ratio[:, evaluation.policies.index(policy)]).value)})"
+                f"{policy} ({short_number(median_of(ratio[:, evaluation.policies.index(policy)]).value)})"
                 for policy in named(verdicts, word)
             ]
-            text += f" {what} than under {base}: {listed(found)}." if found else ""
+            text += f" {what} than under {base}: {enumerated(found)}." if found else ""
         same = named(verdicts, "no difference")
-        return f"{text} No difference from {base}: {listed(same)}." if same else text
+        return f"{text} No difference from {base}: {enumerated(same)}." if same else text
 
 
 def _is_published(values: object) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.analyses.base import Analysis
-from policyfactory.evaluate.analyses.common import listed, log_cells, log_columns
+from policyfactory.evaluate.analyses.common import log_cells, log_columns, short_number
 from policyfactory.evaluate.analyses.over_cases import (
     against,
     by_log,
@@ -26,12 +26,12 @@ from policyfactory.evaluate.analyses.over_cases import (
     mean_difference,
     mean_of,
     named,
-    number_text,
-    panels_down,
-    short,
     value_text,
 )
+from policyfactory.evaluate.analyses.palette import panels_down
 from policyfactory.evaluate.metrics import job_values
+from policyfactory.evaluate.report.caveats import enumerated
+from policyfactory.evaluate.report.display import shortened
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
@@ -110,13 +110,13 @@ class SlowdownClasses(Analysis):
         )
 
     def _labels(self) -> list[str]:
-        texts = [number_text(edge) for edge in self.edges]
+        texts = [f"{edge:,g}" for edge in self.edges]
         between = [f"{low} to {high}" for low, high in itertools.pairwise(["1", *texts])]
         return ["1 (at once)", *between, self._worst]
 
     @property
     def _worst(self) -> str:
-        return f"{number_text(self.edges[-1])} and more"
+        return f"{self.edges[-1]:,g} and more"
 
     def _table(self, evaluation: Evaluation, shares: dict[str, FloatArray]) -> Table:
         first, *rest = self._labels()
@@ -162,7 +162,7 @@ class SlowdownClasses(Analysis):
         if badly.min() == badly.max():
             return f"The share of {self._worst} is the same under all policies."
         least = int(np.argmin(badly))
-        value = number_text(badly[least])
+        value = short_number(badly[least])
         return f"The smallest share of {self._worst} is that of {evaluation.policies[least]}, {value} %."
 
     def _against(self, evaluation: Evaluation, shares: FloatArray, at: int) -> str:
@@ -178,7 +178,7 @@ class SlowdownClasses(Analysis):
                 parts.append(f"{more} jobs are {what} under {self._factors(evaluation, shares, at, found)}")
         same = named(verdicts, "no difference")
         if same:
-            parts.append(f"no difference in them is shown for {listed(same)}" if parts else _nothing(what, same))
+            parts.append(f"no difference in them is shown for {enumerated(same)}" if parts else _nothing(what, same))
         text = "; ".join(parts)
         return f"{text[0].upper()}{text[1:]}." if text else ""
 
@@ -189,8 +189,10 @@ class SlowdownClasses(Analysis):
         for policy in policies:
             own = shares[:, evaluation.policies.index(policy), at].mean()
             factor = max(own, base) / min(own, base) if min(own, base) > 0 else np.inf
-            told.append(f"{policy} ({number_text(factor)} times)" if np.isfinite(factor) else f"{policy} ({own:.3g} %)")
-        return listed(told)
+            told.append(
+                f"{policy} ({short_number(factor)} times)" if np.isfinite(factor) else f"{policy} ({own:.3g} %)"
+            )
+        return enumerated(told)
 
     def _draw(self, evaluation: Evaluation, shares: dict[str, FloatArray]) -> Figure:
         policies = evaluation.policies
@@ -206,11 +208,11 @@ class SlowdownClasses(Analysis):
                 for row in np.flatnonzero(share >= 5.0).tolist():
                     axes.text(left[row] + share[row] / 2, row, f"{share[row]:.0f}", color=ink, **_CENTRED)
                 left += share
-            axes.set_yticks(range(len(policies)), [short(policy) for policy in policies])
+            axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
             axes.set_ylim(len(policies) - 0.5, -0.5)
             axes.set_xlim(0, 100)
             axes.grid(visible=False)
-            axes.set_title(f"{short(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
+            axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
         panels[-1].set_xlabel("share of the jobs (%)")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(
@@ -226,4 +228,4 @@ def _shares(rows: list[list[Any]]) -> FloatArray:
 
 
 def _nothing(what: str, policies: list[str]) -> str:
-    return f"no difference in the share of jobs {what} is shown for {listed(policies)}"
+    return f"no difference in the share of jobs {what} is shown for {enumerated(policies)}"

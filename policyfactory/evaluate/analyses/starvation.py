@@ -20,18 +20,16 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.units import MINUTE, format_duration, parse_duration
 from policyfactory.evaluate.analyses.base import Analysis
 from policyfactory.evaluate.analyses.common import (
-    cell_of,
     check_place,
     chosen_logs,
-    difference_cell,
-    estimate_over_cases,
-    file_stems,
     log_cells,
     log_columns,
     shared_unit,
+    stem_by_log,
     texts,
 )
 from policyfactory.evaluate.analyses.curves import Curve, Panel, draw_panels
+from policyfactory.evaluate.analyses.over_cases import cell_of, difference_cell, median_of
 from policyfactory.evaluate.analyses.starvation_words import starvation_in_words
 from policyfactory.evaluate.analyses.waits import LogWaits, Waits, waits_of
 from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
@@ -111,7 +109,7 @@ class Starvation(Analysis):
                 functools.partial(_draw, found[log], len(self.beyond)),
                 "Both axes are logarithmic: the right end of a curve is the longest wait of one job.",
             )
-            for log, stem in file_stems("waits", logs).items()
+            for log, stem in stem_by_log("waits", logs).items()
             if any(waits.longest > MINUTE for case in found[log].cases for waits in case)
         )
         told = starvation_in_words(evaluation, found, self.beyond)
@@ -161,8 +159,8 @@ def _waits_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
         for k, policy in enumerate(own.policies):
             cells = [*log_cells(logs, log), Cell(policy)]
             for values in measures:
-                cells.append(cell_of(estimate_over_cases(values[:, k])))
-                cells.append(Cell(None) if k == 0 else difference_cell(values[:, k], values[:, 0]))
+                cells.append(cell_of(median_of(values[:, k])))
+                cells.append(Cell(None) if k == 0 else difference_cell(values, k))
             rows.append(tuple(cells))
     return Table("waits", "The long waits of a case", columns, tuple(rows))
 
@@ -183,7 +181,7 @@ def _overdue_table(found: dict[str, LogWaits], beyond: Sequence[str]) -> Table:
         for k, policy in enumerate(own.policies):
             cells = [*log_cells(logs, log), Cell(policy), *(_acted_cells(own, k) if acted else ())]
             for at in range(len(beyond)):
-                share = estimate_over_cases(own.beyond_share(at)[:, k])
+                share = median_of(own.beyond_share(at)[:, k])
                 cells += [Cell(own.beyond(at, k)), cell_of(share)]
             rows.append(tuple(cells))
     return Table("overdue", "Jobs that waited too long", tuple(columns), tuple(rows), "Jobs are those of all cases.")
@@ -192,7 +190,7 @@ def _overdue_table(found: dict[str, LogWaits], beyond: Sequence[str]) -> Table:
 def _acted_cells(own: LogWaits, k: int) -> list[Cell]:
     if not own.has_threshold(k):
         return [Cell("none"), Cell(None), Cell(None), Cell(None)]
-    share = estimate_over_cases(own.share("overdue")[:, k])
+    share = median_of(own.share("overdue")[:, k])
     counts = (Cell(own.count("overdue", k)), cell_of(share), Cell(own.count("from_head", k)))
     return [Cell(own.threshold_text(k)), *counts]
 

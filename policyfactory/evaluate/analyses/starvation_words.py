@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.core.units import format_duration
-from policyfactory.evaluate.analyses.common import count_of, listed, place_of, short_number
+from policyfactory.evaluate.analyses.common import place_of, short_number
 from policyfactory.evaluate.analyses.waits import LogWaits
+from policyfactory.evaluate.report.caveats import counted, enumerated
 from policyfactory.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _longest(evaluation: Evaluation, log: str, own: LogWaits) -> str:
         where = f" of {place_of(evaluation, log, number)}" if several else ""
         told.append(
             f"{policy}: {format_duration(waits.longest)}, job {waits.job_id}{where} "
-            f"({count_of(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
+            f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
             f"{format_duration(waits.run_time)} run)"
         )
     more = " Those of the other policies are in the table." if len(own.policies) > _TOLD else ""
@@ -65,10 +66,10 @@ def _threshold(evaluation: Evaluation, own: LogWaits, beyond: Sequence[str]) -> 
     if not with_one:
         return f"There is no threshold. {_would_be(own, beyond)}"
     lengths = {own.threshold_text(k) for k in with_one}
-    text = f"Jobs that wait longer than {listed(sorted(lengths))} go first, in the order of their submission. "
+    text = f"Jobs that wait longer than {enumerated(sorted(lengths))} go first, in the order of their submission. "
     if len(with_one) < len(own.policies):
         rest = [name for k, name in enumerate(own.policies) if k not in with_one]
-        text += f"{listed(rest)} {'have' if len(rest) > 1 else 'has'} no threshold. "
+        text += f"{enumerated(rest)} {'have' if len(rest) > 1 else 'has'} no threshold. "
     overdue = {k: own.count("overdue", k) for k in with_one}
     if not any(overdue.values()):
         return f"{text}It never acted: no job waited that long."
@@ -79,15 +80,17 @@ def _threshold(evaluation: Evaluation, own: LogWaits, beyond: Sequence[str]) -> 
     )
     often = [own.policies[k] for k in acted if overdue[k] >= _OFTEN * own.jobs]
     if often:
-        parts.append(f"Under {listed(often)} so many are overdue that the order is for a good part that of submission.")
+        parts.append(
+            f"Under {enumerated(often)} so many are overdue that the order is for a good part that of submission."
+        )
     parts += [
-        f"Under {own.policies[k]} it changes nothing ({count_of(overdue[k], 'job was', 'jobs were')} overdue): the "
+        f"Under {own.policies[k]} it changes nothing ({counted(overdue[k], 'job was', 'jobs were')} overdue): the "
         "queue is in the order of submission anyway."
         for k in idle
     ]
     never = [own.policies[k] for k in with_one if not overdue[k]]
     if never:
-        parts.append(f"Under {listed(never)} it never acted: no job waited that long.")
+        parts.append(f"Under {enumerated(never)} it never acted: no job waited that long.")
     return text + " ".join(parts)
 
 
@@ -108,11 +111,11 @@ def _is_submission_order(evaluation: Evaluation, k: int) -> bool:
 def _would_be(own: LogWaits, beyond: Sequence[str]) -> str:
     if not beyond:
         return ""
-    lengths = listed(beyond)
+    lengths = enumerated(beyond)
     told = []
     for k, policy in enumerate(own.policies[:_TOLD]):
         counts = [own.beyond(at, k) for at in range(len(beyond))]
-        told.append(f"{policy} {listed(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none")
+        told.append(f"{policy} {enumerated(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none")
     return (
         f"Of {own.jobs:,} jobs these waited longer than {lengths}: {'; '.join(told)}. A threshold of that length would "
         "have put them first, and so changed the waits of others."

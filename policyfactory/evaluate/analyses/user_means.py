@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.evaluate.analyses.common import verdict_of
 from policyfactory.evaluate.analyses.grouping import UNKNOWN_USER, GroupSums
+from policyfactory.evaluate.analyses.over_cases import mark_of
 from policyfactory.evaluate.statistics.intervals import Estimate
 
 __all__ = ["Means", "Standing", "UserMeans", "users_of"]
@@ -82,7 +82,7 @@ class Standing:
 
     def verdict(self, k: int) -> str:
         """Return what the difference of policy k says."""
-        return verdict_of(self.differences[k], lower_is_better=self.lower_is_better)
+        return mark_of(self.differences[k], lower_is_better=self.lower_is_better)
 
 
 def users_of(cases: Sequence[Sequence[GroupSums]], min_jobs: int) -> UserMeans:

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.evaluate.analyses.common import count_of, listed, log_cells, log_columns
+from policyfactory.evaluate.analyses.common import log_cells, log_columns
 from policyfactory.evaluate.analyses.over_cases import (
     against,
     cases_text,
-    colour_of,
-    dash_of,
     mark_of,
-    middle_cell,
-    middle_difference,
-    middle_of,
-    panels_down,
-    short,
+    median_cell,
+    median_difference,
+    median_of,
 )
+from policyfactory.evaluate.analyses.palette import colour_of, dash_of, panels_down
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.report.display import Scale, scale_for
+from policyfactory.evaluate.report.caveats import counted, enumerated
+from policyfactory.evaluate.report.display import Scale, scale_for, shortened
 from policyfactory.evaluate.report.sections import Cell, Column, Table
 
 if TYPE_CHECKING:
@@ -112,8 +110,8 @@ def table(evaluation: Evaluation, metric: str, courses: list[Course], cumulative
         shares, _ = _best_of_weeks(course)
         for place, policy in enumerate(evaluation.policies):
             if cumulative:
-                mark = "" if place == 0 else mark_of(middle_difference(course.ends, place), lower_is_better=True)
-                cells = (middle_cell(course.ends[:, place], mark), *map(_number, _tails(course.ends[:, place])))
+                mark = "" if place == 0 else mark_of(median_difference(course.ends, place), lower_is_better=True)
+                cells = (median_cell(course.ends[:, place], mark), *map(_number, _tails(course.ends[:, place])))
             else:
                 own = course.values[:, place][np.isfinite(course.values[:, place])]
                 cells = (_number(own.mean()), *map(_number, _tails(own)), Cell(shares[place]))
@@ -209,11 +207,11 @@ def words(evaluation: Evaluation, courses: dict[str, list[Course]], at: int, cum
     tell = _where_it_settles if cumulative else _how_it_varies
     told = [tell(evaluation, metric, own[at]) for metric, own in courses.items()]
     weeks = next(iter(courses.values()))[at].middle.shape[1]
-    return f"{log} ({cases_text(evaluation, log)}, {count_of(weeks, 'week')}): {' '.join(told)}"
+    return f"{log} ({cases_text(evaluation, log)}, {counted(weeks, 'week')}): {' '.join(told)}"
 
 
 def _where_it_settles(evaluation: Evaluation, metric: str, course: Course) -> str:
-    ends = [middle_of(course.ends[:, place]).value for place in range(len(evaluation.policies))]
+    ends = [median_of(course.ends[:, place]).value for place in range(len(evaluation.policies))]
     scale = scale_for(METRICS[metric].unit, ends)
     order = np.argsort(ends, kind="stable").tolist()
     values = [f"{evaluation.policies[place]} {scale.text(ends[place])}" for place in order]
@@ -225,7 +223,7 @@ def _where_it_settles(evaluation: Evaluation, metric: str, course: Course) -> st
         return f"{text}; it is the same under all policies."
     text += f"; in this order from week {settled} on." if settled > 1 else "; in this order from the first week on."
     verdicts = [
-        (policy, mark_of(middle_difference(course.ends, place), lower_is_better=True))
+        (policy, mark_of(median_difference(course.ends, place), lower_is_better=True))
         for place, policy in enumerate(evaluation.policies)
         if place > 0
     ]
@@ -235,7 +233,7 @@ def _where_it_settles(evaluation: Evaluation, metric: str, course: Course) -> st
         ("no difference", "No difference from"),
     ):
         found = [policy for policy, mark in verdicts if mark == word]
-        text += f" {what} {evaluation.baseline}: {listed(found)}." if found else ""
+        text += f" {what} {evaluation.baseline}: {enumerated(found)}." if found else ""
     return text
 
 
@@ -261,11 +259,12 @@ def draw(evaluation: Evaluation, metric: str, courses: list[Course], cumulative:
     scale = scale_for(METRICS[metric].unit, finite.tolist())
     for axes, course in zip(panels, courses, strict=True):
         _lines(axes, evaluation, course, scale)
-        axes.set_title(f"{short(course.log, 44)}, {cases_text(evaluation, course.log)}", loc="left", fontsize=10)
+        axes.set_title(f"{shortened(course.log, 44)}, {cases_text(evaluation, course.log)}", loc="left", fontsize=10)
         axes.set_ylabel(f"{metric}{f' ({scale.label})' if scale.label else ''}")
     panels[-1].set_xlabel("weeks since the first submission" if cumulative else "week of submission")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), fontsize=9)
+    columns = min(4 if max(map(len, labels)) <= 14 else 3, len(labels))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, fontsize=9)
     return figure
 
 
@@ -277,7 +276,8 @@ def _lines(axes: Any, evaluation: Evaluation, course: Course, scale: Scale) -> N
         style = {"color": colour_of(place), "zorder": 3 if place == 0 else 2}
         marker = "o" if len(weeks) == 1 else None
         line = course.middle[place] / scale.divisor
-        axes.plot(weeks, line, linewidth=1.6, linestyle=dash_of(place), label=short(policy), marker=marker, **style)
+        look = {"linestyle": dash_of(place), "marker": marker, **style}
+        axes.plot(weeks, line, linewidth=1.6, label=shortened(policy, 22), **look)
         if len(course.values) > 1:
             low, high = course.low[place] / scale.divisor, course.high[place] / scale.divisor
             axes.fill_between(weeks, low, high, alpha=0.12, linewidth=0, **style)

@@ -10,7 +10,7 @@ from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison, by_
 if TYPE_CHECKING:
     from policyfactory.evaluate.evaluation import Evaluation
 
-__all__ = ["chance_in_words", "chances_in_words", "counted", "intervals_in_words", "listed", "noun"]
+__all__ = ["chance_in_words", "chances_in_words", "counted", "enumerated", "intervals_in_words", "noun"]
 
 _NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
 
@@ -20,12 +20,12 @@ def noun(evaluation: Evaluation, log: str) -> str:
     return _NOUNS[evaluation.cases[int(evaluation.rows(log)[0])].kind]
 
 
-def counted(number: int, word: str) -> str:
-    """Return ``number`` and ``word``, in the plural where there are several or none."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, in the plural where there are several or none: ``1 case``, ``2 cases``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def listed(names: Iterable[str]) -> str:
+def enumerated(names: Iterable[str]) -> str:
     """Return names as ``A, B and C``; there is at least one."""
     *rest, last = names
     return f"{', '.join(rest)} and {last}" if rest else last
@@ -49,10 +49,12 @@ def intervals_in_words(evaluation: Evaluation) -> list[str]:
         )
     few = [log for log, count in counts.items() if 1 < count < MIN_CASES]
     if few:
-        sentences.append(f"{listed(few)}: fewer than {MIN_CASES} cases can not give a 95 % interval, so none is given.")
+        sentences.append(
+            f"{enumerated(few)}: fewer than {MIN_CASES} cases can not give a 95 % interval, so none is given."
+        )
     single = [log for log, count in counts.items() if count == 1]
     if single:
-        sentences.append(f"{listed(single)}: a single case has no spread and gives no interval.")
+        sentences.append(f"{enumerated(single)}: a single case has no spread and gives no interval.")
     return sentences
 
 

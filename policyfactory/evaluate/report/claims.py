@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.report.caveats import counted, listed
+from policyfactory.evaluate.report.caveats import counted, enumerated
 from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
 from policyfactory.evaluate.statistics.compare import LEVEL, Paired, compare_values, holm
 from policyfactory.evaluate.statistics.estimates import difference_unit
@@ -23,6 +23,7 @@ from policyfactory.evaluate.statistics.intervals import Statistic
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.evaluation import Evaluation
+    from policyfactory.evaluate.experiment import Experiment, Outcome
 
 __all__ = ["Claim", "Judgement", "claim_sections", "judge"]
 
@@ -99,27 +100,6 @@ class Judgement:
         return sum(pair.verdict == verdict for pair in self.pairs.values())
 
 
-class _Experiment(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def statistic(self) -> Statistic: ...
-    @property
-    def seed(self) -> int: ...
-
-
-class Outcome(Protocol):
-    """What is read of the outcome of an experiment (`experiment.Outcome`)."""
-
-    @property
-    def experiment(self) -> _Experiment:
-        """What was run."""
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """What was found."""
-
-
 def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
     """Return whether a claim holds, on each log of each of its experiments.
 
@@ -143,7 +123,7 @@ def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
     return found
 
 
-def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: _Experiment) -> dict[tuple[str, str], Paired]:
+def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experiment) -> dict[tuple[str, str], Paired]:
     values = evaluation.matrix(log, claim.metric)
     direction = METRICS[claim.metric].lower_is_better
     places = {policy: column for column, policy in enumerate(evaluation.policies)}
@@ -232,7 +212,7 @@ def _told(claim: Claim, found: list[Judgement]) -> str:
         if places:
             parts.append(f"{verdict} in {len(places)} ({'; '.join(places)})")
     return (
-        f"{listed(claim.better)} better than {listed(claim.than)} by {claim.metric}, "
+        f"{enumerated(claim.better)} better than {enumerated(claim.than)} by {claim.metric}, "
         f"{counted(len(claim.pairs), 'pair')}: {'; '.join(parts)}."
     )
 

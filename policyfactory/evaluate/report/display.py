@@ -1,4 +1,4 @@
-"""Numbers as people read them: one unit for a whole column, three to four digits."""
+"""Numbers and names as people read them: one unit for a whole column, three to four digits, names that fit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Mapping
 
 from policyfactory.core.units import DAY, HOUR, MINUTE
+from policyfactory.evaluate.report.html.text import visible
 
-__all__ = ["Scale", "percent", "scale_for", "shown_units"]
+__all__ = ["Scale", "percent", "scale_for", "shortened", "shown_units"]
 
 _TIME = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (5 * MINUTE, MINUTE, "min"))
 
@@ -95,3 +96,10 @@ def percent(share: float) -> str:
     value = 100 * share
     text = f"{value:+,.0f}" if abs(value) >= 10 else f"{value:+.1f}"
     return f"{text} %" if float(text.replace(",", "")) else "0 %"
+
+
+def shortened(name: str, length: int = 30) -> str:
+    """Return a name on one line; of a long one its beginning and its end, which tell models apart."""
+    name = " ".join(visible(name).split())
+    end = length // 3
+    return name if len(name) <= length else f"{name[: length - end - 1]}…{name[-end:]}"

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.report.display import Scale, scale_for
-from policyfactory.evaluate.report.html.text import visible
+from policyfactory.evaluate.report.display import Scale, scale_for, shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,19 +53,12 @@ def _panels(rows: Sequence[int], titles: Sequence[str], *, row_height: float = 0
     if layout := figure.get_layout_engine():
         layout.set(h_pad=0.09)  # type: ignore[call-arg]
     for axes, title in zip(panels, titles, strict=True):
-        axes.set_title(_short(title, 80), loc="left", fontsize=10, fontweight="bold")
+        axes.set_title(shortened(title, 80), loc="left", fontsize=10, fontweight="bold")
     return figure, panels
 
 
-def _short(name: str, length: int = 30) -> str:
-    """Return a name on one line; of a long one its beginning and its end, which tell models apart."""
-    name = " ".join(visible(name).split())
-    end = length // 3
-    return name if len(name) <= length else f"{name[: length - end - 1]}…{name[-end:]}"
-
-
 def _names_down(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(1, len(names) + 1), [_short(name) for name in names])
+    axes.set_yticks(range(1, len(names) + 1), [shortened(name) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) + 0.7, 0.3)
     axes.grid(visible=False, axis="y")
@@ -110,7 +102,7 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
     most = max(map(len, matrices))
     dots = "dot: a case" if most <= _MANY else "dot: a case beyond the whiskers"
     boxes = "box: the middle half of the cases, line: median, " if most >= _FEW else ""
-    _key_below(figure, f"{boxes}{dots}; orange: {_short(evaluation.baseline)}, the baseline")
+    _key_below(figure, f"{boxes}{dots}; orange: {shortened(evaluation.baseline)}, the baseline")
     return figure
 
 
@@ -216,7 +208,7 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
 
 
 def _what_differs(row: Comparison) -> str:
-    baseline = _short(row.baseline, 20)
+    baseline = shortened(row.baseline, 20)
     if row.statistic == "ratio":
         return f"{row.metric}: change against {baseline}"
     return f"{row.metric} minus {baseline}'s in the same case"
@@ -291,7 +283,7 @@ def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str) -> Figure:
     every = [row for rows in ranks.values() for row in rows]
     _verdict_legend(figure, [_rank_word(row) for row in every])
     key = f"marker: mean over the cases{_bars(row.mean.interval for row in every)}"
-    _key_below(figure, f"{key}; its look: the rank's difference from {_short(every[0].policy, 20)}'s")
+    _key_below(figure, f"{key}; its look: the rank's difference from {shortened(every[0].policy, 20)}'s")
     return figure
 
 
@@ -324,9 +316,9 @@ def draw_wins(wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: S
         if len(policies) < 8:
             axes.set_aspect("equal", anchor="W")
         places = range(len(policies))
-        axes.set_yticks(places, [_short(name) for name in policies])
+        axes.set_yticks(places, [shortened(name) for name in policies])
         axes.set_xticks(
-            places, [_short(name, 16) for name in policies], rotation=45, ha="right", rotation_mode="anchor"
+            places, [shortened(name, 16) for name in policies], rotation=45, ha="right", rotation_mode="anchor"
         )
         axes.tick_params(length=0)
         axes.grid(visible=False)

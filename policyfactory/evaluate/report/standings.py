@@ -6,11 +6,11 @@ The same sections are the report page, the CSV files and the tables of the termi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from policyfactory.evaluate.metrics import METRICS
 from policyfactory.evaluate.report.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, noun
-from policyfactory.evaluate.report.reference import Reference, reference_section
+from policyfactory.evaluate.report.reference import reference_section
 from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
 from policyfactory.evaluate.report.tables import file_stems, policy_column
 from policyfactory.evaluate.report.words import closing_words, units_of
@@ -23,8 +23,9 @@ from policyfactory.evaluate.statistics.wins import wins
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.evaluation import Evaluation
+    from policyfactory.evaluate.experiment import Outcome
 
-__all__ = ["Experiment", "Outcome", "sections_of"]
+__all__ = ["sections_of"]
 
 _OVER = {"median": "median over", "mean": "mean over", "ratio": "mean over"}
 _OF_PAIRS = {
@@ -32,38 +33,6 @@ _OF_PAIRS = {
     "mean": "mean of the paired differences",
     "ratio": "sum over all cases against the baseline's sum, minus 1",
 }
-
-
-class Experiment(Protocol):
-    """What is read of an experiment (`experiment.Experiment`)."""
-
-    @property
-    def statistic(self) -> Statistic:
-        """What is said over all cases."""
-
-    @property
-    def references(self) -> tuple[Reference, ...]:
-        """Published values."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the bootstrap."""
-
-
-class Outcome(Protocol):
-    """What is read of the outcome of an experiment (`experiment.Outcome`)."""
-
-    @property
-    def experiment(self) -> Experiment:
-        """What was run."""
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """What was found."""
-
-    @property
-    def precision(self) -> tuple[str, ...]:
-        """Whether the intervals are as narrow as was asked for, in words."""
 
 
 def sections_of(

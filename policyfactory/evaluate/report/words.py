@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.report.caveats import counted, listed, noun
+from policyfactory.evaluate.report.caveats import counted, enumerated, noun
 from policyfactory.evaluate.report.display import Scale, percent, scale_for, shown_units
 from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison
 from policyfactory.evaluate.statistics.summary import Summary, worst_off
@@ -141,7 +141,7 @@ class _Log:
             return f"all policies have the same {what}, {value}.{certain}"
         base = next(row for row in rows if row.policy == self.baseline)
         against = "" if base in winners else f" ({self.baseline}: {scale.text(base.value)}{scale.suffix})"
-        names = listed(row.policy for row in winners)
+        names = enumerated(row.policy for row in winners)
         return f"{names} {have} the {extreme} {what}, {value}{against}. {self.how_certain(winners, cases)}"
 
     def how_certain(self, winners: list[Summary], cases: int) -> str:
@@ -167,7 +167,7 @@ class _Log:
         ):
             names = [row.policy for row in pairs if row.verdict == verdict]
             if names:
-                sentences.append(f"{phrase} {self.baseline}: {listed(names)}.")
+                sentences.append(f"{phrase} {self.baseline}: {enumerated(names)}.")
         return " ".join(sentences)
 
     def against_baseline(self, row: Comparison) -> str:
@@ -217,7 +217,7 @@ class _Log:
         interesting = dict.fromkeys([self.baseline, *(row.policy for row in self.rows if row.best)])
         others = [name for name in interesting if name != worst.policy][:3]
         if others:
-            longest = listed(f"{format_duration(found[name].wait_s)} under {name}" for name in others)
+            longest = enumerated(f"{format_duration(found[name].wait_s)} under {name}" for name in others)
             text += f"; the longest wait is {longest}"
         return text + "."
 

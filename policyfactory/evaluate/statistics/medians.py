@@ -18,32 +18,11 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.statistics.intervals import LEVEL, MIN_CASES, Estimate, Interval
 
-__all__ = ["bootstrap_median", "estimate_median"]
+__all__ = ["estimate_median"]
 
 FloatArray = NDArray[np.float64]
 
 _EXACT_PAIRS = 400  # up to so many cases the two middle values are taken together; beyond, the lower one alone
-
-
-def bootstrap_median(values: FloatArray, *, level: float = LEVEL) -> Interval:
-    """Return the bootstrap interval of the median of independent values (expanded percentile).
-
-    Parameters
-    ----------
-    values : float64 array (n,)
-        One value a case, finite, at least ``MIN_CASES`` of them.
-    level : float
-        Probability with which the interval shall cover the truth.
-
-    Raises
-    ------
-    EvaluationError
-        If there are fewer than ``MIN_CASES`` values, or one is not finite.
-    """
-    n = len(values)
-    if n < MIN_CASES:
-        raise EvaluationError(f"{n} cases can not give a 95 % interval of a median; use at least {MIN_CASES}")
-    return _interval(_median_distribution(values), _expanded_tail(level, n))
 
 
 def _interval(distribution: tuple[FloatArray, FloatArray, FloatArray], tail: float) -> Interval:
@@ -54,20 +33,31 @@ def _interval(distribution: tuple[FloatArray, FloatArray, FloatArray], tail: flo
 
 
 def estimate_median(values: FloatArray) -> Estimate:
-    """Return the median of finite values with its interval."""
+    """Return the median of independent values with its interval (expanded percentile).
+
+    Parameters
+    ----------
+    values : float64 array (n,)
+        One value a case; with fewer than ``MIN_CASES`` of them there is no interval.
+
+    Raises
+    ------
+    EvaluationError
+        If there is to be an interval and a value is not finite.
+    """
     n = len(values)
     if n < MIN_CASES:
         return Estimate(float(np.median(values)) if n else math.nan, None, None, n)
     distribution = _median_distribution(values)
-    interval = _interval(distribution, _expanded_tail(LEVEL, n))
+    interval = _interval(distribution, _expanded_tail(n))
     return Estimate(float(np.median(values)), interval, _p_of_median(distribution, n), n)
 
 
 @functools.lru_cache(maxsize=64)
-def _expanded_tail(level: float, n: int) -> float:
+def _expanded_tail(n: int) -> float:
     from scipy import special
 
-    return float(special.ndtr(-math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 + level) / 2)))
+    return float(special.ndtr(-math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 + LEVEL) / 2)))
 
 
 def _p_of_median(distribution: tuple[FloatArray, FloatArray, FloatArray], n: int) -> float:
