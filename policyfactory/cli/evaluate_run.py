@@ -222,7 +222,7 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
         logs = read_logs(work.protocol, work.folders, _tell)
         for plan in work.protocol.experiments:
             named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
-            note(f"{named}{rules_in_words(plan.rules, plan.times_longest)}")
+            note(f"{named}{rules_in_words(plan.rules, plan.times_longest, plan.sensitivity)}")
         study = _with_progress(
             lambda watch: run_protocol(work.protocol, logs, RunSettings(workers, precision, writer, watch))
         )

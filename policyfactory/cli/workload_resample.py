@@ -14,7 +14,7 @@ import typer
 from policyfactory import __version__
 from policyfactory.cli.console import note, warn
 from policyfactory.core.artefact import Manifest, check_output, command_line, sha256_file
-from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
@@ -74,6 +74,7 @@ def resample(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it stdout.")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
 ) -> None:
     """Make a new log: for every week and user, one week of that user's history, drawn at random.
 
@@ -93,6 +94,8 @@ def resample(
         if output.exists() and trace.exists() and output.samefile(trace):
             raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
         check_output(output)
+        if output.exists() and not overwrite:
+            raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
     log, account = load_workload(trace, preset=preset, estimate_missing=estimate_missing.value, machine=processors)
     history = History(log)
     longest = math.ceil(int(log.requested_time.max()) / log.ticks)

@@ -18,8 +18,15 @@ _UNITS = {"w": WEEK, "d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])")
 
 
-def parse_duration(text: str) -> int | float:
+def parse_duration(text: str, *, unit: bool = False) -> int | float:
     """Return the seconds of ``text``; ``inf`` (also ``none``) is ``math.inf``.
+
+    Parameters
+    ----------
+    text : str
+        A number of seconds, or numbers with units.
+    unit : bool
+        Refuse a number without a unit: where nobody means seconds, it is a slip.
 
     Raises
     ------
@@ -30,6 +37,8 @@ def parse_duration(text: str) -> int | float:
     if clean in {"inf", "none"}:
         return math.inf
     if clean.isascii() and clean.isdigit() and len(clean) <= 15:
+        if unit and int(clean):
+            raise UsageError(f"{text!r} has no unit; write {clean}d for days, {clean}h for hours, {clean}s for seconds")
         return int(clean)
     parts = _PART.findall(clean) if len(clean) <= 60 else []
     if not parts or "".join(number + unit for number, unit in parts) != clean:

@@ -98,7 +98,7 @@ def conclude(
     """
     how: dict[str, Any] = {"statistic": experiment.statistic, "seed": experiment.seed}
     rows, pairs = summarise(evaluation, **how), compare(evaluation, **how)
-    words = (*closing_words(evaluation, rows, pairs), *told)
+    words = (*closing_words(evaluation, rows, pairs, seed=experiment.seed), *told)
     outcome = Outcome(experiment, evaluation, tuple(rows), tuple(pairs), words, (), told)
     standings = illustrated(outcome, sections_of(outcome, summaries=rows, comparisons=pairs))
     seen = zip(looks.analyses, looks.seen, strict=True) if looks else ()

@@ -84,9 +84,10 @@ def parse_windows(text: str) -> WindowSpec:
             raise UsageError(f"windows {text!r}: windows of 0 jobs; {expected}")
         return WindowSpec(count, 0, int(in_jobs.group(1)), "jobs")
     try:
-        length = parse_duration(size)
-    except UsageError:
-        raise UsageError(f"windows {text!r}: {size!r} is no length; {expected}") from None
+        length = parse_duration(size, unit=True)
+    except UsageError as error:
+        what = str(error) if size.isdigit() else f"{size!r} is no length"
+        raise UsageError(f"windows {text!r}: {what}; {expected}") from None
     if not 0 < length < float("inf"):
         raise UsageError(f"windows {text!r}: a window needs an end; {expected}")
     return WindowSpec(count, int(length), 0, "sc17" if rule else "time")

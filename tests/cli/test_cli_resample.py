@@ -33,6 +33,8 @@ def test_a_resampled_log_is_written_says_how_and_is_read_again(
     assert manifest["outputs"] == {"new.swf.gz": sha256_file(new)}
     assert manifest["seed"] == 3
     assert manifest["parameters"].items() >= {"weeks": 52, "draw": "log", "load": 1.1, "estimates": "noisy:0.2"}.items()
+    refused = run("workload", "resample", shared(KTH), "--weeks", 2, "-o", "new.swf.gz", code=1)
+    assert "new.swf.gz: exists; add --overwrite to replace it" in refused.stderr
     run("workload", "resample", shared(KTH), *options, "-o", "again.swf.gz")
     assert (tmp_path / "again.swf.gz").read_bytes() == new.read_bytes()
 

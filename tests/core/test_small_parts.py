@@ -22,6 +22,12 @@ def test_durations(text: str, seconds: int) -> None:
     assert units.parse_duration(f" {text.upper()} ") == seconds
 
 
+def test_a_number_without_a_unit_can_be_refused() -> None:
+    with pytest.raises(UsageError, match="'15' has no unit; write 15d for days, 15h for hours, 15s for seconds"):
+        units.parse_duration("15", unit=True)
+    assert [units.parse_duration(text, unit=True) for text in ("0", "15s", "inf")] == [0, 15, math.inf]
+
+
 def test_no_limit() -> None:
     assert units.parse_duration("inf") == units.parse_duration("none") == math.inf
     assert units.format_duration(math.inf) == "no limit"

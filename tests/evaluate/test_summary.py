@@ -11,10 +11,12 @@ import pytest
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.report.display import percent, scale_for, shown_units
-from policyfactory.evaluate.report.words import closing_words
+from policyfactory.evaluate.report.words import closing_words, rules_in_words
+from policyfactory.evaluate.rules import Rules
 from policyfactory.evaluate.statistics.compare import compare
 from policyfactory.evaluate.statistics.ranks import ranks
 from policyfactory.evaluate.statistics.summary import summarise, worst_off
+from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 
 Make = Callable[..., Evaluation]
 
@@ -23,6 +25,22 @@ COST = {"A": [4.0, 8.0, 2.0, 6.0, 10.0], "B": [3.0, 9.0, 2.0, 5.0, 1.0], "C": [5
 
 def words(evaluation: Evaluation) -> list[str]:
     return closing_words(evaluation, summarise(evaluation), compare(evaluation))
+
+
+def test_the_lowest_value_alone_is_no_proof(by_hand: Make) -> None:
+    base = [100.0, 120.0, 90.0, 110.0, 105.0, 95.0, 130.0, 115.0]
+    near = [value / 2 + (3 if at % 2 else -2) for at, value in enumerate(base)]
+    costs = {"BASE": base, "FIRST": [value / 2 for value in base], "NEAR": near, "FAR": [value * 0.8 for value in base]}
+    (told,) = words(by_hand({"log": {"cost": costs}}))
+    # NEAR is now above, now below FIRST; FAR is above it in every window, and nothing is said of it.
+    assert "FIRST is not shown to be better than NEAR." in told
+
+
+def test_the_rules_say_what_was_changed_in_the_jobs() -> None:
+    assert rules_in_words(Rules(), axes=Sensitivity()) == rules_in_words(Rules())
+    told = rules_in_words(Rules(), axes=Sensitivity(1.2, parse_estimates("exact")))
+    assert "what if: the jobs arrive 1.2 times as fast as in the log" in told
+    assert "what if: requested times are not the users' but exact" in told
 
 
 def test_median_quartiles_and_ranks_by_hand(by_hand: Make) -> None:

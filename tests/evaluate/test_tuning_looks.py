@@ -224,3 +224,19 @@ def test_a_dozen_lines_and_areas_are_told_apart() -> None:
     areas = [tuple(map(str, area_look(place).values())) for place in range(36)]
     assert len(set(lines)) == 24
     assert len(set(areas)) == 36
+
+
+def test_what_tuners_save_is_an_answer_of_the_report() -> None:
+    from policyfactory.evaluate.analyses.improvement import Improvement
+    from policyfactory.evaluate.cases import case_of
+    from policyfactory.evaluate.run import Looks, evaluate
+    from policyfactory.policy.catalogue import resolve
+    from policyfactory.workload.lublin import default_workload
+
+    arms = (resolve("FCFS"), resolve("SPF"))
+    for contenders, answered in ((arms, False), ((*arms, Tuner("mine", arms, feedback="random")), True)):
+        looks = Looks((Improvement(),))
+        found = evaluate([case_of(default_workload(jobs=1500, seed=1))], contenders, looks=looks)
+        section = looks.analyses[0].conclude(found, looks.seen[0])
+        assert bool(section.answers) == answered
+        assert section.answers == (section.paragraphs if answered else ())

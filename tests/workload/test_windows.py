@@ -44,7 +44,7 @@ TEXTS = {
     "10x15d": WindowSpec(10, 15 * DAY),
     "15d": WindowSpec(None, 15 * DAY),
     "3x2h30m": WindowSpec(3, 9000),
-    "4x600": WindowSpec(4, 600),
+    "4x600s": WindowSpec(4, 600),
     "10x5000jobs": WindowSpec(10, 0, 5000, "jobs"),
     "1job": WindowSpec(None, 0, 1, "jobs"),
     "sc17:10x15d": WindowSpec(10, 15 * DAY, 0, "sc17"),
@@ -141,7 +141,7 @@ def test_each_window_counts_from_its_own_first_job() -> None:
 
 def test_cut_follows_the_rule_of_the_words() -> None:
     workload = workload_at(*range(0, 40, 2))
-    for text, sizes in {"10": [5, 5, 5], "2x10": [5, 5], "3x4jobs": [4, 4, 4], "sc17:10": [16]}.items():
+    for text, sizes in {"10s": [5, 5, 5], "2x10s": [5, 5], "3x4jobs": [4, 4, 4], "sc17:10s": [16]}.items():
         assert [len(window) for window in cut(workload, parse_windows(text))] == sizes
 
 

@@ -80,12 +80,14 @@ class Improvement(Analysis):
             picture for courses, stem in zip(found, stem_by_log("", logs).values(), strict=True)
             for picture in _pictures(courses, stem)
         ]  # fmt: skip
+        words = courses_in_words(found)
         return Section(
             "improvement",
             f"What is saved against {evaluation.baseline}, as time passes",
-            courses_in_words(found),
+            words,
             (_table(found),),
             tuple(pictures),
+            words if any(isinstance(one, Tuner) for one in evaluation.contenders) else (),
         )
 
 

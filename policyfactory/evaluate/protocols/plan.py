@@ -144,7 +144,7 @@ def parse_threshold(text: str) -> tuple[float | None, float | None]:
         If the text is neither a duration nor a multiple of the longest request.
     """
     times = _TIMES_LONGEST.fullmatch(text.strip())
-    return (None, float(times.group(1))) if times else (parse_duration(text), None)
+    return (None, float(times.group(1))) if times else (parse_duration(text, unit=True), None)
 
 
 def read_plan(reader: Reader, logs: Sequence[str], seed: int, places: Places) -> Plan:

@@ -156,11 +156,12 @@ def _page(study: Study, manifest: Manifest, protocol_text: str) -> Page:
 
 
 def _in_short(outcome: Outcome) -> tuple[str, ...]:
-    """Return the closing words, with what is said about their certainty."""
+    """Return what the analyses answer, then the closing words with what is said about their certainty."""
+    answers = [answer for section in outcome.sections for answer in section.answers]
     own = [section.paragraphs for section in outcome.sections if section.name == "in-short"]
-    return own[0] if own else outcome.words
+    return (*answers, *(own[0] if own else outcome.words))
 
 
 def _rules(plan: Plan) -> str:
-    words = rules_in_words(plan.rules, plan.times_longest)
+    words = rules_in_words(plan.rules, plan.times_longest, plan.sensitivity)
     return f"{words[0].upper()}{words[1:]}."

@@ -127,6 +127,8 @@ class Section:
         What was found, in words; plain text.
     tables, pictures
         The evidence.
+    answers : tuple of str
+        Paragraphs that also stand at the head of the report, where they answer what it was made for.
     """
 
     name: str
@@ -134,3 +136,4 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    answers: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ def sections_of(
     rows = summaries or summarise(evaluation, statistic=how[0], seed=how[1])
     pairs = comparisons if comparisons is not None else compare(evaluation, statistic=how[0], seed=how[1])
     units = units_of(rows)
-    found = [_in_short(evaluation, rows, pairs, outcome.precision), _values(evaluation, rows, units)]
+    found = [_in_short(evaluation, rows, pairs, outcome.precision, how[1]), _values(evaluation, rows, units)]
     if pairs:
         found.append(_differences(evaluation, pairs, units))
         several = [log for log in evaluation.logs if len(evaluation.rows(log)) > 1]
@@ -71,11 +71,11 @@ def sections_of(
 
 
 def _in_short(
-    evaluation: Evaluation, rows: Sequence[Summary], pairs: Sequence[Comparison], precision: Sequence[str]
+    evaluation: Evaluation, rows: Sequence[Summary], pairs: Sequence[Comparison], precision: Sequence[str], seed: int
 ) -> Section:
     chance = chance_in_words(pairs, evaluation.metrics[0])
     what = " ".join(intervals_in_words(evaluation))
-    paragraphs = [*closing_words(evaluation, rows, pairs), chance, *precision, what]
+    paragraphs = [*closing_words(evaluation, rows, pairs, seed=seed), chance, *precision, what]
     return Section("in-short", "In short", tuple(paragraph for paragraph in paragraphs if paragraph))
 
 

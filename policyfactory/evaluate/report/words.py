@@ -15,17 +15,20 @@ from policyfactory.core.units import format_duration
 from policyfactory.evaluate.metrics import METRICS
 from policyfactory.evaluate.report.caveats import counted, enumerated, noun
 from policyfactory.evaluate.report.display import Scale, percent, scale_for, shown_units
-from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison
+from policyfactory.evaluate.statistics.compare import MIN_CASES, Comparison, compare_values
 from policyfactory.evaluate.statistics.summary import Summary, worst_off
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.evaluation import Evaluation
     from policyfactory.evaluate.rules import Rules
+    from policyfactory.workload.sensitivity import Sensitivity
 
 __all__ = ["closing_words", "rules_in_words", "units_of"]
 
 
-def closing_words(evaluation: Evaluation, summaries: Sequence[Summary], comparisons: Sequence[Comparison]) -> list[str]:
+def closing_words(
+    evaluation: Evaluation, summaries: Sequence[Summary], comparisons: Sequence[Comparison], *, seed: int = 0
+) -> list[str]:
     """Return the conclusion as paragraphs, one a log; the first metric decides who wins.
 
     Parameters
@@ -36,6 +39,8 @@ def closing_words(evaluation: Evaluation, summaries: Sequence[Summary], comparis
         Of `summary.summarise`.
     comparisons : sequence of Comparison
         Of `compare.compare`, all with one baseline.
+    seed : int
+        Seed of the bootstrap.
     """
     units = units_of(summaries)
     paragraphs = []
@@ -46,6 +51,7 @@ def closing_words(evaluation: Evaluation, summaries: Sequence[Summary], comparis
             [row for row in summaries if row.log == log and row.metric == evaluation.metrics[0]],
             [row for row in comparisons if row.log == log],
             units,
+            seed,
         )
         sentences = [told.who_wins(), *told.what_it_costs(), told.who_is_worst_off()]
         paragraphs.append(f"{log}: " + " ".join(sentence for sentence in sentences if sentence))
@@ -59,7 +65,7 @@ def units_of(summaries: Sequence[Summary]) -> dict[str, str]:
     return shown_units({metric: (rows[0].unit, [row.value for row in rows]) for metric, rows in own.items()})
 
 
-def rules_in_words(rules: Rules, times_longest: float | None = None) -> str:
+def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensitivity | None = None) -> str:
     """Return the rules of the simulation as one line.
 
     Parameters
@@ -68,11 +74,13 @@ def rules_in_words(rules: Rules, times_longest: float | None = None) -> str:
         The rules.
     times_longest : float, optional
         The threshold as a multiple of the longest request of each log, instead of that of the rules.
+    axes : Sensitivity, optional
+        What was changed in the jobs; nothing is said of what was not.
     """
     backfill = {"easy": "EASY backfilling", "none": "no backfilling", "conservative": "conservative backfilling"}
     decide = {"request": "requested times", "runtime": "actual run times", "prediction": "predicted run times"}
     own = rules.backfill_policy
-    threshold = "thresholds of the policies themselves"
+    threshold = "no threshold but the policies' own"
     if times_longest is not None:
         threshold = f"jobs that waited longer than {times_longest:g} times the longest request of the log go first"
     elif not math.isinf(rules.threshold):
@@ -85,7 +93,18 @@ def rules_in_words(rules: Rules, times_longest: float | None = None) -> str:
         f"ties {rules.ties}",
         "jobs beyond their request " + ("run on" if rules.overrun == "run" else "are killed"),
     ]
-    return "rules: " + "; ".join(parts)
+    return "rules: " + "; ".join([*parts, *_changed_jobs(axes)])
+
+
+def _changed_jobs(axes: Sensitivity | None) -> list[str]:
+    if axes is None:
+        return []
+    told = []
+    if axes.load != 1:
+        told.append(f"what if: the jobs arrive {axes.load:g} times as fast as in the log")
+    if str(axes.estimates) != "user":
+        told.append(f"what if: requested times are not the users' but {axes.estimates}")
+    return told
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +116,7 @@ class _Log:
     rows: list[Summary]
     pairs: list[Comparison]
     units: dict[str, str]
+    seed: int
 
     @property
     def metric(self) -> str:
@@ -155,7 +175,28 @@ class _Log:
             return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
         own = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
-        return " ".join(part for part in (*map(self.against_baseline, own), self.by_test(others)) if part)
+        told = (*map(self.against_baseline, own), self.by_test(others), self.not_shown_to_beat(winners))
+        return " ".join(part for part in told if part)
+
+    def not_shown_to_beat(self, winners: list[Summary]) -> str:
+        """Say which others may be as good: the lowest value alone is no proof."""
+        values = self.evaluation.matrix(self.log, self.metric)
+        first = winners[0]
+        at = self.evaluation.policies.index(first.policy)
+        names = [
+            name
+            for column, name in enumerate(self.evaluation.policies)
+            if name not in {row.policy for row in winners} | {self.baseline}
+            and compare_values(
+                values[:, at],
+                values[:, column],
+                lower_is_better=METRICS[self.metric].lower_is_better,
+                statistic=first.statistic,
+                seed=self.seed,
+            ).verdict
+            != "better"
+        ]
+        return f"{first.policy} is not shown to be better than {enumerated(names)}." if names else ""
 
     def by_test(self, pairs: Sequence[Comparison]) -> str:
         sentences = []
