@@ -348,8 +348,8 @@ def test_ctrl_c_is_one_message_and_the_folder_is_free_again(shared: Callable[[st
         time.sleep(0.5)  # the simulations take several seconds
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=120)
-    # An interrupt that falls into an exec() of the standard library (a dataclass being made) makes CPython end itself by
-    # the signal after the exception was handled; a shell shows 130 for both.
+    # An interrupt that falls into an exec() of the standard library (a dataclass being made) makes CPython end by
+    # the signal itself after the exception was handled; a shell shows 130 for both.
     assert process.returncode in (130, -signal.SIGINT), told
     assert told.splitlines()[-1] == "stopped: no result was written"
     assert "Traceback" not in told
