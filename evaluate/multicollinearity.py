@@ -125,7 +125,7 @@ def _families(sample: Sample) -> dict[str, Family]:
 
 def _rising(prepared: Refit, count: NDArray[np.int64]) -> FloatArray:
     """Return the best coefficients that are not negative (but for the constant): such a polynomial rises everywhere."""
-    from scipy.optimize import nnls
+    from scipy.optimize import lsq_linear
 
     inverse = np.linalg.inv(prepared.back)
     gram = inverse.T @ np.tensordot(count.astype(np.float64), prepared.gram, 1) @ inverse
@@ -135,10 +135,9 @@ def _rising(prepared: Refit, count: NDArray[np.int64]) -> FloatArray:
     roots = np.sqrt(np.maximum(values, 1e-14 * values.max()))
     design = roots[:, None] * vectors.T
     target = (vectors.T @ (right * scale)) / roots
-    # The constant may have any sign: it is the difference of two columns.
-    solution, _ = nnls(np.column_stack([design, -design[:, 0]]), target, maxiter=10_000)
-    found = solution[:-1].copy()
-    found[0] -= solution[-1]
+    least = np.zeros(len(values))
+    least[0] = -np.inf  # the constant may have any sign
+    found = lsq_linear(design, target, bounds=(least, np.inf), method="bvls", tol=1e-14, max_iter=1_000).x
     result: FloatArray = found * scale
     return result
 
