@@ -86,10 +86,12 @@ def test_half_of_the_time_is_the_kernels(benchmark: Any, kernel: list[float]) ->
 
 @pytest.mark.benchmark(group="a protocol from end to end", timer=time.perf_counter)
 def test_two_workers_are_nearly_twice_as_fast(benchmark: Any) -> None:
-    count = 16 if benchmark.enabled else 1
+    # As many resampled logs as the article has; what follows the simulations (0.3 s of bootstraps) is not shared out. CI
+    # has no time for that many and no quiet machine: it runs the benchmark and prints.
+    count = 1 if not benchmark.enabled else 16 if os.environ.get("CI") == "true" else 60
     what = protocol(count)
     logs = read_logs(what, [SHARED / "traces"])
-    run_protocol(what, logs, RunSettings(1)) if benchmark.enabled else None
+    run_protocol(protocol(2), logs, RunSettings(1)) if benchmark.enabled else None  # compiles
     begin = time.perf_counter()
     one = run_protocol(what, logs, RunSettings(1))
     alone = time.perf_counter() - begin
