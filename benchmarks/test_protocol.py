@@ -86,8 +86,8 @@ def test_half_of_the_time_is_the_kernels(benchmark: Any, kernel: list[float]) ->
 
 @pytest.mark.benchmark(group="a protocol from end to end", timer=time.perf_counter)
 def test_two_workers_are_nearly_twice_as_fast(benchmark: Any) -> None:
-    # As many resampled logs as the article has; what follows the simulations (0.3 s of bootstraps) is not shared out. CI
-    # has no time for that many and no quiet machine: it runs the benchmark and prints.
+    # As many resampled logs as the article has; what follows the simulations (0.3 s of bootstraps) is not shared out.
+    # CI has no time for that many and no quiet machine: it runs the benchmark and prints.
     count = 1 if not benchmark.enabled else 16 if os.environ.get("CI") == "true" else 60
     what = protocol(count)
     logs = read_logs(what, [SHARED / "traces"])
