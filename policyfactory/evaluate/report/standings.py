@@ -57,7 +57,7 @@ def sections_of(
     rows = summaries or summarise(evaluation, statistic=how[0], seed=how[1])
     pairs = comparisons if comparisons is not None else compare(evaluation, statistic=how[0], seed=how[1])
     units = units_of(rows)
-    found = [_in_short(evaluation, rows, pairs, outcome.precision, how[1]), _values(evaluation, rows, units)]
+    found = [_in_short(outcome, rows, pairs), _values(evaluation, rows, units)]
     if pairs:
         found.append(_differences(evaluation, pairs, units))
         several = [log for log in evaluation.logs if len(evaluation.rows(log)) > 1]
@@ -70,12 +70,14 @@ def sections_of(
     return found
 
 
-def _in_short(
-    evaluation: Evaluation, rows: Sequence[Summary], pairs: Sequence[Comparison], precision: Sequence[str], seed: int
-) -> Section:
+def _in_short(outcome: Outcome, rows: Sequence[Summary], pairs: Sequence[Comparison]) -> Section:
+    evaluation, precision = outcome.evaluation, outcome.precision
+    # The closing words hold bootstraps of their own: they are taken as they are, where the outcome has them.
+    words = outcome.words[: len(outcome.words) - len(precision)]
+    closing = words or closing_words(evaluation, rows, pairs, seed=outcome.experiment.seed)
     chance = chance_in_words(pairs, evaluation.metrics[0])
     what = " ".join(intervals_in_words(evaluation))
-    paragraphs = [*closing_words(evaluation, rows, pairs, seed=seed), chance, *precision, what]
+    paragraphs = [*closing, chance, *precision, what]
     return Section("in-short", "In short", tuple(paragraph for paragraph in paragraphs if paragraph))
 
 
