@@ -100,7 +100,7 @@ def conclude(
     rows, pairs = summarise(evaluation, **how), compare(evaluation, **how)
     words = (*closing_words(evaluation, rows, pairs, seed=experiment.seed), *told)
     outcome = Outcome(experiment, evaluation, tuple(rows), tuple(pairs), words, (), told)
-    standings = illustrated(outcome, sections_of(outcome, summaries=rows, comparisons=pairs))
+    standings = illustrated(outcome, sections_of(outcome))
     seen = zip(looks.analyses, looks.seen, strict=True) if looks else ()
     concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]
     return dataclasses.replace(outcome, sections=tuple(_distinct([*standings, *concluded])))

@@ -20,9 +20,11 @@ from policyfactory.evaluate.report.caveats import (
 )
 from policyfactory.evaluate.report.sections import Section, Table
 from policyfactory.evaluate.report.standings import sections_of
+from policyfactory.evaluate.report.words import closing_words
 from policyfactory.evaluate.statistics.compare import compare
 from policyfactory.evaluate.statistics.intervals import Interval, Statistic
 from policyfactory.evaluate.statistics.ranks import mean_ranks
+from policyfactory.evaluate.statistics.summary import summarise
 from policyfactory.evaluate.statistics.wins import wins
 
 Make = Callable[..., Evaluation]
@@ -32,7 +34,9 @@ CLEAR = {"A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0], "B": [5.0, 6.0, 5.0, 6
 
 def outcome(evaluation: Evaluation, statistic: Statistic = "median", **more: Any) -> Any:
     experiment = types.SimpleNamespace(statistic=statistic, references=(), seed=0)
-    return types.SimpleNamespace(evaluation=evaluation, experiment=experiment, precision=(), **more)
+    rows, pairs = summarise(evaluation, statistic=statistic), compare(evaluation, statistic=statistic)
+    found = {"summaries": rows, "comparisons": pairs, "words": tuple(closing_words(evaluation, rows, pairs))}
+    return types.SimpleNamespace(evaluation=evaluation, experiment=experiment, precision=(), **found, **more)
 
 
 def sections(evaluation: Evaluation, statistic: Statistic = "median") -> dict[str, Section]:

@@ -13,12 +13,12 @@ from policyfactory.evaluate.report.caveats import chance_in_words, chances_in_wo
 from policyfactory.evaluate.report.reference import reference_section
 from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
 from policyfactory.evaluate.report.tables import file_stems, policy_column
-from policyfactory.evaluate.report.words import closing_words, units_of
-from policyfactory.evaluate.statistics.compare import Comparison, compare
+from policyfactory.evaluate.report.words import units_of
+from policyfactory.evaluate.statistics.compare import Comparison
 from policyfactory.evaluate.statistics.estimates import difference_unit
 from policyfactory.evaluate.statistics.intervals import MIN_CASES, Statistic
 from policyfactory.evaluate.statistics.ranks import Rank, mean_ranks
-from policyfactory.evaluate.statistics.summary import Summary, summarise
+from policyfactory.evaluate.statistics.summary import Summary
 from policyfactory.evaluate.statistics.wins import wins
 
 if TYPE_CHECKING:
@@ -35,12 +35,7 @@ _OF_PAIRS = {
 }
 
 
-def sections_of(
-    outcome: Outcome,
-    *,
-    summaries: Sequence[Summary] | None = None,
-    comparisons: Sequence[Comparison] | None = None,
-) -> list[Section]:
+def sections_of(outcome: Outcome) -> list[Section]:
     """Return how the policies stand: in short, values, differences, ranks, wins, published values.
 
     What can not be said is left out: no differences of a single policy, no ranks and wins of a single case.
@@ -48,16 +43,13 @@ def sections_of(
     Parameters
     ----------
     outcome : Outcome
-        Of `experiment.run_experiment`.
-    summaries, comparisons
-        Of `summary.summarise` and `compare.compare` with the experiment's statistic and seed, if they are made already.
+        With all but its sections.
     """
     evaluation, experiment = outcome.evaluation, outcome.experiment
     how: tuple[Statistic, int] = (experiment.statistic, experiment.seed)
-    rows = summaries or summarise(evaluation, statistic=how[0], seed=how[1])
-    pairs = comparisons if comparisons is not None else compare(evaluation, statistic=how[0], seed=how[1])
+    rows, pairs = outcome.summaries, outcome.comparisons
     units = units_of(rows)
-    found = [_in_short(outcome, rows, pairs), _values(evaluation, rows, units)]
+    found = [_in_short(outcome), _values(evaluation, rows, units)]
     if pairs:
         found.append(_differences(evaluation, pairs, units))
         several = [log for log in evaluation.logs if len(evaluation.rows(log)) > 1]
@@ -70,12 +62,11 @@ def sections_of(
     return found
 
 
-def _in_short(outcome: Outcome, rows: Sequence[Summary], pairs: Sequence[Comparison]) -> Section:
+def _in_short(outcome: Outcome) -> Section:
     evaluation, precision = outcome.evaluation, outcome.precision
-    # The closing words hold bootstraps of their own: they are taken as they are, where the outcome has them.
-    words = outcome.words[: len(outcome.words) - len(precision)]
-    closing = words or closing_words(evaluation, rows, pairs, seed=outcome.experiment.seed)
-    chance = chance_in_words(pairs, evaluation.metrics[0])
+    # What is said of the precision ends the closing words; here the chance findings come before it.
+    closing = outcome.words[: len(outcome.words) - len(precision)]
+    chance = chance_in_words(outcome.comparisons, evaluation.metrics[0])
     what = " ".join(intervals_in_words(evaluation))
     paragraphs = [*closing, chance, *precision, what]
     return Section("in-short", "In short", tuple(paragraph for paragraph in paragraphs if paragraph))
