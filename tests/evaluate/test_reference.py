@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.carry_out import conclude
 from policyfactory.evaluate.evaluation import Evaluation
+from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.report.reference import Reference, reference_section, reference_values
-from policyfactory.evaluate.report.standings import sections_of
 
 Make = Callable[..., Evaluation]
 
@@ -82,9 +82,8 @@ def test_the_paper_may_have_left_out_the_largest_and_used_the_first(by_hand: Mak
 def test_the_section_counts_what_is_met_and_what_the_interval_holds(by_hand: Make) -> None:
     evaluation = by_hand({"log": {"cost": COST}})
     reference = Reference("table 4", "cost", {"log": {"A": 8.0, "B": 500.0}, "elsewhere": {"A": 1.0}})
-    experiment = types.SimpleNamespace(statistic="median", references=(reference,), seed=0)
-    outcome: Any = types.SimpleNamespace(evaluation=evaluation, experiment=experiment, precision=())
-    section = sections_of(outcome)[-1]
+    experiment = Experiment("tables", (), evaluation.contenders, references=(reference,))
+    section = conclude(experiment, evaluation).sections[-1]
     assert section.name == "published"
     assert section.paragraphs == (
         "1 of 2 published values is met to the printed digit. Our 95 % interval holds 1 of 2.",
