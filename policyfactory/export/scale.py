@@ -1,0 +1,66 @@
+"""From a score, a real number, to the whole number that a scheduler sorts by."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from policyfactory.core.errors import ExportError
+
+__all__ = ["LARGEST", "Scale"]
+
+# Slurm's site_factor is a signed 32-bit number, and the sum with the other factors an unsigned one.
+LARGEST = 2_000_000_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scale:
+    """A falling map from all real scores to 1 .. ``largest``: the LOWEST score gets the HIGHEST number.
+
+    Three quarters of the numbers are spread evenly over ``low`` .. ``high``, where nearly all scores lie; the eighths
+    beside them take what lies outside, ever more densely, so that nothing is cut off. No value (NaN) is 1: it
+    runs last.
+
+    Parameters
+    ----------
+    low, high : float
+        Between these lie nearly all scores of the cluster.
+    largest : int
+        The highest number.
+
+    Raises
+    ------
+    ExportError
+        If ``low`` is not below ``high``, or one of them is not finite.
+    """
+
+    low: float
+    high: float
+    largest: int = LARGEST
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ExportError(
+                f"scores from {self.low:g} to {self.high:g} can not be mapped to whole numbers; "
+                "the jobs of the workload must differ in their scores"
+            )
+
+    def integers(self, scores: ArrayLike) -> NDArray[np.int64]:
+        """Return the whole number of every score, 1 to ``largest``; higher runs first.
+
+        Parameters
+        ----------
+        scores : array (n,)
+            Values of the policy; plus infinity and NaN run last, minus infinity runs first.
+        """
+        s = np.asarray(scores, dtype=np.float64)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            u = (s - self.low) / (self.high - self.low)
+            below = 0.125 / (1.0 - 6.0 * np.minimum(u, 0.0))
+            above = 1.0 - 0.125 / (1.0 + 6.0 * (np.maximum(u, 1.0) - 1.0))
+            y = np.where(u < 0.0, below, np.where(u > 1.0, above, 0.125 + 0.75 * u))
+            found = np.floor(self.largest - y * (self.largest - 1.0))
+        return np.where(np.isnan(found), 1.0, np.clip(found, 1.0, self.largest)).astype(np.int64)
