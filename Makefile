@@ -13,7 +13,8 @@ help:
 	@echo "make check    lint, format, types, import contract"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    benchmarks, as ratios in one run"
-	@echo "make nightly  the randomised tests with new examples"
+	@echo "make nightly  the randomised tests with new examples; what needs a minute of Slurm's clock; and, if installed, a real"
+	@echo "              Grid Engine (gridengine-master, -exec, -client) and OAR (oar-server, oar-user, their -pgsql, postgresql)"
 	@echo "make clean    remove the environment and everything built"
 
 $(VENV)/.ready-%: pyproject.toml

@@ -14,6 +14,8 @@ from support import ROOT, shared_path
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Its commands need a cluster: tests/slurm/test_afternoon.py runs every one of them.
+ON_A_CLUSTER = "afternoon"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -33,7 +35,9 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page) and page.stem != ON_A_CLUSTER], ids=lambda page: page.stem
+)
 def test_code_and_commands_of_a_page_run(page: Path, reader: Path) -> None:
     namespace: dict[str, object] = {"__name__": page.stem}
     for language, code in blocks(page):

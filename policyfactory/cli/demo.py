@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import os
-import shlex
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,56 +9,30 @@ from typing import Annotated, Any
 import typer
 
 from policyfactory.cli.console import console, note
-from policyfactory.cli.evaluate_options import PLAIN_NAME
+from policyfactory.cli.steps import (
+    CLASSICAL,
+    Step,
+    evaluation_of,
+    fit_steps,
+    learned_models,
+    model_named,
+    remove_results,
+    run_steps,
+)
 from policyfactory.core.artefact import check_directory, exclusive
-from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.units import format_duration
 
 __all__ = ["demo"]
 
-_CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
-_FORMS = 5
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Step:
-    title: str
-    arguments: tuple[str, ...]
-
-
-def _steps(folder: str, tuples: int, trials: int) -> list[_Step]:
-    training, test, scores = f"{folder}/training.swf", f"{folder}/test.swf", f"{folder}/scores.csv"
-    forms, polynomials = f"{folder}/forms.json", f"{folder}/polynomials.json"
+def _workloads(training: str, test: str) -> list[Step]:
     lublin = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--estimates", "tsafrir")
-    # By error alone five forms are about equally good (docs/how-certain.md): the evaluation decides between them.
-    learned = (*(f"{folder}/forms-f{rank}.json" for rank in range(1, _FORMS + 1)), f"{folder}/polynomials-lin.json")
-    policies = ",".join((*_CLASSICAL, *learned))
-    seed, family, written = ("--seed", "1"), "--family", "--output"
     return [
-        _Step(
+        Step(
             "A workload to learn from (Lublin-Feitelson model, users' requests by Tsafrir's model)",
-            (*lublin, *seed, written, training),
+            (*lublin, "--seed", "1", "--output", training),
         ),
-        _Step("Another one to test on, which nothing has learned from", (*lublin, "--seed", "2", written, test)),
-        _Step(
-            "Random orders of the queue, and the score of running each job first",
-            ("generate", training, "--tuples", str(tuples), "--trials", str(trials), *seed, written, scores),
-        ),
-        _Step(
-            "The 576 enumerated forms, fitted to the scores",
-            ("fit", scores, family, "forms", "--top", str(_FORMS), written, forms)
-            + ("--report", f"{folder}/forms.md", "--figures", f"{folder}/pictures"),
-        ),
-        _Step(
-            "The polynomials, Lin to sextic",
-            ("fit", scores, family, "polynomials", written, polynomials, "--report", f"{folder}/polynomials.md"),
-        ),
-        _Step(
-            "The best of both against the classical policies under EASY backfilling, deciding by requested times",
-            ("evaluate", test, "--policies", policies, "--backfill", "easy", "--decide-by", "request")
-            + ("--windows", "10x15d", "--metrics", "mean_bsld,mean_wait,max_wait")
-            + (written, f"{folder}/evaluation", "--overwrite"),
-        ),
+        Step("Another one to test on, which nothing has learned from", (*lublin, "--seed", "2", "--output", test)),
     ]
 
 
@@ -77,44 +45,28 @@ def demo(
     begin = time.monotonic()
     with exclusive(check_directory(output) / "demo"):
         # A second demo starts afresh: an old score table is not resumed.
-        for name in ("scores.csv", "scores.manifest.json", "scores.csv.partial"):
-            (output / name).unlink(missing_ok=True)
+        remove_results(output)
         _run_all(output, tuples, trials, begin)
 
 
 def _run_all(output: Path, tuples: int, trials: int, begin: float) -> None:
-    steps = _steps(str(output), tuples, trials)
-    total = len(steps) + 1
-    for number, step in enumerate(steps, 1):
-        _run(f"{number}/{total}", step)
-    content = json.loads((output / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
-    summary: dict[str, Any] = content["experiments"][PLAIN_NAME]
-    source = _source(output, summary["winner"])
+    training, test = f"{output}/training.swf", f"{output}/test.swf"
+    steps = [*_workloads(training, test), *fit_steps(str(output), training, tuples, trials, seed=1)]
+    total = len(steps) + 2
+    run_steps(steps, 1, total)
+    evaluate: tuple[str, ...] = ("evaluate", test, "--policies", ",".join((*CLASSICAL, *learned_models(output))))
+    evaluate += ("--backfill", "easy", "--decide-by", "request", "--windows", "10x15d")
+    evaluate += ("--metrics", "mean_bsld,mean_wait,max_wait", "--output", f"{output}/evaluation", "--overwrite")
+    title = "The best of both against the classical policies under EASY backfilling, deciding by requested times"
+    run_steps([Step(title, evaluate)], total - 1, total)
+    summary = evaluation_of(output / "evaluation")
+    source = model_named(output, summary["winner"])
     for target, file in (("python", "winner.py"), ("lua", "winner.lua")):
         # r needs a fixed date in production; any will do for a demonstration.
-        arguments = ("export", source, "--to", target, "--epoch", "2026-01-01", "--output", f"{output}/{file}")
-        _run(f"{total}/{total}", _Step(f"The winner, {summary['winner']}, as {target}", arguments))
+        arguments = ("export", source, "--to", target, "--epoch", "2026-01-01")
+        written = ("--output", f"{output}/{file}", "--overwrite")
+        run_steps([Step(f"The winner, {summary['winner']}, as {target}", (*arguments, *written))], total, total)
     _close(output, source, summary, time.monotonic() - begin)
-
-
-def _run(place: str, step: _Step) -> None:
-    screen = console()
-    screen.rule(f"[bold]{place}[/bold]  {step.title}", align="left", style="dim")
-    screen.print(f"$ policyfactory {shlex.join(step.arguments)}", style="cyan", markup=False, soft_wrap=True)
-    sys.stdout.flush()
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    # The arguments are the list above.
-    done = subprocess.run([sys.executable, "-m", "policyfactory", *step.arguments], env=environment, check=False)
-    if done.returncode:
-        raise PolicyfactoryError(f"step {place} ended with exit code {done.returncode}; its message is above")
-
-
-def _source(output: Path, winner: str) -> str:
-    """Return the model file of that name, or the name itself if it is one of the catalogue."""
-    for path in sorted(output.glob("*.json")):
-        if json.loads(path.read_text(encoding="utf-8")).get("name") == winner:
-            return str(path)
-    return winner
 
 
 def _close(output: Path, source: str, summary: dict[str, Any], seconds: float) -> None:

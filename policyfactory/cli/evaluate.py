@@ -38,6 +38,7 @@ def evaluate(
     metrics: option.Metrics = option.DEFAULT_METRICS,
     statistic: option.StatisticOf = option.Statistic.median,
     analyses: option.Analyses = None,
+    recorded: option.Recorded = None,
     precision: option.PrecisionOf = None,
     max_resamples: option.MaxResamples = 1_000,
     preset: option.Preset = "default",
@@ -103,6 +104,7 @@ def evaluate(
         preset=preset,
         estimate_missing=estimate_missing,
         processors=processors,
+        recorded=recorded,
     )
     run_options(plain, request)
 

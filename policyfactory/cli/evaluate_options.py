@@ -175,6 +175,13 @@ Analyses = Annotated[
         help=f"Looks beyond the metrics, separated by commas, or none (default: {_DEFAULT_ANALYSES} with --output)."
     ),
 ]
+Recorded = Annotated[
+    bool | None,
+    typer.Option(
+        "--recorded/--no-recorded",
+        help="Show the schedule as it was beside the policies (default: where every job has its recorded start).",
+    ),
+]
 PrecisionOf = Annotated[
     str | None,
     typer.Option(
@@ -223,6 +230,7 @@ class Plain:
     preset: str
     estimate_missing: str
     processors: int | None
+    recorded: bool | None = False
 
 
 def plain_content(plain: Plain, seed: int, *, written: bool) -> dict[str, Any]:
@@ -242,6 +250,8 @@ def plain_content(plain: Plain, seed: int, *, written: bool) -> dict[str, Any]:
     UsageError
         If two options contradict each other.
     """
+    from policyfactory.evaluate.protocols.plan import IF_KNOWN
+
     if (plain.decide_by == "prediction") != (plain.predictions is not None):
         raise UsageError("--decide-by prediction and --predictions FILE.csv belong together; give both or none")
     logs = _logs(plain)
@@ -260,6 +270,8 @@ def plain_content(plain: Plain, seed: int, *, written: bool) -> dict[str, Any]:
         "formulas": formulas or None,
         "metrics": [name.strip() for name in plain.metrics.split(",") if name.strip()],
         "statistic": plain.statistic,
+        # None is left out, and leaves the record out.
+        "recorded": IF_KNOWN if plain.recorded is None else plain.recorded or None,
         "analyses": [name.strip() for name in analyses.split(",") if name.strip() and name.strip() != "none"],
         "rules": {
             "backfill": plain.backfill,

@@ -19,7 +19,7 @@ def build_app() -> typer.Typer:
     """Return the whole command."""
     import typer
 
-    from policyfactory.cli import demo, evaluate, export, fit, generate, policy, tune, workload
+    from policyfactory.cli import demo, evaluate, export, fit, generate, learn, policy, tune, workload
 
     app = typer.Typer(
         name="policyfactory",
@@ -45,6 +45,7 @@ def build_app() -> typer.Typer:
     app.add_typer(policy.app, name="policy")
     app.command("evaluate")(evaluate.evaluate)
     app.command("tune")(tune.tune)
+    app.command("learn")(learn.learn)
     app.command("export")(export.export)
     app.command("demo")(demo.demo)
     return app

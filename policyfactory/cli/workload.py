@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli import workload_models, workload_resample
+from policyfactory.cli import workload_import, workload_models, workload_resample
 from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import check_directory, check_output, dump_json
 from policyfactory.core.errors import UsageError
@@ -345,5 +345,6 @@ def _trust(pinned: bool) -> str:
     return "(as expected)" if pinned else "(no digest is pinned for this log: note it down, or give --sha256)"
 
 
+workload_import.register(app)
 workload_models.register(app)
 workload_resample.register(app)

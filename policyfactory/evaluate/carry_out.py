@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.evaluate import precision as narrowing
+from policyfactory.evaluate.analyses.replay import Replay
 from policyfactory.evaluate.cases import Case
 from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
@@ -16,8 +17,8 @@ from policyfactory.evaluate.report.illustrated import illustrated
 from policyfactory.evaluate.report.standings import sections_of
 from policyfactory.evaluate.report.words import closing_words
 from policyfactory.evaluate.run import Keep, Looks, evaluate, join
-from policyfactory.evaluate.statistics.compare import compare
-from policyfactory.evaluate.statistics.summary import summarise
+from policyfactory.evaluate.statistics.compare import compare, compare_recorded
+from policyfactory.evaluate.statistics.summary import summarise, summarise_recorded
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.report.sections import Section
@@ -55,7 +56,7 @@ def run_experiment(
     """
 
     def some(cases: Sequence[Case]) -> tuple[Evaluation, Looks]:
-        looks = Looks(experiment.analyses)
+        looks = Looks((*([Replay()] if experiment.recorded else []), *experiment.analyses))
         if watch is not None:
             watch.expect(len(cases) * len(experiment.contenders))
         found = evaluate(
@@ -67,6 +68,7 @@ def run_experiment(
             looks=looks,
             keep=keep,
             progress=None if watch is None else watch.done,
+            recorded=experiment.recorded,
         )
         return found, looks
 
@@ -99,7 +101,17 @@ def conclude(
     how: dict[str, Any] = {"statistic": experiment.statistic, "seed": experiment.seed}
     rows, pairs = summarise(evaluation, **how), compare(evaluation, **how)
     words = (*closing_words(evaluation, rows, pairs, seed=experiment.seed), *told)
-    outcome = Outcome(experiment, evaluation, tuple(rows), tuple(pairs), words, (), told)
+    outcome = Outcome(
+        experiment,
+        evaluation,
+        tuple(rows),
+        tuple(pairs),
+        words,
+        (),
+        told,
+        tuple(summarise_recorded(evaluation, **how)),
+        tuple(compare_recorded(evaluation, **how)),
+    )
     standings = illustrated(outcome, sections_of(outcome))
     seen = zip(looks.analyses, looks.seen, strict=True) if looks else ()
     concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]

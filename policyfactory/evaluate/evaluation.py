@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.cases import CaseFacts
 from policyfactory.evaluate.contenders import Contender
 from policyfactory.evaluate.rules import Rules
@@ -38,6 +39,8 @@ class Evaluation:
         The longest wait of any job.
     longest_wait_job : int64 array (n_cases, n_contenders)
         Id of the job that waited longest (the first of several).
+    recorded : float64 array (n_cases, n_metrics) or None
+        The metrics of the schedules as they were, if that was asked for; NaN where a record has no answer.
     """
 
     cases: tuple[CaseFacts, ...]
@@ -47,6 +50,7 @@ class Evaluation:
     values: NDArray[np.float64]
     longest_wait: NDArray[np.float64]
     longest_wait_job: NDArray[np.int64]
+    recorded: NDArray[np.float64] | None = None
 
     @property
     def logs(self) -> tuple[str, ...]:
@@ -75,6 +79,19 @@ class Evaluation:
     def matrix(self, log: str, metric: str) -> NDArray[np.float64]:
         """Return one metric on one log: float64 array (cases of the log, n_contenders)."""
         return self.values[self.rows(log), :, self.metrics.index(metric)]
+
+    def recorded_values(self, log: str, metric: str) -> NDArray[np.float64]:
+        """Return one metric of the schedules as they were on one log: float64 array (cases of the log,).
+
+        Raises
+        ------
+        EvaluationError
+            If they were not measured.
+        """
+        if self.recorded is None:
+            raise EvaluationError("the schedules as they were are not measured here; ask for them (recorded=True)")
+        values: NDArray[np.float64] = self.recorded[self.rows(log), self.metrics.index(metric)]
+        return values
 
     def frame(self) -> pd.DataFrame:
         """Return the long table: log, case, policy, metric, value (one row each)."""

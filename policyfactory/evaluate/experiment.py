@@ -61,6 +61,10 @@ class Experiment:
         Seed of the bootstrap.
     more : mapping of str to callable
         For each log whose cases are drawn: returns its case of a number, so that there can be more of them.
+    recorded : bool
+        Whether the schedule as it was is shown beside the policies; every job needs a recorded start then.
+    unrecorded : str
+        Why it is not shown where it was asked for if it is known; empty where nobody will miss it.
     """
 
     name: str
@@ -74,6 +78,8 @@ class Experiment:
     references: tuple[Reference, ...] = ()
     seed: int = 0
     more: Mapping[str, Callable[[int], Case]] = dataclasses.field(default_factory=dict)
+    recorded: bool = False
+    unrecorded: str = ""
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -101,6 +107,10 @@ class Outcome:
         All of it, and what the analyses found, as tables and pictures.
     precision : tuple of str
         Whether the intervals are as narrow as was asked for, a sentence a log.
+    recorded_summaries : tuple of Summary
+        What the cases of a log say of the schedule as it was, if that is shown.
+    recorded_comparisons : tuple of Comparison
+        Each policy against it.
     """
 
     experiment: Experiment
@@ -110,3 +120,5 @@ class Outcome:
     words: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     precision: tuple[str, ...] = ()
+    recorded_summaries: tuple[Summary, ...] = ()
+    recorded_comparisons: tuple[Comparison, ...] = ()

@@ -18,6 +18,7 @@ from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.cases import Case, CaseFacts, facts_of
 from policyfactory.evaluate.contenders import Contender, run_contender
 from policyfactory.evaluate.metrics import measure
+from policyfactory.evaluate.recorded import measure_recorded
 from policyfactory.evaluate.rules import Rules
 from policyfactory.evaluate.schedule import Schedule
 from policyfactory.policy.policy import Policy
@@ -42,6 +43,7 @@ class Job:
     metrics: tuple[str, ...]
     analyses: tuple[Analysis, ...]
     keep: Keep | None
+    recorded: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -56,24 +58,29 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """What a piece of work found: the case's place, its facts, and a run for each of its contenders' places."""
+    """What a piece of work found: the case's place, its facts, and a run for each of its contenders' places.
+
+    ``recorded`` has the metrics of the schedule as it was, if that was asked for.
+    """
 
     at: int
     facts: CaseFacts
     runs: dict[int, Run]
+    recorded: list[float] | None
 
 
 class _Jobs:
     """The jobs of a case, made by the first piece that needs them and dropped after the last."""
 
-    def __init__(self, case: Case, pieces: int) -> None:
+    def __init__(self, case: Case, pieces: int, recorded: Sequence[str] | None) -> None:
         self.case = case
         self._pieces = pieces
+        self._recorded = recorded
         self._lock = threading.Lock()
-        self._made: tuple[Workload, CaseFacts] | None = None
+        self._made: tuple[Workload, CaseFacts, list[float] | None] | None = None
 
-    def take(self) -> tuple[Workload, CaseFacts]:
-        """Return the jobs and their facts."""
+    def take(self) -> tuple[Workload, CaseFacts, list[float] | None]:
+        """Return the jobs, their facts, and the metrics asked for of the schedule as it was."""
         with self._lock:
             if self._made is None:
                 workload = self.case.make()
@@ -82,7 +89,8 @@ class _Jobs:
                         f"{self.case.log}: {self.case.kind} {self.case.number} has no job; "
                         "use a log with jobs, or longer windows"
                     )
-                self._made = workload, facts_of(self.case, workload)
+                recorded = None if self._recorded is None else measure_recorded(workload, self._recorded)
+                self._made = workload, facts_of(self.case, workload), recorded
             return self._made
 
     def drop(self) -> None:
@@ -97,7 +105,7 @@ def pieces(cases: Sequence[Case], job: Job, workers: int) -> Iterator[Callable[[
     """Yield the pieces of work: a case each if there are many cases, some of its contenders each if there are few."""
     shares = _shares(job.contenders, -(-_PIECES_A_WORKER * workers // len(cases)) if workers > 1 else 1)
     for at, case in enumerate(cases):
-        jobs = _Jobs(case, len(shares))
+        jobs = _Jobs(case, len(shares), job.metrics if job.recorded else None)
         for places in shares:
             yield functools.partial(_do, at, jobs, places, job)
 
@@ -114,7 +122,7 @@ def _shares(contenders: Sequence[Contender], parts: int) -> list[list[int]]:
 
 
 def _do(at: int, jobs: _Jobs, places: Sequence[int], job: Job, stopped: threading.Event) -> Done:
-    workload, facts = jobs.take()
+    workload, facts, recorded = jobs.take()
     scratch: dict[Any, Any] = {}
     runs = {}
     for place in places:
@@ -122,7 +130,7 @@ def _do(at: int, jobs: _Jobs, places: Sequence[int], job: Job, stopped: threadin
             break
         runs[place] = _run_one(jobs.case, workload, job, job.contenders[place], scratch)
     jobs.drop()
-    return Done(at, facts, runs)
+    return Done(at, facts, runs, recorded)
 
 
 def _run_one(case: Case, workload: Workload, job: Job, contender: Contender, scratch: dict[Any, Any]) -> Run:

@@ -81,6 +81,7 @@ def evaluate(
     looks: Looks | None = None,
     keep: Keep | None = None,
     progress: Progress | None = None,
+    recorded: bool = False,
 ) -> Evaluation:
     """Simulate every contender on every case and measure the schedules.
 
@@ -102,13 +103,15 @@ def evaluate(
         Called with each case and its schedule, from the thread that made it, in no particular order.
     progress : callable, optional
         Called in the calling thread with the number of jobs of each simulation that is done.
+    recorded : bool
+        Measure the schedules as they were, too; every job of every case needs a recorded start then.
 
     Raises
     ------
     UsageError
         If there is no contender, two have one name, a metric is unknown, or ``workers`` is below 1.
     EvaluationError
-        If there is no case or one has no job.
+        If there is no case, one has no job, or a job has no recorded start and needs one.
     """
     rules = rules or Rules()
     names = check_metrics(metrics)
@@ -117,7 +120,7 @@ def evaluate(
         raise UsageError(f"{workers} workers; give at least 1")
     chosen = _as_cases(cases)
     table = _Table.of(chosen, contenders, names, looks)
-    job = Job(tuple(contenders), rules, names, () if looks is None else looks.analyses, keep)
+    job = Job(tuple(contenders), rules, names, () if looks is None else looks.analyses, keep, recorded)
     for done in in_order(pieces(chosen, job, workers), workers):
         table.add(done)
         if progress is not None:
@@ -131,6 +134,7 @@ def evaluate(
         values=table.values,
         longest_wait=table.longest_wait,
         longest_wait_job=table.longest_wait_job,
+        recorded=table.recorded if recorded else None,
     )
 
 
@@ -150,12 +154,14 @@ def join(first: tuple[Evaluation, Looks], second: tuple[Evaluation, Looks]) -> t
     for a, b in zip(first[1].seen, second[1].seen, strict=True):
         rows = [*a, *b]
         looks.seen.append([rows[at] for at in order])
+    records = [one.recorded for one in both if one.recorded is not None]
     evaluation = dataclasses.replace(
         first[0],
         cases=tuple(cases[at] for at in order),
         values=np.concatenate([one.values for one in both])[order],
         longest_wait=np.concatenate([one.longest_wait for one in both])[order],
         longest_wait_job=np.concatenate([one.longest_wait_job for one in both])[order],
+        recorded=np.concatenate(records)[order] if len(records) == len(both) else None,
     )
     return evaluation, looks
 
@@ -169,6 +175,7 @@ class _Table:
     longest_wait: NDArray[np.float64]
     longest_wait_job: NDArray[np.int64]
     seen: list[list[list[Any]]]
+    recorded: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -177,11 +184,14 @@ class _Table:
         shape = (len(cases), len(contenders))
         seen = [] if looks is None else looks.seen
         seen.extend([[None] * shape[1] for _ in cases] for _ in (() if looks is None else looks.analyses))
-        return cls([], np.empty((*shape, len(metrics))), np.empty(shape), np.empty(shape, dtype=np.int64), seen)
+        values, recorded = np.empty((*shape, len(metrics))), np.full((len(cases), len(metrics)), np.nan)
+        return cls([], values, np.empty(shape), np.empty(shape, dtype=np.int64), seen, recorded)
 
     def add(self, done: Done) -> None:
         if done.at == len(self.facts):
             self.facts.append(done.facts)
+        if done.recorded is not None:
+            self.recorded[done.at] = done.recorded
         for place, run in done.runs.items():
             self.values[done.at, place] = run.values
             self.longest_wait[done.at, place] = run.longest_wait

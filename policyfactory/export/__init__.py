@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from policyfactory.export import c, latex, lua, model_json, pbs, python
+from policyfactory.export.bundle import Export, File
 from policyfactory.export.prepare import prepare
+from policyfactory.export.registry import TARGETS
+from policyfactory.export.site import Sample, Site
 from policyfactory.export.targets import Target
 
-__all__ = ["TARGETS", "Target", "prepare"]
-
-TARGETS: dict[str, Target] = {module.TARGET.name: module.TARGET for module in (python, c, lua, latex, model_json, pbs)}
+__all__ = ["TARGETS", "Export", "File", "Sample", "Site", "Target", "prepare"]

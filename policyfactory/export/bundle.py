@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from policyfactory.export.queue import Queue
+    from policyfactory.export.scale import Scale
 
 __all__ = ["Export", "File"]
 
@@ -52,7 +53,9 @@ class Export:
         What this target can not express of the policy, and what else must be known before it is trusted; sentences.
     priorities : function of Queue to float64 array (n,), optional
         What the scheduler will sort the waiting jobs by, computed as it will: HIGHER runs first, ties by submit time.
-        None: minus the policy's score.
+        None: the policy's own order.
+    scale : Scale, optional
+        The map from scores to whole numbers, if the target has one: the command measures its ties.
     """
 
     files: tuple[File, ...]
@@ -61,6 +64,7 @@ class Export:
     rollback: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     priorities: Callable[[Queue], NDArray[np.float64]] | None = None
+    scale: Scale | None = None
 
     @property
     def text(self) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+from policyfactory.export.bundle import Export
 from policyfactory.export.code import Language, helpers_of, write_expression
-from policyfactory.export.targets import Target, header, identifier
+from policyfactory.export.site import Site
+from policyfactory.export.targets import Target, header, identifier, single_file
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.store import Model
 
-__all__ = ["TARGET", "render"]
+__all__ = ["LANGUAGE", "TARGET", "make", "render"]
 
 _PREFIX = "policyfactory_"
 
@@ -71,16 +73,16 @@ _HELPERS = {
 """,
 }
 
-_LANGUAGE = Language(_PREFIX, _HELPERS, divides=True)
+LANGUAGE = Language(_PREFIX, _HELPERS, divides=True)
 
 
-def render(model: Model) -> str:
+def render(model: Model, site: Site) -> str:
     """Return C99 source with ``double policyfactory_NAME_score(double p, q, r, w, m)``."""
     policy = model.policy
     name = f"{_PREFIX}{identifier(policy.name)}"
     threshold = "INFINITY" if math.isinf(policy.threshold) else repr(policy.threshold)
     unused = "".join(f"    (void)({variable});\n" for variable in VARIABLES if variable not in policy.variables)
-    comment = "\n".join(f" * {line}".rstrip() for line in header(model, "c"))
+    comment = "\n".join(f" * {line}".rstrip() for line in header(model, site, "c"))
     epoch = policy.epoch.unix_time if policy.epoch.unix_time is not None else 0
     epoch_words = "seconds since 1970" if policy.epoch.unix_time is not None else "not fixed: see above"
     return f"""/*
@@ -94,17 +96,22 @@ def render(model: Model) -> str:
 const double {name}_threshold_s = {threshold};
 const long long {name}_epoch_unix = {epoch}LL; /* {epoch_words} */
 
-{chr(10).join(helpers_of(policy.expression, _LANGUAGE))}
+{chr(10).join(helpers_of(policy.expression, LANGUAGE))}
 double {name}_score(double p, double q, double r, double w, double m);
 
 /* The score of a job; the job with the lowest runs first. */
 double {name}_score(double p, double q, double r, double w, double m)
 {{
     const double value =
-        {write_expression(policy.expression, _LANGUAGE)};
+        {write_expression(policy.expression, LANGUAGE)};
 {unused}    return value != value ? INFINITY : value;
 }}
 """
 
 
-TARGET = Target("c", ".c", "C99 source with the function policyfactory_NAME_score(p, q, r, w, m)", render)
+def make(model: Model, site: Site) -> Export:
+    """Return the file."""
+    return single_file(model, ".c", render(model, site))
+
+
+TARGET = Target("c", "C99 source with the function policyfactory_NAME_score(p, q, r, w, m)", make)

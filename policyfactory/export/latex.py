@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from policyfactory.export.targets import Target, header
+from policyfactory.export.bundle import Export
+from policyfactory.export.site import Site
+from policyfactory.export.targets import Target, header, single_file
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.store import Model
 
-__all__ = ["TARGET", "render"]
+__all__ = ["TARGET", "make", "render"]
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -22,13 +24,13 @@ _SPECIAL = {
 }
 
 
-def render(model: Model) -> str:
+def render(model: Model, site: Site) -> str:
     """Return a paragraph with one equation, to be put into a document; it needs no package."""
     policy = model.policy
     names = [name for name in VARIABLES if name in policy.variables]
     symbols = "; ".join(f"${name}$: {_escaped(VARIABLES[name])}" for name in names)
     lines = [
-        *(f"% {line}".rstrip() for line in header(model, "latex")),
+        *(f"% {line}".rstrip() for line in header(model, site, "latex")),
         f"Policy {_escaped(policy.name)} sorts the queue by",
         r"\begin{equation}",
         rf"  \mathrm{{score}}({', '.join(names)}) = {to_latex(policy.expression)},",
@@ -45,4 +47,9 @@ def _escaped(text: str) -> str:
     return "".join(_SPECIAL.get(c, c if c.isprintable() else "?") for c in text)
 
 
-TARGET = Target("latex", ".tex", "LaTeX paragraph with the equation and its symbols", render)
+def make(model: Model, site: Site) -> Export:
+    """Return the file."""
+    return single_file(model, ".tex", render(model, site))
+
+
+TARGET = Target("latex", "LaTeX paragraph with the equation and its symbols", make)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+from policyfactory.export.bundle import Export
 from policyfactory.export.code import Language, helpers_of, write_expression
-from policyfactory.export.targets import Target, header
+from policyfactory.export.site import Site
+from policyfactory.export.targets import Target, header, single_file
 from policyfactory.policy.store import Model
 
-__all__ = ["TARGET", "render"]
+__all__ = ["LANGUAGE", "TARGET", "make", "render"]
 
 # Lua 5.1 has math.log10 and ignores the base of math.log; 5.3 and 5.4 need not have math.log10.
 _HELPERS = {
@@ -62,18 +64,18 @@ end
 """,
 }
 
-_LANGUAGE = Language("pf_", _HELPERS, divides=True)
+LANGUAGE = Language("pf_", _HELPERS, divides=True)
 
 
-def render(model: Model) -> str:
+def render(model: Model, site: Site) -> str:
     """Return Lua source of a module table with ``score(p, q, r, w, m)``; it sets no global."""
     policy = model.policy
     threshold = "math.huge" if math.isinf(policy.threshold) else repr(policy.threshold)
     epoch = "nil" if policy.epoch.unix_time is None else str(policy.epoch.unix_time)
     parts = [
-        *(f"-- {line}".rstrip() for line in header(model, "lua")),
+        *(f"-- {line}".rstrip() for line in header(model, site, "lua")),
         "",
-        *helpers_of(policy.expression, _LANGUAGE),
+        *helpers_of(policy.expression, LANGUAGE),
         "local M = {}",
         f"M.name = {_quoted(policy.name)}",
         f"M.formula = {_quoted(policy.formula)}",
@@ -85,7 +87,7 @@ def render(model: Model) -> str:
         "function M.score(p, q, r, w, m)",
         "  -- Adding 0.0 makes a double of a whole number, whose products would wrap around.",
         "  p, q, r, w, m = p + 0.0, q + 0.0, (r or 0) + 0.0, (w or 0) + 0.0, (m or 1) + 0.0",
-        f"  local value = {write_expression(policy.expression, _LANGUAGE)}",
+        f"  local value = {write_expression(policy.expression, LANGUAGE)}",
         "  if value ~= value then return math.huge end",
         "  return value",
         "end",
@@ -101,4 +103,9 @@ def _quoted(text: str) -> str:
     return '"' + "".join(chr(b) if b in plain else f"\\{b:03d}" for b in text.encode("utf-8", "replace")) + '"'
 
 
-TARGET = Target("lua", ".lua", "Lua 5.1 to 5.4 module with the function score(p, q, r, w, m)", render)
+def make(model: Model, site: Site) -> Export:
+    """Return the file."""
+    return single_file(model, ".lua", render(model, site))
+
+
+TARGET = Target("lua", "Lua 5.1 to 5.4 module with the function score(p, q, r, w, m)", make)

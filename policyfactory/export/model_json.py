@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from policyfactory.core.artefact import dump_json
-from policyfactory.export.targets import Target
+from policyfactory.export.bundle import Export, File
+from policyfactory.export.site import Site
+from policyfactory.export.targets import Target, identifier
 from policyfactory.policy.store import Model, model_to_json
 
-__all__ = ["TARGET", "render"]
+__all__ = ["TARGET", "make", "render"]
 
 
 def render(model: Model) -> str:
@@ -14,4 +16,9 @@ def render(model: Model) -> str:
     return dump_json(model_to_json(model))
 
 
-TARGET = Target("json", ".json", "model file of policyfactory (JSON)", render)
+def make(model: Model, site: Site) -> Export:  # noqa: ARG001
+    """Return the file; a model is the same at every site."""
+    return Export((File(f"{identifier(model.policy.name)}.json", render(model)),))
+
+
+TARGET = Target("json", "model file of policyfactory (JSON)", make)

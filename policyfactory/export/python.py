@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+from policyfactory.export.bundle import Export
 from policyfactory.export.code import Language, helpers_of, write_expression
-from policyfactory.export.targets import Target, header
+from policyfactory.export.site import Site
+from policyfactory.export.targets import Target, header, single_file
 from policyfactory.policy.store import Model
 
-__all__ = ["TARGET", "render"]
+__all__ = ["TARGET", "make", "render"]
 
 # Python raises where C returns infinity or NaN; these return what C does.
 _HELPERS = {
@@ -78,12 +80,12 @@ def _powi(x, times):
 _LANGUAGE = Language("_", _HELPERS, divides=False)
 
 
-def render(model: Model) -> str:
+def render(model: Model, site: Site) -> str:
     """Return the source of a module with the function ``score(p, q, r, w, m)``."""
     policy = model.policy
     threshold = "math.inf" if math.isinf(policy.threshold) else repr(policy.threshold)
     parts = [
-        *(f"# {line}".rstrip() for line in header(model, "python")),
+        *(f"# {line}".rstrip() for line in header(model, site, "python")),
         "",
         "import math",
         "",
@@ -105,4 +107,9 @@ def render(model: Model) -> str:
     return "\n".join(parts) + "\n"
 
 
-TARGET = Target("python", ".py", "Python module with the function score(p, q, r, w, m); needs nothing else", render)
+def make(model: Model, site: Site) -> Export:
+    """Return the file."""
+    return single_file(model, ".py", render(model, site))
+
+
+TARGET = Target("python", "Python module with the function score(p, q, r, w, m); needs nothing else", make)

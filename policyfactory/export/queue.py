@@ -7,7 +7,12 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Queue"]
+from policyfactory.core.units import DAY
+
+__all__ = ["UNLIMITED_S", "Queue"]
+
+# Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
+UNLIMITED_S = 365 * DAY
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

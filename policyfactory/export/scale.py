@@ -34,7 +34,7 @@ class Scale:
     Raises
     ------
     ExportError
-        If ``low`` is not below ``high``, or one of them is not finite.
+        If ``low`` is not below ``high``, or one of them or their difference is not finite.
     """
 
     low: float
@@ -42,7 +42,8 @@ class Scale:
     largest: int = LARGEST
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        # A range that is no number itself would make no number of every score.
+        if not (self.low < self.high and math.isfinite(self.high - self.low)):
             raise ExportError(
                 f"scores from {self.low:g} to {self.high:g} can not be mapped to whole numbers; "
                 "the jobs of the workload must differ in their scores"

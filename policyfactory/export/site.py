@@ -1,8 +1,10 @@
-"""What a cluster knows and a policy does not: its size, and which scores its jobs get."""
+"""What a cluster knows and a policy does not: its size, and which jobs it gets."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,17 +42,43 @@ class Sample:
         return len(self.p)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+def _wide() -> Sample:
+    # Imported here: most targets need no sample, and the model workload needs the compiler.
+    from policyfactory.export.learn import wide_sample
+
+    return wide_sample()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Site:
-    """A cluster.
+    """A cluster, and how the export was asked for.
 
     Parameters
     ----------
-    sample : Sample
-        Jobs like its own.
+    draw : function that returns a Sample
+        Jobs like its own; called once, by the targets that need them. Without it a model workload, spread over a year.
     processors : int or None
         Its size, if told.
+    command : str
+        The command line, for the header of the files; empty if there was none.
+    model : str
+        Where the policy is from, with the digest of its file; empty if it was made in the program.
+    nodes : int or None
+        Its nodes, if told.
     """
 
-    sample: Sample
+    draw: Callable[[], Sample] = _wide
     processors: int | None = None
+    command: str = ""
+    model: str = ""
+    nodes: int | None = None
+
+    @classmethod
+    def of(cls, sample: Sample, processors: int | None = None) -> Site:
+        """Return a site with the given jobs."""
+        return cls(lambda: sample, processors)
+
+    @functools.cached_property
+    def sample(self) -> Sample:
+        """Jobs like the cluster's own."""
+        return self.draw()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from policyfactory import __version__
 from policyfactory.core.units import format_duration
+from policyfactory.export.bundle import Export, File
+from policyfactory.export.scale import Scale
+from policyfactory.export.site import Site
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["Target", "ascii_text", "header", "identifier"]
+__all__ = ["Target", "ascii_text", "header", "identifier", "instructions"]
 
 _WIDTH = 110
 
@@ -24,18 +27,16 @@ class Target:
     ----------
     name : str
         As in ``--to NAME``.
-    suffix : str
-        Of the file, with its dot.
     description : str
         In words.
-    render : function of Model to str
-        Gives the whole text of the file.
+    make : function of Model and Site to Export
+        Gives the files and what must be known about them. It raises ExportError where the target can not express the
+        policy at all. ``site.sample`` costs time: only targets that need jobs ask for it.
     """
 
     name: str
-    suffix: str
     description: str
-    render: Callable[[Model], str]
+    make: Callable[[Model, Site], Export]
 
 
 def ascii_text(text: str) -> str:
@@ -58,12 +59,25 @@ def identifier(name: str) -> str:
     return kept[:40].strip("_") or "policy"
 
 
-def header(model: Model, target: str) -> list[str]:
-    """Return what a reader of the generated file must know, as lines for its comment."""
+def header(model: Model, site: Site, target: str, scale: Scale | None = None) -> list[str]:
+    """Return what a reader of the generated file must know, as lines for its comment.
+
+    Parameters
+    ----------
+    model : Model
+        The policy, with its epoch.
+    site : Site
+        How it was asked for; its sample is looked at only with a ``scale``.
+    target : str
+        Name of the target.
+    scale : Scale, optional
+        The map to whole numbers, if there is one.
+    """
     policy = model.policy
     lines = [
         f"Policy {policy.name}: {policy.description}" if policy.description else f"Policy {policy.name}",
         f"Made by policyfactory {__version__}, export --to {target}; make it again rather than edit it.",
+        *([f"Command: {site.command[:500]}"] if site.command else []),
         "",
         *_folded("score = ", policy.formula),
         "The job with the LOWER score runs first; ties go by submit time, then by job id.",
@@ -77,11 +91,37 @@ def header(model: Model, target: str) -> list[str]:
         lines.append(
             f"Jobs that have waited longer than {format_duration(policy.threshold)} go first, in submit order."
         )
+    if scale is not None:
+        lines += [
+            f"Scores from {scale.low!r} to {scale.high!r} become whole numbers up to {scale.largest}, higher first.",
+            f"Range learnt from: {site.sample.origin}",
+        ]
     if policy.source:
         lines.append(f"Source: {policy.source}")
+    if site.model:
+        lines.append(f"Model: {site.model}")
     command = model.provenance.get("command")
     if isinstance(command, str):
         lines.append(f"Model made by: {command[:500]}")
+    return [ascii_text(line) for line in lines]
+
+
+def instructions(
+    settings: Sequence[str] = (), install: Sequence[str] = (), rollback: Sequence[str] = (), limits: Sequence[str] = ()
+) -> list[str]:
+    """Return what an administrator must do and know, as lines for the comment of a file.
+
+    The arguments are those of `Export`. Sentences are broken at blanks; settings, and texts that begin with ``$ ``
+    (commands), are not.
+    """
+    parts = [("Settings:", settings), ("Install:", install), ("Roll back:", rollback), ("Limits:", limits)]
+    lines: list[str] = []
+    for title, texts in parts:
+        if texts:
+            lines += ["", title]
+        for text in texts:
+            whole = title == "Settings:" or text.startswith("$ ")
+            lines += [f"  {text}"] if whole else _folded("  - ", text)
     return [ascii_text(line) for line in lines]
 
 
@@ -97,3 +137,20 @@ def _folded(start: str, formula: str) -> list[str]:
             lines.append("    ")
         lines[-1] += word + " "
     return [line.rstrip() for line in lines]
+
+
+def single_file(model: Model, suffix: str, text: str) -> Export:
+    """Return an export of one file that a program reads; what r counts from is left to that program.
+
+    Parameters
+    ----------
+    model : Model
+    suffix : str
+        Of the file, with its dot.
+    text : str
+        Its content.
+    """
+    limits: tuple[str, ...] = ()
+    if "r" in model.policy.variables and model.policy.epoch.rule == "window-start":
+        limits = ("r counts from the start of a window, which production does not have: fix it with --epoch DATE.",)
+    return Export((File(f"{identifier(model.policy.name)}{suffix}", text),), limits=limits)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from policyfactory.evaluate.evaluation import Evaluation
+from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.report.caveats import (
     chance_in_words,
     chances_in_words,
@@ -32,11 +32,11 @@ Make = Callable[..., Evaluation]
 CLEAR = {"A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0], "B": [5.0, 6.0, 5.0, 6.0, 5.0, 6.0, 5.0]}
 
 
-def outcome(evaluation: Evaluation, statistic: Statistic = "median", **more: Any) -> Any:
-    experiment = types.SimpleNamespace(statistic=statistic, references=(), seed=0)
+def outcome(evaluation: Evaluation, statistic: Statistic = "median") -> Outcome:
+    experiment = Experiment("hand", (), evaluation.contenders, metrics=evaluation.metrics, statistic=statistic)
     rows, pairs = summarise(evaluation, statistic=statistic), compare(evaluation, statistic=statistic)
-    found = {"summaries": rows, "comparisons": pairs, "words": tuple(closing_words(evaluation, rows, pairs))}
-    return types.SimpleNamespace(evaluation=evaluation, experiment=experiment, precision=(), **found, **more)
+    words = tuple(closing_words(evaluation, rows, pairs))
+    return Outcome(experiment, evaluation, tuple(rows), tuple(pairs), words)
 
 
 def sections(evaluation: Evaluation, statistic: Statistic = "median") -> dict[str, Section]:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 
 from naive.exports import JOBS, MORE, POLICIES, compiler, expected, same_order
 from naive.formula import expressions, same_bits
-from policyfactory.export import TARGETS
+from policyfactory.export import TARGETS, Site
 from policyfactory.export.targets import identifier
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
@@ -29,7 +29,7 @@ ROWS = [[int(job[name]) for name in "pqrwm"] for job in JOBS]
 
 
 def source(policy: Policy, target: str) -> str:
-    return TARGETS[target].render(Model(policy))
+    return TARGETS[target].make(Model(policy), Site()).text
 
 
 def run_python(policy: Policy) -> np.ndarray:
@@ -156,7 +156,7 @@ def test_what_a_module_says_about_itself() -> None:
 def test_headers_say_how_the_file_was_made() -> None:
     policy = Policy("mine", "w/p + r", "d", "s", Epoch("fixed", 1_767_225_600), 7200.0)
     for target, comment in [("python", "# "), ("c", " * "), ("lua", "-- "), ("latex", "% ")]:
-        text = TARGETS[target].render(Model(policy, provenance={"command": "policyfactory fit x.csv"}))
+        text = TARGETS[target].make(Model(policy, provenance={"command": "policyfactory fit x.csv"}), Site()).text
         lines = [line.removeprefix(comment) for line in text.splitlines() if line.startswith(comment)]
         assert "Policy mine: d" in lines
         assert any(line.startswith("Made by policyfactory") and f"--to {target}" in line for line in lines)
@@ -208,7 +208,7 @@ def test_golden_c_and_lua_expressions() -> None:
 
 
 def test_latex() -> None:
-    text = TARGETS["latex"].render(Model(CATALOGUE["F1"]))
+    text = TARGETS["latex"].make(Model(CATALOGUE["F1"]), Site()).text
     body = [line for line in text.splitlines() if not line.startswith("%")]
     assert body == [
         "Policy F1 sorts the queue by",

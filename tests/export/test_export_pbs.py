@@ -19,8 +19,12 @@ from naive import pbs as server
 from naive.exports import POLICIES
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import ExportError
-from policyfactory.export import TARGETS, prepare
-from policyfactory.export.pbs import RESOURCE, formula, needs_hook
+from policyfactory.export import TARGETS, Export, Site, prepare
+from policyfactory.export.pbs import HOOK, RESOURCE, formula, needs_hook
+from policyfactory.export.pbs_evaluate import NEVER_RUNS, Evaluator
+from policyfactory.export.pbs_formula import misplaced, power_of_two
+from policyfactory.export.preview import preview
+from policyfactory.export.queue import Queue
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -46,6 +50,10 @@ def in_pbs(job: dict[str, float]) -> dict[str, float]:
 
 def exported(policy: Policy) -> Policy:
     return prepare(Model(dataclasses.replace(policy, epoch=EPOCH)), processors=1024).policy
+
+
+def made(policy: Policy, processors: int | None = None) -> Export:
+    return TARGETS["pbs"].make(Model(policy), Site(processors=processors))
 
 
 JOBS = queue(1000, seed=21)
@@ -76,19 +84,19 @@ def test_a_thousand_jobs_in_the_policys_order(policy: Policy) -> None:
     [
         ("FCFS", "eligible_time"),
         ("LCFS", "-eligible_time"),
-        ("SPF", "-walltime"),
-        ("LAF", "walltime*ncpus"),
-        ("SRF", "-walltime/max(ncpus, 1)"),
-        ("LEXP", "(eligible_time + walltime)/max(walltime, 1)"),
-        ("WFP3", "(eligible_time/max(walltime, 1))**3*ncpus"),
-        ("UNICEF", "(eligible_time + 1e-20)/(log2(max(ncpus, 1))*walltime or 1e-30)"),
-        ("F1", "-(log10(max(walltime, 1))*ncpus + 870*log10(max(pf_submit, 1)))"),
-        ("F2", "-(sqrt(walltime)*ncpus + 25600*log10(max(pf_submit, 1)))"),
-        ("LIN-SYNTHETIC", "-(0.0324 + 1.15e-7*walltime + 2.61e-5*ncpus - 1.57e-7*(-eligible_time))"),
+        ("SPF", "-(walltime or 31536000)"),
+        ("LAF", "(walltime or 31536000)*ncpus"),
+        ("SRF", "-(walltime or 31536000)/max(ncpus, 1)"),
+        ("LEXP", "(eligible_time + (walltime or 31536000))/(walltime or 31536000)"),
+        ("WFP3", "(eligible_time/(walltime or 31536000))**3*ncpus"),
+        ("UNICEF", "(eligible_time + 1e-20)/(log2(max(ncpus, 1))*(walltime or 31536000) or 1e-30)"),
+        ("F1", "-(log10(walltime or 31536000)*ncpus + 870*log10(max(pf_submit, 1)))"),
+        ("F2", "-(sqrt(walltime or 31536000)*ncpus + 25600*log10(max(pf_submit, 1)))"),
+        ("LIN-SYNTHETIC", "-(0.0324 + 1.15e-7*(walltime or 31536000) + 2.61e-5*ncpus - 1.57e-7*(-eligible_time))"),
     ],
 )
 def test_golden_formulas(name: str, text: str) -> None:
-    assert formula(dataclasses.replace(CATALOGUE[name], epoch=EPOCH)) == text
+    assert formula(dataclasses.replace(CATALOGUE[name], epoch=EPOCH), 1024) == text
 
 
 def test_one_processor_goes_first_under_unicef() -> None:
@@ -110,7 +118,98 @@ def test_a_job_without_walltime_does_not_become_zero_silently() -> None:
     assert server.evaluate("-log10(walltime)*ncpus", in_pbs({"p": 0, "q": 4, "r": 5, "w": 9})) == server.SILENT_ZERO
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("name", ["SPF", "SAF", "F1", "F2", "F3", "F4", "LIN-SYNTHETIC"])
+def test_a_job_without_walltime_runs_after_those_that_say_when_they_end(name: str) -> None:
+    text = formula(dataclasses.replace(CATALOGUE[name], epoch=EPOCH))
+    short, long, none = (in_pbs({"p": p, "q": 4, "r": 1000, "w": 10}) for p in (60, 10**6, 0))
+    assert server.start_order(text, [none, long, short]) == [2, 1, 0]
+
+
+def test_no_job_falls_to_where_pbs_never_runs_it() -> None:
+    """Where the site sets no threshold it is -2**31: under SAF, 1,000 processors for 25 days would wait for ever."""
+    job = in_pbs({"p": 25 * 86_400, "q": 1000, "r": 1, "w": 0})
+    assert server.start_order("-walltime*ncpus", [job]) == []
+    biggest = in_pbs({"p": 366 * 86_400, "q": 10**7, "r": 10**9, "w": 10**8})
+    for policy in BASE:
+        text = formula(exported(policy))
+        assert server.start_order(text, [job, biggest]) != [], text
+        assert len(server.start_order(text, [job, biggest])) == 2, text
+    assert formula(CATALOGUE["SAF"], 1024) == "-(walltime or 31536000)*ncpus/32"
+    assert formula(CATALOGUE["SAF"]) == "-(walltime or 31536000)*ncpus/524288"
+    assert [power_of_two(lowest) for lowest in (0.0, -1e9, -(2.0**30), -(2.0**30) - 1, -1e12)] == [1, 1, 1, 2, 1024]
+    assert NEVER_RUNS == server.THRESHOLD
+
+
+def test_what_stands_elsewhere_is_said() -> None:
+    """A policy without a value for some jobs: PBS is given a number."""
+    none = Policy("no value", "log10(w - p)*q")
+    text = formula(none)
+    wrong, tried = misplaced(none, text)
+    assert 0 < wrong < tried
+    assert any("stand elsewhere than the policy puts them" in limit for limit in made(none).limits)
+    for policy in BASE:
+        wrong, tried = misplaced(exported(policy), formula(exported(policy)))
+        # 0/0 at 60 s and 2 processors (12 shapes), and at 1 processor without a wait (14): last under the policy.
+        assert wrong == (26 if policy.name == "division" else 0), policy.name
+        assert tried == 504
+    assert not any("stand elsewhere" in limit for limit in made(CATALOGUE["SAF"]).limits)
+
+
+QUT = (
+    "(48 * fairshare_factor) + ((6 * fairshare_factor) * ((mem/1048576/8) + ncpus + (ngpus*32))) + "
+    "(0.000278 * eligible_time) + (4 * log(max(fairshare_factor, 1e-7)))"
+)
+ALCF = (
+    "base_score + score_boost + enable_wfp * wfp_factor * (eligible_time**2 / min(max(walltime, 21600), 43200)**3 "
+    "* project_priority * nodect / total_cpus) + enable_backfill * min(backfill_max, eligible_time / backfill_factor) "
+    "+ enable_fifo * eligible_time / fifo_factor"
+)
+ALCF_NAMES = {
+    "base_score", "score_boost", "enable_wfp", "wfp_factor", "project_priority", "total_cpus", "enable_backfill",
+    "backfill_max", "backfill_factor", "enable_fifo", "fifo_factor",
+}  # fmt: skip
+
+
+def test_the_formula_of_qut_aqua() -> None:
+    """As its users read it from the server in 2026: 12 cores, 64 GiB, a GPU, ten hours, half the fair share."""
+    server.validate(QUT)
+    job = dict.fromkeys(server.NUMERIC, 0) | {
+        "mem": 64 * 1024**2, "ncpus": 12, "ngpus": 1, "eligible_time": 36_000, "fairshare_factor": 0.5,
+    }  # fmt: skip
+    by_hand = 48 * 0.5 + 6 * 0.5 * (8 + 12 + 32) + 0.000278 * 36_000 + 4 * math.log(0.5)
+    assert server.evaluate(QUT, job) == pytest.approx(by_hand, rel=1e-14)
+    assert Evaluator(QUT).value(job) == server.evaluate(QUT, job)
+    # Its guard works: somebody without any share left is last, and not at a silent zero.
+    assert server.evaluate(QUT, {**job, "fairshare_factor": 0.0}) == pytest.approx(4 * math.log(1e-7) + 10.008)
+
+
+def test_the_formula_of_alcf() -> None:
+    """Leadership jobs gain with the square of their waiting time, at most twelve hours count as walltime."""
+    with pytest.raises(NameError):
+        server.validate(ALCF)
+    server.validate(ALCF, server.NUMERIC | ALCF_NAMES)
+    job = dict.fromkeys({*server.NUMERIC, *ALCF_NAMES}, 0) | {
+        "base_score": 51, "enable_wfp": 1, "wfp_factor": 100_000, "project_priority": 25, "nodect": 128,
+        "total_cpus": 560, "walltime": 21_600, "eligible_time": 7200, "backfill_factor": 84_600, "fifo_factor": 1800,
+    }  # fmt: skip
+    value = server.evaluate(ALCF, job)
+    assert value == pytest.approx(51 + 100_000 * 7200**2 / 21_600**3 * 25 * 128 / 560, rel=1e-14)
+    assert Evaluator(ALCF).value(job) == value
+    slow = server.evaluate(ALCF, {**job, "walltime": 86_400})
+    assert slow - 51 == pytest.approx((value - 51) / 8)
+    # A site that forgets a default divides by zero: silently the base score and all else is 0.
+    assert server.evaluate(ALCF, {**job, "fifo_factor": 0}) == server.SILENT_ZERO
+    assert Evaluator(ALCF).value({**job, "fifo_factor": 0}) is None
+
+
+def test_a_resource_that_is_no_number_is_refused() -> None:
+    with pytest.raises(TypeError):
+        server.validate("select + 1")
+    with pytest.raises(SyntaxError):
+        server.validate("walltime +")
+
+
+@settings(max_examples=60, deadline=None)
 @given(expressions(depth=5))
 def test_any_formula_is_safe_or_refused(tree) -> None:
     if not tree.variables - {"m"}:
@@ -124,6 +223,10 @@ def test_any_formula_is_safe_or_refused(tree) -> None:
         return
     assert not set(text) & set("'\"\\\n;$`&|")
     server.validate(text)
+    evaluator = Evaluator(text)
+    for job in JOBS[:30]:
+        value = server.evaluate(text, in_pbs(job))
+        assert value == evaluator.value(in_pbs(job)) or math.isnan(value)
 
 
 @pytest.mark.parametrize(
@@ -141,16 +244,16 @@ def test_any_formula_is_safe_or_refused(tree) -> None:
 )
 def test_what_pbs_can_not_say_is_refused_with_a_cure(policy: Policy, says: str) -> None:
     with pytest.raises(ExportError, match=says):
-        TARGETS["pbs"].render(Model(policy))
+        made(policy)
 
 
 def test_r_alone_needs_neither_hook_nor_epoch() -> None:
     for rule in ("window-start", "oldest-waiting"):
         policy = dataclasses.replace(CATALOGUE["LIN-SDSC-BLUE"], epoch=Epoch(rule))
-        text = TARGETS["pbs"].render(Model(policy))
+        text = made(policy).text
         assert "hook" not in text
         assert "qmgr -c 'set server eligible_time_enable = True'" in text
-    assert "eligible_time" not in TARGETS["pbs"].render(Model(CATALOGUE["SAF"]))
+    assert "set server eligible_time_enable" not in made(CATALOGUE["SAF"]).text
     assert not needs_hook(Policy("x", "3*(r + p)/2 - q*p"))
     for text in ("p*r", "r**2", "min(r, 5)", "log10(r) + r", "r/p", "abs(r)", "sqrt(r)"):
         assert needs_hook(Policy("x", text)), text
@@ -158,61 +261,198 @@ def test_r_alone_needs_neither_hook_nor_epoch() -> None:
 
 def test_overdue_jobs_go_first_in_submit_order() -> None:
     policy = Policy("SAF20h", "p*q", threshold=72_000.0)
-    text = formula(policy)
+    text = formula(policy, 10_000)
     server.validate(text)
     jobs = [{"p": 1, "q": 1, "r": 1, "w": w} for w in (0, 72_000)] + [
         {"p": 10**6, "q": 10**4, "r": 1, "w": w} for w in (72_001, 72_002, 10**7, 10**7 + 1)
     ]
     values = [server.evaluate(text, in_pbs(job)) for job in jobs]
-    assert values[0] == values[1] == -1
+    assert values[0] == values[1] == -1 / 512
     assert values[1] < values[2] < values[3] < values[4] < values[5]
     assert all(math.isfinite(value) for value in values)
+    assert not any("threshold is left out" in limit for limit in made(policy).limits)
 
 
-def test_the_script_and_its_hook_run(tmp_path: Path) -> None:
-    """With a qmgr that writes down what it is asked, and a pbs module of our own."""
-    script = tmp_path / "set.sh"
-    script.write_text(TARGETS["pbs"].render(Model(dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH))))
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    log = tmp_path / "log"
-    qmgr = bin_folder / "qmgr"
-    qmgr.write_text(
-        f'#!/bin/sh\nname=$(echo "$2" | cut -d " " -f 3)\ncase "$2" in\n'
-        f'list*) grep -q "^create.* $name " {log}; exit $?;;\n'
-        f'import*) cp "${{2##* }}" {tmp_path}/hook.py;;\nesac\nprintf "%s\\n" "$2" >> {log}\n'
+@pytest.mark.parametrize("policy", [*BASE, Policy("SAF20h", "p*q", threshold=72_000.0)], ids=lambda policy: policy.name)
+def test_a_preview_sorts_as_the_scheduler_does(policy: Policy) -> None:
+    """The numbers of the preview, and the order in which the re-implementation starts the jobs."""
+    policy = exported(policy)
+    jobs = sorted(JOBS[:200], key=lambda job: job["r"])
+    now = EPOCH.unix_time + NOW
+    waiting = Queue(
+        job=tuple(f"{n}.srv" for n in range(len(jobs))),
+        user=("ada",) * len(jobs),
+        p=np.array([int(job["p"]) for job in jobs]),
+        q=np.array([int(job["q"]) for job in jobs]),
+        submit=np.array([EPOCH.unix_time + int(job["r"]) for job in jobs]),
+        priority=None,
+        now=now,
     )
-    log.touch()
-    qmgr.chmod(0o755)
-    environment = {"PATH": f"{bin_folder}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
-    for _ in range(2):  # again after a new fit: what is there is not made again
-        subprocess.run(["/bin/sh", script], check=True, env=environment)
-    commands = log.read_text().splitlines()
-    assert commands[0] == "create resource pf_submit type=float"
-    assert commands[1] == 'create hook pf_f1 event="queuejob,modifyjob"'
-    assert commands[2].startswith("import hook pf_f1 application/x-python default ")
-    assert (
-        commands[3] == f'set server job_sort_formula = "{formula(dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH))}"'
-    )
-    assert [command.split()[0] for command in commands[4:]] == ["import", "set"]
-    assert not list(tmp_path.glob("pf_f1.*"))
+    export = made(policy, 1024)
+    assert export.priorities is not None
+    found = export.priorities(waiting)
+    text = formula(policy, 1024)
+    assert found.tolist() == [server.evaluate(text, in_pbs(job)) for job in jobs]
+    shown = preview(export, policy, waiting, 1024)
+    assert shown.order.tolist() == server.start_order(text, [in_pbs(job) for job in jobs])
+
+
+FAKE_QMGR = """#!{python}
+import re, shutil, sys
+from pathlib import Path
+log, state, hook = (Path({folder!r}) / name for name in ("log", "state", "hook.py"))
+def done(command):
+    with log.open("a") as file:
+        print(command, file=file)
+    lines = [line for line in state.read_text().splitlines() if line]
+    words = command.split(" ", 3)
+    if words[0] == "print":
+        kind = "set sched" if words[1] == "sched" else "set server"
+        print(*[line for line in lines if line.startswith(kind)], sep=chr(10))
+        return 0
+    if words[0] == "list":
+        return 0 if any(line.startswith("create " + words[1] + " " + words[2]) for line in lines) else 1
+    if words[0] == "import":
+        shutil.copy(command.rsplit(" ", 1)[1], hook)
+        return 0
+    gone = dict(set=" ".join(words[:3]) + " ", unset="set server " + words[2] + " ", delete="create hook " + words[2])
+    lines = [line for line in lines if not line.startswith(gone.get(words[0], "-"))]
+    if words[0] in ("set", "create"):
+        lines.append(command)
+    state.write_text(chr(10).join(lines) + chr(10))
+    return 0
+commands = sys.argv[2:] if len(sys.argv) > 1 else sys.stdin.read().splitlines()
+sys.exit(max([done(command) for command in commands], default=0))
+"""
+
+
+class Server:
+    """A qmgr that remembers what it is asked, in a folder."""
+
+    def __init__(self, folder: Path, *state: str) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        (folder / "log").touch()
+        (folder / "state").write_text("\n".join(state) + "\n")
+        qmgr = folder / "bin" / "qmgr"
+        qmgr.write_text(FAKE_QMGR.format(python=sys.executable, folder=str(folder)))
+        qmgr.chmod(0o755)
+
+    def run(self, export: Export, *arguments: str, code: int = 0) -> str:
+        script = self.folder / "set.sh"
+        script.write_text(export.text)
+        done = subprocess.run(
+            ["/bin/sh", script, *arguments],
+            cwd=self.folder,
+            env={"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "TMPDIR": str(self.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    @property
+    def state(self) -> list[str]:
+        return (self.folder / "state").read_text().split("\n")[:-1]
+
+    @property
+    def changes(self) -> list[str]:
+        commands = (self.folder / "log").read_text().splitlines()
+        return [command for command in commands if command.split()[0] not in {"print", "list"}]
+
+
+def test_the_script_sets_the_formula_and_takes_it_back(tmp_path: Path) -> None:
+    before = ['set server job_sort_formula = "ncpus + 1"', "set server eligible_time_enable = False"]
+    pbs = Server(tmp_path, *before, "set server scheduling = True")
+    policy = dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH)
+    export = made(policy)
+    pbs.run(export)
+    assert pbs.changes[:2] == [
+        "create resource pf_submit type=float",
+        'create hook pf_submit event="queuejob,modifyjob"',
+    ]
+    assert pbs.changes[2].startswith("import hook pf_submit application/x-python default ")
+    assert pbs.changes[3] == f'set server job_sort_formula = "{formula(policy)}"'
+    first = len(pbs.changes)
+    pbs.run(export)  # again after a new fit: what is there is not made again, and the settings of before are kept
+    assert [command.split()[0] for command in pbs.changes[first:]] == ["import", "set"]
+    assert (tmp_path / "pbs_before_policyfactory").read_text().splitlines() == before
+    assert not list(tmp_path.glob("pf_submit.*"))
     _check_hook((tmp_path / "hook.py").read_text())
+    pbs.run(export, "remove")
+    assert sorted(pbs.state) == sorted(
+        [*before, "set server scheduling = True", "create resource pf_submit type=float"]
+    )
+    assert not (tmp_path / "pbs_before_policyfactory").exists()
+
+
+def test_a_server_without_a_formula_has_none_again(tmp_path: Path) -> None:
+    pbs = Server(tmp_path)
+    export = made(CATALOGUE["LIN-SYNTHETIC"])
+    pbs.run(export)
+    assert pbs.changes == [
+        "set server eligible_time_enable = True",
+        f'set server job_sort_formula = "{formula(CATALOGUE["LIN-SYNTHETIC"])}"',
+    ]
+    pbs.run(export, "remove")
+    assert [line for line in pbs.state if line] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "set sched default job_sort_formula_threshold = 10",
+        'set sched gpu job_sort_formula = "ncpus"',
+        "set server job_sort_formula_threshold = 0",
+    ],
+)
+def test_a_threshold_or_a_schedulers_own_formula_stops_the_script(tmp_path: Path, line: str) -> None:
+    """Jobs below a threshold never run, and exported values are negative; the server refuses a second formula."""
+    pbs = Server(tmp_path, line)
+    said = pbs.run(made(CATALOGUE["SAF"]), code=1)
+    assert line in said
+    assert "must be unset first" in said
+    assert pbs.changes == []
+
+
+def test_what_an_administrator_is_told() -> None:
+    export = made(dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH), 1024)
+    (file,) = export.files
+    assert (file.name, file.executable) == ("f1.sh", True)
+    assert "strict_ordering: true all" in export.settings
+    assert "by_queue: false all" in export.settings
+    assert "$ sh THIS_FILE remove" in export.rollback
+    assert any("resource pf_submit when a job is queued" in limit for limit in export.limits)
+    comment = " ".join(line.removeprefix("#").strip() for line in file.text.splitlines() if line.startswith("#"))
+    for text in (*export.settings, *export.install, *export.rollback, *export.limits):
+        assert " ".join(text.split()) in comment
+    assert any("jobs of a year on 1,024 processors" in limit for limit in export.limits)
+    waits = made(CATALOGUE["WFP3"])
+    assert any("counts only the time in which the job could have run" in limit for limit in waits.limits)
 
 
 class _Event(types.SimpleNamespace):
     def reject(self, words: str) -> None:
         self.rejected = words
+        raise SystemExit
 
 
 def _check_hook(source: str) -> None:
     import time
 
-    def run(event: _Event) -> _Event:
+    said: list[str] = []
+
+    def run(event: _Event | None) -> Any:
         module: Any = types.ModuleType("pbs")
         module.QUEUEJOB, module.MODIFYJOB, module.event = 1, 2, lambda: event
+        module.LOG_WARNING, module.logmsg = 4, lambda _, words: said.append(words)
         sys.modules["pbs"] = module
         try:
             exec(compile(source, "hook", "exec"), {})
+        except SystemExit:
+            assert event is not None
+            assert event.rejected
         finally:
             del sys.modules["pbs"]
         return event
@@ -225,3 +465,7 @@ def _check_hook(source: str) -> None:
     assert abs(queued.job.Resource_List[RESOURCE] - max(0, wanted)) <= 5
     assert run(_Event(type=2, job=job(), rejected=None)).rejected is None
     assert "set by the server" in run(_Event(type=2, job=job(pf_submit=3.0), rejected=None)).rejected
+    assert said == []
+    # Whatever goes wrong in the hook, the job is accepted.
+    run(None)
+    assert said == [f"{HOOK}: 'NoneType' object has no attribute 'type'"]

@@ -1,61 +1,57 @@
-"""How OpenPBS checks and evaluates a job_sort_formula, written again from its sources (no code of theirs).
+"""How OpenPBS checks and evaluates a job_sort_formula and sorts by it, written again from its sources (none of theirs).
 
-The server runs the formula as Python with every name set to 1 and refuses it for SyntaxError and NameError only; the
-scheduler evaluates it for every job, and any exception makes the value 0. Here a walk over Python's syntax tree.
+The server runs the formula twice as Python: with every resource set to 1 it refuses syntax errors and unknown names,
+with the numeric ones only it refuses the others. The scheduler evaluates it for every job with the names of math, and
+any exception makes the value 0. Jobs whose value is not above the threshold never run; where none is set it is -2**31.
 """
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SILENT_ZERO = "exception"
-NUMERIC = {"walltime", "ncpus", "mem", "nodect", "eligible_time", "queue_priority", "job_priority", "pf_submit"}
-_FUNCTIONS: dict[str, Any] = {name: getattr(math, name) for name in ("log10", "log2", "log", "sqrt", "exp")}
-_FUNCTIONS |= {"max": max, "min": min, "abs": abs}
-_OPERATORS: dict[type, Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
+THRESHOLD = -(2**31)
+SPECIAL = {
+    "eligible_time", "queue_priority", "job_priority", "fairshare_perc", "fairshare_tree_usage", "fairshare_factor",
+    "accrue_type",
+}  # fmt: skip
+NUMERIC = {"walltime", "ncpus", "mem", "nodect", "ngpus", "pf_submit", *SPECIAL}
+OTHER = {"select", "place", "host"}
+MATH = {name: value for name, value in vars(math).items() if not name.startswith("_")}
 
 
-def validate(formula: str) -> None:
-    """Raise SyntaxError or NameError where ``qmgr`` would refuse the formula."""
+def validate(formula: str, numeric: set[str] | frozenset[str] = frozenset(NUMERIC)) -> None:
+    """Raise SyntaxError, NameError or TypeError where ``qmgr`` would refuse the formula."""
     assert not set(formula) & set("'\"\\\n"), "these end the text into which the server puts the formula"
-    evaluate(formula, dict.fromkeys(NUMERIC, 1))
+    for names in ({*numeric, *OTHER}, set(numeric)):
+        try:
+            eval(formula, {**MATH, **dict.fromkeys(names, 1)})
+        except SyntaxError:
+            raise
+        except NameError as error:
+            if names == set(numeric):
+                raise TypeError(str(error)) from None
+            raise
+        except Exception:  # noqa: BLE001
+            pass
 
 
-def evaluate(formula: str, job: dict[str, float]) -> float | str:
+def evaluate(formula: str, job: Mapping[str, float]) -> float | str:
     """Return the value for a job; `SILENT_ZERO` where PBS would make it 0 without a word."""
     try:
-        return _value(ast.parse(formula, mode="eval").body, job)
-    except (ValueError, ArithmeticError, TypeError):
+        return float(eval(formula, {**MATH, **job}))
+    except Exception:  # noqa: BLE001
         return SILENT_ZERO
 
 
-def _value(node: ast.expr, job: dict[str, float]) -> Any:
-    match node:
-        case ast.Constant(value=int() | float() as value):
-            return value
-        case ast.Name(id=name):
-            if name not in job:
-                raise NameError(name)
-            return job[name]
-        case ast.UnaryOp(op=ast.USub(), operand=part):
-            return -_value(part, job)
-        case ast.BinOp(left=left, op=kind, right=right):
-            return _OPERATORS[type(kind)](_value(left, job), _value(right, job))
-        case ast.BoolOp(op=ast.Or(), values=[first, second]):
-            return _value(first, job) or _value(second, job)
-        case ast.IfExp(test=ast.Compare(left=left, ops=[ast.Gt()], comparators=[right]), body=body, orelse=other):
-            return _value(body if _value(left, job) > _value(right, job) else other, job)
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-            if name not in _FUNCTIONS:
-                raise NameError(name)
-            return _FUNCTIONS[name](*(_value(part, job) for part in arguments))
-    raise SyntaxError(ast.dump(node))
+def start_order(formula: str, jobs: Sequence[Mapping[str, float]]) -> list[int]:
+    """Return the jobs in the order in which the scheduler looks at them; those that never run are left out.
+
+    Jobs are given in the order in which they were queued, which decides among equal values.
+    """
+    values: list[Any] = [evaluate(formula, job) for job in jobs]
+    values = [0.0 if value == SILENT_ZERO else value for value in values]
+    may_run = [place for place, value in enumerate(values) if value > THRESHOLD]
+    return sorted(may_run, key=lambda place: -values[place])

@@ -93,19 +93,20 @@ class Daemons:
     def alive(self, name: str) -> bool:
         return name in self.started and self.started[name].poll() is None
 
-    def stop(self, name: str, seconds: float = 15.0) -> None:
-        daemon = self.started.pop(name, None)
-        if daemon is None or daemon.poll() is not None:
-            return
-        daemon.terminate()
-        try:
-            daemon.wait(seconds)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
+    def stop(self, *names: str, seconds: float = 15.0) -> None:
+        """Stop daemons together; one that does not end in time is killed."""
+        ending = [self.started.pop(name) for name in names if name in self.started]
+        for daemon in ending:
+            daemon.terminate()
+        for daemon in ending:
+            try:
+                daemon.wait(seconds)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
 
     def stop_all(self) -> None:
-        """Stop them, the last started first."""
+        """Stop them one after the other, the last started first."""
         for name in reversed(list(self.started)):
             self.stop(name)
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from getpass import getuser
 from pathlib import Path
@@ -169,14 +170,25 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         try:
             if self.daemons.alive("slurmctld"):
-                # The waiting ones first: ending the others would start them.
-                self.run("scancel", "--state=PENDING", f"--user={getuser()}", check=False)
-                self.run("scancel", "--signal=KILL", "--full", f"--user={getuser()}", check=False)
-                self.run("scancel", f"--user={getuser()}", check=False)
+                self._cancel_all()
         finally:
-            self.daemons.stop_all()
+            # Steps tell slurmctld of their end again and again, and a node waits for its steps.
             kill_marked(f"SLURM_CONF={self.configuration}", "SLURM_JOB_ID=")
+            self.daemons.stop(*(name for name in self.daemons.started if name != "slurmctld"))
+            self.daemons.stop_all()
             kill_marked(f"SLURM_CONF={self.configuration}")
+
+    def _cancel_all(self) -> None:
+        for user in {getuser(), "nobody"} if os.getuid() == 0 else {getuser()}:
+            # The waiting ones first: ending the others would start them.
+            self.run("scancel", "--state=PENDING", f"--user={user}", check=False)
+            self.run("scancel", "--signal=KILL", "--full", f"--user={user}", check=False)
+            self.run("scancel", f"--user={user}", check=False)
+
+    def empty(self) -> None:
+        """Cancel all jobs and wait until none is left."""
+        self._cancel_all()
+        wait_for("no jobs", lambda: not self.run("squeue", "-h").strip())
 
     def restart(self, *, kill: bool = False) -> None:
         """End slurmctld (``kill``: with SIGKILL) and start it again on its saved state."""
@@ -201,6 +213,20 @@ class Cluster:
         if check and done.returncode:
             raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
         return done.stdout if check else done.stdout + done.stderr
+
+    def run_as(self, user: str, *command: object, check: bool = True) -> str:
+        """Return what a command prints that ``user`` runs; only root can."""
+        # What the commands read and where they are started belongs to root.
+        for folder in (self.folder, self.folder / "out"):
+            folder.chmod(0o755)
+        return self.run("runuser", "-u", user, "--", *command, check=check)
+
+    def replace_file(self, name: str, text: str) -> None:
+        """Write a file beside slurm.conf, visibly newer than before: slurmctld looks at whole seconds."""
+        file = self.folder / name
+        newer = max(time.time(), file.stat().st_mtime if file.exists() else 0.0) + 2.0
+        file.write_text(text)
+        os.utime(file, (newer, newer))
 
     def submit(self, processors: int, minutes: int | str, *options: object, body: str = "sleep 0.2") -> int:
         """Submit a job and return its id."""

@@ -23,6 +23,7 @@ FloatArray = NDArray[np.float64]
 
 _NAMED = 7  # policies with a colour of their own
 _OTHERS = "#b0b0b0"
+_REFERENCE: dict[str, Any] = {"color": "#000000", "linewidth": 1.6, "linestyle": (0, (2, 1.5)), "zorder": 5}
 _TICKS = (1, 10, MINUTE, 10 * MINUTE, HOUR, 4 * HOUR, DAY, 4 * DAY, 2 * WEEK, 8 * WEEK, 32 * WEEK, 128 * WEEK)
 
 
@@ -63,6 +64,8 @@ class Panel:
         Whether y stays between two points what it is at the first.
     marks : sequence of (float, str)
         Vertical lines and what they are.
+    reference : Curve or None
+        A curve that is no policy's, black and dashed.
     """
 
     title: str
@@ -73,6 +76,7 @@ class Panel:
     log_y: bool = False
     steps: bool = False
     marks: Sequence[tuple[float, str]] = ()
+    reference: Curve | None = None
 
 
 def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
@@ -83,7 +87,7 @@ def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
     Parameters
     ----------
     panels : sequence of Panel
-        With the same policies in each.
+        With the same policies, and the same reference or none, in each.
     height : float
         Of a panel, in inches.
 
@@ -93,7 +97,8 @@ def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
     """
     names = [curve.name for curve in panels[0].curves]
     shown = min(len(names), _NAMED)
-    lines = -(-(shown + (len(names) > shown)) // 4)
+    reference = panels[0].reference
+    lines = -(-(shown + (len(names) > shown) + (reference is not None)) // 4)
     figure = new_figure(7.0, height * len(panels) + 0.3 + 0.25 * lines)
     grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for at, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
@@ -101,7 +106,7 @@ def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
         # Panels below each other that have the same axis need its label once.
         if at + 1 == len(panels) or panels[at + 1].x_label != panel.x_label:
             axes.set_xlabel(panel.x_label)
-    _legend(figure, names)
+    _legend(figure, names, reference)
     return figure
 
 
@@ -110,6 +115,8 @@ def _draw(axes: Any, panel: Panel) -> None:
         curve = panel.curves[at]
         where = {"drawstyle": "steps-post"} if panel.steps else {}
         axes.plot(curve.x, curve.y, **_look(at), **where)
+    if panel.reference is not None:
+        axes.plot(panel.reference.x, panel.reference.y, **_REFERENCE)
     axes.set_ylabel(panel.y_label)
     axes.set_title(panel.title, loc="left", fontsize=10)
     if panel.log_y and any((curve.y > 0).any() for curve in panel.curves):
@@ -134,7 +141,7 @@ def _look(at: int) -> dict[str, Any]:
     return {"color": _OTHERS, "linewidth": 1.0, "zorder": 2}
 
 
-def _legend(figure: Figure, names: Sequence[str]) -> None:
+def _legend(figure: Figure, names: Sequence[str], reference: Curve | None) -> None:
     from matplotlib.lines import Line2D
 
     shown = min(len(names), _NAMED)
@@ -143,6 +150,9 @@ def _legend(figure: Figure, names: Sequence[str]) -> None:
     if len(names) > shown:
         handles.append(Line2D([], [], **_look(shown)))
         labels.append(f"{len(names) - shown} others")
+    if reference is not None:
+        handles.insert(0, Line2D([], [], **_REFERENCE))
+        labels.insert(0, shortened(reference.name, 24))
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=9)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from policyfactory.evaluate.cases import Case
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.protocols.logs import LogSource, ReadLog
 from policyfactory.evaluate.protocols.plan import Plan, Resamples
+from policyfactory.evaluate.recorded import AS_IT_WAS, lacking_starts
 from policyfactory.evaluate.rules import Rules
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.jobs import Workload
@@ -42,7 +43,8 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
     Raises
     ------
     UsageError
-        If no log is left, a case that is to be skipped does not exist, or predictions can not follow a resample.
+        If no log is left, a case that is to be skipped does not exist, predictions can not follow a resample, or the
+        schedule as it was is to be shown and is not known.
     WorkloadError
         If a log has fewer windows than asked for or no whole week.
     """
@@ -59,6 +61,7 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
             more[log.source.name] = draw.case
         own = _cases(plan, log) if draw is None else [draw.case(number) for number in range(1, draw.count + 1)]
         cases += _without_skipped(plan, log.source.name, own)
+    recorded, unrecorded = _record(plan, chosen, cases)
     return Experiment(
         name=plan.name,
         cases=tuple(cases),
@@ -71,6 +74,8 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
         references=plan.references,
         seed=plan.seed,
         more=more,
+        recorded=recorded,
+        unrecorded=unrecorded,
     )
 
 
@@ -136,6 +141,44 @@ def _check_predictions(plan: Plan, logs: list[ReadLog]) -> None:
         )
     if not all(isinstance(one, Policy) for one in plan.contenders):
         raise UsageError(f"experiment {plan.name}: tuners can not decide by prediction; decide by request")
+
+
+def _record(plan: Plan, logs: Sequence[ReadLog], cases: Sequence[Case]) -> tuple[bool, str]:
+    """Return whether the schedule as it was is shown, and why not where it is known in part."""
+    if plan.recorded is False:
+        return False, ""
+    why = _not_as_recorded(plan, logs)
+    partly = False
+    if not why:
+        lacking = [f"{_called(case)}: {text}" for case in cases if (text := lacking_starts(case.make()))]
+        partly = bool(lacking) and any((case.make().start >= 0).any() for case in cases)
+        more = f" ({len(lacking)} such cases)" if len(lacking) > 1 else ""
+        why = f"{lacking[0]}{more}" if lacking else ""
+    if any(one.name.casefold() == AS_IT_WAS for one in plan.contenders):
+        why = why or f"a policy is called {AS_IT_WAS} too, and needs another name"
+    if why and plan.recorded:
+        raise UsageError(
+            f"experiment {plan.name}: the schedule as it was can not be shown: {why}; leave it out (--no-recorded, "
+            "recorded = false)"
+        )
+    return not why, f"The schedule as it was is not shown: {why}." if partly else ""
+
+
+def _called(case: Case) -> str:
+    return case.log if case.kind == "log" else f"{case.log}, {case.kind} {case.number}"
+
+
+def _not_as_recorded(plan: Plan, logs: Sequence[ReadLog]) -> str:
+    """Return why the cases are not what the log's own machine was given; empty if they are."""
+    if plan.resamples is not None:
+        return "the cases are resampled logs, which no machine ever ran"
+    if plan.sensitivity.load != 1:
+        return f"the jobs arrive {plan.sensitivity.load:g} times as fast as they did"
+    rule = str(plan.sensitivity.estimates)
+    modelled = [log.source.name for log in logs if log.source.tsafrir is not None]
+    if rule != "user" or modelled:
+        return f"requested times are not the users' but {rule if rule != 'user' else f'modelled in {modelled[0]}'}"
+    return ""
 
 
 def _rules_of(plan: Plan, log: ReadLog) -> Rules | None:

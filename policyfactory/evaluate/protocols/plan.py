@@ -29,9 +29,10 @@ from policyfactory.workload.windows import WindowSpec, parse_windows
 if TYPE_CHECKING:
     from policyfactory.evaluate.analyses.base import Analysis
 
-__all__ = ["MAX_CASES", "Places", "Plan", "Resamples", "parse_threshold", "read_plan"]
+__all__ = ["IF_KNOWN", "MAX_CASES", "Places", "Plan", "Resamples", "parse_threshold", "read_plan"]
 
 MAX_CASES = 100_000
+IF_KNOWN = "if-known"  # the schedule as it was is shown where every case has it
 _MAX_CONTENDERS = 200
 _TIMES_LONGEST = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*x\s*longest\s*request", re.IGNORECASE)
 
@@ -86,6 +87,8 @@ class Plan:
         Published values.
     seed : int
         Seed of everything random.
+    recorded : bool or None
+        Whether the schedule as it was is shown beside the policies; None: where every case has it.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Plan:
     analyses: tuple[Analysis, ...] = ()
     references: tuple[Reference, ...] = ()
     seed: int = 0
+    recorded: bool | None = False
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -190,6 +194,7 @@ def read_plan(reader: Reader, logs: Sequence[str], seed: int, places: Places) ->
         analyses=_analyses(reader),
         references=_references(reader, own, metrics, tuple(one.name for one in contenders)),
         seed=seed,
+        recorded=_recorded(reader),
     )
     reader.finish()
     return plan
@@ -322,6 +327,15 @@ def _analyses(reader: Reader) -> tuple[Analysis, ...]:
                 options = {key: value for key, value in entry.content.items() if key != "name"}
                 found.append(make_analysis(entry.text("name"), **options))
     return tuple(found)
+
+
+def _recorded(reader: Reader) -> bool | None:
+    if not reader.has("recorded"):
+        return False
+    found = reader.content["recorded"]
+    if not isinstance(found, bool) and found != IF_KNOWN:
+        raise reader.error("recorded", f'write true, false, or "{IF_KNOWN}" (where every job has a recorded start)')
+    return found if isinstance(found, bool) else None
 
 
 # Published values. ----------------------------------------------------------------------------------------------------

@@ -93,7 +93,8 @@ def setting(experiment: Experiment, evaluation: Evaluation, axes: Mapping[str, A
             "least_cases": MIN_CASES,
         },
     }
-    found: dict[str, Any] = plain(content)
+    # Only where it is: what is evaluated without a record is described as ever.
+    found: dict[str, Any] = plain(content | ({"recorded": True} if experiment.recorded else {}))
     return found
 
 
@@ -129,7 +130,8 @@ def finding(outcome: Outcome) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``winner`` is the policy that is best in the first metric, null where the logs do not agree.
+        ``winner`` is the policy that is best in the first metric, null where the logs do not agree; ``recorded`` is
+        there if the schedule as it was is shown.
     """
     evaluation = outcome.evaluation
     by_log = winners(outcome.summaries, evaluation.metrics[0])
@@ -142,8 +144,20 @@ def finding(outcome: Outcome) -> dict[str, Any]:
         "differences": [dataclasses.asdict(row) for row in outcome.comparisons],
         "worst_off": {log: [dataclasses.asdict(row) for row in worst_off(evaluation, log)] for log in evaluation.logs},
     }
-    found: dict[str, Any] = plain(content)
+    found: dict[str, Any] = plain(content | _recorded(outcome))
     return found
+
+
+def _recorded(outcome: Outcome) -> dict[str, Any]:
+    """Return what was found of the schedule as it was; nothing if it is not shown."""
+    if not outcome.recorded_summaries:
+        return {}
+    content: dict[str, Any] = {
+        "summary": [dataclasses.asdict(row) for row in outcome.recorded_summaries],
+        "differences": [dataclasses.asdict(row) for row in outcome.recorded_comparisons],
+    }
+    parts = {section.name: section_dict(section) for section in outcome.sections}
+    return {"recorded": content | {name: parts[name] for name in ("replay",) if name in parts}}
 
 
 def section_dict(section: Section) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.report.as_it_was import AS_IT_WAS_NOTE, as_it_was_section, recorded_row
 from policyfactory.evaluate.report.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, noun
 from policyfactory.evaluate.report.reference import reference_section
 from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
-from policyfactory.evaluate.report.tables import file_stems, policy_column
+from policyfactory.evaluate.report.tables import OF_PAIRS, difference_column, file_stems, policy_column
 from policyfactory.evaluate.report.words import units_of
 from policyfactory.evaluate.statistics.compare import Comparison
-from policyfactory.evaluate.statistics.estimates import difference_unit
 from policyfactory.evaluate.statistics.intervals import MIN_CASES, Statistic
 from policyfactory.evaluate.statistics.ranks import Rank, mean_ranks
 from policyfactory.evaluate.statistics.summary import Summary
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["sections_of"]
 
 _OVER = {"median": "median over", "mean": "mean over", "ratio": "mean over"}
-_OF_PAIRS = {
-    "median": "median of the paired differences",
-    "mean": "mean of the paired differences",
-    "ratio": "sum over all cases against the baseline's sum, minus 1",
-}
 
 
 def sections_of(outcome: Outcome) -> list[Section]:
@@ -49,9 +44,12 @@ def sections_of(outcome: Outcome) -> list[Section]:
     how: tuple[Statistic, int] = (experiment.statistic, experiment.seed)
     rows, pairs = outcome.summaries, outcome.comparisons
     units = units_of(rows)
-    found = [_in_short(outcome), _values(evaluation, rows, units)]
+    found = [_in_short(outcome), _values(outcome, rows, units)]
+    recorded = as_it_was_section(outcome, units)
     if pairs:
         found.append(_differences(evaluation, pairs, units))
+    found += [recorded] if recorded else []
+    if pairs:
         several = [log for log in evaluation.logs if len(evaluation.rows(log)) > 1]
         places = _ranks(evaluation, several, how[1]), _wins(evaluation, several, how)
         found += [section for section in places if section]
@@ -75,7 +73,8 @@ def _in_short(outcome: Outcome) -> Section:
 # Values. -------------------------------------------------------------------------------------------------------------
 
 
-def _values(evaluation: Evaluation, rows: Sequence[Summary], units: dict[str, str]) -> Section:
+def _values(outcome: Outcome, rows: Sequence[Summary], units: dict[str, str]) -> Section:
+    evaluation = outcome.evaluation
     tables = []
     for log, stem in zip(evaluation.logs, file_stems(evaluation.logs), strict=True):
         own = [row for row in rows if row.log == log]
@@ -88,8 +87,12 @@ def _values(evaluation: Evaluation, rows: Sequence[Summary], units: dict[str, st
         cells = [
             (Cell(policy), *(_value(row) for row in own if row.policy == policy)) for policy in evaluation.policies
         ]
-        tables.append(Table(stem, title, tuple(columns), tuple(cells), _missing(own, cases)))
-    return Section("values", "Values", tables=tuple(tables))
+        recorded = recorded_row(outcome, log)
+        note = " ".join(part for part in (_missing(own, cases), AS_IT_WAS_NOTE if recorded else "") if part)
+        cells += [recorded] if recorded else []
+        tables.append(Table(stem, title, tuple(columns), tuple(cells), note))
+    unrecorded = outcome.experiment.unrecorded
+    return Section("values", "Values", (unrecorded,) if unrecorded else (), tuple(tables))
 
 
 def _metric_column(metric: str, units: dict[str, str]) -> Column:
@@ -132,7 +135,7 @@ def _differences(evaluation: Evaluation, pairs: Sequence[Comparison], units: dic
 
 def _single_table(evaluation: Evaluation, rows: list[Comparison], stem: str, units: dict[str, str]) -> Table:
     """Return the differences in a single case: one table a log, a column a metric."""
-    columns = [policy_column(), *(_difference_column(metric, rows[0], units) for metric in evaluation.metrics)]
+    columns = [policy_column(), *(difference_column(metric, rows[0], units) for metric in evaluation.metrics)]
     cells = tuple(
         (Cell(policy), *(Cell(row.difference) for row in rows if row.policy == policy))
         for policy in evaluation.policies[1:]
@@ -140,16 +143,10 @@ def _single_table(evaluation: Evaluation, rows: list[Comparison], stem: str, uni
     return Table(stem, f"{rows[0].log}: minus {evaluation.baseline}", tuple(columns), cells)
 
 
-def _difference_column(metric: str, row: Comparison, units: dict[str, str], title: str = "") -> Column:
-    unit = difference_unit(row.statistic, METRICS[metric].unit)
-    named = {"pp": "percentage points"}.get(unit, unit)
-    return Column(title or metric, named, _OF_PAIRS[row.statistic], units[metric] if unit == "s" else "")
-
-
 def _difference_table(rows: list[Comparison], stem: str, several: bool, units: dict[str, str]) -> Table:  # noqa: FBT001
     first = rows[0]
     certain = any(row.interval for row in rows)
-    columns = [policy_column(), _difference_column(first.metric, first, units, "difference")]
+    columns = [policy_column(), difference_column(first.metric, first, units, "difference")]
     cells = [
         [Cell(row.policy), Cell(row.difference, row.interval, row.verdict if row.interval else "")] for row in rows
     ]
@@ -170,7 +167,7 @@ def _difference_table(rows: list[Comparison], stem: str, several: bool, units: d
     title = f"{first.metric} minus that of {first.baseline}"
     if first.statistic == "ratio":
         title = f"{first.metric} against that of {first.baseline}"
-    return Table(stem, f"{title}: {_OF_PAIRS[first.statistic]}", tuple(columns), tuple(map(tuple, cells)))
+    return Table(stem, f"{title}: {OF_PAIRS[first.statistic]}", tuple(columns), tuple(map(tuple, cells)))
 
 
 # Ranks. --------------------------------------------------------------------------------------------------------------

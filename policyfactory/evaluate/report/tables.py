@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from policyfactory.evaluate.metrics import METRICS
 from policyfactory.evaluate.report.html.text import anchors
 from policyfactory.evaluate.report.sections import Column
+from policyfactory.evaluate.statistics.estimates import difference_unit
 
-__all__ = ["file_stems", "policy_column"]
+if TYPE_CHECKING:
+    from policyfactory.evaluate.statistics.compare import Comparison
+
+__all__ = ["OF_PAIRS", "difference_column", "file_stems", "policy_column"]
+
+OF_PAIRS = {
+    "median": "median of the paired differences",
+    "mean": "mean of the paired differences",
+    "ratio": "sum over all cases against the baseline's sum, minus 1",
+}
 
 
 def file_stems(names: Sequence[str]) -> list[str]:
@@ -18,3 +30,22 @@ def file_stems(names: Sequence[str]) -> list[str]:
 def policy_column() -> Column:
     """Return the column of the policies' names."""
     return Column("policy")
+
+
+def difference_column(metric: str, row: Comparison, units: Mapping[str, str], title: str = "") -> Column:
+    """Return the column of the differences in one metric.
+
+    Parameters
+    ----------
+    metric : str
+        The metric.
+    row : Comparison
+        One of its comparisons.
+    units : mapping of str to str
+        The unit in which each metric is shown.
+    title : str
+        Its heading, if not the metric.
+    """
+    unit = difference_unit(row.statistic, METRICS[metric].unit)
+    named = {"pp": "percentage points"}.get(unit, unit)
+    return Column(title or metric, named, OF_PAIRS[row.statistic], units[metric] if unit == "s" else "")

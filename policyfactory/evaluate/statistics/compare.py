@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.recorded import AS_IT_WAS
 from policyfactory.evaluate.statistics.estimates import difference_unit, estimate_difference, estimate_value
 from policyfactory.evaluate.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
 
@@ -39,6 +40,7 @@ __all__ = [
     "baseline_level",
     "by_chance",
     "compare",
+    "compare_recorded",
     "compare_values",
     "holm",
     "verdict_of",
@@ -227,6 +229,35 @@ def compare(
         for column, policy in enumerate(evaluation.policies)
         if column != at
     ]
+    return _adjusted(rows)
+
+
+def compare_recorded(evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0) -> list[Comparison]:
+    """Return every policy's comparison with the schedules as they were; none if they were not measured.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    statistic : {"median", "mean", "ratio"}
+        What is said over all cases.
+    seed : int
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    list of Comparison
+        By log, metric and policy, the first of which has its own here; the baseline of each is ``as it was``.
+    """
+    rows = []
+    for log in evaluation.logs if evaluation.recorded is not None else ():
+        for metric in evaluation.metrics:
+            recorded = evaluation.recorded_values(log, metric)
+            columns = zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
+            rows += [
+                _comparison((log, metric, policy, AS_IT_WAS), np.column_stack([column, recorded]), statistic, seed)
+                for policy, column in columns
+            ]
     return _adjusted(rows)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.evaluate.metrics import METRICS
+from policyfactory.evaluate.recorded import AS_IT_WAS
 from policyfactory.evaluate.statistics.estimates import estimate_value
 from policyfactory.evaluate.statistics.intervals import Estimate, Interval, Statistic
 from policyfactory.evaluate.statistics.ranks import mean_ranks
@@ -17,7 +18,7 @@ from policyfactory.evaluate.statistics.ranks import mean_ranks
 if TYPE_CHECKING:
     from policyfactory.evaluate.evaluation import Evaluation
 
-__all__ = ["Summary", "WorstOff", "summarise", "worst_off"]
+__all__ = ["Summary", "WorstOff", "summarise", "summarise_recorded", "worst_off"]
 
 FloatArray = NDArray[np.float64]
 
@@ -107,6 +108,30 @@ def summarise(evaluation: Evaluation, *, statistic: Statistic = "median", seed: 
     for log in evaluation.logs:
         for metric in evaluation.metrics:
             rows.extend(_summarise_metric(evaluation, (log, metric), statistic, seed))
+    return rows
+
+
+def summarise_recorded(evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0) -> list[Summary]:
+    """Return a summary of the schedules as they were, by log and metric; none if they were not measured.
+
+    They have no place among the policies, and are never the best.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    statistic : {"median", "mean", "ratio"}
+        What ``value`` is.
+    seed : int
+        Seed of the bootstrap.
+    """
+    rows: list[Summary] = []
+    for log in evaluation.logs if evaluation.recorded is not None else ():
+        for metric in evaluation.metrics:
+            column = evaluation.recorded_values(log, metric)
+            column = column[np.isfinite(column)]
+            estimate = estimate_value(statistic, column, seed=seed)
+            rows.append(_summary((log, metric, AS_IT_WAS), column, (statistic, estimate), (None, None)))
     return rows
 
 

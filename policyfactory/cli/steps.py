@@ -1,0 +1,152 @@
+"""A command that runs others: each step is the command that a user would type, shown before it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from policyfactory.cli.console import console
+from policyfactory.cli.evaluate_options import PLAIN_NAME
+from policyfactory.core.errors import PolicyfactoryError
+
+__all__ = [
+    "CLASSICAL",
+    "FORMS",
+    "Step",
+    "evaluation_of",
+    "fit_steps",
+    "learned_models",
+    "model_named",
+    "remove_results",
+    "run_steps",
+]
+
+# The policies that whatever was learned has to beat; the first is the baseline.
+CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
+# By error alone five forms are about equally good (docs/how-certain.md): the evaluation decides between them.
+FORMS = 5
+_SCORES = ("scores.csv", "scores.manifest.json", "scores.csv.partial")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A command and what it is for.
+
+    Parameters
+    ----------
+    title : str
+        In words.
+    arguments : tuple of str
+        What stands behind ``policyfactory``.
+    """
+
+    title: str
+    arguments: tuple[str, ...]
+
+
+def fit_steps(folder: str, training: str, tuples: int, trials: int, seed: int) -> list[Step]:
+    """Return the steps from a training workload to model files (`learned_models`).
+
+    Parameters
+    ----------
+    folder : str
+        Where all files go.
+    training : str
+        The log to learn from.
+    tuples, trials, seed : int
+        As of ``policyfactory generate``.
+    """
+    scores, forms, polynomials = (f"{folder}/{name}" for name in ("scores.csv", "forms.json", "polynomials.json"))
+    return [
+        Step(
+            "Random orders of the queue, and the score of running each job first",
+            ("generate", training, "--tuples", str(tuples), "--trials", str(trials))
+            + ("--seed", str(seed), "--output", scores),
+        ),
+        Step(
+            "The 576 enumerated forms, fitted to the scores",
+            ("fit", scores, "--family", "forms", "--top", str(FORMS), "--output", forms)
+            + ("--report", f"{folder}/forms.md", "--figures", f"{folder}/pictures"),
+        ),
+        Step(
+            "The polynomials, Lin to sextic",
+            ("fit", scores, "--family", "polynomials", "--output", polynomials)
+            + ("--report", f"{folder}/polynomials.md"),
+        ),
+    ]
+
+
+def learned_models(folder: Path) -> list[str]:
+    """Return the model files that `fit_steps` left: the best forms, and LIN or what else could be fitted.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are.
+    """
+    lin = "polynomials-lin.json" if (folder / "polynomials-lin.json").exists() else "polynomials.json"
+    names = [*(f"forms-f{rank}.json" for rank in range(1, FORMS + 1)), lin]
+    return [f"{folder}/{name}" for name in names if (folder / name).exists()]
+
+
+def remove_results(folder: Path) -> None:
+    """Remove the score table and the models of an earlier run, so that they are neither resumed nor compared."""
+    for name in _SCORES:
+        (folder / name).unlink(missing_ok=True)
+    for path in (*folder.glob("forms*.json"), *folder.glob("polynomials*.json")):
+        if path.is_file():
+            path.unlink()
+
+
+def run_steps(steps: Sequence[Step], first: int, total: int) -> None:
+    """Show and run commands one after the other.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        What to run.
+    first, total : int
+        Number of the first of them, and of all.
+
+    Raises
+    ------
+    PolicyfactoryError
+        If one ends with an exit code other than 0.
+    """
+    for number, step in enumerate(steps, first):
+        _run(f"{number}/{total}", step)
+
+
+def _run(place: str, step: Step) -> None:
+    screen = console()
+    screen.rule(f"[bold]{place}[/bold]  {step.title}", align="left", style="dim")
+    screen.print(f"$ policyfactory {shlex.join(step.arguments)}", style="cyan", markup=False, soft_wrap=True)
+    sys.stdout.flush()
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    # The arguments are a list made here: no shell reads them.
+    done = subprocess.run([sys.executable, "-m", "policyfactory", *step.arguments], env=environment, check=False)
+    if done.returncode:
+        raise PolicyfactoryError(f"step {place} ended with exit code {done.returncode}; its message is above")
+
+
+def evaluation_of(folder: Path) -> dict[str, Any]:
+    """Return what an evaluation of plain logs found: ``winner``, ``words``, ``summary``, ``differences``."""
+    content = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = content["experiments"][PLAIN_NAME]
+    return found
+
+
+def model_named(folder: Path, name: str) -> str:
+    """Return the model file of that policy in ``folder``, or the name itself if it is one of the catalogue."""
+    for path in sorted(folder.glob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and content.get("kind") == "policyfactory-model" and content.get("name") == name:
+            return str(path)
+    return name

@@ -1,0 +1,220 @@
+"""``policyfactory workload import``: accounting logs of Slurm, PBS and TORQUE as logs that can be simulated."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policyfactory.cli.console import console, note, show_table, warn
+from policyfactory.core.artefact import Manifest, check_output, command_line, dump_json, sha256_file
+from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.workload.accounting.recommended import RECOMMENDED_LINES
+from policyfactory.workload.header import printable
+
+if TYPE_CHECKING:
+    from policyfactory.workload.accounting.importing import Imported, Zone
+    from policyfactory.workload.accounting.report import ImportReport
+
+__all__ = ["import_log", "register"]
+
+_EPILOG = (
+    "Print the log of a Slurm cluster with these lines. SLURM_TIME_FORMAT=%s: Unix seconds, which need no time zone; "
+    "-D: every run of a requeued job; no job names, in which a | can stand."
+)
+
+
+class Unit(enum.StrEnum):
+    """What a job is measured in."""
+
+    cpus = "cpus"
+    nodes = "nodes"
+
+
+class Requeued(enum.StrEnum):
+    """What becomes of jobs that ran several times."""
+
+    last = "last"
+    runs = "runs"
+    drop = "drop"
+
+
+class Defaults(enum.StrEnum):
+    """Whether a limit that is the partition's default is a request."""
+
+    keep = "keep"
+    unknown = "unknown"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``policyfactory workload``."""
+    app.command("import", epilog="\n\n".join((_EPILOG, *RECOMMENDED_LINES)))(import_log)
+
+
+def import_log(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN...",
+            help="Accounting logs, pieces of one log in any order (also .gz); - is stdin.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it only the report."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="sacct, sacct-json, filetxt or pbs (default: told by the file's beginning)."),
+    ] = None,
+    partition: Annotated[
+        list[str] | None, typer.Option(help="Keep the jobs of this partition or queue; can be given again.")
+    ] = None,
+    unit: Annotated[Unit, typer.Option(help="What a job is measured in; nodes where nodes are not shared.")] = (
+        Unit.cpus
+    ),
+    start: Annotated[
+        str | None, typer.Option("--from", help="Keep jobs submitted from this date on: 2026-03-01[T12:00].")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Keep jobs submitted before this date.")] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option(help="Zone of times that have none, and of dates (default: this machine's): Europe/Berlin."),
+    ] = None,
+    processors: Annotated[
+        int | None,
+        typer.Option(help="Processors of the machine, nodes with --unit nodes (default: most in use at once).", min=1),
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(help="Nodes of the machine, for the header.", min=1)] = None,
+    computer: Annotated[str, typer.Option(help="What the machine is, for the header.")] = "",
+    installation: Annotated[str, typer.Option(help="Where it stands, for the header.")] = "",
+    requeued: Annotated[
+        Requeued, typer.Option(help="Jobs that ran several times: the last run, each run a job, or no job.")
+    ] = Requeued.last,
+    keep_unstarted: Annotated[
+        bool, typer.Option("--keep-unstarted", help="Keep jobs cancelled before they started, with -1.")
+    ] = False,
+    unlimited: Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")] = None,
+    partition_limit: Annotated[
+        list[str] | None, typer.Option(help="Requested time of jobs with their partition's limit: batch=24h.")
+    ] = None,
+    default_limit: Annotated[
+        list[str] | None,
+        typer.Option(help="Limit of a partition's jobs that ask for none (scontrol show partition): batch=1h."),
+    ] = None,
+    defaults: Annotated[
+        Defaults, typer.Option(help="Limits equal to their partition's default: keep, or unknown (-1).")
+    ] = Defaults.keep,
+    anonymize: Annotated[
+        bool, typer.Option("--anonymize", help="Number users, groups and partitions at random, write no names.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the random order of --anonymize.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of tables.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
+) -> None:
+    """Make a log (SWF) of a cluster's accounting: Slurm (sacct, jobcomp/filetxt), OpenPBS, PBS Professional, TORQUE.
+
+    Every record becomes a job, or is counted with the rule that took it away. The requested time is the job's limit,
+    never its run time. The recorded starts are kept.
+    """
+    from policyfactory.core.random import check_seed
+    from policyfactory.workload.accounting.importing import import_logs
+    from policyfactory.workload.accounting.limits import parse_limit, parse_limits
+    from policyfactory.workload.accounting.rules import Rules
+    from policyfactory.workload.accounting.times import parse_date
+    from policyfactory.workload.accounting.to_swf import Labels, write_import
+
+    check_seed(seed)
+    zone = _zone(time_zone)
+    rules = Rules(
+        partitions=tuple(name for text in partition or [] for name in text.split(",") if name),
+        unit=unit.value,
+        begin=None if start is None else parse_date(start, zone.clock, "--from"),
+        end=None if end is None else parse_date(end, zone.clock, "--to"),
+        requeued=requeued.value,
+        keep_unstarted=keep_unstarted,
+        unlimited=None if unlimited is None else parse_limit(unlimited, "--unlimited"),
+        partition_limit=parse_limits(partition_limit or [], "--partition-limit"),
+        default_limit=parse_limits(default_limit or [], "--default-limit"),
+        defaults=defaults.value,
+    )
+    if rules.begin is not None and rules.end is not None and rules.begin >= rules.end:
+        raise UsageError(f"--from {start} is not before --to {end}")
+    if output is not None:
+        _check_target(output, inputs, overwrite=overwrite)
+    labels = Labels(computer, installation, nodes, command_line(), anonymize, seed)
+    imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
+    if output is not None:
+        write_import(imported.log, output)
+        _write_manifest(imported, output, seed if anonymize else None)
+    _show(imported.report, json=json)
+    if output is None:
+        note("nothing was written; add --output OUT.swf.gz")
+    else:
+        note(f"written: {output}")
+
+
+def _zone(name: str | None) -> Zone:
+    from policyfactory.workload.accounting.importing import Zone
+    from policyfactory.workload.accounting.times import find_zone
+
+    return Zone.of_machine() if name is None else Zone(find_zone(name), name, "told by --time-zone")
+
+
+def _check_target(output: Path, inputs: list[Path], *, overwrite: bool) -> None:
+    """Refuse to write over an input, or over an earlier file unless asked to."""
+    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
+        raise UsageError(f"{output}: is one of the inputs; name another file, so that the original stays")
+    check_output(output)
+    if output.exists() and not overwrite:
+        raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
+
+
+def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:
+    """Write how the log was made; of an anonymous one the names of files and the command stay out."""
+    report = imported.report
+    anonymous = seed is not None
+    names = [f"input {number}" if anonymous else Path(one[0]).name for number, one in enumerate(report.inputs, start=1)]
+    inputs: dict[str, str] = {}
+    for name, (_, _, digest) in zip(names, report.inputs, strict=True):
+        # Files of one name in several folders.
+        inputs[name if name not in inputs else f"{name} ({len(inputs) + 1})"] = digest
+    Manifest(
+        "imported-log",
+        "policyfactory workload import --anonymize" if anonymous else command_line(),
+        seed,
+        inputs=inputs,
+        parameters={
+            "records": report.records,
+            "jobs": report.jobs,
+            "unit": report.unit,
+            "machine": report.machine,
+            "time_zone": report.time_zone,
+            "steps": [{"action": step.action, "what": step.what, "count": step.count} for step in report.steps],
+        },
+        outputs={output.name: sha256_file(output)},
+    ).write(Manifest.path_for(output))
+
+
+def _show(report: ImportReport, *, json: bool) -> None:
+    if json:
+        console().file.write(dump_json(report.as_dict()))
+    else:
+        files = ", ".join(f"{Path(name).name} ({kind})" for name, kind, _ in report.inputs[:5])
+        more = f" and {len(report.inputs) - 5} more" if len(report.inputs) > 5 else ""
+        rows = report.rows() or [["", "every record is a job as it stands", "", "", ""]]
+        columns = ["", "what", "why", "first of them", "count"]
+        show_table(f"import of {printable(files + more, 300)}", columns, rows, left=(0, 1, 2, 3))
+        show_table(
+            "what the jobs of each partition request",
+            ["partition", "jobs", "with a limit", "asked for", "commonest", "share, %", "default told"],
+            report.partition_rows(),
+        )
+        console().print(report.totals(), markup=False, soft_wrap=True)
+    for question in report.questions():
+        warn(question)
+    if report.jobs < report.records / 2:
+        warn(f"fewer than half of the {report.records:,} records became jobs: are the rules right for this log?")

@@ -1,0 +1,245 @@
+"""A policy for Grid Engine: a submission verifier that gives each job its urgency, or urgencies of resources alone.
+
+Grid Engine starts the job with the higher priority first. With ``weight_urgency`` 1 and the other weights 0 that is the
+urgency: the sum of each hard request times the slots of the job times the urgency of the resource (sge_priority(5)). So
+
+- a formula of p*q, q, r and w with constant factors needs no program: the urgencies of ``h_rt`` and ``slots`` and
+  ``weight_waiting_time`` are those factors, with the sign flipped (`gridengine_urgency`);
+- for any other formula a job submission verifier (JSV), started by the qmaster, computes the score when a job is
+  submitted and adds a request for it, divided by the slots, as these come back as a factor. Whole numbers from 1 up are
+  requested, so a job without a request, after an error in the script, has 0 and runs last.
+
+Seen with Grid Engine 8.1.9.
+"""
+
+from __future__ import annotations
+
+from policyfactory.core.units import format_duration
+from policyfactory.export.bundle import Export, File
+from policyfactory.export.express import fixed_epoch, static_only, unexpressed
+from policyfactory.export.gridengine_scripts import JSV_NAME, RESOURCE, apply_script, rollback_script
+from policyfactory.export.gridengine_urgency import Urgencies, urgencies
+from policyfactory.export.learn import learn_scale
+from policyfactory.export.order import scaled_priorities
+from policyfactory.export.perl import comment, score_function
+from policyfactory.export.scale import Scale
+from policyfactory.export.site import Site
+from policyfactory.export.targets import Target, header, instructions
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model
+
+__all__ = ["TARGET", "make"]
+
+NAME = "gridengine"
+
+_EASY = (
+    (
+        "For EASY backfilling, add `-R y` to $SGE_ROOT/$SGE_CELL/common/sge_request, and set max_reservation 1 and a "
+        "default_duration of a day or so with qconf -msconf: only the first job in the order gets a reservation."
+    ),
+)
+_FIRST = "Put all files of this export into one folder on the host of the qmaster, where its user can read it"
+_ROLLBACK = (
+    "As a manager, on the host of the qmaster: it restores what apply.sh changed, from its folder `before`.",
+    "$ ./rollback.sh",
+)
+_LIMITS = (
+    (
+        "Without reservations (-R y and max_reservation) Grid Engine starts any job that fits, whatever waits "
+        "before it: large jobs starve under any policy that puts small ones first."
+    ),
+    (
+        "weight_ticket, weight_priority and weight_waiting_time of the scheduler's configuration become what the "
+        "formula needs (0 or its factor): share-tree, functional and override tickets, and qsub -p, do not count "
+        "then. A site that wants them gives them weights again; they are normalised, so they are weights against "
+        "the whole range of scores."
+    ),
+    "Urgencies of further resources are added to the score; apply.sh names those that are not 0.",
+)
+_JSV_LIMITS = (
+    "The score is computed when a job is submitted. Jobs that wait already have none and run after all that have one.",
+    (
+        "With a JSV of the server, Grid Engine refuses qalter -l (jsv_allowed_mod): a limit can not be changed "
+        "later, and nobody can give a job another score."
+    ),
+    "Every job has a request of its own, so jobs no longer share categories: the scheduler looks at each of them.",
+    "A range of slots (-pe NAME 4-8) counts with its least number, as with urgency_slots min of the environment.",
+    (
+        "If the script can not be run at all (no Perl, not executable, a syntax error after an edit), Grid Engine "
+        "refuses submissions until it can; an error while it runs lands the job last. apply.sh tries it first."
+    ),
+)
+
+
+def make(model: Model, site: Site) -> Export:
+    """Return the export; without a script of its own where urgencies suffice.
+
+    Raises
+    ------
+    ExportError
+        If the policy changes while a job waits otherwise than by a constant times the time, or counts from no fixed
+        date, or has m.
+    """
+    found = urgencies(model.policy)
+    return _by_script(model, site) if found is None else _by_urgency(model, site, found)
+
+
+def _by_urgency(model: Model, site: Site, found: Urgencies) -> Export:
+    settings = found.settings()
+    install = (
+        f"{_FIRST}; then, there and as a manager:",
+        "$ ./apply.sh",
+        "Jobs that wait already are ordered anew at once.",
+        *_EASY,
+    )
+    limits = (
+        "Exact: the formula is computed by Grid Engine itself, at every scheduling pass.",
+        *unexpressed(model.policy, can_oldest_waiting=True, can_wait=True),
+        *found.limits(),
+        *_LIMITS,
+    )
+    head = [
+        *header(model, site, NAME),
+        *instructions(settings=settings, install=install, rollback=_ROLLBACK, limits=limits),
+    ]
+    return Export(
+        (
+            File("apply.sh", apply_script(head, found.changes()), executable=True),
+            File("rollback.sh", rollback_script(head[:2]), executable=True),
+        ),
+        settings,
+        install,
+        _ROLLBACK,
+        limits,
+        found.priorities,
+    )
+
+
+def _by_script(model: Model, site: Site) -> Export:
+    policy = model.policy
+    static_only(policy, NAME, "choose a policy without w (Grid Engine itself has a constant times w, no more)")
+    fixed_epoch(policy, NAME)
+    scale = learn_scale(policy, site.sample, site.processors)
+    longest = int(site.sample.p.max())
+    settings = ("weight_urgency 1", "weight_waiting_time 0", "weight_ticket 0", "weight_priority 0")
+    install = (
+        f"{_FIRST} ($SGE_ROOT/$SGE_CELL/common/policyfactory will do); then, there and as a manager:",
+        "$ ./apply.sh",
+        *_EASY,
+    )
+    limits = (
+        *unexpressed(policy),
+        (
+            f"A job without h_rt and s_rt counts as one of {format_duration(longest)}, the longest of the sample: "
+            f"change $NO_LIMIT in {JSV_NAME} to what the queues give, or add -l h_rt=... to sge_request."
+        ),
+        *_JSV_LIMITS,
+        *_LIMITS,
+    )
+    head = header(model, site, NAME, scale)
+    said = instructions(settings=settings, install=install, rollback=_ROLLBACK, limits=limits)
+    changes = {"slots": "0", RESOURCE: "1", "weight_waiting_time": "0"}
+    return Export(
+        (
+            File(JSV_NAME, _verifier(policy, scale, longest, [*head, *said]), executable=True),
+            File("apply.sh", apply_script(head[:2], changes), executable=True),
+            File("rollback.sh", rollback_script(head[:2]), executable=True),
+        ),
+        settings,
+        install,
+        _ROLLBACK,
+        limits,
+        scaled_priorities(policy, scale, site.processors),
+        scale,
+    )
+
+
+def _verifier(policy: Policy, scale: Scale, no_limit: int, head: list[str]) -> str:
+    return "\n".join(
+        [
+            "#!/usr/bin/perl",
+            *comment(head),
+            "",
+            "use strict;",
+            "use warnings;",
+            "use POSIX ();",
+            "",
+            f"my $RESOURCE = '{RESOURCE}';",
+            f"my $EPOCH = {policy.epoch.unix_time or 0};  # Unix time from which r counts",
+            f"my $NO_LIMIT = {no_limit};  # p of a job without h_rt and s_rt, s",
+            f"my ($LOW, $HIGH, $LARGEST) = ({scale.low!r}, {scale.high!r}, {scale.largest});",
+            "",
+            *score_function(policy),
+            _SCALE,
+            _PROTOCOL,
+        ]
+    )
+
+
+# As `Scale.integers`: the same operations in the same order.
+_SCALE = r"""
+# The whole number of a score, 1 to $LARGEST; higher runs first.
+sub pf_priority {
+    my ($score) = @_;
+    my $u = ($score - $LOW) / ($HIGH - $LOW);
+    my $y = $u < 0 ? 0.125 / (1 - 6 * $u) : $u > 1 ? 1 - 0.125 / (1 + 6 * ($u - 1)) : 0.125 + 0.75 * $u;
+    my $found = POSIX::floor($LARGEST - $y * ($LARGEST - 1));
+    return $found >= 1 ? ($found <= $LARGEST ? $found : $LARGEST) : 1;
+}
+"""
+
+_PROTOCOL = r"""# Seconds of a limit: the qmaster hands on seconds, a user's own verifier may get [[HH:]MM:]SS.
+sub seconds {
+    my ($text) = @_;
+    return $NO_LIMIT if !defined $text || length $text > 30 || $text !~ /^\d+(?::\d+){0,2}$/;
+    my $found = 0;
+    $found = 60 * $found + $_ for split /:/, $text;
+    return $found > 0 ? $found : $NO_LIMIT;
+}
+
+sub slots {
+    my ($parameters) = @_;
+    my $least = defined $parameters->{pe_name} ? $parameters->{pe_min} : 1;
+    return defined $least && $least =~ /^[1-9]\d{0,8}$/ ? $least : 1;
+}
+
+sub verify {
+    my ($parameters) = @_;
+    my $given = $parameters->{l_hard};
+    # A user's own request for it is dropped.
+    my @requests = grep { !/^\Q$RESOURCE\E(?:=|$)/ } split /,/, defined $given ? $given : '';
+    eval {
+        my %asked = map { /^(\w+)=(.*)$/ ? ($1, $2) : () } @requests;
+        my $limit = defined $asked{h_rt} ? $asked{h_rt} : $asked{s_rt};
+        my $slots = slots($parameters);
+        my $priority = pf_priority(pf_score(seconds($limit), $slots, time - $EPOCH, 0));
+        push @requests, sprintf('%s=%.17g', $RESOURCE, $priority / $slots);
+        1;
+    } or print "LOG WARNING no score for this job: it runs last\n";
+    print join(' ', 'PARAM l_hard', @requests ? join(',', @requests) : ()), "\n" if @requests || defined $given;
+    print "RESULT STATE CORRECT\n";
+    return;
+}
+
+# The protocol of sge_jsv(1): one process verifies one job after another.
+$| = 1;
+my %parameters;
+while (defined(my $line = <STDIN>)) {
+    chomp $line;
+    my ($command, $name, $value) = split / /, $line, 3;
+    next if !defined $command;
+    last if $command eq 'QUIT';
+    if ($command eq 'START') {
+        %parameters = ();
+        print "STARTED\n";
+    }
+    elsif ($command eq 'PARAM' && defined $value) {
+        $parameters{$name} = $value if $name =~ /^(?:l_hard|pe_name|pe_min)$/;
+    }
+    elsif ($command eq 'BEGIN') {
+        verify(\%parameters);
+    }
+}
+"""
+
+TARGET = Target(NAME, "Grid Engine: urgencies where they suffice, else a submission verifier (JSV)", make)

@@ -1,0 +1,176 @@
+"""Which scores the jobs of a cluster get: the sample of jobs, and the range that the whole numbers are spread over."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from policyfactory.core.errors import ExportError, UsageError
+from policyfactory.core.random import generator
+from policyfactory.core.units import DAY, WEEK, format_duration
+from policyfactory.export.scale import LARGEST, Scale
+from policyfactory.export.site import Sample
+from policyfactory.policy.policy import Policy
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["DEFAULT_LIFE", "MOST_TIES", "SAMPLE_JOBS", "learn_scale", "sample_of", "tie_share", "wide_sample"]
+
+DEFAULT_LIFE = 365 * DAY
+# Drawn from the workload: a thousand jobs lie beyond each end of the range.
+SAMPLE_JOBS = 1_000_000
+# More neighbours than this with one number for two scores: say so.
+MOST_TIES = 0.01
+_OUTER = 0.001
+_PURPOSE = 41
+
+
+def sample_of(
+    workload: Workload,
+    policy: Policy | None = None,
+    *,
+    begin: int | None = None,
+    life: int = DEFAULT_LIFE,
+    jobs: int = SAMPLE_JOBS,
+    seed: int = 1,
+) -> Sample:
+    """Return jobs drawn from a workload, submitted at any time of the policy's life.
+
+    Requested times, processors and recorded waits are drawn together, with replacement; w is any part of the wait.
+    Where no wait is recorded, it is 1 s to 7 days, as many within each factor of ten. Submit times are spread evenly
+    over the life, because a policy that counts from a fixed date gives its jobs of next year other scores than those
+    of today. With the rule oldest-waiting, r is at most the longest wait.
+
+    Parameters
+    ----------
+    workload : Workload
+        Jobs of the cluster.
+    policy : Policy, optional
+        Whose epoch counts; without one, ``begin`` is the epoch.
+    begin : int, optional
+        Unix time (s) from which the policy orders jobs; the epoch without it.
+    life : int
+        For how long it will, s.
+    jobs : int
+        How many to draw.
+    seed : int
+        Of the random numbers.
+
+    Raises
+    ------
+    UsageError
+        If the life is no time, ends before the epoch, or begins without an epoch to count from.
+    """
+    if not 1 <= life <= 100 * 366 * DAY:
+        raise UsageError(f"a life of {life} s can not be meant; give 1 s to 100 years, for example --life 365d")
+    rng = generator(seed, _PURPOSE)
+    rows = rng.integers(0, len(workload), jobs)
+    ticks = workload.ticks
+    p = -(-workload.requested_time[rows] // ticks)
+    waits = _waits(workload, rows)
+    first, last = _span(policy, begin, life, int(waits.max(initial=0)))
+    r = rng.integers(first, last, jobs, endpoint=True)
+    if waits.any():
+        # While a job waits, it is looked at with every w up to its whole wait.
+        w, waited = rng.integers(0, waits, endpoint=True), "w up to the recorded waits"
+    else:
+        w, waited = np.floor(WEEK ** rng.random(jobs)), f"w from 1 s to {WEEK} s, as no wait is recorded"
+    used = frozenset("rw") if policy is None else policy.variables
+    spread = (f", r from {first} to {last} s" if "r" in used else "") + (f", {waited}" if "w" in used else "")
+    return Sample(
+        p.astype(np.float64),
+        workload.processors[rows].astype(np.float64),
+        r.astype(np.float64),
+        w.astype(np.float64),
+        f"{workload.name}, {len(workload):,} jobs (SHA-256 {workload.sha256()}){spread}",
+    )
+
+
+def _waits(workload: Workload, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the recorded waits, s; 0 where the start is not known."""
+    start, submit = workload.start[rows], workload.submit[rows]
+    return np.where(start < 0, 0, np.maximum(start - submit, 0) // workload.ticks)
+
+
+def _span(policy: Policy | None, begin: int | None, life: int, longest_wait: int) -> tuple[int, int]:
+    """Return the first and the last r that the policy will see, s."""
+    if policy is not None and policy.epoch.rule == "oldest-waiting":
+        return 0, max(longest_wait, WEEK)
+    epoch = None if policy is None else policy.epoch.unix_time
+    if begin is None or (policy is not None and "r" not in policy.variables):
+        return 0, life
+    if epoch is None:
+        raise UsageError(
+            "the policy counts r from the start of a window, so that its life can not begin at a date; "
+            "give the date from which it counts as well: --epoch 2026-01-01"
+        )
+    if begin < epoch:
+        raise UsageError(
+            f"the policy's life would begin {format_duration(epoch - begin)} before its epoch, where r is negative; "
+            "give a later --begin or an earlier --epoch"
+        )
+    return begin - epoch, begin - epoch + life
+
+
+def wide_sample(policy: Policy | None = None, *, begin: int | None = None, life: int = DEFAULT_LIFE) -> Sample:
+    """Return the sample that is used where no log is given: the workload model's default jobs."""
+    from policyfactory.workload.lublin import default_workload
+
+    return sample_of(default_workload(), policy, begin=begin, life=life)
+
+
+def learn_scale(policy: Policy, sample: Sample, processors: int | None = None, *, largest: int = LARGEST) -> Scale:
+    """Return the map to whole numbers that suits the scores of a sample.
+
+    Three quarters of the numbers go to the scores between their 0.1 % and 99.9 % quantiles.
+
+    Parameters
+    ----------
+    policy : Policy
+    sample : Sample
+        Jobs like the cluster's.
+    processors : int, optional
+        The machine's, for a formula with m.
+    largest : int
+        The highest number.
+
+    Raises
+    ------
+    ExportError
+        If the policy gives all jobs of the sample one score, or none that is finite; or has m without processors.
+    """
+    if "m" in policy.variables and processors is None:
+        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
+    scores = policy.scores(sample.p, sample.q, sample.r, sample.w, processors or 1)
+    scores = scores[np.isfinite(scores)]
+    if not len(scores):
+        raise ExportError(f"policy {policy.name} has no finite score for any job of {sample.origin}; check its formula")
+    low, high = np.quantile(scores, [_OUTER, 1.0 - _OUTER])
+    if low == high:
+        # Nearly all jobs are alike: the few others make the range.
+        low, high = scores.min(), scores.max()
+    if low == high:
+        raise ExportError(
+            f"policy {policy.name} gives every job of {sample.origin} the score {low:g}; "
+            "there is nothing to order by (does it need --workload, or another policy?)"
+        )
+    return Scale(float(low), float(high), largest)
+
+
+def tie_share(scale: Scale, scores: ArrayLike) -> float:
+    """Return the share of neighbours in the order of scores that differ but get one whole number.
+
+    Parameters
+    ----------
+    scale : Scale
+    scores : array (n,)
+        Values of the policy.
+
+    Returns
+    -------
+    float
+        0 to 1; 0 without two different scores.
+    """
+    distinct: NDArray[np.float64] = np.unique(np.asarray(scores, dtype=np.float64))
+    if len(distinct) < 2:
+        return 0.0
+    return float((np.diff(scale.integers(distinct)) == 0).mean())

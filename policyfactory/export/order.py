@@ -1,0 +1,71 @@
+"""The order of a queue: scores of its jobs, and the whole numbers that a scheduler makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import ExportError
+from policyfactory.export.queue import Queue
+from policyfactory.export.scale import Scale
+from policyfactory.policy.policy import Policy
+
+__all__ = ["overdue", "policy_priorities", "scaled_priorities", "scores_of", "start_order"]
+
+FloatArray = NDArray[np.float64]
+
+
+def scores_of(policy: Policy, queue: Queue, processors: int | None = None) -> FloatArray:
+    """Return the score of every job of a queue at its ``now``; LOWER runs first.
+
+    Where the epoch is not a fixed date, r counts from the submission of the job that has waited longest.
+
+    Parameters
+    ----------
+    policy : Policy
+    queue : Queue
+    processors : int, optional
+        The machine's, for a formula with m.
+
+    Raises
+    ------
+    ExportError
+        If the formula has m and ``processors`` is not given.
+    """
+    if "m" in policy.variables and processors is None:
+        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
+    epoch = policy.epoch.unix_time
+    if epoch is None:
+        epoch = int(queue.submit.min(initial=queue.now))
+    return policy.scores(queue.p, queue.q, queue.submit - epoch, queue.now - queue.submit, processors or 1)
+
+
+def overdue(policy: Policy, queue: Queue) -> NDArray[np.bool_]:
+    """Return which jobs have waited longer than the policy's threshold."""
+    return np.asarray(queue.now - queue.submit > policy.threshold)
+
+
+def policy_priorities(policy: Policy, processors: int | None, queue: Queue) -> FloatArray:
+    """Return numbers in the policy's own order, HIGHER first: overdue jobs in submit order, the others by score."""
+    late = overdue(policy, queue)
+    scores = scores_of(policy, queue, processors)
+    order = np.lexsort((np.arange(len(queue)), queue.submit, np.where(late, 0.0, scores), ~late))
+    ranks = np.empty(len(queue))
+    ranks[order] = np.arange(len(queue), 0, -1, dtype=np.float64)
+    return ranks
+
+
+def scaled_priorities(policy: Policy, scale: Scale, processors: int | None = None) -> Callable[[Queue], FloatArray]:
+    """Return the function from a queue to the whole numbers of a scale, for `Export.priorities`."""
+
+    def priorities(queue: Queue) -> FloatArray:
+        return scale.integers(scores_of(policy, queue, processors)).astype(np.float64)
+
+    return priorities
+
+
+def start_order(priorities: FloatArray, submit: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the indices of jobs in the order of their starts: HIGHER first, ties by submit time, then by place."""
+    return np.lexsort((np.arange(len(submit)), submit, -priorities))

@@ -1,0 +1,324 @@
+"""A policy as the text of OpenPBS's ``job_sort_formula``.
+
+OpenPBS evaluates the formula as a Python expression over a job's numeric resources, HIGHER first; a missing resource
+is 0 and any exception silently makes the value 0 (OpenPBS sources: validate_job_formula of the server,
+formula_evaluate of the scheduler). So here
+
+- the sign is flipped;
+- p is ``walltime``, q is ``ncpus``, w is ``eligible_time`` (PBS counts only the time in which a job could have run);
+- r has no counterpart. Where the formula has it as ``d*r`` alone, r = now - waited, and ``-eligible_time`` stands for
+  it, as ``now`` is the same for all jobs. Elsewhere (log10(r)) a hook writes the submit time since the epoch into a
+  resource when a job is queued;
+- a job without walltime counts as one of a year: its 0 would put it before all others;
+- logarithms, divisors and roots are guarded, so that nothing raises: ``log10(max(pf_submit, 1))``;
+- values of -2**31 and less, at which PBS would never run a job, are divided by a power of two, which changes no order.
+
+What comes out is evaluated for jobs of very different shapes, as PBS would, before anybody gets it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import math
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import ExportError
+from policyfactory.core.units import DAY, HOUR
+from policyfactory.export.linear import slope
+from policyfactory.export.pbs_evaluate import NEVER_RUNS, Evaluator
+from policyfactory.export.queue import UNLIMITED_S
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import (
+    Binary,
+    Call,
+    Coefficient,
+    Expression,
+    Negative,
+    Number,
+    Variable,
+    format_number,
+    opposite,
+    replace_variables,
+)
+from policyfactory.policy.policy import Policy
+
+__all__ = ["RESOURCE", "formula", "misplaced", "needs_hook", "power_of_two"]
+
+RESOURCE = "pf_submit"  # seconds from the epoch to the submission, written by the hook
+_NAMES = {"p": "walltime", "q": "ncpus", "w": "eligible_time", "r": RESOURCE}
+# The largest job that the formula must not overflow for (seconds, processors).
+_EXTREME = {"p": 1e9, "q": 1e7, "r": 1e10, "w": 1e10, "m": 1e7}
+_SAFE = re.compile(r"[a-z0-9_ .+*/()<>,-]+")
+_OVERDUE = "1e300"
+_LARGEST_MACHINE = 10**7
+_LONGEST_WAIT = 10**8  # s
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _NotZero(Expression):
+    """A divisor; where it is 0 a tiny number takes its place, as the quotient is infinite then."""
+
+    part: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The divisor."""
+        return (self.part,)
+
+    def text(self) -> str:
+        """Return the Python text."""
+        return f"({self.part.text()} or 1e-30)"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Walltime(Expression):
+    """p: what was asked for, or a year; never below 1.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether it is the only argument of a function, and needs no parentheses of its own.
+    """
+
+    alone: bool = False
+
+    def text(self) -> str:
+        """Return the Python text."""
+        text = f"{_NAMES['p']} or {format_number(float(UNLIMITED_S))}"
+        return text if self.alone else f"({text})"
+
+
+def needs_hook(policy: Policy) -> bool:
+    """Return whether r can not be written as a multiple of the waiting time."""
+    return "r" in policy.variables and not _is_linear_in_r(policy.formula)
+
+
+@functools.lru_cache(maxsize=64)
+def _is_linear_in_r(text: str) -> bool:
+    return slope(parse(text), "r") is not None
+
+
+def formula(policy: Policy, processors: int | None = None) -> str:
+    """Return the text of ``job_sort_formula``; HIGHER runs first.
+
+    Parameters
+    ----------
+    policy : Policy
+    processors : int, optional
+        The machine's: no job is larger.
+
+    Raises
+    ------
+    ExportError
+        If PBS can not express the policy; says what to do.
+    """
+    if "m" in policy.variables:
+        raise ExportError(
+            f"policy {policy.name} has m, which a PBS formula does not know; give the machine's size: --processors N"
+        )
+    expression = policy.expression
+    if "r" in policy.variables and not needs_hook(policy):
+        expression = replace_variables(expression, {"r": Negative(Variable("w"))})
+    expression = opposite(_guarded(expression, policy))
+    lowest = _lowest(expression.text(), policy, processors)
+    divisor = power_of_two(lowest)
+    if divisor > 1:
+        expression = Binary("/", expression, Number(divisor))
+    text = expression.text()
+    if math.isfinite(policy.threshold):
+        # Overdue jobs go first, the one that waits longest before the others: submit order.
+        limit = format_number(policy.threshold)
+        text = f"{_OVERDUE}*(1 + eligible_time*1e-12) if eligible_time > {limit} else {text}"
+    if not _SAFE.fullmatch(text):
+        raise ExportError(f"policy {policy.name}: the formula has a character that PBS does not take; simplify it")
+    return text
+
+
+def power_of_two(lowest: float) -> float:
+    """Return by what values down to ``lowest`` must be divided, so that PBS runs every job: 1 or a power of two.
+
+    Doubles are divided by it without rounding, so the order stays.
+    """
+    room = lowest / (NEVER_RUNS / 2)
+    return 1.0 if room <= 1 else 2.0 ** math.ceil(math.log2(room))
+
+
+@functools.lru_cache(maxsize=4)
+def _shapes(processors: int | None) -> tuple[dict[str, int], ...]:
+    """Return jobs of very different shapes: PBS's names and whole numbers, a missing request as 0."""
+    largest = max(processors or _LARGEST_MACHINE, 2)
+    return tuple(
+        {"walltime": p, "ncpus": q, "eligible_time": w, RESOURCE: now - w}
+        for p, q, w, now in itertools.product(
+            (0, 1, 60, HOUR, 7 * HOUR, DAY, 30 * DAY, 366 * DAY),
+            sorted({0, 1, 2, 3, min(64, largest), max(largest // 5, 1), largest}),
+            (0, 1, HOUR, DAY, 30 * DAY, _LONGEST_WAIT),
+            (_LONGEST_WAIT + 1, 20 * _LONGEST_WAIT),
+        )
+    )
+
+
+@functools.lru_cache(maxsize=32)
+def _values(text: str, processors: int | None) -> tuple[float | None, ...]:
+    """Return PBS's value for every shape of job."""
+    evaluator = Evaluator(text)
+    return tuple(evaluator.value(names) for names in _shapes(processors))
+
+
+def _lowest(text: str, policy: Policy, processors: int | None) -> float:
+    """Return the lowest value of any shape of job.
+
+    Raises
+    ------
+    ExportError
+        If PBS has no value for one of them, or an infinite one below all others.
+    """
+    lowest = 0.0
+    for names, value in zip(_shapes(processors), _values(text, processors), strict=True):
+        if value is None or math.isnan(value) or value == -math.inf:
+            shape = ", ".join(f"{name} {number}" for name, number in names.items() if name in text)
+            raise ExportError(
+                f"policy {policy.name}: {text[:80]} overflows in PBS for a job of {shape}, which it would put at "
+                "0 or never run; simplify the formula, or use another target"
+            )
+        lowest = min(lowest, value)
+    return lowest
+
+
+def misplaced(policy: Policy, text: str, processors: int | None = None) -> tuple[int, int]:
+    """Return how many shapes of jobs stand elsewhere in PBS than in the policy's order, and how many were tried.
+
+    Guards give numbers to jobs for which the policy has none, or an infinite one.
+
+    Parameters
+    ----------
+    policy : Policy
+        With a fixed epoch where the formula needs one.
+    text : str
+        What `formula` made of it, without the threshold.
+    processors : int, optional
+        The machine's.
+    """
+    return _misplaced(policy.formula, text, processors)
+
+
+@functools.lru_cache(maxsize=32)
+def _misplaced(formula_text: str, text: str, processors: int | None) -> tuple[int, int]:
+    policy = Policy("any", formula_text)
+    wrong, tried = 0, 0
+    shapes = [
+        (names, value or 0.0)
+        for names, value in zip(_shapes(processors), _values(text, processors), strict=True)
+        if names["walltime"] and names["ncpus"]
+    ]
+    for now in (_LONGEST_WAIT + 1, 20 * _LONGEST_WAIT):
+        jobs = [names for names, _ in shapes if names["eligible_time"] + names[RESOURCE] == now]
+        p, q, w, r = (
+            np.array([names[name] for names in jobs]) for name in ("walltime", "ncpus", "eligible_time", RESOURCE)
+        )
+        scores = policy.scores(p, q, r, w)
+        values = np.array([value for names, value in shapes if names["eligible_time"] + names[RESOURCE] == now])
+        wrong += len(jobs) - _longest_fall(scores, values)
+        tried += len(jobs)
+    return wrong, tried
+
+
+def _longest_fall(scores: NDArray[np.float64], values: NDArray[np.float64]) -> int:
+    """Return how many jobs stand in the right order: the most whose values fall while their scores rise."""
+    order = np.argsort(scores, kind="stable")
+    scores, values = scores[order], values[order]
+    # Sums of the score and of the formula are rounded in different places: scores that are nearly equal are one.
+    slack = 1e-13 * np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        ranks = np.cumsum(np.append(False, np.diff(scores) > slack))
+    ends: list[float] = []  # of the falls of each length, the best last value, its sign flipped
+    for value in (-values[np.lexsort((-values, ranks))]).tolist():
+        place = bisect.bisect_right(ends, value)
+        ends[place : place + 1] = [value]
+    return len(ends)
+
+
+def _guarded(node: Expression, policy: Policy) -> Expression:
+    """Return the formula in PBS's names, such that no job makes it raise."""
+
+    def walk(part: Expression) -> Expression:
+        return _guarded(part, policy)
+
+    match node:
+        case Variable("p"):
+            return _Walltime()
+        case Variable(name):
+            return Coefficient(_NAMES[name])
+        case Number():
+            return node
+        case Negative(part):
+            return Negative(walk(part))
+        case Binary("/", left, right):
+            return Binary("/", walk(left), _divisor(right, policy))
+        case Binary("**", base, exponent):
+            return _power(node, base, exponent, policy)
+        case Binary(operator, left, right):
+            return Binary(operator, walk(left), walk(right))
+        case Call("log10" | "log2" | "ln", (part,)):
+            name = "log" if node.function == "ln" else node.function
+            if part == Variable("p"):
+                return Call(name, (_Walltime(alone=True),))
+            return Call(name, (_at_least_one(part) or _at_least(walk(part), 1e-300),))
+        case Call("sqrt" | "abs", (Variable("p"),)):
+            return Call(node.function, (_Walltime(alone=True),))
+        case Call("sqrt", (part,)):
+            return Call("sqrt", (walk(part) if isinstance(part, Variable | Number) else _at_least(walk(part), 0.0),))
+        case Call("exp", (part,)):
+            return Call("exp", (Call("min", (walk(part), Number(700.0))),))
+        case Call(function, arguments):
+            return Call(function, tuple(map(walk, arguments)))
+    raise TypeError(f"{type(node).__name__} is no part of a formula")
+
+
+def _at_least(part: Expression, least: float) -> Expression:
+    return Call("max", (part, Number(least)))
+
+
+def _at_least_one(part: Expression) -> Expression | None:
+    """Return a variable as at least 1, a positive number as it is."""
+    if part == Variable("p"):
+        return _Walltime()
+    if isinstance(part, Variable):
+        return _at_least(Coefficient(_NAMES[part.name]), 1.0)
+    return part if isinstance(part, Number) and part.value > 0 else None
+
+
+def _divisor(part: Expression, policy: Policy) -> Expression:
+    if isinstance(part, Variable) and part.name in {"p", "q"}:
+        return _at_least_one(part) or part
+    if isinstance(part, Number) and part.value > 0:
+        return part
+    return _NotZero(_guarded(part, policy))
+
+
+def _power(node: Expression, base: Expression, exponent: Expression, policy: Policy) -> Expression:
+    from policyfactory.policy.evaluation import value_at
+
+    negative = isinstance(exponent, Negative)
+    size = exponent.part if isinstance(exponent, Negative) else exponent
+    if not isinstance(size, Number):
+        raise ExportError(
+            f"policy {policy.name}: {node.text()} has a variable exponent, which PBS would compute with whole numbers "
+            "of any length; use another target, or a constant exponent"
+        )
+    if not abs(value_at(node, _EXTREME)) < 1e150:
+        raise ExportError(
+            f"policy {policy.name}: {node.text()} overflows in PBS, which makes it 0; use a smaller exponent"
+        )
+    inside = _guarded(base, policy)
+    if negative:
+        inside = _at_least_one(base) or _at_least(inside, 1e-30)
+    elif size.value != int(size.value) and not isinstance(base, Variable):
+        inside = _at_least(inside, 0.0)
+    return Binary("**", inside, exponent)

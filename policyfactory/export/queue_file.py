@@ -1,0 +1,230 @@
+"""Read the jobs that wait now from a table as ``squeue`` prints it, or a site writes it.
+
+What Slurm 22.05.8 prints, seen: limits ``1:00`` (a minute), ``2:00:00``, ``2-02:00:00``, ``UNLIMITED``; the rest of
+an array as one line ``7_[0-3,7%2]`` (with commas, also where fields are separated by commas); held jobs with priority
+0; local times, or Unix seconds with ``SLURM_TIME_FORMAT=%s``.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from typing import NoReturn
+
+import numpy as np
+
+from policyfactory.core.errors import TraceFormatError, UsageError
+from policyfactory.core.units import format_duration, parse_duration
+from policyfactory.export.queue import UNLIMITED_S, Queue
+
+__all__ = ["LARGEST_FILE", "QUEUE_COMMAND", "read_queue"]
+
+QUEUE_COMMAND = 'SLURM_TIME_FORMAT=%s squeue -r -t PD -o "%i,%Q,%V,%l,%C,%u"'
+LARGEST_FILE = 64 << 20
+_MOST_JOBS = 1_000_000
+
+# Name of a field -> what a column may be called, in any case; the first is squeue's.
+_NAMES = {
+    "job": ("jobid", "job", "job_id"),
+    "priority": ("priority",),
+    "submit": ("submit_time", "submit"),
+    "limit": ("time_limit", "limit"),
+    "processors": ("cpus", "processors"),
+    "user": ("user",),
+}
+_OPTIONAL = frozenset({"priority", "user"})
+_CLOCK = re.compile(r"(?:(\d{1,5})-)?(\d{1,7})(?::(\d{1,2}))?(?::(\d{1,2}))?", re.ASCII)
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+_NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET", "INVALID", "PARTITION_LIMIT"})
+
+
+@dataclasses.dataclass(slots=True)
+class _Row:
+    """One line of the file."""
+
+    place: str
+    fields: dict[str, str]
+
+    def fail(self, name: str, expected: str) -> NoReturn:
+        shown = ascii(self.fields[name][:60])
+        raise TraceFormatError(f"{self.place}: {name} {shown}, expected {expected}")
+
+    def whole(self, name: str, least: int, most: int) -> int:
+        text = self.fields[name]
+        if text.isascii() and text.isdigit() and len(text) <= 15 and least <= int(text) <= most:
+            return int(text)
+        return self.fail(name, f"a whole number from {least} to {most:,}")
+
+    def priority(self) -> float:
+        try:
+            value = float(self.fields["priority"])
+        except ValueError:
+            value = np.nan
+        return value if np.isfinite(value) else self.fail("priority", "a number")
+
+    def limit(self) -> int | None:
+        """Return the requested time, s; None for a job without a limit."""
+        text = self.fields["limit"]
+        if text.upper() in _NO_LIMIT:
+            return None
+        seconds: float | None = _clock_seconds(text)
+        if seconds is None:
+            try:
+                seconds = parse_duration(text)
+            except UsageError:
+                seconds = -1.0
+        if not 0 <= seconds <= 100 * UNLIMITED_S:
+            self.fail("limit", "a time as D-HH:MM:SS, MM:SS, 2h30m, seconds, or UNLIMITED")
+        return max(int(seconds), 1)
+
+    def submit(self, zone: dt.tzinfo | None) -> tuple[int, bool]:
+        """Return the submit time, Unix s, and whether a zone had to be taken for it."""
+        text = self.fields["submit"]
+        if text.isascii() and text.isdigit() and len(text) <= 12:
+            return int(text), False
+        expected = "Unix seconds or a time as 2026-01-31T08:00:00"
+        try:
+            found = dt.datetime.fromisoformat(text)
+        except ValueError:
+            self.fail("submit", expected)
+        local = found.tzinfo is None
+        if local:
+            found = found.replace(tzinfo=zone) if zone is not None else found.astimezone()
+        seconds = int(found.timestamp())
+        if seconds < 0:
+            self.fail("submit", expected)
+        return seconds, local
+
+
+def _clock_seconds(text: str) -> int | None:
+    """Return the seconds of Slurm's ``D-HH:MM:SS``, ``HH:MM:SS`` or ``MM:SS``; None for anything else."""
+    match = _CLOCK.fullmatch(text)
+    if match is None or (match[1] is None and match[3] is None):
+        return None
+    days, *parts = (0 if part is None else int(part) for part in match.groups())
+    first, second, third = parts
+    if match[1] is not None or match[4] is not None:
+        return ((days * 24 + first) * 60 + second) * 60 + third
+    return first * 60 + second
+
+
+def read_queue(
+    data: bytes, place: str, *, at: int | None = None, zone: dt.tzinfo | None = None
+) -> tuple[Queue, tuple[str, ...]]:
+    """Return the waiting jobs of a table with a header line, and what was taken for granted, in sentences.
+
+    Parameters
+    ----------
+    data : bytes
+        Content of the file; columns as squeue names them, or job, priority, submit, limit, processors, user (in any
+        order and case; priority and user may be missing), separated by commas, ``|`` or ``;``.
+    place : str
+        Its name, for messages.
+    at : int, optional
+        Unix time (s) at which the queue is looked at; the latest submission without it.
+    zone : tzinfo, optional
+        Of times without one; this machine's without it.
+
+    Raises
+    ------
+    TraceFormatError
+        If a line can not be understood (file and line), a column is missing, or no job is left.
+    UsageError
+        If ``at`` is before a submission.
+    """
+    if len(data) > LARGEST_FILE:
+        raise TraceFormatError(
+            f"{place}: has {len(data):,} bytes, more than the {LARGEST_FILE:,} of a queue; is it one?"
+        )
+    rows = list(_rows(data.decode("utf-8", "replace"), place))
+    notes = []
+    if rows and "priority" in rows[0].fields:
+        waiting = [row for row in rows if row.priority() > 0 or not row.fields["slurm"]]
+        if len(waiting) < len(rows):
+            notes.append(f"held jobs (priority 0), left out as an export releases none: {len(rows) - len(waiting):,}")
+        rows = waiting
+    if not rows:
+        raise TraceFormatError(f"{place}: no waiting job in it; print the queue with {QUEUE_COMMAND}")
+    limits = [row.limit() for row in rows]
+    if unlimited := limits.count(None):
+        notes.append(
+            f"jobs without a time limit, ordered as if they asked for {format_duration(UNLIMITED_S)}: {unlimited:,}"
+        )
+    submits = [row.submit(zone) for row in rows]
+    if local := sum(taken for _, taken in submits):
+        whose = "this machine's (--time-zone ZONE gives another)" if zone is None else str(zone)
+        notes.append(f"submit times without a zone, taken as {whose}: {local:,}")
+    queue = _queue(rows, limits, [seconds for seconds, _ in submits], at)
+    return queue, tuple(notes)
+
+
+def _queue(rows: list[_Row], limits: list[int | None], submits: list[int], at: int | None) -> Queue:
+    submit = np.array(submits, dtype=np.int64)
+    latest = int(submit.max())
+    if at is not None and at < latest:
+        raise UsageError(
+            f"--at {at} is before the submission of job {rows[int(submit.argmax())].fields['job']!a} at {latest}; "
+            "give the time at which the queue was printed"
+        )
+    priorities = "priority" in rows[0].fields
+    return Queue(
+        job=tuple(row.fields["job"] for row in rows),
+        user=tuple(row.fields.get("user", "") for row in rows),
+        p=np.array([UNLIMITED_S if limit is None else limit for limit in limits], dtype=np.int64),
+        q=np.array([row.whole("processors", 1, 10**9) for row in rows], dtype=np.int64),
+        submit=submit,
+        priority=np.array([row.priority() for row in rows]) if priorities else None,
+        now=latest if at is None else at,
+    )
+
+
+def _rows(text: str, place: str) -> Iterator[_Row]:
+    lines = text.lstrip("\ufeff").split("\n")
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    separator = max(",|;", key=lines[first].count)
+    names = [name.strip().lower() for name in lines[first].split(separator)]
+    columns = _columns(names, f"{place}:{first + 1}")
+    # squeue's own names: priority 0 is a hold there.
+    slurm = "yes" if "jobid" in names else ""
+    for number, line in enumerate(lines[first + 1 :], first + 2):
+        if not line.strip():
+            continue
+        if number > _MOST_JOBS:
+            raise TraceFormatError(f"{place}: has more than {_MOST_JOBS:,} lines; is it a queue?")
+        values = _split(line.rstrip("\r"), separator, f"{place}:{number}")
+        if len(values) != len(names):
+            raise TraceFormatError(
+                f"{place}:{number}: has {len(values)} fields, the header {len(names)}; "
+                f"print the queue with {QUEUE_COMMAND}"
+            )
+        yield _Row(f"{place}:{number}", {name: values[at].strip() for name, at in columns.items()} | {"slurm": slurm})
+
+
+def _split(line: str, separator: str, place: str) -> list[str]:
+    """Return the fields of a line; the tasks of an array ``[0-3,7]`` stay in one."""
+    inner = _BRACKETS.sub(lambda tasks: tasks[0].replace(separator, "\x1f"), line)
+    try:
+        fields = next(csv.reader([inner], delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise TraceFormatError(f"{place}: {error}; check the quotes") from None
+    return [field.replace("\x1f", separator) for field in fields]
+
+
+def _columns(names: list[str], place: str) -> Mapping[str, int]:
+    """Return in which column each field stands."""
+    found = {}
+    for field, known in _NAMES.items():
+        places = [at for at, name in enumerate(names) if name in known]
+        if len(places) > 1:
+            raise TraceFormatError(f"{place}: two columns are the {field}; keep one")
+        if places:
+            found[field] = places[0]
+        elif field not in _OPTIONAL:
+            raise TraceFormatError(
+                f"{place}: no column {known[0].upper()} (or {known[1]}) in the header; "
+                f"print the queue with {QUEUE_COMMAND}"
+            )
+    return found

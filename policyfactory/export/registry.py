@@ -1,0 +1,56 @@
+"""The targets by name; the module of a target is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+
+from policyfactory.export.targets import Target
+
+__all__ = ["TARGETS", "Registry"]
+
+_MODULES = {
+    "slurm-site-factor-lua": "slurm_site_factor_lua",
+    "slurm-priority-lua": "slurm_priority_lua",
+    "slurm-nice": "slurm_nice",
+    "slurm-weights": "slurm_weights",
+    "slurm-site-factor-c": "slurm_site_factor_c",
+    "gridengine": "gridengine",
+    "oar": "oar",
+    "pbs": "pbs",
+    "python": "python",
+    "c": "c",
+    "lua": "lua",
+    "latex": "latex",
+    "json": "model_json",
+}
+
+
+class Registry(Mapping[str, Target]):
+    """Name -> target, in the order of the documentation.
+
+    Parameters
+    ----------
+    modules : mapping of str to str
+        Name of each target and of the module of this package that defines it as ``TARGET``.
+    """
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._modules = dict(modules)
+
+    def __getitem__(self, name: str) -> Target:
+        module = importlib.import_module(f"policyfactory.export.{self._modules[name]}")
+        target: Target = module.TARGET
+        return target
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+TARGETS = Registry(_MODULES)

@@ -1,0 +1,201 @@
+"""The text of the script that a user runs: a shell around awk, squeue, scontrol and sbatch."""
+
+from __future__ import annotations
+
+__all__ = ["AWK", "SHELL", "USAGE"]
+
+USAGE = """usage: sh {name} [show | set | reset | sbatch ARGUMENT...]
+  show    your waiting jobs in the order of the formula, and the nice values that make it (the default)
+  set     set these nice values
+  reset   set the nice value of all your waiting jobs to 0: the order of before
+  sbatch  submit with sbatch and these arguments, then set"""
+
+# {usage}, {awk}: put in by replacement, not by format: the text is full of braces.
+SHELL = r"""usage() {
+  cat >&2 <<'END_OF_USAGE'
+{usage}
+END_OF_USAGE
+}
+
+# Your waiting jobs; what you set for squeue in the environment must not change the list.
+list() (
+  unset SQUEUE_ACCOUNT SQUEUE_FEDERATION SQUEUE_LICENSES SQUEUE_NAMES SQUEUE_PARTITION SQUEUE_PRIORITY
+  unset SQUEUE_QOS SQUEUE_SIBLING SQUEUE_STATES SQUEUE_USERS SLURM_CLUSTERS
+  LC_ALL=C SLURM_TIME_FORMAT=%s squeue --noheader --array --all --user="$(id -u)" \
+    --states=PENDING --format='%i|%F|%Q|%y|%V|%l|%C|%r|%P'
+)
+
+rank() {
+  now=$(date +%s) && rows=$(list) || return 1
+  printf '%s\n' "$rows" | LC_ALL=C awk -v mode="$1" -v now="$now" '{awk}'
+}
+
+# Each line of the input: a job and its nice value. Slurm says itself what it does not accept.
+update() {
+  while read -r job nice; do
+    [ -z "$job" ] || scontrol update "JobId=$job" "Nice=$nice" </dev/null || :
+  done
+}
+
+set_nice() {
+  # What nice took from a job at the very bottom can not be seen there: give it back before looking.
+  plan=$(rank bottom) || return 1
+  printf '%s\n' "$plan" | update
+  plan=$(rank set) || return 1
+  printf '%s\n' "$plan" | update
+  rank check >&2
+}
+
+case "${1:-show}" in
+show) rank show ;;
+set) set_nice ;;
+reset) plan=$(rank reset) && printf '%s\n' "$plan" | update ;;
+sbatch)
+  shift
+  sbatch "$@" || exit
+  # The job is in, whatever happens now.
+  set_nice || echo "the job was submitted, but the nice values were not set; run: sh $0 set" >&2
+  ;;
+*) usage; exit 2 ;;
+esac
+"""
+
+# The order, and from it the nice values. Needs score() and the global constants of BEGIN.
+AWK = r"""
+# squeue prints [days-][hours:]minutes:seconds.
+function seconds(text,  at, days, n, part, total, i) {
+  if (text == "UNLIMITED") return 365 * 86400
+  at = index(text, "-")
+  days = at ? substr(text, 1, at - 1) + 0 : 0
+  text = substr(text, at + 1)
+  if (text !~ /^[0-9]+(:[0-9]+)+$/) return -1
+  n = split(text, part, ":")
+  for (i = 1; i <= n; i++) total = total * 60 + part[i]
+  return days * 86400 + total
+}
+
+function before(a, b) {
+  if (late[a] != late[b]) return late[a] > late[b]
+  if (!late[a] && value[a] != value[b]) return value[a] < value[b]
+  if (submit[a] != submit[b]) return submit[a] < submit[b]
+  return id[a] + 0 < id[b] + 0
+}
+
+function sink(root, size,  child, kept) {
+  kept = order[root]
+  while ((child = 2 * root) <= size) {
+    if (child < size && before(order[child], order[child + 1])) child++
+    if (!before(kept, order[child])) break
+    order[root] = order[child]
+    root = child
+  }
+  order[root] = kept
+}
+
+function sort_jobs(  i, last) {
+  for (i = 1; i <= n; i++) order[i] = i
+  for (i = int(n / 2); i >= 1; i--) sink(i, n)
+  for (i = n; i > 1; i--) {
+    last = order[i]
+    order[i] = order[1]
+    order[1] = last
+    sink(1, i - 1)
+  }
+}
+
+function look(i) {
+  p = limit[i]
+  q = size[i]
+  w = now > submit[i] ? now - submit[i] : 0
+  r = submit[i] - (FIXED ? EPOCH : oldest)
+  value[i] = p < 0 ? INF : score()
+  late[i] = THRESHOLD >= 0 && w > THRESHOLD
+  if (p < 0) unknown++
+}
+
+# Only down: every job keeps the priority that it has without nice, unless that would put it before one that goes first.
+function place(i,  group) {
+  group = partition[i]
+  goal[i] = top[i]
+  if (group in lowest && goal[i] > lowest[group] - GAP) goal[i] = lowest[group] - GAP
+  if (goal[i] < top[i] - MOST) goal[i] = top[i] - MOST
+  if (goal[i] < 1) { goal[i] = 1; bottom++ }
+  # The tasks of an array may differ in age.
+  lowest[group] = goal[i] - top[i] + least_top[i]
+  wanted[i] = (nice[i] < 0 ? nice[i] : 0) + top[i] - goal[i]
+}
+
+function overtakes(i, other) {
+  if (today[i] != least[other]) return today[i] > least[other]
+  return submit[i] != submit[other] ? submit[i] < submit[other] : id[i] + 0 < id[other] + 0
+}
+
+function say(count, text) {
+  if (count) print count " " text | "cat >&2"
+}
+
+$0 == "" { next }
+NF != 9 || $1 !~ /^[0-9]+(_[0-9]+)?$/ { odd++; next }
+mode == "reset" { if ($4 > 0) given[$2]; next }
+$3 == 0 || $8 ~ /^(BeginTime|Dependency)/ || $8 == "JobHeldUser" || $8 == "JobHeldAdmin" { later++; next }
+{
+  # The tasks of an array ask for the same; they get one nice value, by the number of the array.
+  known = $2 in place_of
+  if (!known) place_of[$2] = ++n
+  i = place_of[$2]
+  without = $3 + ($4 > 0 ? $4 : 0)
+  if (!known || $3 + 0 > today[i]) today[i] = $3 + 0
+  if (!known || $3 + 0 < least[i]) least[i] = $3 + 0
+  if (!known || without > top[i]) top[i] = without
+  if (!known || without < least_top[i]) least_top[i] = without
+  if (!known || $5 + 0 < submit[i]) submit[i] = $5 + 0
+  if (n == 1 || submit[i] < oldest) oldest = submit[i]
+  if (known && $4 + 0 != nice[i]) mixed[i] = 1
+  id[i] = $2
+  nice[i] = $4 + 0
+  limit[i] = seconds($6)
+  size[i] = $7 + 0
+  partition[i] = $9
+}
+
+END {
+  if (mode == "reset") {
+    for (job in given) print job " 0"
+    exit
+  }
+  for (i = 1; i <= n; i++) look(i)
+  sort_jobs()
+  for (k = 1; k <= n; k++) place(order[k])
+  if (mode == "bottom") {
+    for (i = 1; i <= n; i++) if (least[i] <= 1 && nice[i] > 0) print id[i] " 0"
+    exit
+  }
+  if (mode == "set") {
+    for (i = 1; i <= n; i++) if (wanted[i] != nice[i] || i in mixed) printf "%s %.0f\n", id[i], wanted[i]
+    exit
+  }
+  if (mode == "show") {
+    print "  place  job               processors      limit s     waited s        score     priority      nice" \
+      "  new nice  partition"
+    for (k = 1; k <= n; k++) {
+      i = order[k]
+      printf "%7d  %-16s %11d %12d %12d ", k, id[i], size[i], limit[i], now - submit[i]
+      printf "%12.6g %12.0f %9.0f %9.0f  %s\n", value[i], today[i], nice[i], wanted[i], partition[i]
+    }
+  }
+  if (mode == "check") {
+    for (k = 1; k <= n; k++) {
+      i = order[k]
+      group = partition[i]
+      if (group in ahead && overtakes(i, ahead[group])) wrong++
+      ahead[group] = i
+    }
+    say(n, "waiting jobs looked at (an array is one)")
+    say(wrong, "of them still stand before a job that the formula puts first (priority set by an operator?)")
+  }
+  say(bottom, "of them can not go low enough: their priorities are too small for an order by nice")
+  say(unknown, "of them have no time limit that squeue tells; they go last")
+  say(later, "waiting jobs left alone: held, or waiting for another job or a time")
+  say(odd, "lines of squeue left alone: parts of heterogeneous jobs, or of an unknown form")
+}
+"""

@@ -1,0 +1,93 @@
+"""A policy as Slurm's ``job_submit.lua`` that sets a job's priority itself, past the priority plugin.
+
+For sites whose priority is nothing but the formula. Seen with Slurm 22.05.8: hold and release, and a release of a job
+that is not held, put the plugin's own priority in place; ``--nice``, fair-share and QOS have no effect. Priority 0
+means held, and 4294967295 is what a release sends: both are left alone, as is a priority that somebody gave.
+"""
+
+from __future__ import annotations
+
+from policyfactory.export.bundle import Export
+from policyfactory.export.site import Site
+from policyfactory.export.slurm_lua import first_steps, merge_steps, prepared
+from policyfactory.export.targets import Target
+from policyfactory.policy.store import Model
+
+__all__ = ["TARGET", "make"]
+
+NAME = "slurm-priority-lua"
+
+_FUNCTIONS = """
+-- A held job (0) and a priority that somebody gave stay as they are.
+function policyfactory.submit(job_desc, part_list)
+  local function free() return not is_set(job_desc.priority) end
+  local fine = attempt(function()
+    if free() then job_desc.priority = value_of(job_desc, nil, part_list, os.time()) end
+  end)
+  -- The plugin's own priority may be above all scores: without a score, a job is last.
+  if not fine then
+    attempt(function()
+      if free() then job_desc.priority = 1 end
+    end)
+  end
+end
+
+-- Whether a waiting job still has the priority of its score. The clock at its submission may have been a second behind.
+local function is_ours(job_rec, part_list)
+  local submitted = job_rec.submit_time
+  return job_rec.priority == value_of(job_rec, nil, part_list, submitted)
+    or job_rec.priority == value_of(job_rec, nil, part_list, submitted - 1)
+end
+
+-- slurmctld refuses the whole change of an ordinary user with a priority in it: only root's changes score again.
+function policyfactory.modify(job_desc, job_rec, part_list, modify_uid)
+  attempt(function()
+    if modify_uid ~= 0 or is_set(job_desc.priority) or not changes_shape(job_desc) then return end
+    if is_ours(job_rec, part_list) then
+      job_desc.priority = value_of(job_desc, job_rec, part_list, job_rec.submit_time)
+    end
+  end)
+end
+"""
+
+_INSTALL = (
+    "Prefer slurm-site-factor-lua, which has none of the limits below, unless something else needs site_factor.",
+    *first_steps(),
+    "Jobs that wait already keep the priority that they have.",
+    *merge_steps(),
+)
+
+_ROLLBACK = (
+    (
+        "Take lua out of JobSubmitPlugins, or put the former job_submit.lua back, and restart slurmctld. "
+        "Then give the jobs that wait the plugin's priority:"
+    ),
+    "$ squeue -h -t PD -o '%A %Q' | while read job n; do test $n = 0 || scontrol release $job; done",
+)
+
+_LIMITS = (
+    (
+        "A job that is held and released, or released without being held, gets the priority plugin's own priority: "
+        "with priority/multifactor and no weights 1, which is last."
+    ),
+    "Fair-share, QOS, age and --nice have no effect on a job with such a priority.",
+    "After a change of limit or size by an ordinary user or an operator other than root, a job keeps its priority.",
+    (
+        "With PriorityType=priority/basic an unscored job is above all others, and with SchedulerType=sched/builtin as "
+        "well, jobs start in submit order whatever their priority: use priority/multifactor."
+    ),
+)
+
+
+def make(model: Model, site: Site) -> Export:
+    """Return the export.
+
+    Raises
+    ------
+    ExportError
+        If the policy changes while a job waits, or counts from no fixed date.
+    """
+    return prepared(model, site, NAME).export(_FUNCTIONS, install=_INSTALL, rollback=_ROLLBACK, limits=_LIMITS)
+
+
+TARGET = Target(NAME, "Slurm: job_submit.lua that sets the priority itself; fair-share and QOS end", make)

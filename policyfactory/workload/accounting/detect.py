@@ -1,0 +1,121 @@
+"""Which accounting log a file is: the readers there are, and how a file's first lines tell its format."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import cast
+
+from policyfactory.core.errors import TraceFormatError, UsageError
+from policyfactory.workload.accounting.passed import Passed
+from policyfactory.workload.accounting.record import Record
+from policyfactory.workload.header import printable
+
+__all__ = ["FORMATS", "HEAD", "Format", "Reader", "detect", "find_format"]
+
+# A reader is ``read(lines, path, zone)``: the lines of one file without their ends, the file's name for messages, and
+# the zone of times that have none. It gives a Record for each run of a job, and a Passed for whatever it leaves out
+# or mends. It raises TraceFormatError only if the file as a whole can not be used; a single bad line is a Passed.
+Reader = Callable[[Iterable[str], str, dt.tzinfo | None], Iterator[Record | Passed]]
+
+# Bytes at the beginning of a file that are looked at.
+HEAD = 1 << 16
+
+_SACCT_HEADER = re.compile(r"\w+(?:[|\x1f]\w+)+[|\x1f]?")
+_PBS_LINE = re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];[^;]*;")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Format:
+    """One format of accounting logs.
+
+    Parameters
+    ----------
+    name : str
+        What ``--format`` calls it.
+    description : str
+        What it is.
+    module : str
+        The module whose function ``read`` reads it; loaded only then.
+    recognises : callable
+        Tells by the first lines of a file that are not blank.
+    in_pieces : bool
+        Its reader takes pieces of text of any length, line ends kept, in place of lines.
+    """
+
+    name: str
+    description: str
+    module: str
+    recognises: Callable[[list[str]], bool]
+    in_pieces: bool = False
+
+    def reader(self) -> Reader:
+        """Return the function that reads it."""
+        module = importlib.import_module(f"policyfactory.workload.accounting.{self.module}")
+        return cast("Reader", module.read)
+
+
+def _is_json(lines: list[str]) -> bool:
+    return lines[0].lstrip().startswith("{")
+
+
+def _is_sacct(lines: list[str]) -> bool:
+    names = {name.casefold() for name in re.split(r"[|\x1f]", lines[0].strip())}
+    return bool(_SACCT_HEADER.fullmatch(lines[0].strip())) and bool(names & {"jobid", "jobidraw", "state", "submit"})
+
+
+def _is_filetxt(lines: list[str]) -> bool:
+    return lines[0].startswith("JobId=")
+
+
+def _is_pbs(lines: list[str]) -> bool:
+    return any(_PBS_LINE.match(line) for line in lines[:100])
+
+
+FORMATS = {
+    known.name: known
+    for known in (
+        Format("sacct", "Slurm: output of sacct -P, with its header line", "sacct", _is_sacct),
+        Format("sacct-json", "Slurm: output of sacct --json", "sacct_json", _is_json, in_pieces=True),
+        Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", "filetxt", _is_filetxt),
+        Format("pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", "pbs", _is_pbs),
+    )
+}
+
+
+def find_format(name: str) -> Format:
+    """Return the format called ``name``.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    if name not in FORMATS:
+        raise UsageError(f"--format {printable(name, 40)!r}: no such format; known are {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def detect(head: str, path: str) -> Format:
+    """Return the format of a file that begins with ``head``.
+
+    Raises
+    ------
+    TraceFormatError
+        If it is none that is known; the first line is shown.
+    """
+    lines = [line for line in head.removeprefix("\ufeff").splitlines() if line.strip()]
+    if not lines:
+        raise TraceFormatError(f"{path}: is empty; an accounting log has a line for each job")
+    for known in FORMATS.values():
+        if known.recognises(lines):
+            return known
+    if lines[0].lstrip().startswith(";") or re.match(r"\s*\d+(\s+-?\d+){17}\s*$", lines[0]):
+        raise TraceFormatError(f"{path}: is a log in the Standard Workload Format already; use it as it is")
+    raise TraceFormatError(
+        f"{path}:1: {printable(lines[0], 80)!r} is the beginning of no accounting log that is known "
+        f"({', '.join(FORMATS)}); sacct needs -P and its header line (no -n), or name the format with --format"
+    )

@@ -1,0 +1,200 @@
+"""Files of Slurm's plugin jobcomp/filetxt: a line for each run of a job, written when it ends.
+
+``JobId=5 UserId=root(0) GroupId=root(0) Name=.. JobState=.. Partition=.. TimeLimit=.. StartTime=.. EndTime=..
+NodeList=.. NodeCnt=.. ProcCnt=.. WorkDir=.. ... SubmitTime=.. EligibleTime=.. ...`` (Slurm 22.05.8, seen). Name and
+WorkDir are free texts, in which blanks and what looks like fields can stand. Steps, jobs that wait or run, and the
+time that a job was suspended are not in it; times are local, in whole seconds. Old versions wrote no submit time: their
+files can not be used.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Iterator
+
+from policyfactory.core.errors import TraceFormatError
+from policyfactory.workload.accounting.passed import Passed
+from policyfactory.workload.accounting.record import Record, State
+from policyfactory.workload.accounting.slurm import read_limit, state_of, tres
+from policyfactory.workload.accounting.times import Clock, settle
+from policyfactory.workload.header import printable
+
+__all__ = ["read"]
+
+_HEAD = re.compile(
+    r"JobId=(?P<id>[0-9]{1,10}) UserId=(?P<user>[^=]*?)(?:\([0-9]+\))? GroupId=(?P<group>[^=]*?)(?:\([0-9]+\))? Name="
+)
+# A name or a folder may hold all of this too: then nothing tells which is Slurm's.
+_MIDDLE = re.compile(
+    r" JobState=(?P<state>\S+) Partition=(?P<partition>\S*) TimeLimit=(?P<limit>\S+) StartTime=(?P<start>\S+) "
+    r"EndTime=(?P<end>\S+) NodeList=(?P<list>\S*) NodeCnt=(?P<nodes>[0-9]{1,9}) "
+    r"ProcCnt=(?P<processors>[0-9]{1,9}) WorkDir="
+)
+_TRES = re.compile(r" (?:Tres|Gres)=(?P<tres>\S*) Account=(?P<account>[^=]*) QOS=(?P<qos>\S*) WcKey=")
+_TAIL = re.compile(r" SubmitTime=(?P<submit>\S+)(?: EligibleTime=(?P<eligible>\S+))?")
+_ARRAY = re.compile(r" ArrayJobId=([0-9]{1,10}) ArrayTaskId=([0-9]{1,10})(?= |$)")
+_HET = re.compile(r" (?:Het|Pack)JobId=([0-9]{1,10}) (?:Het|Pack)JobOffset=([0-9]{1,9})(?= |$)")
+
+_UNREADABLE = (
+    "lines that are no record of jobcomp/filetxt, or have a time or number that is none",
+    "damaged, cut off, or of a version that writes no submit time",
+    "dropped",
+)
+_AMBIGUOUS = (
+    "lines whose job name or folder looks like the fields between them",
+    "they can be read in two ways",
+    "dropped",
+)
+_RESIZED = (
+    "parts of jobs that changed their size while they ran",
+    "each part has a line; they count like the runs of a job that was requeued",
+    "kept",
+)
+_CLOCK = {
+    "settled": Passed(
+        0,
+        "",
+        "times in the hour that comes twice when summer time ends, settled by the order of the times",
+        "one reading only has submit, start and end in this order",
+        "kept",
+    ),
+    "guessed": Passed(
+        0,
+        "",
+        "times in the hour that comes twice when summer time ends, taken as the earlier",
+        "nothing in the line tells; an hour too early at most",
+        "changed",
+    ),
+    "never": Passed(
+        0,
+        "",
+        "times that never were, in the hour that summer time leaves out",
+        "is --time-zone the zone of the site? taken as on a clock that nobody put forward",
+        "changed",
+    ),
+}
+
+
+class _AmbiguousError(ValueError):
+    """A line that can be read in two ways."""
+
+
+def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Passed]:
+    """Read a file of jobcomp/filetxt.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Without their ends.
+    path : str
+        For messages.
+    zone : tzinfo or None
+        Of all times in it; None: UTC.
+
+    Raises
+    ------
+    TraceFormatError
+        If no line is such a record.
+    """
+    clock = Clock(zone or dt.UTC)
+    records, number = 0, 0
+    first: tuple[int, str] | None = None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = _record(number, line, clock)
+        except _AmbiguousError:
+            yield Passed(number, "", *_AMBIGUOUS)
+            continue
+        except ValueError:
+            first = first or (number, line)
+            yield Passed(number, "", *_UNREADABLE)
+            continue
+        records += 1
+        yield from found
+    if not records:
+        line_number, shown = first or (number, "")
+        raise TraceFormatError(
+            f"{path}:{line_number}: {printable(shown, 80)!r} is no record of jobcomp/filetxt; it begins with JobId= "
+            "and has SubmitTime=, which old versions of Slurm did not write"
+        )
+
+
+def _record(number: int, line: str, clock: Clock) -> list[Record | Passed]:
+    """Return the record of a line, and what must be said about it.
+
+    Raises
+    ------
+    _AmbiguousError
+        If it can be read in two ways.
+    ValueError
+        If it is none, or one of its times or numbers can not be read.
+    """
+    fields, rest = _fields(line)
+    times = [clock.read(fields[name]) for name in ("submit", "start", "end")]
+    (submit, start, end), told = settle(times, None)
+    eligible = clock.read(fields.get("eligible") or "")
+    processors, nodes = int(fields["processors"]), int(fields["nodes"])
+    state = state_of(fields["state"])
+    found: list[Record | Passed] = []
+    if state is State.pending and processors:
+        # This run ended and the job went back to the queue (22.05.8, seen).
+        state = State.requeued
+    elif state is State.running:
+        state = State.requeued
+        found.append(Passed(number, fields["id"], *_RESIZED))
+    if not processors:
+        # Cancelled in the queue: StartTime is that of the end (22.05.8, seen).
+        start = None
+    record = Record(
+        number,
+        fields["id"],
+        submit,
+        eligible[0] if eligible else None,
+        start,
+        end,
+        None if start is None or end is None else end - start,
+        None,
+        *read_limit(fields["limit"], ""),
+        tres(fields.get("tres", ""), "cpu"),
+        processors,
+        tres(fields.get("tres", ""), "node"),
+        nodes,
+        state,
+        fields["user"],
+        fields["group"],
+        fields.get("account", ""),
+        fields["partition"],
+        fields.get("qos", ""),
+    )
+    if array := _ARRAY.search(rest):
+        record.job = f"{array[1]}_{array[2]}"
+    elif het := _HET.search(rest):
+        record.job, record.group_id = f"{het[1]}+{het[2]}", het[1]
+    if submit is None:
+        raise ValueError("no submit time")
+    if any(len(time) > 1 for time in times):
+        note = _CLOCK[told]
+        found.append(Passed(number, record.job, note.what, note.why, note.action))
+    return [record, *found]
+
+
+def _fields(line: str) -> tuple[dict[str, str], str]:
+    """Return the fields by name, and what stands behind the submit time."""
+    head = _HEAD.match(line)
+    # What stands before SubmitTime= can hold anything, what stands behind it only what Slurm writes.
+    begin = line.rfind(" SubmitTime=")
+    tail = _TAIL.match(line, begin) if begin >= 0 else None
+    if head is None or tail is None:
+        raise ValueError("no head or no tail")
+    middles = list(_MIDDLE.finditer(line, head.end() - 1, tail.start()))
+    if len(middles) > 1:
+        raise _AmbiguousError
+    if not middles:
+        raise ValueError("no state")
+    fields = {**head.groupdict(), **middles[0].groupdict(), **tail.groupdict(default="")}
+    for more in _TRES.finditer(line, middles[0].end(), tail.start()):
+        fields |= more.groupdict()
+    return fields, line[tail.end() :]

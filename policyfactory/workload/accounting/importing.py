@@ -1,0 +1,158 @@
+"""From accounting logs to one log of the Standard Workload Format, with an account of every record."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+
+from policyfactory.core.errors import UsageError
+from policyfactory.workload.accounting.detect import detect, find_format
+from policyfactory.workload.accounting.limits import partition_limits
+from policyfactory.workload.accounting.report import ImportReport, Tally
+from policyfactory.workload.accounting.rules import Jobs, Rules, jobs_of
+from policyfactory.workload.accounting.source import Source
+from policyfactory.workload.accounting.table import Gathering
+from policyfactory.workload.accounting.times import machine_zone
+from policyfactory.workload.accounting.to_swf import Labels, swf_of
+from policyfactory.workload.log import SwfLog
+
+__all__ = ["Imported", "Zone", "import_logs"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Zone:
+    """The time zone of the site.
+
+    Parameters
+    ----------
+    clock : tzinfo
+        The zone.
+    name : str
+        Its name.
+    source : str
+        Where it is from, in words.
+    """
+
+    clock: dt.tzinfo
+    name: str
+    source: str
+
+    @classmethod
+    def of_machine(cls) -> Zone:
+        """Return this machine's zone."""
+        clock, name = machine_zone()
+        return cls(clock, name, "this machine's; --time-zone names another")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Imported:
+    """What an import gives.
+
+    Parameters
+    ----------
+    log : SwfLog
+        The jobs.
+    report : ImportReport
+        What was done.
+    """
+
+    log: SwfLog
+    report: ImportReport
+
+
+def import_logs(
+    paths: Sequence[Path | str],
+    *,
+    rules: Rules | None = None,
+    labels: Labels | None = None,
+    zone: Zone | None = None,
+    form: str | None = None,
+    processors: int | None = None,
+) -> Imported:
+    """Read accounting logs and return their jobs as one log.
+
+    Parameters
+    ----------
+    paths : sequence of Path or str
+        Files of one log, in any order, plain or packed with gzip; ``-`` is stdin. Where they overlap, each record
+        counts once.
+    rules : Rules, optional
+        What to keep, drop and change.
+    labels : Labels, optional
+        What the header says.
+    zone : Zone, optional
+        Zone of times that have none (default: this machine's).
+    form : str, optional
+        Format of all files (default: told by each file's beginning), see `FORMATS`.
+    processors : int, optional
+        Processors (or nodes) of the machine; default: the most in use at once.
+
+    Raises
+    ------
+    InputError
+        If a file can not be read.
+    TraceFormatError
+        If it is no accounting log that is known, or lacks what is needed.
+    WorkloadError
+        If no job is left.
+    UsageError
+        If an option can not be meant.
+    """
+    rules, labels, zone = rules or Rules(), labels or Labels(), zone or Zone.of_machine()
+    if [str(path) for path in paths].count("-") > 1:
+        raise UsageError("stdin (-) can be read once; name it once")
+    told = None if form is None else find_format(form)
+    tally = Tally()
+    gathering = Gathering(tally)
+    inputs = []
+    for path in paths:
+        with Source(path) as source:
+            known = told or detect(source.head, source.name)
+            text = source.pieces() if known.in_pieces else source.lines()
+            gathering.add(known.reader()(text, source.name, zone.clock), source.name)
+            inputs.append((source.name, known.name, source.sha256))
+    dropped = sum(step.count for step in tally.steps() if step.action == "dropped")
+    table = gathering.table()
+    records = int(table.tasks.sum()) + dropped
+    jobs = jobs_of(table, rules, tally)
+    machine, machine_source = _machine(jobs, rules.unit, processors, zone, tally)
+    started = jobs.allocated[jobs.rows] > 0
+    ends = table.start[jobs.rows] + table.elapsed[jobs.rows]
+    begins = int(table.submit[jobs.rows].min())
+    report = ImportReport(
+        inputs=tuple(inputs),
+        time_zone=zone.name,
+        time_zone_source=zone.source,
+        unit=rules.unit,
+        machine=machine,
+        machine_source=machine_source,
+        records=records,
+        jobs=len(jobs.rows),
+        begins=begins,
+        ends=int(ends[started].max()) if started.any() else begins,
+        steps=tally.steps(),
+        partitions=partition_limits(table, jobs.rows, jobs.recorded_limit, rules.default_limit),
+    )
+    return Imported(swf_of(jobs, report, zone.clock, labels), report)
+
+
+def _machine(jobs: Jobs, unit: str, told: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:
+    """Return the size of the machine, and where the number is from."""
+    when = dt.datetime.fromtimestamp(jobs.peak_time, zone.clock).strftime("%Y-%m-%d %H:%M:%S %Z")
+    option = "--processors" if unit == "cpus" else "--processors (here: nodes)"
+    if told is None:
+        if jobs.peak < 1:
+            raise UsageError(f"no job of the log ever ran, so the machine's size is not in it; give {option}")
+        return jobs.peak, f"the most in use at once, first at {when}: a lower bound; {option} says the true number"
+    size = jobs.allocated[jobs.rows]
+    larger = jobs.rows[size > told]
+    if len(larger):
+        table = jobs.table
+        tally.add(
+            "kept", "jobs larger than the machine", "is --processors right? workload clean drops them", len(larger),
+            table.job[larger[0]], table.place(larger[0]),
+        )  # fmt: skip
+    more = f"; the log has {jobs.peak:,} in use at once, first at {when}" if jobs.peak > told else ""
+    return told, f"told by --processors{more}"

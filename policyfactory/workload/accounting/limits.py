@@ -1,0 +1,179 @@
+"""Requested times: what a limit in an accounting log says about what the user asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.units import parse_duration
+from policyfactory.workload.accounting.record import Limit
+from policyfactory.workload.accounting.report import PartitionLimits
+from policyfactory.workload.accounting.table import LIMITS, Column, Table
+from policyfactory.workload.accounting.times import duration
+from policyfactory.workload.header import printable
+
+__all__ = ["LimitRules", "parse_limit", "parse_limits", "partition_limits", "settle_limits"]
+
+Mask = NDArray[np.bool_]
+Count = Callable[[str, Mask, str, str], None]
+
+
+# More than a hundred years are no limit.
+_LONGEST = 1 << 32
+
+
+def parse_limit(text: str, option: str) -> int:
+    """Return the seconds of a limit: ``24h``, ``1d``, ``90m``, or as Slurm writes it, ``1-00:00:00``, ``24:00:00``.
+
+    Raises
+    ------
+    UsageError
+        If it is none; a number without a unit is none, since Slurm would mean minutes.
+    """
+    clean = text.strip()
+    seconds: float | None
+    if ":" in clean or "-" in clean:
+        seconds = duration(clean) if clean.count(":") == 2 or "-" in clean else None
+        if seconds is None:
+            raise UsageError(f"{option} {printable(text, 60)!r}: no limit; write 24h, 90m, 24:00:00 or 1-00:00:00")
+    else:
+        seconds = parse_duration(clean, unit=True)
+    if not 1 <= seconds < _LONGEST:
+        raise UsageError(f"{option} {printable(text, 60)!r}: a limit is at least 1 s and at most 100 years")
+    return int(seconds)
+
+
+def parse_limits(texts: list[str], option: str) -> dict[str, int]:
+    """Return the limits of ``PARTITION=TIME`` texts, in seconds.
+
+    Raises
+    ------
+    UsageError
+        If one is not of that form, or a partition comes twice.
+    """
+    found: dict[str, int] = {}
+    for text in texts:
+        name, mark, value = text.rpartition("=")
+        if not mark or not name:
+            raise UsageError(f"{option} {printable(text, 60)!r}: write PARTITION=TIME, for example batch=24h")
+        if name in found:
+            raise UsageError(f"{option}: partition {printable(name, 60)} comes twice; give its limit once")
+        found[name] = parse_limit(value, option)
+    return found
+
+
+class LimitRules(Protocol):
+    """What was asked for, as `Rules` has it."""
+
+    @property
+    def unlimited(self) -> int | None:
+        """Requested time of a job without limit, s."""
+
+    @property
+    def partition_limit(self) -> Mapping[str, int]:
+        """Requested time of jobs with their partition's limit, s."""
+
+    @property
+    def default_limit(self) -> Mapping[str, int]:
+        """Default limit of each partition, s."""
+
+    @property
+    def defaults(self) -> str:
+        """Whether a default is a request: ``"keep"`` or ``"unknown"``."""
+
+
+def settle_limits(table: Table, alive: Mask, rules: LimitRules, count: Count) -> None:
+    """Give a number to the limits that have none, where one was told, and take away what nobody asked for.
+
+    Parameters
+    ----------
+    table : Table
+        Its column ``limit`` is changed.
+    alive : bool array (n,)
+        Rows that count.
+    rules : LimitRules
+        What was asked for.
+    count : callable
+        Counts ``(action, rows, what, why)``.
+    """
+    unlimited = table.is_limit(Limit.unlimited)
+    if rules.unlimited is None:
+        why = "field 9 is -1; --unlimited TIME gives them a number"
+        count("kept", unlimited, "jobs without a limit (UNLIMITED)", why)
+    else:
+        count("changed", unlimited, f"jobs without a limit (UNLIMITED): {rules.unlimited} s", "--unlimited")
+        table.limit[unlimited & alive] = rules.unlimited
+    limits = _by_partition(table, rules.partition_limit)
+    of_partition = table.is_limit(Limit.partition)
+    told = of_partition & (limits >= 0)
+    count("changed", told, "jobs with the limit of their partition, as told", "--partition-limit")
+    table.limit[told] = limits[told]
+    why = "field 9 is -1; --partition-limit PARTITION=TIME gives them a number"
+    count("kept", of_partition & ~told, "jobs with the limit of their partition (Partition_Limit)", why)
+    count("kept", table.is_limit(Limit.missing), "jobs without a requested time in the log", "field 9 is -1")
+    count("kept", table.is_limit(Limit.asked), "limits that the submit line shows to be asked for", "-t or --time")
+    _defaults(table, rules, count)
+
+
+def _defaults(table: Table, rules: LimitRules, count: Count) -> None:
+    """Settle limits that are, or can be, a default."""
+    defaults = _by_partition(table, rules.default_limit)
+    perhaps = table.is_limit(Limit.given) & (defaults >= 0) & (table.limit == defaults)
+    certain = table.is_limit(Limit.default)
+    what = "limits equal to their partition's default: asked for or not, the log does not tell"
+    if rules.defaults == "unknown":
+        count("changed", perhaps, f"{what}; now unknown", "--defaults unknown")
+        count("changed", certain, "limits that nobody asked for; now unknown", "--defaults unknown")
+        table.limit[perhaps | certain] = -1
+        return
+    count("kept", perhaps, what, "--defaults unknown makes them -1")
+    count("kept", certain, "limits that nobody asked for", "the log shows it; --defaults unknown makes them -1")
+
+
+def _by_partition(table: Table, limits: Mapping[str, int]) -> Column:
+    """Return the limit told for each row's partition, -1 where none was."""
+    names = table.names["partition"]
+    return np.array([limits.get(name, -1) for name in names], dtype=np.int64)[table.partition]
+
+
+def partition_limits(
+    table: Table, rows: Column, limit: Column, defaults: Mapping[str, int]
+) -> tuple[PartitionLimits, ...]:
+    """Return what the jobs of each partition request, largest partition first.
+
+    Parameters
+    ----------
+    table : Table
+        The records.
+    rows : int64 array (n,)
+        The jobs.
+    limit : int64 array (records,)
+        Limits as the log has them, before a rule took any away.
+    defaults : mapping of str to int
+        Defaults that were told.
+    """
+    found = []
+    for number, name in enumerate(table.names["partition"]):
+        mine = rows[table.partition[rows] == number]
+        if not len(mine):
+            continue
+        asked = table.limit_kind[mine] == LIMITS[Limit.asked]
+        limited = limit[mine] >= 0
+        values, counts = np.unique(limit[mine][limited & ~asked], return_counts=True)
+        most = int(np.argmax(counts)) if len(counts) else -1
+        found.append(
+            PartitionLimits(
+                name,
+                len(mine),
+                int(limited.sum()),
+                int((asked & limited).sum()),
+                int(values[most]) if most >= 0 else None,
+                float(counts[most] / limited.sum()) if most >= 0 else 0.0,
+                defaults.get(name),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.jobs, one.partition)))

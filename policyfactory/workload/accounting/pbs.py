@@ -1,0 +1,340 @@
+"""Accounting logs of OpenPBS, PBS Professional and TORQUE.
+
+A line is ``MM/DD/YYYY HH:MM:SS;TYPE;ID;FIELDS``. The record of type E, written when a job ends, has nearly everything:
+``ctime`` (created: the submit time), ``etime`` (could have run), ``start`` and ``end`` in Unix seconds, what was asked
+for (``Resource_List``), where it ran (``exec_host``, ``exec_vnode``). The other types complete it: Q queued, S started,
+R ran and went back to the queue, D deleted, A aborted by the server, z and r suspended and resumed, M moved to
+another server.
+
+Sources: ``src/include/acct.h`` and ``src/server/accounting.c`` of OpenPBS; the accounting records of the TORQUE 6.1
+administrator's guide; exit codes: the job exit status tables of both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from policyfactory.core.errors import TraceFormatError
+from policyfactory.workload.accounting.passed import Passed
+from policyfactory.workload.accounting.pbs_fields import (
+    array_size,
+    count_slots,
+    fields_of,
+    hosts_of,
+    parse_walltime,
+    requested_processors,
+    vnode_processors,
+    whole,
+)
+from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.times import Clock
+
+__all__ = ["read"]
+
+_STAMP = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4}) ([0-9]{2}:[0-9]{2}:[0-9]{2})")
+_TASK = re.compile(r"([^\[]*)\[([^\]]*)\](.*)")
+_LONGEST_ID = 256
+# JOB_EXEC_KILL_WALLTIME of OpenPBS; TORQUE and older PBS end the job by a signal, as they do for qdel.
+_KILLED_BY_WALLTIME = "-29"
+_NO_PROJECT = "_pbs_project_default"
+_PARENT = (
+    "job arrays as a whole",
+    "each task that began has a record of its own, and only tasks use the machine",
+    "skipped",
+)
+_NO_RECORD = ("lines that are no record of PBS", "they are damaged, or belong to another log", "dropped")
+_OTHER = (
+    "records of reservations, licences, provisioning, phases and changes",
+    "they are not about the end of a job; what a changed job asked for is in its last record",
+    "skipped",
+)
+_MOVED = ("jobs moved to another server", "they ran there, and are in that server's log", "dropped")
+_NO_SUBMIT = ("jobs whose end record has no time of creation", "their submit time is not known", "dropped")
+_NO_START = ("jobs whose end record has no start time", "neither their wait nor their run time is known", "dropped")
+_BAD_LIMIT = ("jobs whose walltime can not be read", "they count as jobs without a requested time", "changed")
+_LOST_RERUN = ("reruns whose first start is not in this file", "their earlier run is not known", "kept")
+_LONG_PAUSE = (
+    "jobs suspended for longer than they ran by their own times",
+    "the records of suspension are incomplete; their whole time from start to end counts as run time",
+    "changed",
+)
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """A job that has not ended yet, as far as the lines up to here tell."""
+
+    line: int
+    queued: int | None = None  # first Q record, or that of the array
+    request: str = ""  # fields of the last Q record; old servers write the queue only
+    start_line: int = 0
+    started: str | None = None  # fields of the last S record
+    stopped: int | None = None  # D or A record
+    aborted: bool = False
+    paused: int | None = None  # z record without its r
+    suspended: int = 0
+    known_suspended: bool = False
+    tasks: int = 1
+    begun: set[str] = dataclasses.field(default_factory=set)  # tasks of an array that have records of their own
+
+
+def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Passed]:
+    """Read an accounting log.
+
+    A job that has not ended by the last line comes at the end, as running or pending: of a log in daily files the
+    next file may have its end. Of a rerun only what its R or S record tells is known.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Without their ends.
+    path : str
+        For messages.
+    zone : tzinfo or None
+        Of the time at the beginning of each line, which matters for jobs that were deleted before they began, for
+        suspended ones and for reruns; all other times are Unix seconds. None: UTC.
+
+    Raises
+    ------
+    TraceFormatError
+        If no line is a record of PBS.
+    """
+    log = _Log(zone or dt.UTC)
+    lost: Passed | None = None
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        parts = line.split(";", 3)
+        if len(parts) != 4 or len(parts[1]) != 1 or len(parts[2]) > _LONGEST_ID or not _STAMP.fullmatch(parts[0]):
+            bad = Passed(number, "", *_NO_RECORD)
+            lost = lost or bad
+            yield bad
+            continue
+        log.records += 1
+        yield from log.take(number, parts[0], parts[1], parts[2], parts[3])
+    if not log.records:
+        where = f":{lost.line}" if lost else ""
+        raise TraceFormatError(
+            f"{path}{where}: has no record of PBS; a line is 'MM/DD/YYYY HH:MM:SS;E;JOB;user=...', as in "
+            "PBS_HOME/server_priv/accounting"
+        )
+    yield from log.unfinished()
+
+
+class _Log:
+    """What is known of the jobs that have not ended yet."""
+
+    def __init__(self, zone: dt.tzinfo) -> None:
+        self.records = 0
+        self._clock = Clock(zone)
+        self._open: dict[str, _Open] = {}
+        self._handlers: dict[str, Callable[[int, str, str, str], Iterable[Record | Passed]]] = {
+            "E": self._end,
+            "Q": self._queue,
+            "S": self._start,
+            "R": self._rerun,
+            "D": self._stop,
+            "A": self._abort,
+            "M": self._move,
+            "z": self._pause,
+            "r": self._resume,
+        }
+
+    def take(self, line: int, stamp: str, kind: str, job: str, text: str) -> Iterable[Record | Passed]:
+        """Return what one record gives."""
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return (Passed(line, job, *_OTHER),)
+        return handler(line, stamp, job, text)
+
+    def unfinished(self) -> Iterator[Record | Passed]:
+        """Give the jobs that the log leaves waiting or running."""
+        for job, entry in self._open.items():
+            if entry.started is not None:
+                record = self._record(entry.start_line, job, fields_of(entry.started))
+                record.state = State.failed if entry.aborted else State.running
+                record.end = entry.stopped if entry.aborted else None
+                yield record
+            elif (tasks := entry.tasks - len(entry.begun)) > 0 and (entry.queued or entry.stopped):
+                record = self._record(entry.line, job, fields_of(entry.request))
+                record.submit, record.start, record.end, record.tasks = entry.queued, None, entry.stopped, tasks
+                record.state = State.pending if entry.stopped is None else State.cancelled
+                yield record
+
+    def _seconds(self, stamp: str) -> int | None:
+        """Return the Unix time of a line; where an hour comes twice the first, None if there is no such date."""
+        month, day, year, clock = _STAMP.fullmatch(stamp).groups()  # type: ignore[union-attr]
+        try:
+            return min(self._clock.read(f"{year}-{month:>02}-{day:>02}T{clock}"))
+        except (ValueError, OverflowError, OSError):
+            return None
+
+    def _entry(self, line: int, job: str) -> _Open:
+        entry = self._open.get(job)
+        if entry is None:
+            entry = self._open[job] = _Open(line)
+            array = self._array_of(job)
+            if array is not None:
+                entry.queued, entry.request = array.queued, array.request
+        return entry
+
+    def _array_of(self, job: str) -> _Open | None:
+        """Return the array that a task belongs to, and note that the task has begun or ended."""
+        if "[" not in job:
+            return None
+        found = _TASK.fullmatch(job)
+        array = self._open.get(f"{found[1]}[]{found[3]}") if found and found[2] else None
+        if array is not None and found is not None:
+            array.begun.add(found[2])
+        return array
+
+    def _queue(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+        entry = self._entry(line, job)
+        fields = fields_of(text)
+        if entry.queued is None:
+            entry.queued = whole(fields.get("ctime")) or self._seconds(stamp)
+        entry.request = text
+        if "array_indices" in fields:
+            entry.tasks = array_size(fields["array_indices"]) or 1
+        return ()
+
+    def _start(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+        if "[]" in job:
+            return (Passed(line, job, *_PARENT),)
+        entry = self._entry(line, job)
+        # Only the last start counts: a job that could not begin is started again without an R record.
+        entry.started, entry.start_line = text, line
+        entry.paused, entry.suspended, entry.known_suspended = None, 0, False
+        return ()
+
+    def _rerun(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+        entry = self._open.get(job)
+        fields = fields_of(text)
+        if whole(fields.get("start")) is None:
+            fields = {**fields_of(entry.started if entry and entry.started else ""), **fields}
+        if whole(fields.get("start")) is None:
+            return (Passed(line, job, *_LOST_RERUN),)
+        record = self._record(line, job, fields)
+        record.end = whole(fields.get("end")) or self._seconds(stamp)
+        record.state = State.requeued
+        found: list[Record | Passed] = [record, *self._elapse(record, entry)]
+        if entry is None:
+            entry = self._entry(line, job)
+            entry.queued, entry.request = record.submit, text
+        entry.started, entry.paused, entry.suspended, entry.known_suspended = None, None, 0, False
+        return found
+
+    def _stop(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+        entry = self._entry(line, job)
+        entry.stopped = self._seconds(stamp)
+        return ()
+
+    def _abort(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+        self._stop(line, stamp, job, text)
+        self._open[job].aborted = True
+        return ()
+
+    def _move(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+        self._open.pop(job, None)
+        return (Passed(line, job, *_MOVED),)
+
+    def _pause(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+        entry = self._entry(line, job)
+        entry.known_suspended = True
+        if entry.paused is None:
+            entry.paused = self._seconds(stamp)
+        return ()
+
+    def _resume(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+        entry = self._entry(line, job)
+        now = self._seconds(stamp)
+        if entry.paused is not None and now is not None:
+            entry.suspended += max(now - entry.paused, 0)
+        entry.paused = None
+        return ()
+
+    def _end(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+        entry = self._open.pop(job, None)
+        if "[]" in job:
+            return (Passed(line, job, *_PARENT),)
+        if entry is None:
+            self._array_of(job)
+        fields = fields_of(text)
+        record = self._record(line, job, fields)
+        if record.submit is None:
+            return (Passed(line, job, *_NO_SUBMIT),)
+        if "start" not in fields:
+            return (Passed(line, job, *_NO_START),)
+        record.end = whole(fields.get("end")) or self._seconds(stamp)
+        found: list[Record | Passed] = [record]
+        if record.limit is None and "Resource_List.walltime" in fields:
+            found.append(Passed(line, job, *_BAD_LIMIT))
+        found += self._elapse(record, entry)
+        record.state = _state(
+            record, fields.get("Exit_status"), deleted=entry is not None and entry.stopped is not None
+        )
+        return found
+
+    @staticmethod
+    def _elapse(record: Record, entry: _Open | None) -> list[Passed]:
+        """Set the run time: from start to end, without the time suspended as far as the log has it."""
+        if record.start is None or record.end is None:
+            return []
+        held = record.end - record.start
+        if entry is None or not entry.known_suspended:
+            record.elapsed = held
+            return []
+        paused = entry.suspended + (0 if entry.paused is None else max(record.end - entry.paused, 0))
+        if paused > held:
+            record.elapsed = held
+            return [Passed(record.line, record.job, *_LONG_PAUSE)]
+        record.suspended, record.elapsed = paused, held - paused
+        return []
+
+    @staticmethod
+    def _record(line: int, job: str, fields: dict[str, str]) -> Record:
+        """Return what the fields say of a job that has started."""
+        hosts, vnodes = fields.get("exec_host", ""), fields.get("exec_vnode", "")
+        allocated = vnode_processors(vnodes) or (count_slots(hosts) if hosts else None)
+        width = whole(fields.get("Resource_List.mppwidth"))
+        if width is not None:
+            # On a Cray exec_host is the login node.
+            allocated = max(width, allocated or 0)
+        limit = parse_walltime(fields.get("Resource_List.walltime", ""))
+        project = fields.get("project", "")
+        return Record(
+            line,
+            job,
+            submit=whole(fields.get("ctime")) or whole(fields.get("qtime")),
+            eligible=whole(fields.get("etime")),
+            start=whole(fields.get("start")),
+            limit=limit or None,
+            limit_kind=Limit.given if limit else Limit.missing,
+            requested=requested_processors(fields),
+            allocated=allocated,
+            requested_nodes=whole(fields.get("Resource_List.nodect")),
+            allocated_nodes=hosts_of(hosts) if hosts else None,
+            user=fields.get("user", ""),
+            group=fields.get("group", ""),
+            account=fields.get("account", "") or (project if project != _NO_PROJECT else ""),
+            partition=fields.get("queue", ""),
+            qos=fields.get("Resource_List.qos", ""),
+        )
+
+
+def _state(record: Record, status: str | None, *, deleted: bool) -> State:
+    """Return how a job ended; a signal ends those that are deleted and those that reach their limit."""
+    if status == "0":
+        return State.completed
+    if status is None:
+        return State.cancelled if deleted else State.unknown
+    if deleted:
+        return State.cancelled
+    if status == _KILLED_BY_WALLTIME:
+        return State.timeout
+    if record.limit is not None and record.elapsed is not None and record.elapsed >= record.limit:
+        return State.timeout
+    return State.failed

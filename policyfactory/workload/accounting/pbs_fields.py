@@ -1,0 +1,159 @@
+"""The fields of a PBS accounting record: how many processors and nodes, how long, and what was asked for.
+
+Sources: the accounting functions of OpenPBS (``src/server/accounting.c``: the order of the fields, which values are
+quoted) and the accounting chapters of the TORQUE administrator's guide; genuine records of OpenPBS, PBS Professional
+and TORQUE 2 to 6 were looked at.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "array_size",
+    "count_slots",
+    "fields_of",
+    "hosts_of",
+    "parse_walltime",
+    "requested_processors",
+    "vnode_processors",
+    "whole",
+]
+
+# A value goes to the next blank, or to its closing quote. A job name is never quoted by the server, so a quote in
+# it is a character like others and must not swallow what follows.
+_FIELD = re.compile(r"""(?:^| )([A-Za-z_][\w.-]*)=((?<!jobname=)(?:"[^"]*"|'[^']*')(?= |$)|\S*)""")
+# These stand before the job name, into which a user can write what looks like fields: the first one counts.
+_BEFORE_NAME = ("user", "group", "account", "project")
+_FIRST = 12
+_WHOLE = re.compile(r"[0-9]{1,12}")
+_CHUNK_NCPUS = re.compile(r"(?:^|:)ncpus=([0-9]{1,9})(?=:|$)")
+_VNODE_NCPUS = re.compile(r":ncpus=([0-9]{1,9})(?=[:+)]|$)")
+_PPN = re.compile(r":(?:ppn|ncpus)=([0-9]{1,9})(?=[:#]|$)")
+_CPP = re.compile(r":cpp=([0-9]{1,9})(?=[:#]|$)")
+_INDICES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
+_MOST = 10**9
+_MOST_TASKS = 10**7
+
+
+def fields_of(text: str) -> dict[str, str]:
+    """Return the fields of a record, without quotes.
+
+    Where a name comes twice the last value counts, but of user, group, account and project the first: a job name may
+    hold blanks and equals signs, and it stands between these and the others.
+    """
+    pairs = _FIELD.findall(text)
+    fields: dict[str, str] = dict(pairs)
+    first = dict(reversed(pairs[:_FIRST]))
+    for name in _BEFORE_NAME:
+        if name in first:
+            fields[name] = first[name]
+    if '"' in text or "'" in text:
+        for name, value in fields.items():
+            if value[:1] in {'"', "'"} and len(value) > 1 and value[-1] == value[0]:
+                fields[name] = value[1:-1]
+    return fields
+
+
+def whole(text: str | None) -> int | None:
+    """Return a whole number of at most 12 digits; None for what is missing, is none, or is 0 (PBS's "not yet")."""
+    return (int(text) or None) if text is not None and _WHOLE.fullmatch(text) else None
+
+
+def parse_walltime(text: str) -> int | None:
+    """Return the seconds of ``SS``, ``MM:SS``, ``HH:MM:SS`` or ``DD:HH:MM:SS``; None if it is none of them.
+
+    Hours may be more than 24, a fraction of a second is cut off.
+    """
+    parts = text.split(".", 1)[0].split(":")
+    if len(parts) > 4 or not all(_WHOLE.fullmatch(part) for part in parts):
+        return None
+    seconds = 0
+    for part, size in zip(reversed(parts), (1, 60, 3600, 86400), strict=False):
+        seconds += int(part) * size
+    return seconds if seconds < 10**12 else None
+
+
+def count_slots(exec_host: str) -> int:
+    """Return the processors of ``h1/0*4+h2/1`` (OpenPBS), ``h1/0+h1/1`` or ``h1/0-7,9`` (TORQUE)."""
+    total = 0
+    for part in exec_host.split("+"):
+        _, slash, slots = part.rpartition("/")
+        if not slash:
+            total += 1
+            continue
+        _, star, times = slots.partition("*")
+        if star:
+            total += int(times) if _WHOLE.fullmatch(times) else 1
+            continue
+        for piece in slots.split(","):
+            begin, dash, end = piece.partition("-")
+            count = 1
+            if dash and _WHOLE.fullmatch(begin) and _WHOLE.fullmatch(end):
+                count = max(int(end) - int(begin) + 1, 1)
+            total += count
+    return min(total, _MOST)
+
+
+def hosts_of(exec_host: str) -> int:
+    """Return how many different hosts ``exec_host`` names."""
+    return len({part.rpartition("/")[0] or part for part in exec_host.split("+")})
+
+
+def requested_processors(fields: dict[str, str]) -> int | None:
+    """Return the processors that a job asked for; None if its record does not say.
+
+    OpenPBS adds up the chunks of ``select`` in ``ncpus``. TORQUE has ``nodes=N:ppn=M(+...)``, ``procs=N`` or, on a
+    Cray, ``mppwidth=N``, and may set ``ncpus=1`` or ``nodes=1`` by default beside them: there the largest counts.
+    """
+    ncpus = whole(fields.get("Resource_List.ncpus"))
+    select = fields.get("Resource_List.select")
+    if select is not None:
+        return ncpus or _chunks(select)
+    nodes = fields.get("Resource_List.nodes")
+    found = [
+        ncpus,
+        whole(fields.get("Resource_List.procs")),
+        whole(fields.get("Resource_List.mppwidth")),
+        None if nodes is None else _nodes(nodes),
+    ]
+    known = [number for number in found if number]
+    return min(max(known), _MOST) if known else None
+
+
+def _chunks(select: str) -> int | None:
+    """Return the processors of ``2:ncpus=4:mem=1gb+1:ncpus=2``; a chunk without a count is one, without ncpus 1."""
+    total = 0
+    for chunk in select.split("+"):
+        head, _, rest = chunk.partition(":")
+        count = whole(head)
+        ncpus = _CHUNK_NCPUS.search(rest if count else chunk)
+        total += (count or 1) * (int(ncpus[1]) if ncpus else 1)
+    return min(total, _MOST) or None
+
+
+def _nodes(nodes: str) -> int | None:
+    """Return the processors of ``4:ppn=16``, ``node1:ppn=2+node2``, ``2:fast:ppn=8+1#shared``."""
+    total = 0
+    for chunk in nodes.split("+"):
+        count = whole(re.split(r"[:#]", chunk, maxsplit=1)[0]) or 1
+        ppn, cpp = _PPN.search(chunk), _CPP.search(chunk)
+        total += count * (int(ppn[1]) if ppn else 1) * (int(cpp[1]) if cpp else 1)
+    return min(total, _MOST) or None
+
+
+def vnode_processors(exec_vnode: str) -> int:
+    """Return the sum of ncpus in ``(v1:ncpus=4:mem=2kb)+(v2:ncpus=2+v3:ncpus=1)``."""
+    return min(sum(map(int, _VNODE_NCPUS.findall(exec_vnode))), _MOST)
+
+
+def array_size(indices: str) -> int:
+    """Return how many tasks ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it) are; 0 if it can not be read."""
+    total = 0
+    for piece in indices.partition("%")[0].split(","):
+        found = _INDICES.fullmatch(piece.strip())
+        if found is None:
+            return 0
+        begin, end, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        total += max((end - begin) // max(step, 1) + 1, 0)
+    return min(total, _MOST_TASKS)

@@ -1,0 +1,286 @@
+"""From records to jobs: what an import keeps, drops and changes, rule by rule, each counted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.workload.accounting.limits import settle_limits
+from policyfactory.workload.accounting.record import State
+from policyfactory.workload.accounting.report import Tally
+from policyfactory.workload.accounting.runs import Runs, merge_het, settle_runs
+from policyfactory.workload.accounting.table import Column, Table
+from policyfactory.workload.header import printable
+
+__all__ = ["Jobs", "Rules", "jobs_of"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """What was asked for.
+
+    Parameters
+    ----------
+    partitions : tuple of str
+        Partitions to keep; none at all: every partition.
+    unit : str
+        What a job is measured in: ``"cpus"`` or ``"nodes"``.
+    begin, end : int or None
+        Keep jobs submitted from ``begin`` on and before ``end``, Unix seconds.
+    requeued : str
+        ``"last"``, ``"runs"`` or ``"drop"``, see `settle_runs`.
+    keep_unstarted : bool
+        Keep jobs that ended before they started.
+    unlimited : int or None
+        Requested time of a job without limit, s; None: unknown.
+    partition_limit : mapping of str to int
+        Requested time of jobs with their partition's limit, s, by partition.
+    default_limit : mapping of str to int
+        Default limit of each partition, s.
+    defaults : str
+        ``"keep"``: a limit that is its partition's default is a request; ``"unknown"``: it is none.
+    """
+
+    partitions: tuple[str, ...] = ()
+    unit: str = "cpus"
+    begin: int | None = None
+    end: int | None = None
+    requeued: str = "last"
+    keep_unstarted: bool = False
+    unlimited: int | None = None
+    partition_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    default_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    defaults: str = "keep"
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Jobs:
+    """What is left: rows of a table.
+
+    Parameters
+    ----------
+    table : Table
+        The records, changed by the rules.
+    rows : int64 array (n,)
+        The rows that are jobs, by submit time, then job id.
+    requested, allocated : int64 array (records,)
+        Processors or nodes, as asked for, of each record.
+    recorded_limit : int64 array (records,)
+        Limits as the log has them.
+    peak : int
+        Most of them in use at once.
+    peak_time : int
+        Unix time at which that was so first.
+    """
+
+    table: Table
+    rows: Column
+    requested: Column
+    allocated: Column
+    recorded_limit: Column
+    peak: int
+    peak_time: int
+
+
+class _Sieve:
+    """Takes rows away and counts them."""
+
+    def __init__(self, table: Table, runs: Runs, tally: Tally) -> None:
+        self.table = table
+        self.alive = runs.alive
+        self.tally = tally
+
+    def drop(self, mask: Mask, what: str, why: str) -> None:
+        """Drop the rows of ``mask`` that are left."""
+        self.count("dropped", mask, what, why)
+        self.alive &= ~mask
+
+    def count(self, action: str, mask: Mask, what: str, why: str) -> None:
+        """Count the rows of ``mask`` that are left."""
+        found = mask & self.alive
+        if found.any():
+            row = int(np.argmax(found))
+            jobs = int(self.table.tasks[found].sum())
+            self.tally.add(action, what, why, jobs, self.table.job[row], self.table.place(row))
+
+
+def jobs_of(table: Table, rules: Rules, tally: Tally) -> Jobs:
+    """Return the jobs that the records tell of.
+
+    Parameters
+    ----------
+    table : Table
+        The records; its columns are changed.
+    rules : Rules
+        What was asked for.
+    tally : Tally
+        Where every rule counts.
+
+    Raises
+    ------
+    UsageError
+        If there is no such partition.
+    WorkloadError
+        If no job is left, or nodes are asked for and not in the log.
+    """
+    runs = settle_runs(table, rules.requeued, tally)
+    merge_het(table, runs, tally)
+    sieve = _Sieve(table, runs, tally)
+    if rules.partitions:
+        other = ~_in_partitions(table, rules.partitions)
+        runs.used &= ~other
+        sieve.drop(other, "jobs of other partitions", "--partition")
+    _not_over(sieve)
+    _times(table)
+    started = _started(sieve, keep=rules.keep_unstarted)
+    requested, allocated = _sizes(sieve, rules.unit, started)
+    _impossible(sieve, started)
+    recorded_limit = table.limit.copy()
+    settle_limits(table, sieve.alive, rules, sieve.count)
+    _notes(sieve, started, allocated, requested)
+    outside = np.zeros(len(table), dtype=bool)
+    if rules.begin is not None:
+        outside |= table.submit < rules.begin
+    if rules.end is not None:
+        outside |= table.submit >= rules.end
+    sieve.drop(outside, "jobs submitted at another time", "--from, --to")
+    rows = np.flatnonzero(sieve.alive)
+    if not len(rows):
+        told = "; ".join(f"{step.what}: {step.count:,}" for step in tally.steps() if step.action == "dropped")
+        raise WorkloadError(f"no job is left of {len(table):,} records ({told or 'the log has none'})")
+    sieve.count("kept", ~started, "jobs that never started, kept with -1", "--keep-unstarted")
+    peak, peak_time = _peak(table, runs.used, allocated)
+    # The waiting rest of an array stands for its tasks.
+    rows = table.in_order(rows)
+    return Jobs(table, np.repeat(rows, table.tasks[rows]), requested, allocated, recorded_limit, peak, peak_time)
+
+
+def _in_partitions(table: Table, partitions: tuple[str, ...]) -> Mask:
+    """Return the rows in one of ``partitions``; a waiting job can name several, with commas between."""
+    names = table.names["partition"]
+    wanted = [number for number, name in enumerate(names) if not set(name.split(",")).isdisjoint(partitions)]
+    known = {part for name in names for part in name.split(",") if part}
+    unknown = [name for name in partitions if name not in known]
+    if unknown:
+        raise UsageError(
+            f"--partition {printable(unknown[0], 60)}: no job was in it; the log has "
+            f"{printable(', '.join(sorted(known)[:50]), 600) or 'no names of partitions'}"
+        )
+    return np.isin(table.partition, wanted)
+
+
+def _not_over(sieve: _Sieve) -> None:
+    """Drop what has not ended: nobody knows for how long it will run."""
+    table = sieve.table
+    sieve.drop(table.submit <= 0, "records without a submit time", "nobody can say when they came")
+    pending = table.is_state(State.pending)
+    sieve.drop(pending & (table.tasks > 1), "tasks of arrays that wait at the end of the log", "their run is to come")
+    sieve.drop(pending, "jobs that wait at the end of the log", "their run is to come")
+    running = table.is_state(State.running) | (table.is_state(State.unknown) & (table.end < 0) & (table.elapsed < 0))
+    sieve.drop(running, "jobs that run, or are suspended, at the end of the log", "their run time is not known yet")
+
+
+def _times(table: Table) -> None:
+    """Fill in a run time or an end that follows from the other times."""
+    rested = np.maximum(table.suspended, 0)
+    table.elapsed[:] = np.where(
+        (table.elapsed < 0) & (table.start >= 0) & (table.end >= 0), table.end - table.start - rested, table.elapsed
+    )
+    table.end[:] = np.where(
+        (table.end < 0) & (table.start >= 0) & (table.elapsed >= 0), table.start + table.elapsed + rested, table.end
+    )
+
+
+def _started(sieve: _Sieve, *, keep: bool) -> Mask:
+    """Return which jobs had the machine; drop the others unless they are to be kept."""
+    table = sieve.table
+    # A job cancelled in the queue can show Start = End = when it was cancelled (Slurm 22.05.8, seen).
+    at_once = (table.elapsed <= 0) & (table.start == table.end) & (table.allocated_nodes < 0)
+    never: Mask = (table.start < 0) | (table.allocated == 0) | (table.is_state(State.cancelled) & at_once)
+    if not keep:
+        cancelled = table.is_state(State.cancelled)
+        why = "they never used the machine; --keep-unstarted keeps them"
+        sieve.drop(never & cancelled, "jobs cancelled before they started", why)
+        sieve.drop(never, "jobs that ended in another way before they started", why)
+    return ~never
+
+
+def _sizes(sieve: _Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
+    """Return requested and allocated processors, or nodes; drop jobs without."""
+    table = sieve.table
+    requested, allocated = table.requested, table.allocated.copy()
+    if unit == "nodes":
+        requested, allocated = table.requested_nodes, table.allocated_nodes.copy()
+        if not ((allocated[sieve.alive] > 0) | (requested[sieve.alive] > 0)).any() and sieve.alive.any():
+            raise WorkloadError("--unit nodes: the log has no nodes; ask sacct for ReqNodes and AllocNodes")
+    words = "nodes" if unit == "nodes" else "processors"
+    unknown = started & (allocated <= 0)
+    sieve.drop(unknown & (requested <= 0), f"jobs without a number of {words}", "they can not be simulated")
+    sieve.count(
+        "changed", unknown, f"jobs whose allocated {words} the log does not say: taken as requested", "field 5 of SWF"
+    )
+    allocated[unknown] = requested[unknown]
+    allocated[~started] = -1
+    return requested, allocated
+
+
+def _impossible(sieve: _Sieve, started: Mask) -> None:
+    """Drop jobs whose times can not be."""
+    table = sieve.table
+    wrong = "a clock was wrong, or the record was written after a crash"
+    sieve.drop(started & (table.start < table.submit), "jobs that started before they were submitted", wrong)
+    sieve.drop(started & (table.end >= 0) & (table.end < table.start), "jobs that ended before they started", wrong)
+    sieve.drop(started & (table.elapsed < 0), "jobs that ended, without a run time", "no end and no elapsed time")
+
+
+def _notes(sieve: _Sieve, started: Mask, allocated: Column, requested: Column) -> None:
+    """Count what is kept as it is and should be known."""
+    table = sieve.table
+    rested = np.maximum(table.suspended, 0)
+    sieve.count(
+        "kept", started & (rested > 0), "jobs that were suspended: the run time is without that time",
+        "a suspended job gives its processors back; its end in the new log is so much earlier",
+    )  # fmt: skip
+    sieve.count(
+        "kept", started & (requested > 0) & (allocated > requested), "jobs that had more than they requested",
+        "whole nodes (--exclusive) or whole cores: field 5 is what they had, field 8 what they requested",
+    )  # fmt: skip
+    sieve.count(
+        "kept", started & (table.limit > 0) & (table.elapsed > table.limit), "jobs that ran beyond their limit",
+        "sites have grace periods; workload clean --overrun says what becomes of them",
+    )  # fmt: skip
+    apart = np.abs(table.end - table.start - rested - table.elapsed) > 60
+    sieve.count(
+        "kept", started & (table.end >= 0) & apart, "jobs whose end is not where start and run time put it",
+        "by more than a minute; the run time stands",
+    )  # fmt: skip
+    sieve.count(
+        "kept", started & (table.eligible > table.submit), "jobs that could not have run at once",
+        "a dependency, a hold, a begin time or an array's own limit: that time is in their recorded wait",
+    )  # fmt: skip
+    sieve.count("kept", started & table.is_state(State.unknown), "jobs whose end has no known word", "status -1")
+
+
+def _peak(table: Table, used: Mask, allocated: Column) -> tuple[int, int]:
+    """Return the most processors in use at once, and when first; an end frees them before a start of the same second.
+
+    Jobs that still run count as well: they have their processors.
+    """
+    size = np.where(allocated > 0, allocated, 0)
+    rows = np.flatnonzero(used & (table.start >= 0) & (size > 0))
+    ends = table.end[rows]
+    over = ends >= 0
+    times = np.concatenate([table.start[rows], np.maximum(ends[over], table.start[rows][over])])
+    change = np.concatenate([size[rows], -size[rows][over]])
+    if not len(times):
+        return 0, 0
+    order = np.lexsort((change, times))
+    level = np.cumsum(change[order])
+    top = int(np.argmax(level))
+    return int(level[top]), int(times[order][top])

@@ -1,0 +1,151 @@
+"""What Slurm's accounting says, whatever form it is printed in: states, limits, job ids, submit lines."""
+
+from __future__ import annotations
+
+import re
+
+from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.times import duration
+
+__all__ = [
+    "HET_ID",
+    "LARGEST",
+    "STEPS",
+    "WHY_STEPS",
+    "array_tasks",
+    "asked",
+    "mark_asked",
+    "read_limit",
+    "state_of",
+    "tres",
+]
+
+STEPS = "steps of a job (an id with a dot)"
+WHY_STEPS = "the job has a line of its own; sacct -X leaves steps out"
+
+# A number above this is none that a cluster has: seconds, processors, minutes.
+LARGEST = 1 << 40
+
+# Het job 17 has the components 17+0, 17+1 (22.05.8, seen).
+HET_ID = re.compile(r"(\d+)\+\d+", re.ASCII)
+
+# JOB STATE CODES of the man page of sacct, 22.05.8, and the names that later versions print.
+_STATES = {
+    "BOOT_FAIL": State.failed,
+    "CANCELLED": State.cancelled,
+    "COMPLETED": State.completed,
+    "COMPLETING": State.running,
+    "CONFIGURING": State.running,
+    "DEADLINE": State.cancelled,
+    "FAILED": State.failed,
+    "LAUNCH_FAILED": State.failed,
+    "NODE_FAIL": State.node_fail,
+    "OUT_OF_MEMORY": State.failed,
+    "PENDING": State.pending,
+    "POWER_UP_NODE": State.running,
+    # Preempted jobs are cancelled or go back to the queue; if they do, another record follows.
+    "PREEMPTED": State.cancelled,
+    "RECONFIG_FAIL": State.failed,
+    "REQUEUED": State.requeued,
+    "REQUEUE_FED": State.requeued,
+    "REQUEUE_HOLD": State.requeued,
+    "RESIZING": State.running,
+    "RESV_DEL_HOLD": State.pending,
+    "REVOKED": State.cancelled,
+    "RUNNING": State.running,
+    "SIGNALING": State.running,
+    "SPECIAL_EXIT": State.requeued,
+    "STAGE_OUT": State.running,
+    "STOPPED": State.running,
+    "SUSPENDED": State.running,
+    "TIMEOUT": State.timeout,
+}
+_TASKS = re.compile(r"(\d{1,10})_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%\d{1,9})?\]", re.ASCII)
+_MOST_TASKS = 10_000_000
+_TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
+
+
+def state_of(text: str) -> State:
+    """Return the state that ``text`` begins with (``CANCELLED by 1000``); a new word is unknown."""
+    state = _STATES.get(text)
+    return state if state is not None else _STATES.get(text.partition(" ")[0].rstrip("+"), State.unknown)
+
+
+def array_tasks(job: str) -> int:
+    """Return how many tasks the pending rest of an array has (``57_[0-20%3]``: 21); 1 for any other id."""
+    found = _TASKS.fullmatch(job)
+    if not found:
+        return 1
+    count = 0
+    for part in found.group(2).split(","):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()) or (step and not step.isdigit()):
+            return 1
+        count += max(0, (int(last or first) - int(first)) // max(int(step or 1), 1) + 1)
+    return min(max(count, 1), _MOST_TASKS)
+
+
+def tres(text: str, name: str) -> int | None:
+    """Return the number of one trackable resource (``cpu``, ``node``) in ``billing=64,cpu=64,node=4``."""
+    return next((int(number) for found, number in _TRES.findall(text) if found == name), None)
+
+
+def read_limit(minutes: str, text: str) -> tuple[int | None, Limit]:
+    """Return the requested run time in seconds and what the log says about it.
+
+    Parameters
+    ----------
+    minutes : str
+        Column TimelimitRaw: minutes, or a word.
+    text : str
+        Column Timelimit: a duration, or the same words.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a time nor a word that is known.
+    """
+    if minutes.isdigit():
+        seconds: int | None = int(minutes) * 60
+    else:
+        word = minutes or text
+        if not word or word in {"INVALID", "NOT_SET", "None", "N/A"}:
+            return None, Limit.missing
+        if word.upper() == "UNLIMITED":
+            return None, Limit.unlimited
+        if word == "Partition_Limit":
+            return None, Limit.partition
+        seconds = duration(word) if not minutes else None
+    if seconds is None:
+        raise ValueError(minutes or text)
+    # A limit of zero asks for none (man page of sbatch).
+    return (seconds, Limit.given) if seconds else (None, Limit.unlimited)
+
+
+def asked(submit_line: str) -> set[int]:
+    """Return the run times in seconds that a submit line asks for, in whole minutes as Slurm keeps them.
+
+    ``-t 90``, ``-t90``, ``--time 1:30:00``, ``--time=1-0``. Words of the job script's own arguments can look the
+    same: the caller compares with the limit that the job had.
+    """
+    words = submit_line.split()
+    found = set()
+    for number, word in enumerate(words):
+        value = ""
+        if word in {"-t", "--time"}:
+            value = words[number + 1] if number + 1 < len(words) else ""
+        elif word.startswith("--time="):
+            value = word[7:]
+        elif word.startswith("-t"):
+            value = word[2:]
+        seconds = duration(value) if value else None
+        if seconds is not None:
+            found.add(-(-seconds // 60) * 60)
+    return found
+
+
+def mark_asked(record: Record, submit_line: str) -> None:
+    """Note that the limit was asked for, if the submit line shows just this number."""
+    if record.limit_kind is Limit.given and record.limit in asked(submit_line):
+        record.limit_kind = Limit.asked

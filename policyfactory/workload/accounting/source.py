@@ -1,0 +1,190 @@
+"""The text of an accounting log: a file, packed or not, or stdin; read once, a block at a time."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Self
+
+from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.workload.accounting.detect import HEAD
+
+__all__ = ["LONGEST_LINE", "Source"]
+
+# A line of an accounting log has some hundreds of characters; one with a submit line in it some thousands.
+LONGEST_LINE = 1 << 20
+# 16 GiB of text are more than 50 million lines; what unpacks to more is no log, or an attack.
+_LARGEST_TEXT = 16 << 30
+_BLOCK = 1 << 20
+_GZIP = b"\x1f\x8b"
+_OTHER_PACKINGS = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"PK\x03\x04": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x1f\x9d": "compress",
+    b"\xff\xfe": "as UTF-16 text",
+    b"\xfe\xff": "as UTF-16 text",
+}
+
+
+class Source:
+    """One input, a context manager: its beginning can be looked at, then its text is read once.
+
+    Bytes that are no UTF-8 become the replacement character. The digest is that of the file as it lies on the disk;
+    it is known once the text has been read.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file; ``-`` is stdin.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it can not be read, is damaged, cut off or packed in another way.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.name = "stdin" if str(path) == "-" else str(path)
+        self._digest = hashlib.sha256()
+        self._room = _LARGEST_TEXT
+        self._file = self._open(path)
+        self._text = self._decoded()
+        try:
+            self._first = self._peek()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; stdin stays open."""
+        if self.name != "stdin":
+            self._file.close()
+
+    def _open(self, path: Path | str) -> IO[bytes]:
+        if str(path) == "-":
+            return sys.stdin.buffer
+        try:
+            return Path(path).open("rb")
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
+        except IsADirectoryError:
+            raise InputError(f"{path}: is a directory; name a file in it") from None
+        except OSError as error:
+            raise InputError(f"{path}: can not be read: {error.strerror}; check its permissions") from None
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what has been read, in hexadecimal."""
+        return self._digest.hexdigest()
+
+    @property
+    def head(self) -> str:
+        """The first 64 KiB of text."""
+        return "".join(self._first)[:HEAD]
+
+    def pieces(self) -> Iterator[str]:
+        """Give the text in pieces of any length, line ends kept; can be asked for once."""
+        yield from self._first
+        yield from self._text
+
+    def lines(self) -> Iterator[str]:
+        """Give the lines without their ends (LF, CR LF); can be asked for once.
+
+        Raises
+        ------
+        TraceFormatError
+            If a line has more than 2**20 characters.
+        """
+        rest = ""
+        count = 0
+        for piece in self.pieces():
+            text = rest + piece
+            lines = text.split("\n")
+            rest = lines.pop()
+            count += len(lines)
+            if len(rest) > LONGEST_LINE:
+                raise TraceFormatError(
+                    f"{self.name}:{count + 1}: a line of more than {LONGEST_LINE:,} characters; is this an "
+                    "accounting log?"
+                )
+            if "\r" in text:
+                yield from (line.removesuffix("\r") for line in lines)
+            else:
+                yield from lines
+        if rest:
+            yield rest.removesuffix("\r")
+
+    def _peek(self) -> list[str]:
+        pieces: list[str] = []
+        size = 0
+        for piece in self._text:
+            pieces.append(piece)
+            size += len(piece)
+            if size >= HEAD:
+                break
+        if pieces:
+            pieces[0] = pieces[0].removeprefix("\ufeff")
+        return pieces
+
+    def _decoded(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for data in self._unpacked():
+            self._room -= len(data)
+            if self._room < 0:
+                raise InputError(f"{self.name}: has more than {_LARGEST_TEXT:,} bytes of text; split the log")
+            text = decoder.decode(data)
+            if text:
+                yield text
+        tail = decoder.decode(b"", final=True)
+        if tail:
+            yield tail
+
+    def _blocks(self) -> Iterator[bytes]:
+        while True:
+            try:
+                block = self._file.read(_BLOCK)
+            except OSError as error:
+                raise InputError(f"{self.name}: can not be read: {error.strerror}; check the disk") from None
+            if not block:
+                return
+            self._digest.update(block)
+            yield block
+
+    def _unpacked(self) -> Iterator[bytes]:
+        blocks = self._blocks()
+        first = next(blocks, b"")
+        for magic, packing in _OTHER_PACKINGS.items():
+            if first.startswith(magic):
+                raise InputError(f"{self.name}: is packed or written {packing}, only plain text and gzip are read")
+        if not first.startswith(_GZIP):
+            yield first
+            yield from blocks
+            return
+        member = zlib.decompressobj(wbits=31)
+        data = first
+        while True:
+            try:
+                yield (part := member.decompress(data, _BLOCK))
+            except zlib.error as error:
+                raise InputError(f"{self.name}: is damaged and can not be unpacked ({error}); copy it again") from None
+            data = member.unconsumed_tail
+            if member.eof:
+                # Zero bytes behind the last member are padding.
+                data = member.unused_data.lstrip(b"\0") or next(blocks, b"").lstrip(b"\0")
+                if not data:
+                    return
+                member = zlib.decompressobj(wbits=31)
+            elif not data and not (data := next(blocks, b"")) and not part:
+                raise InputError(f"{self.name}: ends in the middle of its packed data; copy it again (gzip -t tells)")

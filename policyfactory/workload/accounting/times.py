@@ -1,0 +1,196 @@
+"""Times in accounting logs: zones, hours that come twice when summer time ends, durations as Slurm writes them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import os
+import re
+import zoneinfo
+from collections.abc import Sequence
+from pathlib import Path
+
+from policyfactory.core.errors import UsageError
+from policyfactory.workload.header import printable
+
+__all__ = ["Clock", "duration", "find_zone", "machine_zone", "parse_date", "settle"]
+
+# What Slurm prints where there is no time (22.05.8, seen).
+_NO_TIME = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)", "0"})
+_DURATION = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,5}))?(?::(\d{1,5}))?(?:\.\d{1,9})?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII)
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
+# Readings are an hour apart, or half an hour on Lord Howe Island.
+_TOLERANCE = 300
+_MOST_MINUTES = 1 << 16
+
+
+def find_zone(name: str) -> dt.tzinfo:
+    """Return the time zone called ``name``, for example ``Europe/Berlin``.
+
+    Raises
+    ------
+    UsageError
+        If this computer knows none of that name.
+    """
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(
+            f"--time-zone {printable(name, 60)!r}: no such time zone on this computer; write for example "
+            "Europe/Berlin or UTC (timedatectl list-timezones prints the names)"
+        ) from None
+
+
+def machine_zone() -> tuple[dt.tzinfo, str]:
+    """Return this machine's time zone and its name, with its summer time.
+
+    Raises
+    ------
+    UsageError
+        If the variable TZ is set to what is no zone's name.
+    """
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if not name:
+        target = os.path.realpath("/etc/localtime")
+        name = target.partition("/zoneinfo/")[2].removeprefix("posix/")
+    if not name:
+        return dt.UTC, "UTC"
+    if name.startswith("/"):
+        name = Path(name).as_posix().partition("/zoneinfo/")[2]
+    try:
+        return zoneinfo.ZoneInfo(name), name
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(
+            f"this machine's time zone {printable(name, 60)!r} is not known; say where the log is from with --time-zone"
+        ) from None
+
+
+def parse_date(text: str, zone: dt.tzinfo, option: str) -> int:
+    """Return the Unix time of a date ``2026-03-01[T12:00[:00]]`` in ``zone``, or with an offset of its own.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    clean = text.strip()
+    try:
+        if not _DATE.fullmatch(clean):
+            raise ValueError("not of the form")
+        moment = dt.datetime.fromisoformat(clean)
+    except ValueError as error:
+        raise UsageError(
+            f"{option} {printable(text, 40)!r}: no such date ({error}); write for example 2026-03-01 or "
+            "2026-03-01T12:00"
+        ) from None
+    return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp())
+
+
+def duration(text: str) -> int | None:
+    """Return the seconds of a duration as Slurm reads and prints it, None if it is none.
+
+    ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours``, ``days-hours:minutes``,
+    ``days-hours:minutes:seconds`` (man page of sbatch, option ``--time``); parts of a second are cut off.
+    """
+    found = _DURATION.fullmatch(text)
+    if not found:
+        return None
+    days, *rest = found.groups()
+    parts = [int(part) for part in rest if part is not None]
+    if days is not None:
+        hours, minutes, seconds = [*parts, 0, 0][:3]
+        return int(days) * 86400 + hours * 3600 + minutes * 60 + seconds
+    if len(parts) == 3:
+        return parts[0] * 3600 + parts[1] * 60 + parts[2]
+    return parts[0] * 60 + (parts[1] if len(parts) == 2 else 0)
+
+
+class Clock:
+    """Reads times: Unix seconds, or a date and time of day in a zone.
+
+    Parameters
+    ----------
+    zone : tzinfo
+        Zone of times that have none.
+    """
+
+    def __init__(self, zone: dt.tzinfo) -> None:
+        self.zone = zone
+        # Times of a log stand close together: most share their minute with many others.
+        self._minutes: dict[str, tuple[int, ...]] = {}
+
+    def read(self, text: str) -> tuple[int, ...]:
+        """Return the Unix times that ``text`` can mean.
+
+        Returns
+        -------
+        tuple of int
+            None at all: the log has no time there. One: that is it. Two, the first earlier: an hour that comes
+            twice, when summer time ends. Two, the first later: a time that never was, since clocks had been put
+            forward; the first is that of a clock nobody had put forward.
+
+        Raises
+        ------
+        ValueError
+            If it is no time.
+        """
+        if text.isdigit() and text != "0":
+            return (int(text),)
+        if text in _NO_TIME:
+            return ()
+        if not _ISO.fullmatch(text):
+            raise ValueError(text)
+        if len(text) > 19:
+            return (int(dt.datetime.fromisoformat(text).timestamp()),)
+        minute = text[:16]
+        known = self._minutes.get(minute)
+        if known is None:
+            if len(self._minutes) > _MOST_MINUTES:
+                self._minutes.clear()
+            known = self._minutes[minute] = self._of_minute(minute)
+        seconds = int(text[17:])
+        if seconds > 60:
+            raise ValueError(text)
+        return tuple([start + seconds for start in known])
+
+    def _of_minute(self, minute: str) -> tuple[int, ...]:
+        moment = dt.datetime.fromisoformat(minute).replace(tzinfo=self.zone)
+        first, second = int(moment.timestamp()), int(moment.replace(fold=1).timestamp())
+        return (first,) if first == second else (first, second)
+
+
+def settle(times: Sequence[tuple[int, ...]], held: int | None) -> tuple[list[int | None], str]:
+    """Choose among times that can mean two.
+
+    Parameters
+    ----------
+    times : sequence of tuple
+        What `Clock.read` says of submit, start and end.
+    held : int or None
+        Seconds from start to end, by the log: run time and suspended time.
+
+    Returns
+    -------
+    list of int or None
+        The three times.
+    str
+        ``"settled"``: the run time and the order of the times leave one choice; ``"guessed"``: they do not, and the
+        earlier one is taken; ``"never"``: one of them is a time that never was.
+    """
+    choices: list[list[int | None]] = [[*sorted(time)] or [None] for time in times]
+    never = any(len(time) == 2 and time[0] > time[1] for time in times)
+    found: list[list[int | None]] = []
+    for submit, start, end in itertools.product(*choices):
+        if submit is not None and start is not None and start < submit:
+            continue
+        if start is not None and end is not None:
+            apart = 0 if held is None else abs(end - start - held)
+            if end < start or apart > _TOLERANCE:
+                continue
+        found.append([submit, start, end])
+    if never:
+        return (found[0] if found else [choice[-1] for choice in choices]), "never"
+    if not found:
+        return [choice[0] for choice in choices], "guessed"
+    return found[0], "settled" if len(found) == 1 else "guessed"

@@ -1,0 +1,200 @@
+"""Imported jobs as a log of the Standard Workload Format: numbers for names, a header that says how it was made."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policyfactory import __version__
+from policyfactory.core.artefact import atomic_write
+from policyfactory.core.random import generator
+from policyfactory.workload.accounting.record import State
+from policyfactory.workload.accounting.report import ImportReport
+from policyfactory.workload.accounting.rules import Jobs
+from policyfactory.workload.accounting.table import STATES, Column
+from policyfactory.workload.header import Header, parse_header, printable
+from policyfactory.workload.log import FIELDS, SwfLog
+from policyfactory.workload.swf import format_swf
+
+__all__ = ["Labels", "swf_of", "write_import"]
+
+# Field 11: 0 failed, 1 completed, 5 cancelled, -1 unknown.
+_STATUS = {
+    State.completed: 1, State.failed: 0, State.timeout: 0, State.node_fail: 0, State.requeued: 0, State.cancelled: 5,
+}  # fmt: skip
+_PIECE = 100_000  # lines
+# Below the user's seed: one stream for each column of names.
+_STREAM = 77
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Labels:
+    """What the header says that is not in the log.
+
+    Parameters
+    ----------
+    computer, installation : str
+        The machine and the site; empty: unknown.
+    nodes : int or None
+        Nodes of the machine.
+    command : str
+        The command that imports.
+    anonymous : bool
+        Leave out every name, and number them in a random order.
+    seed : int
+        Seed of that order.
+    """
+
+    computer: str = ""
+    installation: str = ""
+    nodes: int | None = None
+    command: str = "import_logs"
+    anonymous: bool = False
+    seed: int = 1
+
+
+def swf_of(jobs: Jobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) -> SwfLog:
+    """Return the jobs as a log with the recorded starts; time 0 is the first submission.
+
+    Field 4 is the time a job ran without the time it was suspended, 5 the processors it had, 8 those it asked for,
+    9 its limit; 12, 13 and 15 number users, groups (accounts where the log has no groups) and partitions by first
+    appearance.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        What the rules left.
+    report : ImportReport
+        For the header.
+    zone : tzinfo
+        Zone of the dates in the header.
+    labels : Labels
+        What else the header says.
+    """
+    table, rows = jobs.table, jobs.rows
+    count = len(rows)
+    unknown = np.full(count, -1, dtype=np.int64)
+    started = jobs.allocated[rows] > 0
+    status = np.full(len(STATES), -1, dtype=np.int64)
+    for state, number in _STATUS.items():
+        status[STATES[state]] = number
+    queue, queues = _numbered(table.partition[rows], table.names["partition"], labels, 0)
+    groups = table.group if (table.group[rows] > 0).any() else table.account
+    columns: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
+    columns |= {
+        "job_id": np.arange(1, count + 1),
+        "submit": table.submit[rows] - report.begins,
+        "wait": np.where(started, table.start[rows] - table.submit[rows], -1),
+        "run_time": np.where(started, table.elapsed[rows], -1),
+        "allocated": np.where(started, jobs.allocated[rows], -1),
+        "requested": np.where(jobs.requested[rows] > 0, jobs.requested[rows], -1),
+        "requested_time": table.limit[rows],
+        "status": status[table.state[rows]],
+        "user": _numbered(table.user[rows], table.names["user"], labels, 1)[0],
+        "group": _numbered(groups[rows], table.names["group"], labels, 2)[0],
+        "queue": queue,
+    }
+    return SwfLog(
+        name="import",
+        path="import",
+        header=_header(report, zone, labels, queues),
+        line=np.arange(1, count + 1),
+        **columns,
+    )
+
+
+def _numbered(codes: Column, names: list[str], labels: Labels, stream: int) -> tuple[Column, list[str]]:
+    """Return names as numbers from 1, and the names in that order; no name is -1.
+
+    They are numbered by first appearance, or in a random order where nobody should tell.
+    """
+    found, first = np.unique(codes, return_index=True)
+    order = found[np.argsort(first)]
+    order = order[order > 0]
+    if labels.anonymous:
+        order = generator(labels.seed, _STREAM, stream).permutation(order)
+    numbers = np.full(int(found.max()) + 1 if len(found) else 1, -1, dtype=np.int64)
+    numbers[order] = np.arange(1, len(order) + 1)
+    shown = [] if labels.anonymous else [names[code] for code in order.tolist() if code < len(names)]
+    return numbers[codes], shown
+
+
+def _header(report: ImportReport, zone: dt.tzinfo, labels: Labels, queues: list[str]) -> Header:
+    how = "workload import --anonymize" if labels.anonymous else labels.command
+    lines = [
+        "Version: 2.2",
+        f"Computer: {printable(labels.computer or 'unknown', 200)}",
+        f"Installation: {printable(labels.installation or 'unknown', 200)}",
+        f"Conversion: policyfactory {__version__}, {printable(how, 600)}",
+        f"MaxJobs: {report.jobs}",
+        f"MaxRecords: {report.jobs}",
+        f"UnixStartTime: {report.begins}",
+        f"TimeZoneString: {printable(report.time_zone, 64)}",
+        *_dates({"StartTime": report.begins, "EndTime": report.ends}, zone),
+    ]
+    nodes = report.machine if report.unit == "nodes" else labels.nodes
+    if nodes is not None:
+        lines.append(f"MaxNodes: {nodes}")
+    lines += [f"MaxProcs: {report.machine}", f"MaxQueues: {len(report.partitions)}"]
+    if queues:
+        lines.append("Queues: partitions of the scheduler")
+        lines += [f"Queue: {number} {printable(name, 100)}" for number, name in enumerate(queues, start=1)]
+    lines += [f"Note: {note}" for note in _notes(report, labels)]
+    return parse_header([f"; {line}" for line in lines])
+
+
+def _notes(report: ImportReport, labels: Labels) -> Iterator[str]:
+    yield f"MaxProcs: {report.machine_source}"
+    if report.unit == "nodes":
+        yield "a processor of this log is a whole node"
+    yield f"time zone: {report.time_zone_source}"
+    yield "fields 2 and 3 are recorded; field 4 is without suspended time; field 9 is the limit, never the run time"
+    if labels.anonymous:
+        yield "users, groups and queues are numbered in a random order; times are as they were"
+    else:
+        for number, (name, kind, digest) in enumerate(report.inputs, start=1):
+            yield f"input {number}: {printable(Path(name).name, 100)}, {kind}, SHA-256 {digest}"
+    yield f"{report.records} records were read"
+    for step in report.steps:
+        yield f"{step.action}: {step.count}: {printable(step.what, 300)}"
+
+
+def _dates(times: dict[str, int], zone: dt.tzinfo) -> Iterator[str]:
+    """Give times as the headers of the archive have them; a time beyond all calendars is left out."""
+    for label, seconds in times.items():
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            yield f"{label}: {dt.datetime.fromtimestamp(seconds, zone).strftime('%a %b %d %H:%M:%S %Z %Y')}"
+
+
+def write_import(log: SwfLog, path: Path) -> None:
+    """Write a log a piece at a time; a name that ends in ``.gz`` is packed (the same bytes every time).
+
+    Raises
+    ------
+    OutputError
+        If the file can not be written; an earlier one stays as it was.
+    """
+    parts = _parts(log)
+    atomic_write(path, _packed(parts) if path.suffix == ".gz" else parts)
+
+
+def _parts(log: SwfLog) -> Iterator[bytes]:
+    yield "".join(f"{line}\n" for line in log.header.lines).encode("utf-8", errors="replace")
+    body = dataclasses.replace(log, header=Header())
+    for first in range(0, len(log), _PIECE):
+        # Python's numbers are many times larger than their digits: a piece at a time.
+        yield format_swf(body.select(slice(first, first + _PIECE)))
+
+
+def _packed(parts: Iterator[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(wbits=31)
+    for part in parts:
+        yield packer.compress(part)
+    yield packer.flush()

@@ -1,0 +1,69 @@
+"""Small accounting logs for tests: lines of sacct with what a test is about, all else ordinary."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
+from policyfactory.workload.accounting.passed import Passed
+from policyfactory.workload.accounting.recommended import RECOMMENDED
+from policyfactory.workload.accounting.record import Record
+from policyfactory.workload.accounting.rules import Rules
+from policyfactory.workload.accounting.sacct import read
+from policyfactory.workload.accounting.to_swf import Labels
+
+COLUMNS = RECOMMENDED.rpartition(" ")[2].split(",")
+UTC = Zone(dt.UTC, "UTC", "told by the test")
+T0 = 1_700_000_000
+
+Cells = dict[str, object]
+
+
+def job(number: object, submit: int = 0, start: int | None = None, run: int = 100, **changes: object) -> Cells:
+    """Give one line: submitted at T0 + ``submit``, begun at T0 + ``start``, ended ``run`` seconds later."""
+    begun = T0 + (submit if start is None else start)
+    cells: Cells = {
+        "JobIDRaw": number, "JobID": number, "UID": 1000, "GID": 100, "Account": "physics", "Partition": "batch",
+        "QOS": "normal", "State": "COMPLETED", "Submit": T0 + submit, "Eligible": T0 + submit, "Start": begun,
+        "End": begun + run, "ElapsedRaw": run, "TimelimitRaw": 60, "ReqCPUS": 4, "AllocCPUS": 4, "ReqNodes": 1,
+        "NNodes": 1, "AllocNodes": 1, "ReqTRES": "billing=4,cpu=4,mem=1000M,node=1", "Suspended": "00:00:00",
+        "Flags": "SchedMain,StartRecieved",
+    }  # fmt: skip
+    return cells | changes
+
+
+def waiting(number: object, submit: int = 0, **changes: object) -> Cells:
+    """Give the line of a job that waits."""
+    cells = job(number, submit, State="PENDING", Start="Unknown", End="Unknown", ElapsedRaw=0, AllocNodes=0)
+    return cells | changes
+
+
+def sacct_text(*jobs: Cells, columns: list[str] | None = None, delimiter: str = "|") -> str:
+    """Give what ``sacct -P`` prints."""
+    names = columns or COLUMNS
+    lines = [delimiter.join(names), *(delimiter.join(str(cells[name]) for name in names) for cells in jobs)]
+    return "\n".join(lines) + "\n"
+
+
+def read_lines(text: str, zone: dt.tzinfo | None = dt.UTC) -> tuple[list[Record], list[Passed]]:
+    """Give the records of a text, and what was passed over."""
+    items = list(read(text.splitlines(), "log", zone))
+    return [item for item in items if isinstance(item, Record)], [item for item in items if isinstance(item, Passed)]
+
+
+def imported(folder: Path, *jobs: Cells, labels: Labels | None = None, **rules: object) -> Imported:
+    """Give the import of these lines."""
+    path = folder / "log.txt"
+    path.write_text(sacct_text(*jobs))
+    return import_logs([path], rules=Rules(**rules), labels=labels, zone=UTC)
+
+
+def counts(done: Imported) -> dict[str, int]:
+    """Give what the report counts, without the parts after a colon."""
+    return {step.what.partition(":")[0]: step.count for step in done.report.steps}
+
+
+def column(done: Imported, *names: str) -> list[tuple[int, ...]]:
+    """Give some fields of each job of the new log."""
+    return list(zip(*(getattr(done.log, name).tolist() for name in names), strict=True))

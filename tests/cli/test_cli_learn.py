@@ -1,0 +1,93 @@
+"""The command ``policyfactory learn``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from policyfactory.cli.learn import verdict
+from policyfactory.policy.store import load_model
+from policyfactory.workload.swf import read_swf
+
+
+def test_a_log_becomes_a_policy_tested_on_jobs_that_chose_nothing(run, tmp_path: Path) -> None:
+    run("workload", "lublin", "--processors", 64, "--jobs", 1300, "--estimates", "tsafrir", "--output", "log.swf")
+    few = ("--tuples", 32, "--trials", 3200, "--threshold", "20h")
+    done = run("learn", "log.swf", "--output", "my folder", *few)
+    folder = tmp_path / "my folder"
+    # Three parts, in the log's order, that have no job in common.
+    numbers = [read_swf(folder / f"{part}.swf").job_id.tolist() for part in ("training", "choosing", "test")]
+    assert [len(part) for part in numbers] == [650, 325, 325]
+    assert [job for part in numbers for job in part] == read_swf(tmp_path / "log.swf").job_id.tolist()
+    # The choice is that of the second part; the evidence is from the third.
+    chosen = load_model(folder / "policy.json").policy.name
+    choosing, test = (json.loads((folder / part / "evaluation.json").read_text()) for part in ("choosing", "test"))
+    assert choosing["experiments"]["evaluation"]["winner"] == chosen
+    assert chosen in {row["policy"] for row in test["experiments"]["evaluation"]["summary"]}
+    assert (folder / "test" / "report.html").exists()
+    end = done.stdout.split("In words")[1]
+    assert f"{chosen} was the best of 13 policies on the third quarter of the jobs." in end
+    assert verdict(chosen, test["experiments"]["evaluation"], "mean_bsld") in " ".join(end.split())
+    assert "policyfactory export 'my folder/policy.json'" in done.stderr
+    manifest = json.loads((folder / "policy.manifest.json").read_text())
+    assert manifest["parameters"]["chosen"] == chosen
+    assert "threshold 20h" in (folder / "test" / "report.html").read_text() or "20h" in done.stderr
+    # It is not replaced by accident.
+    assert "holds a learned policy" in run("learn", "log.swf", "--output", "my folder", *few, code=1).stderr
+
+
+def test_a_log_too_short_to_learn_from_is_refused_before_any_work(run, tmp_path: Path) -> None:
+    run("workload", "lublin", "--processors", 64, "--jobs", 150, "--output", "short.swf")
+    done = run("learn", "short.swf", "--estimate-missing", "runtime", code=1)
+    assert "150 jobs are left after cleaning, and 200 are the least" in done.stderr
+    assert "have no requested time" in run("learn", "short.swf", code=1).stderr
+    assert not (tmp_path / "learned").exists()
+
+
+def test_options_are_checked_before_any_work(run, tmp_path: Path) -> None:
+    run("workload", "lublin", "--processors", 64, "--jobs", 250, "--estimates", "tsafrir", "--output", "log.swf")
+    for option, value, said in [
+        ("--metric", "bsld", "unknown metric"),
+        ("--threshold", "soon", "soon"),
+        ("--windows", "many", "many"),
+        ("--seed", "-1", "seed"),
+    ]:
+        assert said in run("learn", "log.swf", option, value, code=2).stderr
+        assert not (tmp_path / "learned").exists(), option
+
+
+def _row(policy: str, metric: str, told: str | None, difference: float, interval: tuple[float, float] | None) -> dict:
+    ends = None if interval is None else {"low": interval[0], "high": interval[1]}
+    unit = "s" if metric.endswith("wait") else "1"
+    row = {"policy": policy, "metric": metric, "verdict": told, "difference": difference}
+    return {**row, "interval": ends, "unit": unit}
+
+
+@pytest.mark.parametrize(
+    ("told", "interval", "says"),
+    [
+        ("better", (-9.0, -2.5), "is better than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to -2.50). It pays"),
+        ("worse", (-9.0, -2.5), "WORSE than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to -2.50): do not use it"),
+        (
+            "no difference",
+            (-9.0, 2.5),
+            "not shown to be better than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to +2.50)",
+        ),
+        (None, None, "not shown to be better than FCFS in mean_bsld (-5.50, one case, no interval)"),
+    ],
+)
+def test_the_verdict_is_that_of_the_last_quarter(told: str | None, interval: tuple[float, float], says: str) -> None:
+    rows = [
+        _row("SAF", "mean_bsld", "better", -7.0, (-8.0, -6.0)),
+        _row("forms-f1", "mean_bsld", told, -5.5, interval),
+        _row("forms-f1", "max_wait", "worse", 7200.0, (3600.0, 86_400.0)),
+        _row("forms-f1", "mean_wait", "no difference", 1.0, (-3.0, 3.0)),
+    ]
+    words = verdict("forms-f1", {"differences": rows}, "mean_bsld")
+    assert says in words
+    assert ("It pays for that in max_wait (+2.00 h, 95 % interval +1.00 to +24.00)." in words) == (told == "better")
+    assert "No other metric" in verdict("SAF", {"differences": rows}, "mean_bsld")
+    assert "leave the queue as it is" in verdict("FCFS", {"differences": rows}, "mean_bsld")
+    assert "not shown" in verdict("forms-f1", {"differences": []}, "mean_bsld")

@@ -1,0 +1,236 @@
+"""The export for OAR, without an OAR: the program runs with modules in OAR's place, and sorts their jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from naive.exports import POLICIES
+from policyfactory.core.errors import ExportError
+from policyfactory.core.units import DAY
+from policyfactory.export.oar import make
+from policyfactory.export.order import start_order
+from policyfactory.export.prepare import prepare
+from policyfactory.export.queue import Queue
+from policyfactory.export.site import Site
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.store import Model
+from schedulers.processes import require
+from sites import make_queue, make_site
+
+STOCK = "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
+EPOCH = 1_767_225_600 - 90 * DAY
+
+# What the program calls: OAR::IO of version 2.5.9, with jobs from a file in place of a data base. Every tuple of
+# properties has its own count: 4 nodes, 16 resources.
+_IO = r"""
+package OAR::IO;
+use strict;
+use warnings;
+my @jobs = do { open my $file, '<', $ENV{JOBS} or die; map { [split] } <$file> };
+sub get_jobs_to_schedule($$$) {
+    my ($base, $queue, $limit) = @_;
+    return map { { job_id => $_->[0], submission_time => $_->[3], properties => "drain='NO'" } } @jobs;
+}
+sub get_fairsharing_jobs_to_schedule($$$) { die 'never called' }
+sub get_resources_data_structure_current_job($$) {
+    my ($base, $id) = @_;
+    my ($job) = grep { $_->[0] == $id } @jobs;
+    my @levels = map { my @pair = split /=/; { resource => $pair[0], value => $pair[1] } } split m{/}, $job->[2];
+    return [ [ [ { property => "type = 'default'", resources => \@levels } ], $job->[1], 1 ] ];
+}
+sub connect_ro() { return bless {}, 'Reader' }
+package Reader;
+sub selectrow_array {
+    my ($self, $query) = @_;
+    my ($names) = $query =~ /DISTINCT (.*) FROM resources WHERE \(drain='NO'\) AND \(type = 'default'\)\)/
+        or die $query;
+    return $names =~ /resource_id/ ? 16 : 4;
+}
+1;
+"""
+_CONF = r"""
+package OAR::Conf;
+use strict;
+use warnings;
+use base 'Exporter';
+our @EXPORT_OK = qw(get_conf is_conf get_conf_with_default_param);
+sub get_conf($) { return "value of $_[0]" }
+sub is_conf($) { return $_[0] =~ /USER|KNOWN/ ? 1 : 0 }
+1;
+"""
+_JUDAS = r"""
+package OAR::Modules::Judas;
+use strict;
+use warnings;
+use base 'Exporter';
+our @EXPORT_OK = qw(oar_warn oar_error);
+sub oar_warn { print "warning: @_" }
+sub oar_error { print "error: @_" }
+1;
+"""
+_SCHEDULER = r"""
+use strict;
+use warnings;
+use OAR::IO;
+use OAR::Conf qw(get_conf is_conf);
+my @jobs = OAR::IO::get_fairsharing_jobs_to_schedule(undef, $ARGV[0], 30);
+my @same = OAR::IO::get_jobs_to_schedule(undef, $ARGV[0], 1000);
+die 'two orders' if "@{[map { $_->{job_id} } @jobs]}" ne "@{[map { $_->{job_id} } @same]}";
+print join(' ', map { $_->{job_id} } @jobs), "\n";
+for my $name (qw(SCHEDULER_FAIRSHARING_COEF_USER SCHEDULER_FAIRSHARING_COEF_PROJECT KNOWN OTHER)) {
+    print "$name ", is_conf($name), ' ', get_conf($name), "\n";
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require("perl")
+    folder = tmp_path_factory.mktemp("oar")
+    (folder / "OAR/Modules").mkdir(parents=True)
+    (folder / "schedulers").mkdir()
+    for name, text in [("OAR/IO.pm", _IO), ("OAR/Conf.pm", _CONF), ("OAR/Modules/Judas.pm", _JUDAS)]:
+        (folder / name).write_text(text)
+    (folder / "schedulers" / STOCK).write_text(_SCHEDULER)
+    return folder
+
+
+def run(folder: Path, text: str, jobs: list[tuple[int, int, str, int]], now: int) -> subprocess.CompletedProcess[str]:
+    (folder / "jobs").write_text("".join(f"{' '.join(map(str, job))}\n" for job in jobs))
+    (folder / "program").write_text(text)
+    environment = {**os.environ, "PERL5LIB": str(folder), "OARDIR": str(folder), "JOBS": str(folder / "jobs")}
+    return subprocess.run(
+        ["perl", folder / "program", "default", str(now), "the same in words"],
+        env=environment, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def planned(folder: Path, text: str, jobs: list[tuple[int, int, str, int]], now: int) -> list[int]:
+    done = run(folder, text, jobs, now)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return [int(job) for job in done.stdout.splitlines()[0].split()]
+
+
+def as_jobs(queue: Queue) -> list[tuple[int, int, str, int]]:
+    rows = zip(queue.job, queue.p.tolist(), queue.q.tolist(), queue.submit.tolist(), strict=True)
+    return [(int(job), p, f"resource_id={q}", submit) for job, p, q, submit in rows]
+
+
+def models() -> list[Model]:
+    """Every policy, with a fixed epoch; and each rule of the epoch and a threshold."""
+    found = [prepare(Model(policy), epoch=EPOCH, processors=64) for policy in POLICIES]
+    late = Policy("late", "log10(p)*q + 30*log10(r + 1) - w", epoch=Epoch("oldest-waiting"), threshold=float(DAY // 2))
+    return [*found, Model(late), Model(dataclasses.replace(CATALOGUE["WFP3"], threshold=float(DAY // 3)))]
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.policy.name)
+def test_jobs_are_planned_in_the_order_of_the_formula(stand_in: Path, model: Model) -> None:
+    queue = make_queue(60)
+    export = make(model, Site(processors=64))
+    assert export.priorities is not None
+    expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue.submit)]
+    assert planned(stand_in, export.text, as_jobs(queue), queue.now) == expected
+
+
+def test_ties_go_by_submit_time_and_job_id(stand_in: Path) -> None:
+    jobs = [(5, 60, "resource_id=2", 1000), (4, 60, "resource_id=2", 1000), (9, 60, "resource_id=2", 900)]
+    assert planned(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, jobs, 2000) == [9, 4, 5]
+
+
+def test_overdue_jobs_go_first_in_submit_order(stand_in: Path) -> None:
+    policy = dataclasses.replace(CATALOGUE["SAF"], threshold=500.0)
+    jobs = [
+        (1, 60, "resource_id=1", 1999),
+        (2, 9, "resource_id=9", 1499),
+        (3, 6, "resource_id=9", 1498),
+        (4, 6, "resource_id=1", 1500),
+    ]
+    # Job 4 has waited exactly as long as the threshold: that is not longer.
+    assert planned(stand_in, make(Model(policy), Site()).text, jobs, 2000) == [3, 2, 4, 1]
+
+
+def test_nodes_count_with_their_resources(stand_in: Path) -> None:
+    """Of 4 nodes with 4 resources each."""
+    sizes = {
+        "network_address=3": 12, "network_address=1/resource_id=3": 3, "network_address=-1": 16,
+        "network_address=-3": 8,
+        "network_address=-2/resource_id=1": 4.0, "resource_id=7": 7, "network_address=1/resource_id=-1": 4.5,
+    }  # fmt: skip
+    # The last has 4 resources too, but comes later.
+    jobs = [(i, 60, request, i) for i, request in enumerate(sizes)]
+    expected = sorted(range(len(sizes)), key=list(sizes.values()).__getitem__)
+    assert planned(stand_in, make(Model(CATALOGUE["SQF"]), Site()).text, jobs, 100) == expected
+
+
+def test_fair_sharing_is_without_effect_and_other_settings_are_as_they_were(stand_in: Path) -> None:
+    done = run(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, [(1, 60, "resource_id=1", 5)], 10)
+    assert done.stdout.splitlines()[1:] == [
+        "SCHEDULER_FAIRSHARING_COEF_USER 1 0",
+        "SCHEDULER_FAIRSHARING_COEF_PROJECT 1 0",
+        "KNOWN 1 value of KNOWN",
+        "OTHER 0 value of OTHER",
+    ]
+
+
+def test_an_error_leaves_submit_order_and_says_so(stand_in: Path) -> None:
+    text = make(Model(CATALOGUE["SAF"]), Site()).text
+    jobs = [(1, 60, "resource_id=9", 5), (2, 60, "resource_id=x;y=1", 6), (3, 60, "resource_id=1", 7)]
+    broken = text.replace("sub pf_score {", "sub pf_score {\n    die qq(no\\nscore\\n);")
+    done = run(stand_in, broken, jobs[::2], 10)
+    assert done.returncode == 0
+    assert "queue default stays in submit order: no score" in done.stdout
+    assert "1 3" in done.stdout.splitlines()
+    # What is no name of a property never gets into a query.
+    done = run(stand_in, text, [(1, 60, "a,(select=1", 5)], 10)
+    assert "is no name" in done.stdout
+    missing = run(stand_in, text.replace(STOCK, "oar_sched_of_no_site"), jobs, 10)
+    # 1 is the number with which OAR does not disable the queue.
+    assert missing.returncode == 1
+    assert "no scheduler oar_sched_of_no_site" in missing.stdout
+
+
+def test_the_first_thousand_of_the_order_are_planned(stand_in: Path) -> None:
+    jobs = [(i, 60 * (3000 - i), "resource_id=1", 5) for i in range(1, 1502)]
+    found = planned(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, jobs, 10)
+    assert found == list(range(1501, 501, -1))
+
+
+def test_what_oar_can_not_do_is_refused_with_the_cure() -> None:
+    with pytest.raises(ExportError, match="--epoch"):
+        make(Model(CATALOGUE["F1"]), Site())
+    with pytest.raises(ExportError, match="--processors"):
+        make(Model(Policy("m", "p*q/m")), Site())
+
+
+@settings(max_examples=30)
+@given(st.text(st.characters(exclude_categories=()), max_size=60))
+def test_names_of_a_stranger_stay_in_the_comment(words: str) -> None:
+    programs = []
+    for text in (words, "x"):
+        named = dataclasses.replace(CATALOGUE["SAF"])
+        for field in ("name", "description", "source"):
+            object.__setattr__(named, field, text)
+        (file,) = make(Model(named, provenance={"command": text}), Site()).files
+        assert file.name.isascii()
+        assert file.name.replace("_", "").isalnum()
+        assert file.text.isascii()
+        programs.append([line for line in file.text.split("\n") if not line.startswith("#")])
+    assert programs[0] == programs[1]
+
+
+def test_what_the_export_leaves_out_is_said_in_the_file() -> None:
+    export = make(Model(CATALOGUE["WFP3"]), make_site(500))
+    head = " ".join(" ".join(line.strip("# ") for line in export.text.splitlines()).split())
+    for sentence in (*export.limits, *export.install, *export.rollback):
+        assert " ".join(sentence.split()) in head
+    assert not any("threshold" in sentence for sentence in export.limits)
+    assert export.text == make(Model(CATALOGUE["WFP3"]), make_site(500)).text

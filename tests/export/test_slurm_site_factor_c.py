@@ -1,0 +1,174 @@
+"""The header of the C plugin computes the numbers that Python says; no Slurm is needed for it."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naive.exports import JOBS, POLICIES, compiler, expected
+from policyfactory.core.errors import ExportError
+from policyfactory.export import TARGETS
+from policyfactory.export.prepare import prepare
+from policyfactory.export.queue import Queue
+from policyfactory.export.scale import LARGEST, Scale
+from policyfactory.export.slurm_site_factor_c import HIGHEST, make, policy_header
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.store import Model
+from sites import make_queue, make_site
+
+EPOCH = Epoch("fixed", 1_767_225_600)
+F1 = dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH)
+STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-ffp-contract=off", "-fPIC")
+# All four of a job and both times, as the plugin hands them over.
+WRAPPER = """
+double {name}(double p, double q, double submit, double waited, double origin, double latest);
+double {name}(double p, double q, double submit, double waited, double origin, double latest)
+{{
+    const policy_job_t job = {{p, q, submit, waited}};
+    return policy_priority(&policy_settings, &job, origin, latest);
+}}
+"""
+
+
+def library(folder: Path, headers: list[str]) -> list[ctypes._NamedFuncPointer]:
+    """Return a function for each header, by the compiler at its strictest."""
+    files = []
+    for number, header in enumerate(headers):
+        files.append(folder / f"{number}.c")
+        files[-1].write_text(header + WRAPPER.format(name=f"priority_{number}"))
+    subprocess.run([compiler(), *STRICT, "-shared", "-o", folder / "all.so", *files, "-lm"], check=True)
+    loaded = ctypes.CDLL(str(folder / "all.so"))
+    functions = [getattr(loaded, f"priority_{number}") for number in range(len(headers))]
+    for function in functions:
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * 6
+    return functions
+
+
+def test_every_formula_gives_the_numbers_of_python(tmp_path: Path) -> None:
+    site = make_site(processors=int(JOBS[0]["m"]))
+    scales = []
+    for policy in POLICIES:
+        finite = expected(policy)[np.isfinite(expected(policy))]
+        # Half of the jobs are outside the range.
+        scales.append(Scale(*np.quantile(finite, [0.25, 0.75]).tolist()) if np.ptp(finite) else Scale(0.0, 1.0))
+    models = [prepare(Model(policy), processors=site.processors) for policy in POLICIES]
+    headers = [policy_header(model, site, scale) for model, scale in zip(models, scales, strict=True)]
+    for policy, scale, function in zip(POLICIES, scales, library(tmp_path, headers), strict=True):
+        found = [function(job["p"], job["q"], job["r"] + 1000.0, job["w"], 1000.0, 2000.0) for job in JOBS]
+        assert found == scale.integers(expected(policy)).tolist(), policy.name
+
+
+def rated(function: ctypes._NamedFuncPointer, queue: Queue, origin: int) -> list[float]:
+    rows = zip(queue.p, queue.q, queue.submit, queue.now - queue.submit, strict=True)
+    return [function(*map(float, row), float(origin), float(queue.now)) for row in rows]
+
+
+def test_overdue_jobs_are_above_all_others_in_submit_order(tmp_path: Path) -> None:
+    policy = dataclasses.replace(F1, threshold=6 * 3600.0)
+    export = make(Model(policy), make_site())
+    queue = make_queue(300)
+    (function,) = library(tmp_path, [export.files[1].text])
+    found = rated(function, queue, EPOCH.unix_time or 0)
+    assert export.priorities is not None
+    assert found == export.priorities(queue).tolist()
+    late = queue.now - queue.submit > policy.threshold
+    assert 0 < late.sum() < len(queue)
+    assert min(np.array(found)[late]) > LARGEST >= max(np.array(found)[~late])
+    # The queue is in submit order.
+    assert (np.diff(np.array(found)[late]) <= 0).all()
+    assert max(found) <= HIGHEST
+
+
+def test_a_wait_of_a_life_does_not_leave_the_range(tmp_path: Path) -> None:
+    policy = dataclasses.replace(F1, threshold=0.0)
+    (function,) = library(tmp_path, [make(Model(policy), make_site()).files[1].text])
+    assert function(60.0, 1.0, 0.0, 2e9, 0.0, 2e9) == HIGHEST
+    # A job may be submitted after the last calculation for all, and already be overdue.
+    assert function(60.0, 1.0, 2e9 + 5, 1.0, 0.0, 2e9) == LARGEST
+    # Exactly the threshold is not longer than the threshold.
+    assert function(60.0, 1.0, 2e9, 0.0, 0.0, 2e9) < LARGEST
+
+
+def test_r_may_count_from_the_oldest_waiting_job(tmp_path: Path) -> None:
+    policy = dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("oldest-waiting"))
+    export = make(Model(policy), make_site())
+    assert "#define POLICY_COUNTS_FROM_OLDEST 1" in export.files[1].text
+    assert "PriorityCalcPeriod=1" in export.settings
+    queue = make_queue(100)
+    (function,) = library(tmp_path, [export.files[1].text])
+    assert export.priorities is not None
+    assert rated(function, queue, int(queue.submit.min())) == export.priorities(queue).tolist()
+
+
+def test_a_missing_value_or_none_lands_last(tmp_path: Path) -> None:
+    export = make(Model(F1), make_site())
+    (function,) = library(tmp_path, [export.files[1].text])
+    origin = float(EPOCH.unix_time or 0)
+    last = function(float("nan"), 1.0, origin + 10, 0.0, origin, origin)
+    assert last == 1
+    assert function(60.0, float("nan"), origin + 10, 0.0, origin, origin) == 1
+    # A submission before the epoch has no logarithm.
+    assert function(60.0, 1.0, origin - 10, 0.0, origin, origin) == 1
+    assert function(60.0, 1.0, origin + 10, 0.0, origin, origin) > last
+
+
+def test_a_static_policy_needs_no_period_and_a_window_start_is_refused() -> None:
+    assert "PriorityCalcPeriod=1" not in make(Model(F1), make_site()).settings
+    assert "PriorityCalcPeriod=1" in make(Model(CATALOGUE["WFP3"]), make_site()).settings
+    with pytest.raises(ExportError, match="--epoch 2026-01-01"):
+        make(Model(CATALOGUE["F1"]), make_site())
+    with pytest.raises(ExportError, match="--processors N"):
+        make(Model(Policy("share", "p*q/m")), make_site())
+
+
+def test_names_and_words_of_strangers_stay_in_comments(tmp_path: Path) -> None:
+    hostile = '*/ int main(void) { return 1; } /* ??/\n#error "x" \\'.replace("\n", " ")
+    policy = Policy(hostile, "p*q", hostile, hostile)
+    header = make(Model(policy, provenance={"command": f"{hostile}\n{hostile}"}), make_site()).files[1].text
+    (function,) = library(tmp_path, [header])
+    assert function(60.0, 1.0, 0.0, 0.0, 0.0, 0.0) > 1
+    assert '#define POLICY_NAME "int_main' in header
+
+
+def test_fast_mathematics_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.c").write_text(make(Model(F1), make_site()).files[1].text)
+    command = [compiler(), "-ffast-math", "-c", "x.c"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "compile without -ffast-math" in done.stderr
+
+
+def test_the_files_say_how_to_build_load_and_remove_the_plugin() -> None:
+    export = TARGETS["slurm-site-factor-c"].make(Model(F1), make_site())
+    assert [file.name for file in export.files] == ["site_factor_policyfactory.c", "policy.h", "Makefile", "README.md"]
+    readme = export.files[-1].text
+    for words in (*export.settings, *export.limits, "  make SLURM_SOURCE=", "  sudo make install", "SiteFactor=0"):
+        assert words in readme
+    assert "GNU General Public License" in readme
+    assert export.files == TARGETS["slurm-site-factor-c"].make(Model(F1), make_site()).files
+
+
+def test_the_makefile_refuses_what_is_no_source_or_another_version(tmp_path: Path) -> None:
+    export = make(Model(F1), make_site())
+    for file in export.files:
+        (tmp_path / file.name).write_text(file.text)
+    compiler()
+
+    def build(source: str) -> str:
+        command = ["make", f"SLURM_SOURCE={source}", "SLURMCTLD=./slurmctld"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode
+        return done.stderr
+
+    (tmp_path / "slurmctld").write_text("#!/bin/sh\necho slurm 23.11.4\n")
+    (tmp_path / "slurmctld").chmod(0o755)
+    assert "is no source of Slurm" in build("")
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/META").write_text("  Name:\tslurm\n  Version:\t22.05.8\n")
+    assert "the source is Slurm 22.05.8 but ./slurmctld is 23.11.4" in build("source")

@@ -1,0 +1,146 @@
+"""The page "From your cluster to your formula in an afternoon", command by command, on a Slurm with accounting.
+
+A small workload runs with time scaled down (a minute takes a second), its accounting is imported, a policy learned,
+tested and exported, loaded back, and the next jobs start in the order of the formula.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import load_model
+from policyfactory.workload.swf import read_swf
+from schedulers.processes import short_directory, wait_for
+from schedulers.slurm import Cluster
+from schedulers.slurmdbd import Accounting
+from slurm.orders import waiting as waiting_jobs
+from support import ROOT
+
+PAGE = ROOT / "docs" / "afternoon.md"
+EPOCH = 1_767_225_600  # 2026-01-01, as on the page
+JOBS = 220
+SCALE = 60
+
+
+def commands() -> list[str]:
+    """Return the page's commands in order."""
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [line[2:] for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("$ ")]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with contextlib.ExitStack() as stack:
+        accounting = stack.enter_context(Accounting(stack.enter_context(short_directory())))
+        folder = stack.enter_context(short_directory())
+        yield stack.enter_context(Cluster(folder, nodes=8, lines=accounting.lines))
+
+
+def run_a_small_workload(cluster: Cluster) -> None:
+    """Run jobs of one to three seconds, whose limits in minutes grow with them."""
+    drawn = random.Random(4)
+    blocker = cluster.hold_all()
+    jobs = []
+    for _ in range(JOBS):
+        seconds = drawn.choice((1, 1, 1, 2, 3))
+        minutes = seconds**3 * drawn.randint(1, 3)
+        size = int(2 ** drawn.uniform(0, 4.2))
+        jobs.append(cluster.submit(size, minutes, body=f"sleep {seconds}"))
+    cluster.run("scancel", blocker)
+    cluster.wait_starts(jobs, 300)
+
+    def recorded() -> bool:
+        return cluster.run("sacct", "-a", "-X", "-n", "-P", "-o", "State").split().count("COMPLETED") >= JOBS
+
+    wait_for("the jobs in the accounting", recorded, 60)
+
+
+def test_every_command_of_the_page_and_the_next_jobs_start_in_the_order_of_the_formula(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    run_a_small_workload(cluster)
+    waiting: list[int] = []
+    restarts = 0
+    for command in commands():
+        if command.startswith("squeue") and not waiting:
+            # A queue to look at.
+            waiting = [cluster.hold_all(), *(cluster.submit(size, 5) for size in (9, 1, 20))]
+        if command == "systemctl restart slurmctld":
+            # What the service manager of a real machine does.
+            cluster.restart()
+            restarts += 1
+            continue
+        done = _run(command, cluster, tmp_path)
+        if command.startswith("SLURM_TIME_FORMAT"):
+            scale_back(tmp_path / "accounting.txt")
+        if command.startswith("policyfactory workload import"):
+            assert len(read_swf(tmp_path / "cluster.swf")) >= JOBS
+        if "TimeLimit=" in command:
+            assert all(site_factor(cluster, job) > 1 for job in waiting[1:])
+            the_next_jobs_start_in_the_order_of_the_formula(cluster, tmp_path, waiting)
+            waiting = [cluster.hold_all(), cluster.submit(3, 7)]
+        if "--preview" in command:
+            assert all(str(job) in done for job in waiting[1:])
+    # The last commands went back: neither the job that waits nor a new one has a site factor.
+    assert restarts == 2
+    assert "JobSubmitPlugins=lua" not in cluster.configuration.read_text()
+    assert site_factor(cluster, waiting[1]) == site_factor(cluster, cluster.submit(3, 7)) == 0
+
+
+def site_factor(cluster: Cluster, job: int) -> int:
+    return int(cluster.run("sprio", "-h", "-j", job, "-o", "%S"))
+
+
+def scale_back(dump: Path) -> None:
+    """Make minutes again of the seconds that stood for them: slowdowns of jobs of a second would all be 1."""
+    head, *rows = (line.split("|") for line in dump.read_text().splitlines())
+    first = min(int(row[head.index("Submit")]) for row in rows)
+    for row in rows:
+        for name in ("Submit", "Eligible", "Start", "End"):
+            at = head.index(name)
+            if row[at].isdigit():
+                row[at] = str(first + SCALE * (int(row[at]) - first))
+        row[head.index("ElapsedRaw")] = str(SCALE * int(row[head.index("ElapsedRaw")]))
+    dump.write_text("".join("|".join(row) + "\n" for row in [head, *rows]))
+
+
+def _run(command: str, cluster: Cluster, folder: Path) -> str:
+    """Run one line of the page as its reader would, in ``folder``."""
+    environment = {**cluster.environment, "PATH": f"{Path(sys.executable).parent}:{cluster.environment['PATH']}"}
+    line = command.replace("/etc/slurm", str(cluster.folder))
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def the_next_jobs_start_in_the_order_of_the_formula(cluster: Cluster, folder: Path, waiting: list[int]) -> None:
+    policy = load_model(folder / "learned" / "policy.json").policy
+    cluster.run("scancel", *waiting)
+    wait_for("an empty machine", lambda: not cluster.run("squeue", "-h").strip())
+    blocker = cluster.hold_all()
+    drawn = random.Random(5)
+    jobs = [cluster.submit(drawn.choice((33, 40, 64)), drawn.randint(1, 60), body="true") for _ in range(12)]
+    expected = _by_formula(policy, cluster, jobs)
+    assert expected != jobs
+    told = policy.formula + "\n" + cluster.run("squeue", "-S", "-p,i", "-o", "%i %Q %l %C %V")
+    cluster.run("scancel", blocker)
+    assert cluster.wait_starts(jobs) == expected, told
+
+
+def _by_formula(policy: Policy, cluster: Cluster, jobs: list[int]) -> list[int]:
+    """Return the jobs as the formula orders them, by what Slurm shows of them."""
+    queue = waiting_jobs(cluster, jobs)
+    scores = policy.scores(queue.p, queue.q, queue.submit - EPOCH, m=float(cluster.total))
+    return [jobs[i] for i in np.lexsort((jobs, queue.submit, scores))]

@@ -1,0 +1,165 @@
+"""A user's own jobs, ordered by nice values: on a real Slurm."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from policyfactory.export.queue import Queue
+from policyfactory.export.slurm_nice import FILE_NAME, make, nice_priorities
+from policyfactory.policy.policy import Policy
+from schedulers.processes import short_directory
+from schedulers.slurm import Cluster
+from slurm.orders import MODELS, NAMES, Shape, mixed_shapes, model_of, prove_order, recent_epoch, usual_site, waiting
+
+BASE = 1_000_000
+PARTITIONS = (
+    "PartitionName=batch Nodes=ALLNODES Default=YES MaxTime=INFINITE DefaultTime=60 State=UP",
+    # Nothing starts here, so that priorities can be looked at.
+    "PartitionName=closed Nodes=ALLNODES MaxTime=INFINITE DefaultTime=60 State=DOWN",
+)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with short_directory() as folder:
+        lines = [f"PriorityWeightPartition={BASE}"]
+        with Cluster(folder, partitions=PARTITIONS, lines=lines) as running:
+            yield running
+
+
+@pytest.fixture
+def closed(cluster: Cluster) -> Iterator[Callable[..., int]]:
+    """Give a function that submits a job which does not start; all are removed afterwards."""
+    jobs = []
+
+    def submit(processors: int, minutes: int | str, *options: object) -> int:
+        jobs.append(cluster.submit(processors, minutes, "--partition=closed", *options))
+        return jobs[-1]
+
+    yield submit
+    cluster.run("scancel", *jobs)
+
+
+def script_of(cluster: Cluster, name: str, epoch: int) -> tuple[list[str], Policy]:
+    """Put the script of a policy beside slurm.conf; return the command and the policy."""
+    model = model_of(name, epoch)
+    path = cluster.folder / FILE_NAME
+    path.write_text(make(model, usual_site()).text)
+    return ["sh", str(path)], model.policy
+
+
+def by_nice(policy: Policy) -> Callable[[Queue], NDArray[np.float64]]:
+    """Return what the priorities must be once the script has run on jobs that all had `BASE`."""
+
+    def priorities(queue: Queue) -> NDArray[np.float64]:
+        before = dataclasses.replace(queue, priority=np.full(len(queue), float(BASE)))
+        return nice_priorities(policy, None, before)
+
+    return priorities
+
+
+@pytest.mark.parametrize("name", MODELS, ids=NAMES)
+def test_jobs_start_in_the_order_of_the_formula(cluster: Cluster, name: str) -> None:
+    command, policy = script_of(cluster, name, recent_epoch())
+    shapes = mixed_shapes()
+    submitted: list[Shape] = []
+
+    def submit(running: Cluster, shape: Shape) -> int:
+        submitted.append(shape)
+        # The last job is submitted by the script, which then sets the nice values of all.
+        before = [*command, "sbatch"] if len(submitted) == len(shapes) else ["sbatch"]
+        size = ["-n", shape.processors, "-t", shape.minutes]
+        out = running.run(*before, "--parsable", "-o", "/dev/null", *size, "--wrap", "true")
+        return int(out)
+
+    prove_order(cluster, policy, by_nice(policy), shapes=shapes, submit=submit)
+
+
+def test_a_hundred_priorities_are_those_of_the_python_map(cluster: Cluster, closed: Callable[..., int]) -> None:
+    command, policy = script_of(cluster, "F1", recent_epoch())
+    jobs = [closed(shape.processors, shape.minutes) for shape in mixed_shapes(100, seed=2)]
+    queue = waiting(cluster, jobs)
+    assert queue.priority is not None
+    assert set(queue.priority) == {BASE}
+    cluster.run(*command, "set")
+    after = waiting(cluster, jobs)
+    assert after.priority is not None
+    assert np.abs(after.priority - nice_priorities(policy, None, queue)).max() <= 1
+    assert len(set(after.priority)) == 100
+    # Again it changes nothing.
+    cluster.run(*command, "set")
+    again = waiting(cluster, jobs)
+    assert again.priority is not None
+    assert list(again.priority) == list(after.priority)
+    cluster.run(*command, "reset")
+    back = waiting(cluster, jobs)
+    assert back.priority is not None
+    assert set(back.priority) == {BASE}
+
+
+def test_arrays_held_jobs_and_jobs_at_the_bottom(cluster: Cluster, closed: Callable[..., int]) -> None:
+    command, _ = script_of(cluster, "SAF", recent_epoch())
+    wide = closed(32, 600)
+    array = closed(2, 30, "--array=0-3%2")
+    held = closed(1, 1, "--hold")
+    later = closed(1, 1, "--partition=batch", "--begin=now+1hour")
+    bottom = closed(1, 1, "--nice=2147483645")
+    endless = closed(1, "UNLIMITED")
+    assert cluster.show(bottom)["Priority"] == "1"
+    # One task that differs from the others of its array.
+    cluster.run("scontrol", "update", f"JobId={array}_2", "Nice=7")
+    told = cluster.run(*command, "set", check=False)
+    assert "4 waiting jobs looked at" in told, told
+    assert "2 waiting jobs left alone" in told
+    assert "still stand before" not in told
+    rows = (line.split() for line in cluster.run("squeue", "-h", "-r", "-o", "%i %Q %y").splitlines())
+    found = {job: (int(priority), int(nice)) for job, priority, nice in rows}
+    assert found[str(bottom)] == (BASE, 0)
+    assert {found[f"{array}_{task}"] for task in range(4)} == {(BASE - 2, 2)}
+    assert found[str(wide)] == (BASE - 4, 4)
+    assert found[str(endless)] == (BASE - 6, 6)
+    assert found[str(held)] == (0, 0)
+    assert found[str(later)] == (BASE, 0)
+
+
+def test_hold_release_and_a_restart_keep_the_order_and_a_changed_limit_needs_a_run(
+    cluster: Cluster, closed: Callable[..., int]
+) -> None:
+    command, _ = script_of(cluster, "SAF", recent_epoch())
+    wide, narrow = closed(32, 600), closed(2, 30)
+    cluster.run(*command, "set")
+    assert [cluster.show(job)["Priority"] for job in (wide, narrow)] == [str(BASE - 2), str(BASE)]
+    cluster.run("scontrol", "hold", wide)
+    assert cluster.show(wide)["Priority"] == "0"
+    cluster.run("scontrol", "release", wide)
+    cluster.restart()
+    cluster.run("scontrol", "update", f"JobId={wide}", "TimeLimit=1")
+    assert [cluster.show(job)["Priority"] for job in (wide, narrow)] == [str(BASE - 2), str(BASE)]
+    cluster.run(*command, "set")
+    assert [cluster.show(job)["Priority"] for job in (wide, narrow)] == [str(BASE), str(BASE - 2)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become an ordinary user")
+def test_an_ordinary_user_orders_own_jobs_and_no_others(cluster: Cluster, closed: Callable[..., int]) -> None:
+    command, _ = script_of(cluster, "SAF", recent_epoch())
+    of_root = closed(32, 600)
+    size = ["--partition=closed", "--chdir=/", "--output=/dev/null"]
+    own = []
+    for processors in (16, 4, 8):
+        job = [*size, "-n", processors, "-t", 10, "--wrap", "true"]
+        own.append(int(cluster.run_as("nobody", *command, "sbatch", "--parsable", *job)))
+    try:
+        queue = waiting(cluster, own)
+        assert queue.priority is not None
+        assert list(queue.priority) == [BASE - 4, BASE, BASE - 2]
+        assert cluster.show(of_root)["Nice"] == "0"
+        cluster.run_as("nobody", *command, "reset")
+        assert {cluster.show(job)["Nice"] for job in own} == {"0"}
+    finally:
+        cluster.run("scancel", *own)

@@ -1,0 +1,233 @@
+"""The whole import: genuine dumps of one Slurm in several forms, packed and piped files, what the new log says."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text
+
+from policyfactory.core.artefact import sha256_file
+from policyfactory.core.errors import InputError, TraceFormatError, UsageError
+from policyfactory.workload.accounting.detect import FORMATS, detect, find_format
+from policyfactory.workload.accounting.importing import Imported, import_logs
+from policyfactory.workload.accounting.rules import Rules
+from policyfactory.workload.accounting.source import LONGEST_LINE, Source
+from policyfactory.workload.accounting.to_swf import Labels, write_import
+from policyfactory.workload.clean import load_workload
+from policyfactory.workload.swf import format_swf, read_swf
+
+FIELDS = ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status", "user", "group", "queue")
+
+
+@pytest.fixture
+def dump(shared: Callable[[str], Path]) -> Callable[..., Imported]:
+    """Give the import of one of the genuine dumps; they are of one cluster in November 2026, in UTC."""
+
+    def call(name: str, **rules: object) -> Imported:
+        return import_logs([shared(f"oracles/slurm/{name}")], rules=Rules(**rules), zone=UTC)
+
+    return call
+
+
+def test_the_genuine_dumps_of_all_runs_give_the_same_jobs(dump: Callable[..., Imported]) -> None:
+    text = column(dump("sacct_sample.txt"), *FIELDS)
+    assert len(text) == 45
+    assert column(dump("sacct_sample.json"), *FIELDS) == text
+    assert column(dump("jobcomp_filetxt_sample.txt"), *FIELDS) == text
+    # Printed three minutes later and with five jobs more: job 52, the last of these, ran then.
+    recommended = column(dump("sacct_recommended.txt", end=1795190842), *FIELDS)
+    assert recommended[:-1] == text
+
+
+def test_the_genuine_dumps_without_earlier_runs_give_the_same_but_for_the_requeued(
+    dump: Callable[..., Imported],
+) -> None:
+    every = dump("sacct_sample.txt")
+    without, lines = dump("sacct_sample_nodups.txt"), dump("sacct_sample_X.txt")
+    assert column(without, *FIELDS) == column(lines, *FIELDS)
+    # Only the requeue time of jobs 10, 25 and 35 is known: they come later and wait less.
+    fields = tuple(name for name in FIELDS if name not in {"submit", "wait"})
+    assert sorted(column(without, *fields)) == sorted(column(every, *fields))
+    apart = set(column(every, "submit", "wait", "run_time")) ^ set(column(without, "submit", "wait", "run_time"))
+    assert sorted(apart) == [(1, 149, 6), (1, 151, 83), (26, 126, 6), (29, 121, 6), (31, 121, 6), (31, 121, 83)]
+
+
+def test_the_genuine_dump_has_all_cases_and_each_is_counted(dump: Callable[..., Imported]) -> None:
+    done = dump("sacct_sample.txt")
+    assert counts(done) == {
+        "steps of a job (an id with a dot)": 54,
+        "runs of a job that went back to the queue, before its last run": 3,
+        "jobs that wait at the end of the log": 1,
+        "jobs that run, or are suspended, at the end of the log": 1,
+        "jobs cancelled before they started": 1,
+        "components of a het job, with its first component": 1,
+        "lines with more columns than the header": 1,
+        "lines with times that have no zone": 52,
+        "jobs without a limit (UNLIMITED)": 1,
+        "limits that the submit line shows to be asked for": 38,
+        "jobs that had more than they requested": 1,
+        "jobs that ran beyond their limit": 2,
+        "jobs that could not have run at once": 4,
+    }
+    assert done.report.machine == 64
+    each = dump("sacct_sample.txt", requeued="runs")
+    assert counts(each)["jobs that were suspended"] == 1
+    default = dump("sacct_sample.txt", default_limit={"batch": 3600})
+    # Of the limits of one hour, which is the default of this partition, one was asked for (job 7 waits).
+    assert counts(default)["limits equal to their partition's default"] == 6
+
+
+def test_a_dump_without_times_is_refused_with_the_command(shared: Callable[[str], Path]) -> None:
+    with pytest.raises(TraceFormatError, match=r"no column Submit, no column Start.*SLURM_TIME_FORMAT=%s sacct"):
+        import_logs([shared("oracles/slurm/sacct_sample_default.txt")], zone=UTC)
+
+
+def test_the_new_log_is_read_back_with_its_starts(dump: Callable[..., Imported], tmp_path: Path) -> None:
+    done = dump("sacct_recommended.txt")
+    path = tmp_path / "cluster.swf.gz"
+    write_import(done.log, path)
+    log = read_swf(path)
+    assert column(SimpleNamespace(log=log), *FIELDS) == column(done, *FIELDS)  # type: ignore[arg-type]
+    write_import(done.log, tmp_path / "plain.swf")
+    assert (tmp_path / "plain.swf").read_bytes() == gzip.decompress(path.read_bytes()) == format_swf(done.log)
+    assert log.header.unix_start == 1795190789
+    workload, _ = load_workload(path, estimate_missing="drop")
+    assert workload.machine == 64
+    assert (workload.start >= workload.submit).all()
+    assert np.flatnonzero(log.requested_time < 0).tolist() != []
+
+
+def test_the_header_says_what_was_done(tmp_path: Path) -> None:
+    labels = Labels("a machine", "a site", 9, "policyfactory workload import log.txt")
+    done = imported(tmp_path, job(1), job(2, Partition="gpu"), labels=labels)
+    head = "\n".join(done.log.header.lines)
+    for line in (
+        "; Computer: a machine", "; Installation: a site", "; MaxNodes: 9", "; MaxProcs: 8", "; MaxQueues: 2",
+        "; Queue: 1 batch", "; Queue: 2 gpu", "; TimeZoneString: UTC", f"; UnixStartTime: {T0}",
+        "; StartTime: Tue Nov 14 22:13:20 UTC 2023", "; Note: time zone: told by the test",
+    ):  # fmt: skip
+        assert line in head
+    assert "a lower bound; --processors says the true number" in head
+    assert done.log.queue.tolist() == [1, 2]
+
+
+def secrets() -> list[Cells]:
+    who = {"UID": "anna", "GID": "chemists", "Account": "secret", "Partition": "hidden"}
+    return [
+        job(f"90017{n}", n, UID=f"user{n % 7}", GID=f"group{n % 3}", Partition=f"part{n % 2}") for n in range(30)
+    ] + [job("900999", 40, **(who | {"Partition": "hidden"}))]
+
+
+def test_an_anonymous_log_has_no_names_and_the_same_jobs(tmp_path: Path) -> None:
+    labels = Labels(command="policyfactory workload import secret-place.txt", anonymous=True, seed=3)
+    plain = imported(tmp_path, *secrets())
+    anonymous = imported(tmp_path, *secrets(), labels=labels)
+    numbers = ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status")
+    assert column(anonymous, *numbers) == column(plain, *numbers)
+    for name in ("user", "group", "queue"):
+        pairs = set(zip(getattr(plain.log, name).tolist(), getattr(anonymous.log, name).tolist(), strict=True))
+        one, other = zip(*sorted(pairs), strict=True)
+        assert sorted(set(other)) == list(one), "another number for each, none left out"
+    assert anonymous.log.user.tolist() != plain.log.user.tolist()
+    text = format_swf(anonymous.log).decode()
+    for word in ("user", "group3", "part0", "hidden", "anna", "chemists", "secret", "9001", "900999", "log.txt"):
+        assert word not in text.replace("users, groups and queues are numbered", "").replace("MaxQueues", "")
+    again = imported(tmp_path, *secrets(), labels=labels)
+    assert format_swf(again.log) == format_swf(anonymous.log)
+    other_seed = imported(tmp_path, *secrets(), labels=Labels(anonymous=True, seed=4))
+    assert other_seed.log.user.tolist() != anonymous.log.user.tolist()
+
+
+def test_groups_are_accounts_where_the_log_has_no_groups(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1, GID="", Account="a"), job(2, GID="", Account="b"), job(3, GID="", Account="a"))
+    assert done.log.group.tolist() == [1, 2, 1]
+    unknown = imported(tmp_path, job(1, GID="", Account="", UID=""))
+    assert (unknown.log.group.tolist(), unknown.log.user.tolist()) == ([-1], [-1])
+
+
+def test_packed_piped_and_odd_texts_are_the_same_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = sacct_text(job(1), job(2, 5)).encode()
+    half = text.index(b"\n", 200) + 1
+    forms = {
+        "plain": text,
+        "packed.gz": gzip.compress(text),
+        "members": gzip.compress(text[:half]) + gzip.compress(text[half:]) + b"\0" * 100,
+        "windows": b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"),
+        "no end": text[:-1],
+        "blank lines": b"\n\n" + text + b"\n\n",
+        "not UTF-8": text.replace(b"physics", b"ph\xffsics"),
+    }
+    for name, data in forms.items():
+        (tmp_path / name).write_bytes(data)
+        done = import_logs([tmp_path / name], zone=UTC)
+        assert column(done, "submit", "run_time") == [(0, 100), (5, 100)], name
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+    assert import_logs(["-"], zone=UTC).report.inputs[0][0] == "stdin"
+    with pytest.raises(UsageError, match=r"stdin \(-\) can be read once"):
+        import_logs(["-", "-"], zone=UTC)
+
+
+def test_lines_are_the_same_however_the_blocks_fall(tmp_path: Path) -> None:
+    lines = [f"line {number} " + "\u00e9" * (number % 50) for number in range(40_000)]
+    path = tmp_path / "long"
+    path.write_bytes("\r\n".join(lines).encode())
+    with Source(path) as source:
+        assert list(source.lines()) == lines
+    packed = tmp_path / "packed"
+    packed.write_bytes(gzip.compress("\n".join(lines).encode(), 1))
+    with Source(packed) as source:
+        assert "".join(source.pieces()) == "\n".join(lines)
+        assert source.sha256 == sha256_file(packed)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", "is empty"), (b"BZh91AY", "packed or written bzip2"), (b"\xff\xfeJ\0", "UTF-16"),
+        (b"\x1f\x8b" + b"x" * 50, "is damaged"), (b"hello world\n", "'hello world' is the beginning of no accounting"),
+        (b"1|1|blocker|0|0|root\n", "its header line"),
+        (b"; Version: 2.2\n", "in the Standard Workload Format already"),
+        (b"1 0 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n", "Standard Workload Format already"),
+        (gzip.compress(sacct_text(*[job(n) for n in range(3000)]).encode())[:-40], "ends in the middle"),
+        (b"JobID|State|" + b"x" * (LONGEST_LINE + 5), "a line of more than 1,048,576 characters"),
+    ],
+)  # fmt: skip
+def test_what_is_no_accounting_log_is_refused(tmp_path: Path, data: bytes, told: str) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=told):
+        import_logs([path], zone=UTC)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none: no such file"):
+        import_logs([tmp_path / "none"], zone=UTC)
+    with pytest.raises(InputError, match="is a directory"):
+        import_logs([tmp_path], zone=UTC)
+
+
+def test_a_format_is_told_by_the_first_lines_or_by_name() -> None:
+    heads = {
+        "sacct": "\nJobIDRaw|State|Submit\n1|", "sacct-json": '{\n "meta": {', "filetxt": "JobId=5 UserId=root(0)",
+        "pbs": "06/06/2005 14:07:17;E;407.host;user=guest",
+    }  # fmt: skip
+    assert {name: detect(head, "log").name for name, head in heads.items()} == {name: name for name in FORMATS}
+    assert detect("JobID\x1fState\n", "log").name == "sacct"
+    with pytest.raises(UsageError, match="'swf': no such format; known are sacct, sacct-json, filetxt, pbs"):
+        find_format("swf")
+
+
+def test_what_a_stranger_wrote_can_not_command_the_terminal(tmp_path: Path) -> None:
+    evil = "\x1b[2J;\u202e"
+    done = imported(tmp_path, job(1, Partition=evil, UID=evil), job(f"2{evil}", State="PENDING"))
+    shown = repr(done.report.rows()) + repr(done.report.partition_rows()) + format_swf(done.log).decode()
+    assert "\x1b" not in shown.replace("\\x1b", "")
+    assert "\x1b" not in "".join(cell for row in done.report.rows() + done.report.partition_rows() for cell in row)
+    assert "\u202e" not in format_swf(done.log).decode()

@@ -1,0 +1,147 @@
+"""Reading sacct --json: in pieces, in the forms of several versions, damaged."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyfactory.core.errors import TraceFormatError
+from policyfactory.workload.accounting.passed import Passed
+from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.sacct_json import read
+
+JOB: dict[str, Any] = {
+    "account": "physics", "allocation_nodes": 2, "association": {"user": "anna"}, "cluster": "one",
+    "array": {"job_id": 0, "task": None, "task_id": None}, "het": {"job_id": 0, "job_offset": None},
+    "time": {"elapsed": 7, "eligible": 1_700_000_000, "end": 1_700_000_027, "start": 1_700_000_020,
+             "submission": 1_700_000_000, "suspended": 0, "limit": 5},
+    "group": "users", "job_id": 11, "name": "a|b", "partition": "batch", "qos": "normal",
+    "required": {"CPUs": 4, "memory": 0}, "state": {"current": "COMPLETED", "reason": "None"}, "steps": [{}],
+    "tres": {"allocated": [{"type": "cpu", "count": 8}, {"type": "node", "count": 2}],
+             "requested": [{"type": "cpu", "count": 4}, {"type": "node", "count": 1}]},
+    "user": "anna",
+}  # fmt: skip
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """Give the job with other values; ``time__limit`` is an entry of ``time``."""
+    one = copy.deepcopy(JOB)
+    for name, value in changes.items():
+        outer, _, inner = name.partition("__")
+        if inner:
+            one[outer][inner] = value
+        else:
+            one[outer] = value
+    return one
+
+
+def items_of(*jobs: Any, size: int = 1 << 20) -> list[Record | Passed]:
+    text = json.dumps({"meta": {"a": [1, {}]}, "errors": [], "jobs": list(jobs), "more": "}]"})
+    return list(read([text[at : at + size] for at in range(0, len(text), size)], "log", None))
+
+
+def record_of(**changes: Any) -> Record:
+    (item,) = items_of(changed(**changes))
+    assert isinstance(item, Record)
+    return item
+
+
+def test_a_job_becomes_a_record() -> None:
+    assert record_of() == Record(
+        1, "11", 1_700_000_000, 1_700_000_000, 1_700_000_020, 1_700_000_027, 7, 0, 300, Limit.given, 4, 8, 1, 2,
+        State.completed, "anna", "users", "physics", "batch", "normal",
+    )  # fmt: skip
+
+
+def test_numbers_that_later_versions_wrap_are_the_same() -> None:
+    def wrapped(number: int) -> dict[str, Any]:
+        return {"set": True, "infinite": False, "number": number}
+
+    nothing = {"set": False, "infinite": False, "number": 0}
+    later = record_of(
+        time__limit=wrapped(5), state__current=["COMPLETED"], array={"job_id": 0, "task_id": nothing, "task": ""},
+        het={"job_id": 0, "job_offset": nothing}, time__elapsed=7,
+    )  # fmt: skip
+    assert later == record_of()
+    assert record_of(time__limit={"set": True, "infinite": True, "number": 0}).limit_kind is Limit.unlimited
+    assert record_of(time__limit=nothing).limit_kind is Limit.missing
+    assert record_of(time__limit=None).limit_kind is Limit.unlimited
+
+
+def test_ids_are_those_that_the_site_writes() -> None:
+    assert record_of(array={"job_id": 11, "task_id": 3}).job == "11_3"
+    rest = record_of(array={"job_id": 57, "task_id": None, "task": "0-20%3"}, state__current="PENDING")
+    assert (rest.job, rest.tasks, rest.start) == ("57_[0-20%3]", 21, None)
+    part = record_of(het={"job_id": 17, "job_offset": 1})
+    assert (part.job, part.group_id) == ("17+1", "17")
+
+
+def test_zero_is_no_time_and_no_list_is_no_processor() -> None:
+    waits = record_of(time__start=0, time__end=0, state__current="PENDING", tres__allocated=[], allocation_nodes=0)
+    assert (waits.start, waits.end, waits.allocated, waits.allocated_nodes) == (None, None, 0, 0)
+
+
+def test_a_submit_line_shows_what_was_asked_for() -> None:
+    assert record_of(submit_line="sbatch -t 5 x").limit_kind is Limit.asked
+    assert record_of(submit_line="sbatch x").limit_kind is Limit.given
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 400), st.integers(0, 4))
+def test_pieces_of_any_length_give_the_same(size: int, jobs: int) -> None:
+    several = [changed(job_id=number) for number in range(1, jobs + 1)]
+    assert items_of(*several, size=size) == items_of(*several)
+    assert len(items_of(*several)) == jobs
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"time__submission": "soon"}, {"time__limit": [5]}, {"time": None}, {"state": {}}, {"tres": {"allocated": 3}},
+        {"job_id": None}, {"required": {"CPUs": -4}}, {"time__start": 1 << 50}, {"state__current": []},
+        {"time__elapsed": True}, {"tres__allocated": [{"count": 1}]},
+    ],
+)  # fmt: skip
+def test_a_job_of_another_form_is_counted_and_the_next_is_read(change: dict[str, Any]) -> None:
+    bad, good = items_of(changed(**change), JOB)
+    assert isinstance(bad, Passed)
+    assert (bad.line, bad.action) == (1, "dropped")
+    assert isinstance(good, Record)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[1]", "begin: one of"), ('{"jobs": 3}', "no list called jobs"), ('{"jobs": [{"a": 1}', "after job 1"),
+        ('{"jobs": [{]}', "job 1 of the list"), ("{}", "no list called jobs"), ("", "begin"), ('{"a" 1}', "entry"),
+        ('{"jobs": ' + "[" * 100_000, "nested too deep"), ('{"jobs": [], "x": 1', "between entries"),
+        ('{"a": ' + "9" * 5000 + "}", "number too long"),
+    ],
+)  # fmt: skip
+def test_what_is_no_json_of_sacct_is_refused_with_the_place(text: str, told: str) -> None:
+    with pytest.raises(TraceFormatError, match=f"log: .*{told}.*is this the whole output of sacct --json"):
+        list(read([text], "log", None))
+
+
+def test_two_clusters_are_refused() -> None:
+    with pytest.raises(TraceFormatError, match="job 2 of the list: cluster 'two' after 'one'"):
+        items_of(JOB, changed(cluster="two"))
+
+
+def test_the_genuine_output_is_read(shared: Callable[[str], Path]) -> None:
+    text = shared("oracles/slurm/sacct_sample.json").read_text()
+    items = list(read([text], "log", None))
+    assert len(items) == 52
+    by_job = {item.job: item for item in items if isinstance(item, Record)}
+    assert by_job["21"].requested == 1
+    assert by_job["21"].allocated == 16
+    assert by_job["20"].limit_kind is Limit.unlimited
+    assert by_job["52"].state is State.running
+    assert by_job["22"].limit == 3600

@@ -1,0 +1,362 @@
+"""The rules of an import: each has a count, and every record is a job or counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text, waiting
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.workload.accounting.importing import import_logs
+from policyfactory.workload.accounting.limits import parse_limits
+from policyfactory.workload.accounting.record import Record, State
+from policyfactory.workload.accounting.report import Tally
+from policyfactory.workload.accounting.rules import Rules, jobs_of
+from policyfactory.workload.accounting.table import Gathering
+
+
+def test_a_job_becomes_a_line_with_its_recorded_start(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1, 10, start=35, run=50, AllocCPUS=16, ReqCPUS=1), job(2))
+    fields = ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status")
+    assert column(done, *fields) == [(0, 0, 100, 4, 4, 3600, 1), (10, 25, 50, 16, 1, 3600, 1)]
+    assert done.log.header.unix_start == T0
+    assert counts(done)["jobs that had more than they requested"] == 1
+
+
+def test_the_requested_time_is_never_the_run_time(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1, TimelimitRaw=""), job(2, TimelimitRaw="UNLIMITED"), job(3, TimelimitRaw="7"))
+    assert done.log.requested_time.tolist() == [-1, -1, 420]
+    assert counts(done)["jobs without a requested time in the log"] == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [("COMPLETED", 1), ("FAILED", 0), ("TIMEOUT", 0), ("NODE_FAIL", 0), ("OUT_OF_MEMORY", 0), ("CANCELLED by 5", 5),
+     ("PREEMPTED", 5), ("NEW_WORD", -1)],
+)  # fmt: skip
+def test_the_state_becomes_the_status(tmp_path: Path, state: str, status: int) -> None:
+    assert imported(tmp_path, job(1, State=state)).log.status.tolist() == [status]
+
+
+def test_what_waits_or_runs_is_dropped_and_counted(tmp_path: Path) -> None:
+    running = job(4, 1, State="RUNNING", End="Unknown", AllocCPUS=9)
+    suspended = job(5, 1, State="SUSPENDED", End="Unknown")
+    done = imported(tmp_path, job(1), waiting(2), waiting("57_[0-20%3]"), running, suspended)
+    found = counts(done)
+    assert found["jobs that wait at the end of the log"] == 1
+    assert found["tasks of arrays that wait at the end of the log"] == 21
+    assert found["jobs that run, or are suspended, at the end of the log"] == 2
+    assert (done.report.records, done.report.jobs) == (25, 1)
+    # What runs has its processors.
+    assert done.report.machine == 4 + 9 + 4
+
+
+NEVER = {"State": "CANCELLED by 1000", "AllocNodes": 0, "ElapsedRaw": 0}
+
+
+def test_a_job_cancelled_before_it_started_never_used_the_machine(tmp_path: Path) -> None:
+    at_once = job(2, run=0, **NEVER)
+    without = job(3, **(NEVER | {"Start": "None"}))
+    failed = job(4, run=0, **(NEVER | {"State": "FAILED"}))
+    done = imported(tmp_path, job(1), at_once, without, failed)
+    assert done.report.jobs == 1
+    assert counts(done)["jobs cancelled before they started"] == 2
+    assert counts(done)["jobs that ended in another way before they started"] == 1
+    kept = imported(tmp_path, job(1), at_once, without, keep_unstarted=True)
+    fields = ("wait", "run_time", "allocated", "requested", "status")
+    assert column(kept, *fields)[1:] == [(-1, -1, -1, 4, 5)] * 2
+    assert counts(kept)["jobs that never started, kept with -1"] == 2
+
+
+def test_the_cancelled_rest_of_an_array_is_as_many_jobs(tmp_path: Path) -> None:
+    rest = waiting("57_[1-3]", **(NEVER | {"State": "CANCELLED by 0", "End": T0 + 9}))
+    done = imported(tmp_path, job(1), rest)
+    assert counts(done)["jobs cancelled before they started"] == 3
+    assert imported(tmp_path, job(1), rest, keep_unstarted=True).report.jobs == 4
+
+
+def test_tasks_of_an_array_are_jobs_and_stand_in_their_order(tmp_path: Path) -> None:
+    done = imported(tmp_path, job("11_10", AllocCPUS=3), job("11_2", AllocCPUS=2), job("7", AllocCPUS=1))
+    assert done.log.allocated.tolist() == [1, 2, 3]
+
+
+def test_components_of_a_het_job_are_one_job(tmp_path: Path) -> None:
+    parts = [
+        job("17+0", 5, start=20, run=50, AllocCPUS=2, AllocNodes=1),
+        job("17+1", 5, start=20, run=60, AllocCPUS=4, AllocNodes=2, State="FAILED", TimelimitRaw=90),
+    ]
+    done = imported(tmp_path, job(1), *parts)
+    fields = ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status")
+    assert column(done, *fields)[1] == (5, 15, 60, 6, 8, 5400, 0)
+    assert (done.report.jobs, done.report.count("merged")) == (2, 1)
+    # The peak counts its processors once.
+    assert imported(tmp_path, *parts).report.machine == 6
+    nodes = imported(tmp_path, *parts, unit="nodes")
+    assert column(nodes, "allocated", "requested") == [(3, 2)]
+
+
+def test_a_het_job_of_which_one_part_has_no_limit_has_none(tmp_path: Path) -> None:
+    done = imported(tmp_path, job("17+0"), job("17+1", TimelimitRaw="UNLIMITED"))
+    assert done.log.requested_time.tolist() == [-1]
+    running = job("18+1", State="RUNNING", End="Unknown")
+    done = imported(tmp_path, job(1), job("18+0"), running)
+    assert done.report.jobs == 1
+
+
+REQUEUED = [
+    job(25, 0, start=20, run=4, State="REQUEUED"),
+    job(25, 30, start=150, run=6, Eligible=T0 + 150),
+]
+
+
+def test_of_a_requeued_job_the_last_run_counts_from_the_first_submission(tmp_path: Path) -> None:
+    done = imported(tmp_path, *REQUEUED)
+    assert column(done, "submit", "wait", "run_time", "status") == [(0, 150, 6, 1)]
+    assert counts(done)["runs of a job that went back to the queue, before its last run"] == 1
+    assert "jobs that could not have run at once" not in counts(done)
+
+
+def test_the_runs_of_a_requeued_job_can_each_be_a_job_or_none(tmp_path: Path) -> None:
+    each = imported(tmp_path, *REQUEUED, requeued="runs")
+    assert column(each, "submit", "wait", "run_time", "status") == [(0, 20, 4, 0), (30, 120, 6, 1)]
+    none = imported(tmp_path, job(1), *REQUEUED, requeued="drop")
+    assert (none.report.jobs, none.report.count("dropped")) == (1, 2)
+
+
+def test_a_requeued_job_that_is_not_over_is_no_job(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1), REQUEUED[0], waiting(25, 30))
+    assert (done.report.jobs, done.report.count("dropped")) == (1, 2)
+    running = job(25, 30, start=40, State="RUNNING", End="Unknown")
+    assert imported(tmp_path, job(1), REQUEUED[0], running).report.jobs == 1
+
+
+def test_a_requeued_job_cancelled_in_the_queue_keeps_its_last_run(tmp_path: Path) -> None:
+    done = imported(tmp_path, REQUEUED[0], job(25, 30, run=0, **NEVER))
+    assert column(done, "submit", "wait", "run_time", "status") == [(0, 20, 4, 5)]
+
+
+def test_a_run_after_a_failed_node_belongs_to_its_job(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(10, 0, start=2, run=8, State="NODE_FAIL"), job(10, 11, start=131, run=83))
+    assert column(done, "submit", "wait", "run_time") == [(0, 131, 83)]
+
+
+def test_the_same_record_twice_counts_once(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1), job(2), job(1), *REQUEUED, *REQUEUED)
+    assert done.report.jobs == 3
+    assert counts(done)["records that are in the log twice"] == 3
+
+
+def test_pieces_that_overlap_are_one_log(tmp_path: Path) -> None:
+    first, second = tmp_path / "january", tmp_path / "february"
+    first.write_text(sacct_text(job(1), job(2, 5, State="RUNNING", End="Unknown"), waiting(3, 6), job(4, 8, run=9)))
+    second.write_text(sacct_text(job(2, 5), job(3, 6, start=90), job(4, 8, run=10), job(5, 9)))
+    for paths in ([first, second], [second, first]):
+        done = import_logs(paths, zone=UTC)
+        assert done.report.jobs == 5
+        assert counts(done)["records of a run that a later record tells the end of"] == 2
+        assert counts(done)["records of a run that a later record tells differently"] == 1
+        assert done.report.records == done.report.jobs + done.report.count("dropped")
+        assert len(done.report.inputs) == 2
+
+
+def test_an_id_that_comes_again_is_another_job(tmp_path: Path) -> None:
+    year = 365 * 86400
+    done = imported(tmp_path, job(1), job(1, year), job(2), job(2, 500, UID=1001))
+    assert done.report.jobs == 4
+    assert counts(done)["jobs with an id that another user's job had, or one more than 30d before"] == 2
+
+
+def test_a_job_without_limit_has_minus_one_or_what_was_told(tmp_path: Path) -> None:
+    rows = [job(1, TimelimitRaw="UNLIMITED"), job(2, TimelimitRaw="Partition_Limit"), job(3)]
+    plain = imported(tmp_path, *rows)
+    assert plain.log.requested_time.tolist() == [-1, -1, 3600]
+    assert counts(plain)["jobs without a limit (UNLIMITED)"] == 1
+    assert counts(plain)["jobs with the limit of their partition (Partition_Limit)"] == 1
+    told = imported(tmp_path, *rows, unlimited=86400, partition_limit={"batch": 7200})
+    assert told.log.requested_time.tolist() == [86400, 7200, 3600]
+    other = imported(tmp_path, *rows, partition_limit={"short": 7200})
+    assert other.log.requested_time.tolist() == [-1, -1, 3600]
+
+
+def test_a_default_limit_is_told_apart_where_it_was_told(tmp_path: Path) -> None:
+    rows = [job(n, TimelimitRaw=60) for n in range(1, 13)] + [job(13, TimelimitRaw=7), job(14, Partition="short")]
+    asks = imported(tmp_path, *rows)
+    batch = asks.report.partitions[0]
+    assert (batch.partition, batch.jobs, batch.commonest, round(batch.share, 3)) == ("batch", 13, 3600, 0.923)
+    (question,) = asks.report.questions()
+    assert "partition batch: 92 % of the limits are 1h; is that the partition's default" in question
+    assert "--default-limit batch=3600s" in question
+    known = imported(tmp_path, *rows, default_limit={"batch": 3600})
+    assert known.report.questions() == []
+    assert counts(known)["limits equal to their partition's default"] == 12
+    assert known.log.requested_time.tolist() == [3600] * 12 + [420, 3600]
+    unknown = imported(tmp_path, *rows, default_limit={"batch": 3600}, defaults="unknown")
+    assert unknown.log.requested_time.tolist() == [-1] * 12 + [420, 3600]
+
+
+def test_a_limit_that_was_asked_for_is_no_default() -> None:
+    tally = Tally()
+    gathering = Gathering(tally)
+    from policyfactory.workload.accounting.record import Limit
+
+    kinds = [Limit.given, Limit.asked, Limit.default]
+    records = [
+        Record(n, str(n), T0, None, T0, T0 + 5, 5, 0, 60, kind, 1, 1, state=State.completed, partition="batch")
+        for n, kind in enumerate(kinds, 1)
+    ]
+    gathering.add(records, "log")
+    table = gathering.table()
+    jobs_of(table, Rules(default_limit={"batch": 60}, defaults="unknown"), tally)
+    assert table.limit.tolist() == [-1, 60, -1]
+
+
+def test_suspended_time_is_no_run_time(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1, run=5, ElapsedRaw=1, Suspended="00:00:04"))
+    assert column(done, "run_time", "wait") == [(1, 0)]
+    assert counts(done)["jobs that were suspended"] == 1
+    assert "jobs whose end is not where start and run time put it" not in counts(done)
+
+
+@pytest.mark.parametrize(
+    ("bad", "what"),
+    [
+        (job(2, 50, start=20), "jobs that started before they were submitted"),
+        (job(2, run=-30, ElapsedRaw=5), "jobs that ended before they started"),
+        (job(2, Submit="Unknown"), "records without a submit time"),
+        (job(2, End="Unknown", ElapsedRaw=""), "jobs that ended, without a run time"),
+        (job(2, AllocCPUS="", ReqCPUS="", ReqTRES=""), "jobs without a number of processors"),
+    ],
+)
+def test_what_can_not_be_is_dropped_and_counted(tmp_path: Path, bad: Cells, what: str) -> None:
+    done = imported(tmp_path, job(1), bad)
+    assert done.report.jobs == 1
+    assert counts(done)[what] == 1
+
+
+def test_what_is_odd_is_kept_and_counted(tmp_path: Path) -> None:
+    done = imported(
+        tmp_path, job(1, run=100, ElapsedRaw=4000), job(2, Eligible=T0 + 9, start=20), job(3, State="NEW_WORD"),
+        job(4, AllocCPUS=""),
+    )  # fmt: skip
+    found = counts(done)
+    assert found["jobs that ran beyond their limit"] == 1
+    assert found["jobs whose end is not where start and run time put it"] == 1
+    assert found["jobs that could not have run at once"] == 1
+    assert found["jobs whose end has no known word"] == 1
+    assert found["jobs whose allocated processors the log does not say"] == 1
+    assert done.report.jobs == 4
+
+
+def test_partitions_are_chosen_by_name(tmp_path: Path) -> None:
+    rows = [job(1), job(2, Partition="gpu", AllocCPUS=64), job(3, Partition="short")]
+    done = imported(tmp_path, *rows, partitions=("batch", "short"))
+    assert (done.report.jobs, counts(done)["jobs of other partitions"]) == (2, 1)
+    assert done.report.machine == 8
+    with pytest.raises(UsageError, match="--partition big: no job was in it; the log has batch, gpu, short"):
+        imported(tmp_path, *rows, partitions=("big",))
+
+
+def test_jobs_are_chosen_by_when_they_were_submitted(tmp_path: Path) -> None:
+    rows = [job(n, 100 * n) for n in range(5)]
+    done = imported(tmp_path, *rows, begin=T0 + 100, end=T0 + 300)
+    assert column(done, "submit") == [(0,), (100,)]
+    assert counts(done)["jobs submitted at another time"] == 3
+    assert done.log.header.unix_start == T0 + 100
+
+
+def test_nodes_can_be_the_unit(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1, AllocNodes=3, ReqNodes=2, AllocCPUS=48), unit="nodes")
+    assert column(done, "allocated", "requested") == [(3, 2)]
+    assert done.log.header.nodes == done.log.header.processors == 3
+    with pytest.raises(WorkloadError, match="--unit nodes: the log has no nodes"):
+        imported(tmp_path, job(1, AllocNodes="", NNodes="", ReqNodes="", ReqTRES="cpu=4"), unit="nodes")
+
+
+def test_without_a_job_the_reasons_are_told(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"no job is left of 1 records \(jobs that wait at the end of the log: 1"):
+        imported(tmp_path, waiting(1))
+    with pytest.raises(UsageError, match="no job of the log ever ran"):
+        imported(tmp_path, job(1, run=0, **NEVER), keep_unstarted=True)
+
+
+def test_the_machine_is_the_most_in_use_at_once_or_what_was_told(tmp_path: Path) -> None:
+    rows = [job(1, run=100, AllocCPUS=8), job(2, 50, AllocCPUS=5), job(3, 100, AllocCPUS=3)]
+    done = imported(tmp_path, *rows)
+    assert done.report.machine == 13
+    assert "first at 2023-11-14 22:14:10 UTC: a lower bound" in done.report.machine_source
+    path = tmp_path / "log.txt"
+    told = import_logs([path], zone=UTC, processors=7)
+    assert told.report.machine == told.log.header.processors == 7
+    assert counts(told)["jobs larger than the machine"] == 1
+    assert "13 in use at once" in told.report.machine_source
+
+
+def test_limits_of_partitions_are_told_in_units() -> None:
+    assert parse_limits(["a=24h", "b=1-00:00:00", "c=90m", "d=24:00:00", "e=f=1h"], "--x") == {
+        "a": 86400, "b": 86400, "c": 5400, "d": 86400, "e=f": 3600,
+    }  # fmt: skip
+    for wrong in ("24h", "=24h", "a=60", "a=", "a=0s", "a=10:30", "a=inf", "a=-1h"):
+        with pytest.raises(UsageError):
+            parse_limits([wrong], "--x")
+    with pytest.raises(UsageError, match="partition a comes twice"):
+        parse_limits(["a=1h", "a=2h"], "--x")
+
+
+TIME = st.one_of(st.none(), st.integers(-5, 60), st.integers(1 << 62, 1 << 70))
+RECORD = st.builds(
+    Record,
+    line=st.integers(1, 9), job=st.sampled_from(["1", "2", "3_1", "17+0", "17+1", "5_[0-3]", ""]),
+    submit=TIME, eligible=TIME, start=TIME, end=TIME, elapsed=TIME, suspended=TIME, limit=TIME,
+    requested=TIME, allocated=TIME, requested_nodes=TIME, allocated_nodes=TIME, state=st.sampled_from(State),
+    user=st.sampled_from(["", "a", "b"]), partition=st.sampled_from(["x", "y"]), group_id=st.sampled_from([None, "17"]),
+    tasks=st.integers(1, 3),
+)  # fmt: skip
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(RECORD, min_size=1, max_size=12),
+    st.sampled_from(["last", "runs", "drop"]),
+    st.booleans(),
+    st.sampled_from(["cpus", "nodes"]),
+)
+def test_every_record_is_a_job_or_is_counted(records: list[Record], requeued: str, keep: bool, unit: str) -> None:
+    tally = Tally()
+    gathering = Gathering(tally)
+    gathering.add(records, "log")
+    table = gathering.table()
+    try:
+        jobs = jobs_of(table, Rules(requeued=requeued, keep_unstarted=keep, unit=unit), tally)
+    except WorkloadError:
+        return
+    lost = sum(step.count for step in tally.steps() if step.action in {"dropped", "merged"})
+    assert len(jobs.rows) + lost == sum(record.tasks for record in records)
+    rows = jobs.rows
+    assert (np.diff(table.submit[rows]) >= 0).all()
+    ran = rows[jobs.allocated[rows] > 0]
+    assert (table.start[ran] >= table.submit[ran]).all()
+    assert (table.elapsed[ran] >= 0).all()
+    assert keep or len(ran) == len(rows)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12))
+def test_the_peak_is_that_of_counting_every_second(jobs: list[tuple[int, int, int]]) -> None:
+    tally = Tally()
+    gathering = Gathering(tally)
+    gathering.add(
+        [
+            Record(n, str(n), T0, T0, T0 + at, T0 + at + run, run, 0, requested=1, allocated=size,
+                   allocated_nodes=1, state=State.completed)
+            for n, (at, run, size) in enumerate(jobs)
+        ],
+        "log",
+    )  # fmt: skip
+    found = jobs_of(gathering.table(), Rules(), tally)
+    level = [sum(size for at, run, size in jobs if at <= second < at + run) for second in range(50)]
+    if max(level):
+        assert (found.peak, found.peak_time) == (max(level), T0 + level.index(max(level)))
