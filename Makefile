@@ -29,7 +29,7 @@ demo: $(VENV)/.ready-base
 	@$(BIN)/policyfactory demo --output demo
 
 test: $(VENV)/.ready-test
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 check: $(VENV)/.ready-check
 	$(BIN)/ruff check .
@@ -44,7 +44,7 @@ bench: $(VENV)/.ready-test
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds -s $(ARGS)
 
 nightly: $(VENV)/.ready-test
-	POLICYFACTORY_NIGHTLY=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	POLICYFACTORY_NIGHTLY=1 $(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-* build dist site demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

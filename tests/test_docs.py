@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from commands import runner
 from support import ROOT, shared_path
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
@@ -38,7 +37,10 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page) and page.stem != ON_A_CLUSTER], ids=lambda page: page.stem
 )
-def test_code_and_commands_of_a_page_run(page: Path, reader: Path) -> None:
+def test_code_and_commands_of_a_page_run(
+    page: Path, reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = runner(reader, monkeypatch, capfd)
     namespace: dict[str, object] = {"__name__": page.stem}
     for language, code in blocks(page):
         if language == "python":
@@ -46,9 +48,7 @@ def test_code_and_commands_of_a_page_run(page: Path, reader: Path) -> None:
         elif language == "console":
             for line in code.replace("\\\n", " ").splitlines():
                 if line.startswith("$ policyfactory"):
-                    command = [sys.executable, "-m", *shlex.split(line[2:], comments=True)]
-                    done = subprocess.run(command, cwd=reader, capture_output=True, text=True, timeout=300, check=False)
-                    assert done.returncode == 0, f"{page.name}: {line}\n{done.stdout}\n{done.stderr}"
+                    run(*shlex.split(line[2:], comments=True)[1:])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from policyfactory.cli.console import console
+from policyfactory.cli.console import console, note
 from policyfactory.cli.evaluate_options import PLAIN_NAME
 from policyfactory.core.errors import PolicyfactoryError
 
@@ -125,15 +123,25 @@ def run_steps(steps: Sequence[Step], first: int, total: int) -> None:
 
 
 def _run(place: str, step: Step) -> None:
+    from policyfactory.cli.main import build_app
+
     screen = console()
     screen.rule(f"[bold]{place}[/bold]  {step.title}", align="left", style="dim")
     screen.print(f"$ policyfactory {shlex.join(step.arguments)}", style="cyan", markup=False, soft_wrap=True)
     sys.stdout.flush()
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    # The arguments are a list made here: no shell reads them.
-    done = subprocess.run([sys.executable, "-m", "policyfactory", *step.arguments], env=environment, check=False)
-    if done.returncode:
-        raise PolicyfactoryError(f"step {place} ended with exit code {done.returncode}; its message is above")
+    own = sys.argv
+    # What a step writes says by which command it was made.
+    sys.argv = ["policyfactory", *step.arguments]
+    try:
+        code = build_app()(args=list(step.arguments), standalone_mode=False)
+    except PolicyfactoryError:
+        note(f"step {place} could not be done:")
+        raise
+    finally:
+        sys.argv = own
+        sys.stdout.flush()
+    if code:
+        raise PolicyfactoryError(f"step {place} ended with exit code {code}; its message is above")
 
 
 def evaluation_of(folder: Path) -> dict[str, Any]:

@@ -7,13 +7,10 @@ import io
 import json
 import os
 import sys
-import types
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from policyfactory.cli.main import run as command
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch
 from policyfactory.policy.store import load_model
@@ -25,25 +22,6 @@ QUEUE = """JOBID,PRIORITY,SUBMIT_TIME,TIME_LIMIT,CPUS,USER
 7,7,1767310000,5:00,2,ann
 6,0,1767310000,5:00,2,ann
 """
-
-
-Run = Callable[..., types.SimpleNamespace]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in this process, which spares its start: here are many calls."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object, code: int = 0) -> types.SimpleNamespace:
-        monkeypatch.setattr(sys, "argv", ["policyfactory", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            command()
-        out, err = capsys.readouterr()
-        assert (ended.value.code or 0) == code, out + err
-        return types.SimpleNamespace(stdout=out, stderr=err)
-
-    return call
 
 
 @pytest.mark.parametrize("target", PROGRAMS)

@@ -1,0 +1,44 @@
+"""Run a command of the package in this process: its start would take more time than most of what tests ask of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from policyfactory.cli.main import run as command
+
+__all__ = ["Run", "runner"]
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def runner(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Return ``run(*arguments, code=0, cwd=folder)``; an exception that nobody caught is a failure."""
+
+    def run(*arguments: object, code: int = 0, cwd: Path = folder) -> subprocess.CompletedProcess[str]:
+        words = ["policyfactory", *map(str, arguments)]
+        capfd.readouterr()
+        with monkeypatch.context() as changed:
+            changed.chdir(cwd)
+            changed.setattr(sys, "argv", words)
+            ended = _ended()
+        out, err = capfd.readouterr()
+        told = f"{words}\n--- stdout\n{out}\n--- stderr\n{err}"
+        assert "Traceback" not in err, told
+        assert ended == code, told
+        return subprocess.CompletedProcess(words, ended, out, err)
+
+    return run
+
+
+def _ended() -> int:
+    """Run the command that ``sys.argv`` has; return its exit code."""
+    try:
+        command()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    return 0
