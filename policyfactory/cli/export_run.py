@@ -119,6 +119,8 @@ def carry_out(request: Request) -> None:
     if files or queue is None:
         _advise(made)
     _tell_ties(done, model.policy, site)
+    for text in model.warnings:
+        warn(f"of the fit: {printable(text, 400)}")
 
 
 def _origin(spec: str) -> str:

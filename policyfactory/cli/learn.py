@@ -190,24 +190,26 @@ def _result(folder: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _close(log: Path, folder: Path, chosen: str, found: dict[str, Any], metric: str, seconds: float) -> None:
-    from policyfactory.policy.catalogue import resolve
+    from policyfactory.policy.catalogue import resolve_model
     from policyfactory.policy.simplify import round_coefficients
 
-    formula = round_coefficients(resolve(str(folder / _POLICY)).expression, 4).text()
+    model = resolve_model(str(folder / _POLICY))
+    formula = round_coefficients(model.policy.expression, 4).text()
     screen = console()
     screen.rule("[bold]In words[/bold]", align="left")
     screen.print(
-        f"{chosen} was the best of {len(CLASSICAL) + len(learned_models(folder))} policies on the third quarter of "
-        "the jobs. It sorts "
-        f"the queue by {formula}, the lower value first.",
+        f"{chosen} was the best of {len(CLASSICAL) + len(learned_models(folder))} policies on the third quarter of the "
+        f"jobs. It sorts the queue by {formula}, the lower value first.",
         markup=False,
     )
     screen.print(verdict(chosen, found, metric), markup=False)
     for line in found["words"]:
         screen.print(line, markup=False)
+    for text in model.warnings:
+        warn(f"of the fit of {chosen}: {text}")
     note(f"everything is in {folder}/ ({format_duration(seconds)}); test/report.html is the evidence")
     command = ["policyfactory", "export", f"{folder}/{_POLICY}", "--workload", str(log), "--output", "job_submit.lua"]
-    if "r" in resolve(str(folder / _POLICY)).variables:
+    if "r" in model.policy.variables:
         command += ["--epoch", "YYYY-MM-DD"]
     note(f"next: {shlex.join(command)}")
 

@@ -100,6 +100,7 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
         lines.append(f"Source: {policy.source}")
     if site.model:
         lines.append(f"Model: {site.model}")
+    lines += [f"Warning of the fit: {text}" for text in model.warnings]
     command = model.provenance.get("command")
     if isinstance(command, str):
         lines.append(f"Model made by: {command[:500]}")

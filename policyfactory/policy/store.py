@@ -26,6 +26,7 @@ MODEL_SCHEMA = 1
 _KIND = "policyfactory-model"
 _LARGEST_FILE = 8 << 20
 _MOST_COEFFICIENTS = 1000
+_MOST_WARNINGS, _LONGEST_WARNING = 10, 300
 _REQUIRED = ("kind", "schema_version", "name", "formula")
 _KNOWN = frozenset(
     {
@@ -79,6 +80,13 @@ class Model:
     coefficients: tuple[Coefficient, ...] = ()
     diagnostics: dict[str, Any] = dataclasses.field(default_factory=dict)
     provenance: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the fit found that speaks against the formula, in words; at most ten sentences."""
+        found = self.diagnostics.get("warnings")
+        said = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+        return tuple(text[:_LONGEST_WARNING] for text in said[:_MOST_WARNINGS])
 
 
 def model_to_json(model: Model) -> dict[str, Any]:

@@ -184,3 +184,13 @@ def test_wrong_use(run, tmp_path: Path, arguments: list[str], code: int, says: s
     assert says in " ".join(done.stderr.split())
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_fit_warned_of_is_said_and_stands_in_the_file(run, tmp_path: Path) -> None:
+    value = json.loads(run("export", "SAF", "--to", "json").stdout)
+    value["diagnostics"] = {"warnings": ["not monotone\x1b[31m ]]\nos.execute('x')"]}
+    (tmp_path / "odd.json").write_text(json.dumps(value))
+    done = run("export", "odd.json", "--to", "slurm-site-factor-lua")
+    assert "warning: of the fit: not monotone?[31m ]]?os.execute('x')" in done.stderr
+    said = [line for line in done.stdout.splitlines() if "Warning of the fit" in line]
+    assert said == ["-- Warning of the fit: not monotone<U+001B>[31m ]]<U+000A>os.execute('x')"]

@@ -187,3 +187,13 @@ def test_any_value_of_any_field_is_read_or_refused(field: str, value: Any) -> No
 
 def test_errors_of_a_model_file_are_ours() -> None:
     assert issubclass(ModelFileError, PolicyfactoryError)
+
+
+def test_the_warnings_of_a_model_are_sentences_and_bounded() -> None:
+    policy = Policy("X", "p")
+    assert Model(policy).warnings == ()
+    assert Model(policy, diagnostics={"warnings": "none"}).warnings == ()
+    assert Model(policy, diagnostics={"warnings": [1, "a", None, "b"]}).warnings == ("a", "b")
+    many = Model(policy, diagnostics={"warnings": ["w" * 1000] * 50}).warnings
+    assert len(many) == 10
+    assert {len(text) for text in many} == {300}
