@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
+import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyfactory.cli.console import console, note, warn
+from policyfactory.cli.console import note, warn
 from policyfactory.cli.steps import (
     CLASSICAL,
     Step,
@@ -22,19 +22,57 @@ from policyfactory.cli.steps import (
 )
 from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
-from policyfactory.core.units import DAY, format_duration
+from policyfactory.core.units import DAY
 
 if TYPE_CHECKING:
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["learn"]
+__all__ = ["Plan", "learn"]
 
 _POLICY = "policy.json"
+_STEPS = "steps.txt"
 # A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
 _FEWEST = 200
-_WINDOWS = 6
+_WINDOWS = 10
 _LENGTHS = (15, 7, 3, 1)
 _METRICS = "mean_bsld,mean_wait,p95_wait,max_wait,utilisation"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What is learned from, how, and by what it is judged.
+
+    Parameters
+    ----------
+    log : Path
+        The log.
+    name : str
+        What it is called.
+    folder : Path
+        Where everything goes.
+    jobs : int
+        Jobs of the log that have a submit time.
+    epoch : int or None
+        Unix time from which r counts in the evaluation and in production; None if the log has no date.
+    tuples, trials, seed : int
+        As of ``policyfactory generate``.
+    threshold : str
+        As of ``policyfactory evaluate``.
+    reading, judging : tuple of str
+        Options of the steps that read the log, and of the evaluations.
+    """
+
+    log: Path
+    name: str
+    folder: Path
+    jobs: int
+    epoch: int | None
+    tuples: int
+    trials: int
+    seed: int
+    threshold: str
+    reading: tuple[str, ...]
+    judging: tuple[str, ...]
 
 
 def learn(
@@ -63,6 +101,9 @@ def learn(
     preset: Annotated[str, typer.Option(help="Filter for the log (policyfactory workload clean).")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print all tables; without it they are in a file.")
+    ] = False,
 ) -> None:
     """Learn a policy from a log and test it: generate, fit and evaluate in one, on three parts of the log.
 
@@ -80,35 +121,45 @@ def learn(
             f"{log}: {len(workload):,} jobs are left after cleaning, and {_FEWEST} are the least to learn from, "
             "choose by and test on; import a longer time"
         )
+    cut = windows or _windows(workload)
+    reading = ("--preset", preset, *(("--processors", str(processors)) if processors else ()))
+    judging = (*reading, "--estimate-missing", estimate_missing, "--threshold", threshold)
+    judging += ("--metrics", ",".join(dict.fromkeys([metric, *_METRICS.split(",")])))
+    judging += () if cut is None else ("--windows", cut)
     folder = check_directory(output)
+    plan = Plan(
+        log, workload.name, folder, _jobs(log), _epoch(workload), tuples, trials, seed, threshold, reading, judging
+    )
     with exclusive(folder / _POLICY):
-        if (folder / _POLICY).exists():
-            if not overwrite:
-                raise OutputError(
-                    f"{folder}: holds a learned policy ({_POLICY}); add --overwrite to replace it, or name another "
-                    "folder with --output"
-                )
-            (folder / _POLICY).unlink()
-            remove_results(folder)
-        common = ["--preset", preset, *(("--processors", str(processors)) if processors else ())]
-        judged = [*common, "--estimate-missing", estimate_missing, "--threshold", threshold]
-        judged += ["--metrics", ",".join(dict.fromkeys([metric, *_METRICS.split(",")]))]
-        cut = windows or _windows(workload)
+        _make_room(folder, overwrite=overwrite)
         if cut is None:
             warn("the log is too short for several windows: each comparison is one case, without an interval")
-        else:
-            judged += ["--windows", cut]
-        _run(log, folder, (tuples, trials, seed), threshold, common, judged)
-        chosen, found = _result(folder)
+        if plan.epoch is None:
+            warn(
+                "the log has no date (UnixStartTime): r counts from the start of each window, which production has not"
+            )
+        candidates, chosen = _run(plan, None if verbose else folder / _STEPS)
         Manifest(
             "learned-policy",
             command_line(),
             seed,
             inputs={log.name: cleaning.sha256},
-            parameters={"metric": metric, "windows": cut, "threshold": threshold, "chosen": chosen},
+            parameters={
+                "metric": metric,
+                "windows": cut,
+                "threshold": threshold,
+                "epoch": plan.epoch,
+                "chosen": chosen,
+            },
             outputs={_POLICY: sha256_file(folder / _POLICY)},
         ).write(Manifest.path_for(folder / _POLICY))
-    _close(log, folder, chosen, found, metric, time.monotonic() - begin)
+    from policyfactory.cli.learn_words import close
+
+    # The last job's day: about when the policy is put to use.
+    last = None if workload.unix_start is None else workload.unix_start + int(workload.submit[-1]) // workload.ticks
+    close(plan, evaluation_of(folder / "test"), metric, candidates, last)
+    shown = "" if verbose else f", {_STEPS}: all tables"
+    note(f"everything is in {folder}/ ({time.monotonic() - begin:.0f} s): test/report.html: the evidence{shown}")
 
 
 def _check(metric: str, threshold: str, windows: str | None, seed: int) -> None:
@@ -126,6 +177,26 @@ def _check(metric: str, threshold: str, windows: str | None, seed: int) -> None:
         parse_windows(windows)
 
 
+def _make_room(folder: Path, *, overwrite: bool) -> None:
+    """Refuse to replace a finished run, or remove it; what an interrupted one left is gone on with."""
+    if not (folder / _POLICY).exists():
+        return
+    if not overwrite:
+        raise OutputError(
+            f"{folder}: holds a learned policy ({_POLICY}); add --overwrite to replace it, or name another folder "
+            "with --output"
+        )
+    (folder / _POLICY).unlink()
+    remove_results(folder)
+
+
+def _jobs(log: Path) -> int:
+    from policyfactory.workload.cutting import in_order
+    from policyfactory.workload.swf import read_swf
+
+    return len(in_order(read_swf(log))[0])
+
+
 def _windows(workload: Workload) -> str | None:
     """Return windows of which a quarter of the jobs has several."""
     quarter = workload.submit[3 * len(workload) // 4 :]
@@ -137,125 +208,65 @@ def _windows(workload: Workload) -> str | None:
     return f"{_WINDOWS}x{jobs}jobs" if jobs >= _FEWEST // 2 else None
 
 
-def _run(
-    log: Path, folder: Path, how: tuple[int, int, int], threshold: str, common: list[str], judged: list[str]
-) -> None:
-    """Run all steps up to the policy's file."""
-    from policyfactory.workload.cutting import in_order
-    from policyfactory.workload.swf import read_swf
+def _epoch(workload: Workload) -> int | None:
+    """Return the day (UTC) on which the log begins: r has in production the size that it has in the tests."""
+    return None if workload.unix_start is None else workload.unix_start // DAY * DAY
 
-    tuples, trials, seed = how
-    jobs = len(in_order(read_swf(log))[0])
-    half, quarter = jobs // 2, jobs // 4
+
+def _run(plan: Plan, quiet: Path | None) -> tuple[int, str]:
+    """Run all steps up to the policy's file; return how many policies competed, and the name of the best."""
+    folder, half, quarter = plan.folder, plan.jobs // 2, plan.jobs // 4
     parts = {
         "training": ("The first half of the jobs, to learn from", ("--jobs", str(half))),
         "choosing": ("The third quarter, to choose by", ("--skip", str(half), "--jobs", str(quarter))),
         "test": ("The last quarter, to test the choice on", ("--skip", str(half + quarter))),
     }
-    place = {name: f"{folder}/{name}.swf" for name in parts}
+    place = {part: f"{folder}/{plan.name}-{part}.swf" for part in parts}
     steps = [
-        Step(title, ("workload", "window", str(log), place[name], *options)) for name, (title, options) in parts.items()
+        Step(title, ("workload", "window", str(plan.log), place[part], *options))
+        for part, (title, options) in parts.items()
     ]
-    fits = fit_steps(str(folder), place["training"], tuples, trials, seed)
-    fits[0] = Step(fits[0].title, (*fits[0].arguments, *common))
+    fits = fit_steps(str(folder), place["training"], plan.tuples, plan.trials, plan.seed)
+    fits[0] = Step(fits[0].title, (*fits[0].arguments, *plan.reading))
     steps += fits
     total = len(steps) + 3
-    run_steps(steps, 1, total)
-    rivals = (*CLASSICAL, *learned_models(folder))
-    choose = _evaluate("The formulas against the classical policies", place["choosing"], rivals, judged)
-    run_steps([choose], total - 2, total)
+    run_steps(steps, 1, total, quiet=quiet)
+    rivals = _dated(plan, [*CLASSICAL, *learned_models(folder)])
+    choose = _evaluate(plan, "The formulas against the classical policies", "choosing", place, tuple(rivals.values()))
+    run_steps([choose], total - 2, total, quiet=quiet)
     winner = evaluation_of(folder / "choosing")["winner"]
-    source = model_named(folder, winner)
+    source = rivals.get(winner) or model_named(folder, winner)
     # The baseline, and two that are hard to beat, stand beside the choice.
-    beside = tuple(dict.fromkeys(("FCFS", "SAF", "F1", source)))
+    beside = tuple(dict.fromkeys((rivals["FCFS"], rivals["SAF"], rivals["F1"], source)))
+    export = ("export", source, "--to", "json", "--threshold", plan.threshold, "--output", f"{folder}/{_POLICY}")
     last = [
-        _evaluate(f"The choice, {winner}, on jobs that chose nothing", place["test"], beside, judged),
-        Step(
-            "The policy as a file",
-            ("export", source, "--to", "json", "--threshold", threshold, "--output", f"{folder}/{_POLICY}"),
-        ),
+        _evaluate(plan, f"The choice, {winner}, on jobs that chose nothing", "test", place, beside),
+        Step("The policy as a file", export),
     ]
-    run_steps(last, total - 1, total)
+    run_steps(last, total - 1, total, quiet=quiet)
+    return len(rivals), winner
 
 
-def _evaluate(title: str, log: str, policies: tuple[str, ...], judged: list[str]) -> Step:
-    arguments = ("evaluate", log, "--policies", ",".join(policies), *judged)
-    return Step(title, (*arguments, "--output", str(Path(log).with_suffix("")), "--overwrite"))
+def _dated(plan: Plan, specs: list[str]) -> dict[str, str]:
+    """Return name -> what to evaluate; those with r become files whose r counts from the first day of the log.
 
-
-def _result(folder: Path) -> tuple[str, dict[str, Any]]:
-    from policyfactory.policy.catalogue import resolve
-
-    return resolve(str(folder / _POLICY)).name, evaluation_of(folder / "test")
-
-
-def _close(log: Path, folder: Path, chosen: str, found: dict[str, Any], metric: str, seconds: float) -> None:
-    from policyfactory.policy.catalogue import resolve_model
-    from policyfactory.policy.simplify import round_coefficients
-
-    model = resolve_model(str(folder / _POLICY))
-    formula = round_coefficients(model.policy.expression, 4).text()
-    screen = console()
-    screen.rule("[bold]In words[/bold]", align="left")
-    screen.print(
-        f"{chosen} was the best of {len(CLASSICAL) + len(learned_models(folder))} policies on the third quarter of the "
-        f"jobs. It sorts the queue by {formula}, the lower value first.",
-        markup=False,
-    )
-    screen.print(verdict(chosen, found, metric), markup=False)
-    for line in found["words"]:
-        screen.print(line, markup=False)
-    for text in model.warnings:
-        warn(f"of the fit of {chosen}: {text}")
-    note(f"everything is in {folder}/ ({format_duration(seconds)}); test/report.html is the evidence")
-    command = ["policyfactory", "export", f"{folder}/{_POLICY}", "--workload", str(log), "--output", "job_submit.lua"]
-    if "r" in model.policy.variables:
-        command += ["--epoch", "YYYY-MM-DD"]
-    note(f"next: {shlex.join(command)}")
-
-
-def verdict(chosen: str, found: dict[str, Any], metric: str) -> str:
-    """Return what the last quarter says about the choice, in words.
-
-    Parameters
-    ----------
-    chosen : str
-        The policy.
-    found : dict
-        The evaluation of the last quarter.
-    metric : str
-        By what was chosen.
+    From the start of a window log10(r) is steep, a year after a fixed date it is flat: the same formula, another order.
     """
-    baseline = CLASSICAL[0]
-    if chosen == baseline:
-        return f"Nothing was better than {baseline} there: leave the queue as it is."
-    rows = {row["metric"]: row for row in found["differences"] if row["policy"] == chosen}
-    row = rows.get(metric)
-    if row is None or row["verdict"] not in {"better", "worse"}:
-        return (
-            f"On the last quarter, which chose nothing, it is not shown to be better than {baseline} in {metric}"
-            f"{_difference(row)}: there is no evidence yet for a change of the queue; import a longer time."
-        )
-    if row["verdict"] == "worse":
-        return (
-            f"On the last quarter, which chose nothing, it is WORSE than {baseline} in {metric}{_difference(row)}: "
-            "do not use it; what was learned does not hold for later jobs."
-        )
-    prices = [f"{name}{_difference(other)}" for name, other in rows.items() if other["verdict"] == "worse"]
-    paid = f" It pays for that in {', '.join(prices)}." if prices else " No other metric shown there is worse."
-    return (
-        f"On the last quarter, which chose nothing, it is better than {baseline} in {metric}{_difference(row)}.{paid}"
-    )
+    from policyfactory.export.prepare import prepare
+    from policyfactory.policy.catalogue import resolve_model
+    from policyfactory.policy.store import save_model
+
+    found: dict[str, str] = {}
+    for spec in specs:
+        model = resolve_model(spec)
+        name = model.policy.name
+        found[name] = spec
+        if plan.epoch is not None and "r" in model.policy.variables:
+            found[name] = f"{check_directory(plan.folder / 'dated')}/{name}.json"
+            save_model(prepare(model, epoch=plan.epoch), Path(found[name]))
+    return found
 
 
-def _difference(row: dict[str, Any] | None) -> str:
-    """Return a difference with its interval, in brackets."""
-    from policyfactory.evaluate.report.display import scale_for
-
-    if row is None:
-        return ""
-    ends = [row["interval"]["low"], row["interval"]["high"]] if row["interval"] else []
-    scale = scale_for(row["unit"], [row["difference"], *ends])
-    value, *interval = (scale.text(end, signed=True) for end in (row["difference"], *ends))
-    certain = f", 95 % interval {interval[0]} to {interval[1]}" if interval else ", one case, no interval"
-    return f" ({value}{scale.suffix}{certain})"
+def _evaluate(plan: Plan, title: str, part: str, place: dict[str, str], policies: tuple[str, ...]) -> Step:
+    arguments = ("evaluate", place[part], "--policies", ",".join(policies), *plan.judging)
+    return Step(title, (*arguments, "--output", f"{plan.folder}/{part}", "--overwrite"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import shlex
@@ -103,7 +104,7 @@ def remove_results(folder: Path) -> None:
             path.unlink()
 
 
-def run_steps(steps: Sequence[Step], first: int, total: int) -> None:
+def run_steps(steps: Sequence[Step], first: int, total: int, *, quiet: Path | None = None) -> None:
     """Show and run commands one after the other.
 
     Parameters
@@ -112,6 +113,8 @@ def run_steps(steps: Sequence[Step], first: int, total: int) -> None:
         What to run.
     first, total : int
         Number of the first of them, and of all.
+    quiet : Path, optional
+        File to which their results go; without it the screen.
 
     Raises
     ------
@@ -119,16 +122,26 @@ def run_steps(steps: Sequence[Step], first: int, total: int) -> None:
         If one ends with an exit code other than 0.
     """
     for number, step in enumerate(steps, first):
-        _run(f"{number}/{total}", step)
+        place = f"{number}/{total}"
+        _head(place, step)
+        if quiet is None:
+            _run(place, step)
+            continue
+        with quiet.open("w" if number == 1 else "a", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+            _head(place, step)
+            _run(place, step)
+
+
+def _head(place: str, step: Step) -> None:
+    screen = console()
+    screen.rule(f"[bold]{place}[/bold]  {step.title}", align="left", style="dim")
+    screen.print(f"$ policyfactory {shlex.join(step.arguments)}", style="cyan", markup=False, soft_wrap=True)
+    sys.stdout.flush()
 
 
 def _run(place: str, step: Step) -> None:
     from policyfactory.cli.main import build_app
 
-    screen = console()
-    screen.rule(f"[bold]{place}[/bold]  {step.title}", align="left", style="dim")
-    screen.print(f"$ policyfactory {shlex.join(step.arguments)}", style="cyan", markup=False, soft_wrap=True)
-    sys.stdout.flush()
     own = sys.argv
     # What a step writes says by which command it was made.
     sys.argv = ["policyfactory", *step.arguments]

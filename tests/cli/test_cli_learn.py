@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.cli.learn import verdict
+from policyfactory.cli.learn_words import record_in_words, verdict
 from policyfactory.policy.store import load_model
 from policyfactory.workload.swf import read_swf
 
@@ -18,7 +18,7 @@ def test_a_log_becomes_a_policy_tested_on_jobs_that_chose_nothing(run, tmp_path:
     done = run("learn", "log.swf", "--output", "my folder", *few)
     folder = tmp_path / "my folder"
     # Three parts, in the log's order, that have no job in common.
-    numbers = [read_swf(folder / f"{part}.swf").job_id.tolist() for part in ("training", "choosing", "test")]
+    numbers = [read_swf(folder / f"log-{part}.swf").job_id.tolist() for part in ("training", "choosing", "test")]
     assert [len(part) for part in numbers] == [650, 325, 325]
     assert [job for part in numbers for job in part] == read_swf(tmp_path / "log.swf").job_id.tolist()
     # The choice is that of the second part; the evidence is from the third.
@@ -29,11 +29,17 @@ def test_a_log_becomes_a_policy_tested_on_jobs_that_chose_nothing(run, tmp_path:
     assert (folder / "test" / "report.html").exists()
     end = done.stdout.split("In words")[1]
     assert f"{chosen} was the best of 13 policies on the third quarter of the jobs." in end
-    assert verdict(chosen, test["experiments"]["evaluation"], "mean_bsld") in " ".join(end.split())
-    assert "policyfactory export 'my folder/policy.json'" in done.stderr
+    assert verdict(chosen, test["experiments"]["evaluation"], "mean_bsld") in end
+    # One case has no interval, so nothing is shown, and nothing is to be installed.
+    assert "one case, no interval" in end
+    assert "next:" not in done.stderr
+    # All tables are in a file, on the screen there are the commands only.
+    assert "$ policyfactory fit" in done.stdout
+    assert "MAE" in (folder / "steps.txt").read_text()
+    assert "MAE" not in done.stdout
+    assert load_model(folder / "policy.json").policy.threshold == 72_000.0
     manifest = json.loads((folder / "policy.manifest.json").read_text())
     assert manifest["parameters"]["chosen"] == chosen
-    assert "threshold 20h" in (folder / "test" / "report.html").read_text() or "20h" in done.stderr
     # It is not replaced by accident.
     assert "holds a learned policy" in run("learn", "log.swf", "--output", "my folder", *few, code=1).stderr
 
@@ -62,18 +68,26 @@ def _row(policy: str, metric: str, told: str | None, difference: float, interval
     ends = None if interval is None else {"low": interval[0], "high": interval[1]}
     unit = "s" if metric.endswith("wait") else "1"
     row = {"policy": policy, "metric": metric, "verdict": told, "difference": difference}
-    return {**row, "interval": ends, "unit": unit}
+    return {**row, "interval": ends, "unit": unit, "wins": 6, "cases": 7}
 
 
 @pytest.mark.parametrize(
     ("told", "interval", "says"),
     [
-        ("better", (-9.0, -2.5), "is better than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to -2.50). It pays"),
-        ("worse", (-9.0, -2.5), "WORSE than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to -2.50): do not use it"),
+        (
+            "better",
+            (-9.0, -2.5),
+            "is better than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to -2.50; better in 6 of 7 windows). It pays",
+        ),
+        (
+            "worse",
+            (-9.0, -2.5),
+            "WORSE than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to -2.50; better in 6 of 7 windows): do not",
+        ),
         (
             "no difference",
             (-9.0, 2.5),
-            "not shown to be better than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to +2.50)",
+            "not shown to be better than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to +2.50; better in 6 of 7",
         ),
         (None, None, "not shown to be better than FCFS in mean_bsld (-5.50, one case, no interval)"),
     ],
@@ -87,7 +101,33 @@ def test_the_verdict_is_that_of_the_last_quarter(told: str | None, interval: tup
     ]
     words = verdict("forms-f1", {"differences": rows}, "mean_bsld")
     assert says in words
-    assert ("It pays for that in max_wait (+2.00 h, 95 % interval +1.00 to +24.00)." in words) == (told == "better")
+    assert (
+        "It pays for that in max_wait (+2.00 h, 95 % interval +1.00 to +24.00; better in 6 of 7 windows)." in words
+    ) == (told == "better")
     assert "No other metric" in verdict("SAF", {"differences": rows}, "mean_bsld")
     assert "leave the queue as it is" in verdict("FCFS", {"differences": rows}, "mean_bsld")
     assert "not shown" in verdict("forms-f1", {"differences": []}, "mean_bsld")
+
+
+def test_the_record_stands_beside_the_simulated_baseline() -> None:
+    summary = [
+        {"policy": "FCFS", "metric": "mean_wait", "value": 3600.0, "unit": "s"},
+        {"policy": "SAF", "metric": "mean_wait", "value": 1800.0, "unit": "s"},
+    ]
+    assert record_in_words({"summary": summary}, "mean_wait") == ""
+    recorded = {"summary": [{"policy": "as it was", "metric": "mean_wait", "value": 7200.0, "unit": "s"}]}
+    words = record_in_words({"summary": summary, "recorded": recorded}, "mean_wait")
+    assert "as it was, mean_wait was 2.00 h; under the simulated FCFS it is 1.00 h." in words
+
+
+def test_with_a_date_formulas_count_from_the_first_day_of_the_log(run, tmp_path: Path) -> None:
+    day = 1_767_225_600
+    rows = [
+        f"{n} {3600 + 600 * n} 0 {60 * (1 + n % 9)} {1 + n % 4} -1 -1 {1 + n % 4} 900 -1 1 1 1 -1 1 -1 -1 -1"
+        for n in range(1, 301)
+    ]
+    (tmp_path / "dated.swf").write_text("\n".join([f"; UnixStartTime: {day}", "; MaxProcs: 8", *rows]) + "\n")
+    run("learn", "dated.swf", "--tuples", 32, "--trials", 256)
+    dated = sorted((tmp_path / "learned" / "dated").iterdir())
+    assert {path.stem for path in dated} >= {"FCFS", "F1"}
+    assert {load_model(path).policy.epoch.unix_time for path in dated} == {day}
