@@ -16,11 +16,11 @@ from policyfactory.core.artefact import atomic_write, check_directory, check_out
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.core.units import format_duration
 from policyfactory.export import TARGETS, Export, Sample, Site, prepare
-from policyfactory.export.learn import MOST_TIES, sample_of, wide_sample
+from policyfactory.export.compressed import Made, make
 from policyfactory.export.preview import Preview
 from policyfactory.export.queue import Queue
 from policyfactory.export.queue_file import LARGEST_FILE, read_queue
-from policyfactory.export.spread import Made, make
+from policyfactory.export.score_range import MOST_TIES, sample_of, wide_sample
 from policyfactory.export.targets import instructions
 from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.policy import Policy

@@ -15,9 +15,9 @@ import math
 
 from policyfactory.core.errors import ExportError
 from policyfactory.export.bundle import Export, File
-from policyfactory.export.express import fixed_epoch
+from policyfactory.export.expressible import fixed_epoch
+from policyfactory.export.languages.perl import comment, score_function
 from policyfactory.export.order import policy_priorities
-from policyfactory.export.perl import comment, score_function
 from policyfactory.export.site import Site
 from policyfactory.export.targets import Target, header, identifier, instructions
 from policyfactory.policy.policy import Policy

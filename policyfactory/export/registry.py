@@ -10,19 +10,19 @@ from policyfactory.export.targets import Target
 __all__ = ["TARGETS", "Registry"]
 
 _MODULES = {
-    "slurm-site-factor-lua": "slurm_site_factor_lua",
-    "slurm-priority-lua": "slurm_priority_lua",
-    "slurm-nice": "slurm_nice",
-    "slurm-weights": "slurm_weights",
-    "slurm-site-factor-c": "slurm_site_factor_c",
-    "gridengine": "gridengine",
+    "slurm-site-factor-lua": "slurm.site_factor_lua",
+    "slurm-priority-lua": "slurm.priority_lua",
+    "slurm-nice": "slurm.nice",
+    "slurm-weights": "slurm.weights",
+    "slurm-site-factor-c": "slurm.site_factor_c",
+    "gridengine": "gridengine.files",
     "oar": "oar",
-    "pbs": "pbs",
-    "python": "python",
-    "c": "c",
-    "lua": "lua",
-    "latex": "latex",
-    "json": "model_json",
+    "pbs": "pbs.script",
+    "python": "languages.python",
+    "c": "languages.c",
+    "lua": "languages.lua",
+    "latex": "languages.latex",
+    "json": "languages.model_json",
 }
 
 

@@ -44,7 +44,7 @@ class Sample:
 
 def _wide() -> Sample:
     # Imported here: most targets need no sample, and the model workload needs the compiler.
-    from policyfactory.export.learn import wide_sample
+    from policyfactory.export.score_range import wide_sample
 
     return wide_sample()
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from naive.exports import compiler
 from policyfactory.export import TARGETS, Site
-from policyfactory.export.pbs import formula
+from policyfactory.export.pbs.script import formula
 from policyfactory.export.targets import ascii_text, identifier
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

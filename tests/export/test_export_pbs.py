@@ -20,9 +20,9 @@ from naive.exports import POLICIES
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import ExportError
 from policyfactory.export import TARGETS, Export, Site, prepare
-from policyfactory.export.pbs import HOOK, RESOURCE, formula, needs_hook
-from policyfactory.export.pbs_evaluate import NEVER_RUNS, Evaluator
-from policyfactory.export.pbs_formula import misplaced, power_of_two
+from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
+from policyfactory.export.pbs.formula import misplaced, power_of_two
+from policyfactory.export.pbs.script import HOOK, RESOURCE, formula, needs_hook
 from policyfactory.export.preview import preview
 from policyfactory.export.queue import Queue
 from policyfactory.policy.catalogue import CATALOGUE

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from naive.exports import POLICIES
 from policyfactory.core.errors import ExportError
 from policyfactory.export.bundle import Export
-from policyfactory.export.gridengine import make
-from policyfactory.export.gridengine_urgency import urgencies
+from policyfactory.export.gridengine.files import make
+from policyfactory.export.gridengine.urgency import urgencies
 from policyfactory.export.order import scores_of
 from policyfactory.export.site import Site
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model

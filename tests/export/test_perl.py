@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naive.exports import JOBS, POLICIES, expected
-from policyfactory.export.perl import score_function
+from policyfactory.export.languages.perl import score_function
 from policyfactory.policy.nodes import Number, replace_variables
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require

@@ -18,7 +18,7 @@ from naive.formula import expressions
 from policyfactory.core.errors import ExportError
 from policyfactory.export import TARGETS, Export, Site
 from policyfactory.export.scale import LARGEST
-from policyfactory.export.slurm_lua import UNLIMITED
+from policyfactory.export.slurm.lua import UNLIMITED
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import ExportError
 from policyfactory.export import Site
-from policyfactory.export.awk import score_functions
+from policyfactory.export.languages.awk import score_functions
 from policyfactory.export.queue import Queue
-from policyfactory.export.slurm_nice import GAP, MOST_NICE, make, nice_priorities
+from policyfactory.export.slurm.nice import GAP, MOST_NICE, make, nice_priorities
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

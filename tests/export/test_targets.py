@@ -10,9 +10,9 @@ import pytest
 
 from policyfactory.core.errors import ExportError
 from policyfactory.export import TARGETS, Export, Site
-from policyfactory.export.express import fixed_epoch, static_only, unexpressed
-from policyfactory.export.learn import learn_scale
+from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.registry import Registry
+from policyfactory.export.score_range import learn_scale
 from policyfactory.export.targets import header, identifier, instructions
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
@@ -36,12 +36,12 @@ def test_names_of_the_targets() -> None:
 def test_a_target_is_imported_when_it_is_asked_for() -> None:
     code = (
         "import sys; from policyfactory.export import TARGETS\n"
-        "heavy = {'numba', 'sympy', 'policyfactory.export.lua', 'policyfactory.export.pbs'}\n"
+        "heavy = {'numba', 'sympy', 'policyfactory.export.languages.lua', 'policyfactory.export.pbs.script'}\n"
         "assert 'lua' in TARGETS and 'perl' not in TARGETS and len(TARGETS) == 13\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
         "TARGETS['lua']\n"
-        "assert 'policyfactory.export.lua' in sys.modules\n"
-        "assert 'policyfactory.export.pbs' not in sys.modules\n"
+        "assert 'policyfactory.export.languages.lua' in sys.modules\n"
+        "assert 'policyfactory.export.pbs.script' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from policyfactory.export.bundle import Export
-from policyfactory.export.gridengine import make
+from policyfactory.export.gridengine.files import make
 from policyfactory.export.queue import Queue
 from policyfactory.export.scale import LARGEST
 from policyfactory.policy.policy import Policy

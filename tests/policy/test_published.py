@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.model_json import render
+from policyfactory.export.languages.model_json import render
 from policyfactory.policy.catalogue import CATALOGUE, published_model, resolve
 from policyfactory.policy.store import load_model
 

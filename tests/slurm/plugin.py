@@ -10,7 +10,7 @@ import pytest
 
 from policyfactory.export import Site
 from policyfactory.export.bundle import Export
-from policyfactory.export.slurm_site_factor_c import make
+from policyfactory.export.slurm.site_factor_c import make
 from policyfactory.policy.store import Model
 from schedulers.processes import require
 

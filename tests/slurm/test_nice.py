@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from policyfactory.export.queue import Queue
-from policyfactory.export.slurm_nice import FILE_NAME, make, nice_priorities
+from policyfactory.export.slurm.nice import FILE_NAME, make, nice_priorities
 from policyfactory.policy.policy import Policy
 from schedulers.processes import short_directory
 from schedulers.slurm import Cluster

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from policyfactory.export import TARGETS, Export
-from policyfactory.export.slurm_lua import UNLIMITED
+from policyfactory.export.slurm.lua import UNLIMITED
 from policyfactory.policy.policy import Policy
 from schedulers.processes import short_directory
 from schedulers.slurm import Cluster

@@ -13,7 +13,7 @@ import pytest
 from policyfactory.export.bundle import Export
 from policyfactory.export.queue import Queue
 from policyfactory.export.site import Site
-from policyfactory.export.slurm_weights import FILE_NAME, make
+from policyfactory.export.slurm.weights import FILE_NAME, make
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for

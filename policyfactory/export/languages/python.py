@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from policyfactory.export.bundle import Export
-from policyfactory.export.code import Language, helpers_of, write_expression
+from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.export.site import Site
 from policyfactory.export.targets import Target, header, single_file
 from policyfactory.policy.store import Model

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from policyfactory.export.bundle import Export
 from policyfactory.export.site import Site
-from policyfactory.export.slurm_lua import first_steps, merge_steps, prepared
+from policyfactory.export.slurm.lua import first_steps, merge_steps, prepared
 from policyfactory.export.targets import Target
 from policyfactory.policy.store import Model
 

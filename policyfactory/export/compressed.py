@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.export.bundle import Export
-from policyfactory.export.learn import MOST_TIES, learn_scale, tie_share
+from policyfactory.export.score_range import MOST_TIES, learn_scale, tie_share
 from policyfactory.export.site import Site
 from policyfactory.export.targets import Target
 from policyfactory.policy.nodes import Binary, Call, Expression, Negative, Number

@@ -7,7 +7,7 @@ has no value is found by its printed form. Scores are those of Python to the las
 
 from __future__ import annotations
 
-from policyfactory.export.code import Language, helpers_of, write_expression
+from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.policy.nodes import Expression
 
 __all__ = ["score_functions"]

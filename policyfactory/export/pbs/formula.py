@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.export.linear import slope
-from policyfactory.export.pbs_evaluate import NEVER_RUNS, Evaluator
+from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import (

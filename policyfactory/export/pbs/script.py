@@ -1,6 +1,6 @@
 """A policy for OpenPBS: a shell script of ``qmgr`` commands that sets ``job_sort_formula``, and takes it back.
 
-What the formula is, and how it is guarded, is in `policyfactory.export.pbs_formula`. Where r stands under a logarithm
+What the formula is, and how it is guarded, is in `policyfactory.export.pbs.formula`. Where r stands under a logarithm
 or the like, a hook writes it into a resource when a job is queued.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.export.bundle import Export, File
-from policyfactory.export.express import fixed_epoch, unexpressed
-from policyfactory.export.pbs_evaluate import NEVER_RUNS, Evaluator
-from policyfactory.export.pbs_formula import RESOURCE, formula, misplaced, needs_hook
+from policyfactory.export.expressible import fixed_epoch, unexpressed
+from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
+from policyfactory.export.pbs.formula import RESOURCE, formula, misplaced, needs_hook
 from policyfactory.export.queue import Queue
 from policyfactory.export.site import Site
 from policyfactory.export.targets import Target, header, identifier, instructions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from policyfactory.export.perl import comment
+from policyfactory.export.languages.perl import comment
 
 __all__ = ["JSV_NAME", "RESOURCE", "apply_script", "rollback_script"]
 

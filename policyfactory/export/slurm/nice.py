@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import ExportError
-from policyfactory.export.awk import score_functions
 from policyfactory.export.bundle import Export, File
-from policyfactory.export.express import fixed_epoch
+from policyfactory.export.expressible import fixed_epoch
+from policyfactory.export.languages.awk import score_functions
 from policyfactory.export.linear import slope
 from policyfactory.export.order import overdue, scores_of
 from policyfactory.export.queue import Queue
 from policyfactory.export.site import Site
-from policyfactory.export.slurm_nice_script import AWK, SHELL, USAGE
+from policyfactory.export.slurm.nice_script import AWK, SHELL, USAGE
 from policyfactory.export.targets import Target, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model

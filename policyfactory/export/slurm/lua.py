@@ -18,13 +18,13 @@ import math
 
 from policyfactory.core.units import DAY
 from policyfactory.export.bundle import Export, File
-from policyfactory.export.code import helpers_of, write_expression
-from policyfactory.export.express import fixed_epoch, static_only, unexpressed
-from policyfactory.export.learn import learn_scale
-from policyfactory.export.lua import LANGUAGE
+from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
+from policyfactory.export.languages.code import helpers_of, write_expression
+from policyfactory.export.languages.lua import LANGUAGE
 from policyfactory.export.order import scaled_priorities
 from policyfactory.export.prepare import prepare
 from policyfactory.export.scale import Scale
+from policyfactory.export.score_range import learn_scale
 from policyfactory.export.site import Site
 from policyfactory.export.targets import header, instructions
 from policyfactory.policy.policy import Policy

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.export.bundle import Export, File
-from policyfactory.export.learn import MOST_TIES, learn_scale, tie_share, wide_sample
+from policyfactory.export.compressed import compressed, make
+from policyfactory.export.score_range import MOST_TIES, learn_scale, tie_share, wide_sample
 from policyfactory.export.site import Site
-from policyfactory.export.spread import compressed, make
 from policyfactory.export.targets import Target
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policyfactory.export.code import Language, helpers_of, write_expression
+from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.policy.nodes import VARIABLES, Variable, replace_variables
 from policyfactory.policy.policy import Policy
 

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import format_duration
 from policyfactory.export.bundle import Export, File
-from policyfactory.export.c import LANGUAGE
-from policyfactory.export.code import helpers_of, write_expression
-from policyfactory.export.express import fixed_epoch
-from policyfactory.export.learn import learn_scale
+from policyfactory.export.expressible import fixed_epoch
+from policyfactory.export.languages.c import LANGUAGE
+from policyfactory.export.languages.code import helpers_of, write_expression
 from policyfactory.export.order import overdue, scores_of
 from policyfactory.export.prepare import prepare
 from policyfactory.export.queue import Queue
 from policyfactory.export.scale import LARGEST, Scale
+from policyfactory.export.score_range import learn_scale
 from policyfactory.export.site import Site
 from policyfactory.export.targets import Target, header, identifier
 from policyfactory.policy.policy import Policy
@@ -185,7 +185,7 @@ static uint32_t policy_priority(const policy_settings_t *settings, const policy_
 
 def _text(name: str) -> str:
     """Return a file of the plugin that is the same for every policy."""
-    return (files("policyfactory.export") / "slurm_plugin" / name).read_text(encoding="utf-8")
+    return (files("policyfactory.export.slurm") / "plugin" / name).read_text(encoding="utf-8")
 
 
 def _settings(policy: Policy) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from policyfactory.core.random import generator
 from policyfactory.core.units import DAY
 from policyfactory.export.site import Sample
-from policyfactory.export.weights import TERMS, Machine, Weights, make_weights, terms
+from policyfactory.export.slurm.factors import TERMS, Machine, Weights, make_weights, terms
 from policyfactory.policy.policy import Policy
 
 __all__ = ["Distance", "Waiting", "distance", "fit_weights", "waiting_jobs"]

@@ -1,0 +1,1 @@
+"""Grid Engine: urgencies where they can express the policy, a submission verifier elsewhere."""

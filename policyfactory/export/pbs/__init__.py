@@ -1,0 +1,1 @@
+"""OpenPBS: job_sort_formula, evaluated as PBS does it."""
