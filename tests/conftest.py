@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from support import ROOT, shared_path
 # As the command does (cli/main.py): threads of BLAS on small matrices would only wait for each other.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# A shell lets what it starts in the background ignore interrupts; the commands that tests interrupt must not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that a change is judged by what it changed; `make nightly` looks for new ones.
 settings.register_profile("fixed", derandomize=True, deadline=None)

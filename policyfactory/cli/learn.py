@@ -114,6 +114,8 @@ def learn(
     from policyfactory.workload.clean import load_workload
 
     _check(metric, threshold, windows, seed)
+    if "," in str(output):
+        raise UsageError(f"--output {str(output)!a}: policies are listed by commas; name a folder without one")
     begin = time.monotonic()
     workload, cleaning = load_workload(log, preset=preset, estimate_missing=estimate_missing, machine=processors)
     if len(workload) < _FEWEST:

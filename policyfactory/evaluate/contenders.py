@@ -34,7 +34,10 @@ def check_contenders(contenders: Sequence[Contender]) -> None:
     seen: set[str] = set()
     for contender in contenders:
         if contender.name.casefold() in seen:
-            raise UsageError(f"two policies are called {contender.name}; give each a name of its own")
+            raise UsageError(
+                f"two policies are called {contender.name}; leave one out, or give one another name (the key name of "
+                "its model file)"
+            )
         seen.add(contender.name.casefold())
 
 

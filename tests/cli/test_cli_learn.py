@@ -59,6 +59,7 @@ def test_options_are_checked_before_any_work(run, tmp_path: Path) -> None:
         ("--threshold", "soon", "soon"),
         ("--windows", "many", "many"),
         ("--seed", "-1", "seed"),
+        ("--output", "a,b", "without one"),
     ]:
         assert said in run("learn", "log.swf", option, value, code=2).stderr
         assert not (tmp_path / "learned").exists(), option

@@ -175,7 +175,8 @@ class _Log:
             return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
         own = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
-        told = (*map(self.against_baseline, own), self.by_test(others), self.not_shown_to_beat(winners))
+        also = any(row.verdict == "better" for row in own)
+        told = (*map(self.against_baseline, own), self.by_test(others, also=also), self.not_shown_to_beat(winners))
         return " ".join(part for part in told if part)
 
     def not_shown_to_beat(self, winners: list[Summary]) -> str:
@@ -198,10 +199,10 @@ class _Log:
         ]
         return f"{first.policy} is not shown to be better than {enumerated(names)}." if names else ""
 
-    def by_test(self, pairs: Sequence[Comparison]) -> str:
+    def by_test(self, pairs: Sequence[Comparison], *, also: bool = False) -> str:
         sentences = []
         for verdict, phrase in (
-            ("better", "Shown to be better than"),
+            ("better", f"{'Also shown' if also else 'Shown'} to be better than"),
             ("worse", "Shown to be worse than"),
             ("no difference", "No difference from"),
             ("too few cases", f"Too few {self.cases} for a comparison with"),

@@ -39,6 +39,13 @@
     });
   }
 
+  // What is wider than the page says so.
+  for (const box of document.querySelectorAll(".box")) {
+    const mark = () => box.classList.toggle("wide", box.scrollWidth - box.clientWidth - box.scrollLeft > 4);
+    box.addEventListener("scroll", mark, { passive: true });
+    new ResizeObserver(mark).observe(box);
+  }
+
   for (const hint of document.querySelectorAll(".scripted")) hint.hidden = false;
   // On a phone the contents would fill the first screen.
   if (matchMedia("(max-width: 60rem)").matches) document.querySelector("nav > details").open = false;
