@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import Manifest, check_output, command_line, dump_json, sha256_file
@@ -21,9 +22,18 @@ if TYPE_CHECKING:
 __all__ = ["import_log", "register"]
 
 _EPILOG = (
-    "Print the log of a Slurm cluster with these lines. SLURM_TIME_FORMAT=%s: Unix seconds, which need no time zone; "
+    "Print the log of a Slurm cluster with this command. SLURM_TIME_FORMAT=%s: Unix seconds, which need no time zone; "
     "-D: every run of a requeued job; no job names, in which a | can stand."
 )
+
+
+class _Import(TyperCommand):
+    """The command, whose help ends with lines to be copied: an epilog would put blanks behind their backslashes."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, then the command for sacct as it stands."""
+        super().format_help(ctx, formatter)
+        typer.echo("\n".join(RECOMMENDED_LINES))
 
 
 class Unit(enum.StrEnum):
@@ -50,7 +60,7 @@ class Defaults(enum.StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``policyfactory workload``."""
-    app.command("import", epilog="\n\n".join((_EPILOG, *RECOMMENDED_LINES)))(import_log)
+    app.command("import", cls=_Import, epilog=_EPILOG)(import_log)
 
 
 def import_log(
@@ -77,9 +87,14 @@ def import_log(
         Unit.cpus
     ),
     start: Annotated[
-        str | None, typer.Option("--from", help="Keep jobs submitted from this date on: 2026-03-01[T12:00].")
+        str | None,
+        typer.Option(
+            "--from", help="Keep jobs submitted from this date on: 2026-03-01, 2026-03-01T12:00 or Unix seconds."
+        ),
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Keep jobs submitted before this date.")] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Keep jobs submitted before this date, written likewise.")
+    ] = None,
     time_zone: Annotated[
         str | None,
         typer.Option(help="Zone of times that have none, and of dates (default: this machine's): Europe/Berlin."),
@@ -210,11 +225,11 @@ def _show(report: ImportReport, *, json: bool) -> None:
         show_table(f"import of {printable(files + more, 300)}", columns, rows, left=(0, 1, 2, 3))
         show_table(
             "what the jobs of each partition request",
-            ["partition", "jobs", "with a limit", "asked for", "commonest", "share, %", "default told"],
+            ["partition", "jobs", "with a limit", "asked for", "commonest other", "share, %", "default told"],
             report.partition_rows(),
+            caption="asked for: the submit line shows it (-t, --time); commonest other: the most frequent limit among "
+            "the rest; share: its share of all limits of the partition",
         )
         console().print(report.totals(), markup=False, soft_wrap=True)
-    for question in report.questions():
-        warn(question)
-    if report.jobs < report.records / 2:
-        warn(f"fewer than half of the {report.records:,} records became jobs: are the rules right for this log?")
+    for text in report.questions() + report.warnings():
+        warn(text)

@@ -38,7 +38,10 @@ def parse_duration(text: str, *, unit: bool = False) -> int | float:
         return math.inf
     if clean.isascii() and clean.isdigit() and len(clean) <= 15:
         if unit and int(clean):
-            raise UsageError(f"{text!r} has no unit; write {clean}d for days, {clean}h for hours, {clean}s for seconds")
+            raise UsageError(
+                f"{text!r} has no unit; write {clean}m for minutes, {clean}h for hours, {clean}d for days, "
+                f"{clean}s for seconds"
+            )
         return int(clean)
     parts = _PART.findall(clean) if len(clean) <= 60 else []
     if not parts or "".join(number + unit for number, unit in parts) != clean:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import dataclasses
 import re
 
-__all__ = ["Header", "parse_header", "printable"]
+__all__ = ["NODES_NOTE", "Header", "counts_nodes", "parse_header", "printable"]
+
+# How the Note of a log begins whose processors are whole nodes.
+NODES_NOTE = "unit: nodes"
 
 # The labels of the format's version 2.2; these are taken however far they are indented.
 _STANDARD = frozenset({
@@ -126,6 +129,11 @@ class Header:
         lines += [f"; {label}: {printable(value)}" for label, value in left.values()]
         lines += [f"; Note: {printable(note, 400)}" for note in notes]
         return parse_header(lines)
+
+
+def counts_nodes(header: Header) -> bool:
+    """Tell whether the log says that its processors are whole nodes (``workload import --unit nodes``)."""
+    return any(re.match(rf"{NODES_NOTE}\b", note.strip(), re.IGNORECASE) for note in header.values("Note"))
 
 
 def _label_of(line: str) -> tuple[str, str] | None:

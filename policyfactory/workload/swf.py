@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import shlex
 import zlib
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -34,6 +35,15 @@ _OTHER_PACKINGS = {
     b"PK\x03\x04": "zip",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x1f\x9d": "compress",
+}
+# How the accounting of schedulers begins; the readers of `workload import` know more of it.
+_ACCOUNTING = {
+    "the output of sacct --json": re.compile(rb"\{"),
+    "a file of Slurm's plugin jobcomp/filetxt": re.compile(rb"JobId=\d"),
+    "the output of sacct": re.compile(
+        rb"JobID(?:Raw)?\b|(?:\w+[|\x1f])+(?:JobID|State|Submit)|[^|;]*(?:\|[^|]*){5}", re.IGNORECASE
+    ),
+    "an accounting log of PBS": re.compile(rb"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];"),
 }
 # Widths like those of the archive's own files; a longer number moves the rest of its line.
 _ROW = "%5s %8s %6s %6s %4s %6s %5s %4s %6s %5s %2s %3s %3s %3s %2s %2s %2s %2s"
@@ -181,6 +191,7 @@ class _Place:
         self.path = path
         self.body = body
         self.line = line
+        self.first = first
         # A fault in the very first job line more often means: not such a file at all.
         self.hint = (
             "; is this a log in the Standard Workload Format (18 numbers a line, -1 for unknown)?"
@@ -201,6 +212,8 @@ def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
     from policyfactory.workload import scan
 
     where = f"{place.path}:{place.line}"
+    if place.first:
+        _refuse_accounting(place, where)
     if result == scan.BAD_WIDTH:
         raise TraceFormatError(f"{where}: {field} fields, a job has {scan.FIELD_COUNT} (-1 for unknown){place.hint}")
     named = f"field {field + 1} ({FIELD_NAMES[FIELDS[field]]})" if field < len(FIELDS) else f"field {field + 1}"
@@ -208,6 +221,17 @@ def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
     if result == scan.TOO_LARGE:
         raise TraceFormatError(f"{where}: {named} is {token}, a number of at most 18 digits is expected{place.hint}")
     raise TraceFormatError(f"{where}: {named} is {token!r}, a number is expected{place.hint}")
+
+
+def _refuse_accounting(place: _Place, where: str) -> None:
+    """Raise the error for what an accounting log begins with, if it is one."""
+    line = place.body.lstrip()[:2000].partition(b"\n")[0]
+    for kind, beginning in _ACCOUNTING.items():
+        if beginning.match(line):
+            raise TraceFormatError(
+                f"{where}: this looks like {kind}: make a log of it first: policyfactory workload import "
+                f"{shlex.quote(printable(str(place.path), 300))} --output LOG.swf"
+            )
 
 
 def _put_decimals(

@@ -7,8 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from policyfactory.core.artefact import sha256_file
+from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.recommended import RECOMMENDED_LINES
+from policyfactory.workload.swf import parse_swf
+from support import ROOT
 
 SACCT = "oracles/slurm/sacct_recommended.txt"
 
@@ -21,6 +26,9 @@ def test_a_dump_becomes_a_log_with_a_report_and_a_manifest(
     assert "65 records of 1 file: 59 jobs, 5 dropped, 1 merged; machine of 64 processors" in done.stdout
     assert "jobs cancelled before they started" in done.stdout
     assert "partition daylimit: 100 % of the limits are 1d; is that the partition's default" in done.stderr
+    assert "--default-limit daylimit=1d," in done.stderr
+    assert "2 of 59 jobs have no requested time (2 UNLIMITED)" in done.stderr
+    assert "commonest other: the most frequent limit among the rest" in done.stdout
     new = tmp_path / "cluster.swf.gz"
     manifest = json.loads((tmp_path / "cluster.swf.manifest.json").read_text())
     assert manifest["outputs"] == {"cluster.swf.gz": sha256_file(new)}
@@ -51,8 +59,10 @@ def test_the_report_is_json_when_asked_for_and_names_stay_out_of_an_anonymous_lo
 
 def test_the_help_tells_how_to_print_the_log(run: Callable[..., Any]) -> None:
     shown = run("workload", "import", "--help").stdout
-    for line in RECOMMENDED_LINES:
-        assert line in shown
+    # Nothing behind a backslash, so that the lines can be copied; and the same as on the page.
+    command = "\n".join(RECOMMENDED_LINES)
+    assert f"\n{command}\n" in shown
+    assert f"```text\n{command}\n```\n" in (ROOT / "docs/import.md").read_text()
 
 
 def test_what_can_not_be_meant_ends_with_the_cure(
@@ -66,4 +76,49 @@ def test_what_can_not_be_meant_ends_with_the_cure(
     assert "--from 2026-11-21 is not before --to 2026-11-20" in told
     told = run("workload", "import", own, "--from", "2027-01-01", code=1).stderr
     assert "no job is left of 65 records" in told
+    assert "its jobs were submitted from 2026-11-20 " in told
+    told = run("workload", "import", own, "--default-limit", "batch=60", code=2).stderr
+    assert "--default-limit batch: '60' has no unit; write 60m for minutes" in told
+    told = run("workload", "import", own, "--partition-limit", "bacth=1d", code=2).stderr
+    assert "--partition-limit bacth: no job was in it; the log has batch, daylimit, nolimit, short" in told
+    told = run("workload", "import", own, "--processors", 32).stderr
+    assert "--processors 32 is less than the log shows: the log has 64 processors in use at once" in told
     assert "nothing was written" in run("workload", "import", own).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("sacct_recommended.txt", "the output of sacct"),
+        ("sacct_sample_default.txt", "the output of sacct"),
+        ("sacct_sample.json", "the output of sacct --json"),
+        ("jobcomp_filetxt_sample.txt", "a file of Slurm's plugin jobcomp/filetxt"),
+    ],
+)
+def test_accounting_given_as_a_log_is_sent_to_the_import(
+    run: Callable[..., Any], shared: Callable[[str], Path], name: str, kind: str
+) -> None:
+    path = shared(f"oracles/slurm/{name}")
+    told = run("workload", "show", path, code=1).stderr
+    assert f"{name}:1: this looks like {kind}: make a log of it first: policyfactory workload import {path} " in told
+    assert "--output LOG.swf" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("\n1|1|0|0|root|batch|normal|COMPLETED\n", "the output of sacct"),
+        ("State\x1fSubmit\x1fStart\n", "the output of sacct"),
+        ("03/01/2026 10:00:00;E;5.host;user=a\n", "an accounting log of PBS"),
+        ("1 0 2 3\n", None),
+        ("1 0 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n1|1|0|0|root|batch|normal\n", None),
+        ("hello world\n", None),
+    ],
+)
+def test_what_looks_like_accounting_is_told_by_the_first_line(tmp_path: Path, text: str, kind: str | None) -> None:
+    path = tmp_path / "two words"
+    with pytest.raises(TraceFormatError) as told:
+        parse_swf(text.encode(), path)
+    assert ("this looks like" in str(told.value)) == (kind is not None)
+    assert kind is None or f"looks like {kind}: make a log of it first: " in str(told.value)
+    assert kind is None or f"workload import '{path}' --output LOG.swf" in str(told.value)

@@ -23,7 +23,7 @@ def test_durations(text: str, seconds: int) -> None:
 
 
 def test_a_number_without_a_unit_can_be_refused() -> None:
-    with pytest.raises(UsageError, match="'15' has no unit; write 15d for days, 15h for hours, 15s for seconds"):
+    with pytest.raises(UsageError, match="'15' has no unit; write 15m for minutes, 15h for hours, 15d for days, 15s"):
         units.parse_duration("15", unit=True)
     assert [units.parse_duration(text, unit=True) for text in ("0", "15s", "inf")] == [0, 15, math.inf]
 

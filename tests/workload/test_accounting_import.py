@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text
 
+from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text
 from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.workload.accounting.detect import FORMATS, detect, find_format
@@ -111,7 +111,7 @@ def test_the_header_says_what_was_done(tmp_path: Path) -> None:
     for line in (
         "; Computer: a machine", "; Installation: a site", "; MaxNodes: 9", "; MaxProcs: 8", "; MaxQueues: 2",
         "; Queue: 1 batch", "; Queue: 2 gpu", "; TimeZoneString: UTC", f"; UnixStartTime: {T0}",
-        "; StartTime: Tue Nov 14 22:13:20 UTC 2023", "; Note: time zone: told by the test",
+        "; StartTime: Tue Nov 14 22:13:20 UTC 2023", "; Note: time zone: only that of the dates above; ",
     ):  # fmt: skip
         assert line in head
     assert "a lower bound; --processors says the true number" in head

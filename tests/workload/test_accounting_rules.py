@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text, waiting
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import import_logs
 from policyfactory.workload.accounting.limits import parse_limits
@@ -17,6 +17,7 @@ from policyfactory.workload.accounting.record import Record, State
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.rules import Rules, jobs_of
 from policyfactory.workload.accounting.table import Gathering
+from policyfactory.workload.header import counts_nodes, parse_header
 
 
 def test_a_job_becomes_a_line_with_its_recorded_start(tmp_path: Path) -> None:
@@ -178,8 +179,8 @@ def test_a_job_without_limit_has_minus_one_or_what_was_told(tmp_path: Path) -> N
     assert counts(plain)["jobs with the limit of their partition (Partition_Limit)"] == 1
     told = imported(tmp_path, *rows, unlimited=86400, partition_limit={"batch": 7200})
     assert told.log.requested_time.tolist() == [86400, 7200, 3600]
-    other = imported(tmp_path, *rows, partition_limit={"short": 7200})
-    assert other.log.requested_time.tolist() == [-1, -1, 3600]
+    other = imported(tmp_path, *rows, job(4, Partition="short"), partition_limit={"short": 7200})
+    assert other.log.requested_time.tolist() == [-1, -1, 3600, 3600]
 
 
 def test_a_default_limit_is_told_apart_where_it_was_told(tmp_path: Path) -> None:
@@ -189,7 +190,7 @@ def test_a_default_limit_is_told_apart_where_it_was_told(tmp_path: Path) -> None
     assert (batch.partition, batch.jobs, batch.commonest, round(batch.share, 3)) == ("batch", 13, 3600, 0.923)
     (question,) = asks.report.questions()
     assert "partition batch: 92 % of the limits are 1h; is that the partition's default" in question
-    assert "--default-limit batch=3600s" in question
+    assert "--default-limit batch=1h," in question
     known = imported(tmp_path, *rows, default_limit={"batch": 3600})
     assert known.report.questions() == []
     assert counts(known)["limits equal to their partition's default"] == 12
@@ -272,6 +273,9 @@ def test_nodes_can_be_the_unit(tmp_path: Path) -> None:
     done = imported(tmp_path, job(1, AllocNodes=3, ReqNodes=2, AllocCPUS=48), unit="nodes")
     assert column(done, "allocated", "requested") == [(3, 2)]
     assert done.log.header.nodes == done.log.header.processors == 3
+    assert counts_nodes(parse_header(list(done.log.header.lines)))
+    assert not counts_nodes(imported(tmp_path, job(1)).log.header)
+    assert not counts_nodes(parse_header(["; Note: a unit: nodes", "; Note: unit: nodesets", "; unit: nodes"]))
     with pytest.raises(WorkloadError, match="--unit nodes: the log has no nodes"):
         imported(tmp_path, job(1, AllocNodes="", NNodes="", ReqNodes="", ReqTRES="cpu=4"), unit="nodes")
 
@@ -300,8 +304,10 @@ def test_limits_of_partitions_are_told_in_units() -> None:
         "a": 86400, "b": 86400, "c": 5400, "d": 86400, "e=f": 3600,
     }  # fmt: skip
     for wrong in ("24h", "=24h", "a=60", "a=", "a=0s", "a=10:30", "a=inf", "a=-1h"):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=r"^--x"):
             parse_limits([wrong], "--x")
+    with pytest.raises(UsageError, match=r"^--x a: '60' has no unit; write 60m for minutes, 60h for hours"):
+        parse_limits(["a=60"], "--x")
     with pytest.raises(UsageError, match="partition a comes twice"):
         parse_limits(["a=1h", "a=2h"], "--x")
 
@@ -360,3 +366,22 @@ def test_the_peak_is_that_of_counting_every_second(jobs: list[tuple[int, int, in
     level = [sum(size for at, run, size in jobs if at <= second < at + run) for second in range(50)]
     if max(level):
         assert (found.peak, found.peak_time) == (max(level), T0 + level.index(max(level)))
+
+
+def test_numbers_that_no_cluster_has_are_unknown_and_counted(tmp_path: Path) -> None:
+    huge = 10**21
+    found = imported(
+        tmp_path, job(1), job(2, TimelimitRaw=huge), job(3, AllocCPUS=huge, ReqCPUS=10**16), job(4, Submit=huge)
+    )
+    step = next(step for step in found.report.steps if step.what.startswith("records with numbers beyond"))
+    assert (step.action, step.count, step.first_job) == ("changed", 3, "2")
+    assert found.log.requested_time.tolist() == [3600, -1]
+
+
+def test_arrays_that_never_ran_can_not_fill_the_memory(tmp_path: Path) -> None:
+    rest = [waiting(f"{n}_[0-9999999]", State="CANCELLED", Start="None", End=T0 + 5) for n in range(1, 40)]
+    with pytest.raises(
+        WorkloadError, match=r"390,000,000 jobs, more than the 20,000,000 of a log; job 1_\[0-9999999\]"
+    ):
+        imported(tmp_path, *rest, keep_unstarted=True)
+    assert len(imported(tmp_path, job(1), *rest).log) == 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
+import shlex
 
 import pytest
-from accounting_logs import COLUMNS, T0, job, read_lines, sacct_text, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accounting_logs import COLUMNS, T0, job, read_lines, sacct_text, waiting
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.recommended import RECOMMENDED, RECOMMENDED_LINES
@@ -55,13 +57,13 @@ def test_a_missing_column_is_named_with_the_command_that_prints_it() -> None:
 
 
 def test_the_lines_for_a_terminal_are_the_recommended_command() -> None:
-    fields = ""
-    for line in RECOMMENDED_LINES[:-1]:
-        assert len(line) < 79
-        fields = line.removeprefix("F=").replace("$F", fields)
-    assert RECOMMENDED.endswith(f" -o {fields}")
-    assert len(RECOMMENDED_LINES[-1]) < 79
-    assert "SLURM_TIME_FORMAT=%s sacct -aXDP --noconvert" in RECOMMENDED_LINES[-1]
+    assert all(len(line) < 80 for line in RECOMMENDED_LINES)
+    words = shlex.split("\n".join(RECOMMENDED_LINES).replace("\\\n", ""))
+    assert words[-2:] == [">", "sacct.txt"]
+    fields = [word for before, word in itertools.pairwise(words) if before == "-o"]
+    others = words[: words.index("-o")]
+    assert [*others, "-o", ",".join(fields)] == shlex.split(RECOMMENDED)
+    assert len(words) == len(others) + 2 * len(fields) + 2
 
 
 def test_dumps_one_after_the_other_in_one_file_are_read_by_their_own_headers() -> None:

@@ -7,10 +7,10 @@ import zoneinfo
 from pathlib import Path
 
 import pytest
-from accounting_logs import T0, counts, job, read_lines, sacct_text
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accounting_logs import T0, counts, job, read_lines, sacct_text
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.accounting.importing import Zone, import_logs
 from policyfactory.workload.accounting.times import Clock, duration, find_zone, machine_zone, parse_date, settle

@@ -7,15 +7,16 @@ import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.detect import detect, find_format
-from policyfactory.workload.accounting.limits import partition_limits
+from policyfactory.workload.accounting.limits import partition_limits, unrequested
 from policyfactory.workload.accounting.report import ImportReport, Tally
 from policyfactory.workload.accounting.rules import Jobs, Rules, jobs_of
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.table import Gathering
-from policyfactory.workload.accounting.times import machine_zone
+from policyfactory.workload.accounting.times import WatchedZone, machine_zone, shown
 from policyfactory.workload.accounting.to_swf import Labels, swf_of
+from policyfactory.workload.header import printable
 from policyfactory.workload.log import SwfLog
 
 __all__ = ["Imported", "Zone", "import_logs"]
@@ -104,6 +105,7 @@ def import_logs(
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("stdin (-) can be read once; name it once")
     told = None if form is None else find_format(form)
+    clock = WatchedZone(zone.clock)
     tally = Tally()
     gathering = Gathering(tally)
     inputs = []
@@ -111,12 +113,14 @@ def import_logs(
         with Source(path) as source:
             known = told or detect(source.head, source.name)
             text = source.pieces() if known.in_pieces else source.lines()
-            gathering.add(known.reader()(text, source.name, zone.clock), source.name)
+            gathering.add(known.reader()(text, source.name, clock), source.name)
             inputs.append((source.name, known.name, source.sha256))
+    if not len(gathering) and not tally.steps():
+        raise WorkloadError(_no_records(inputs))
     dropped = sum(step.count for step in tally.steps() if step.action == "dropped")
     table = gathering.table()
     records = int(table.tasks.sum()) + dropped
-    jobs = jobs_of(table, rules, tally)
+    jobs = jobs_of(table, rules, tally, zone.clock)
     machine, machine_source = _machine(jobs, rules.unit, processors, zone, tally)
     started = jobs.allocated[jobs.rows] > 0
     ends = table.start[jobs.rows] + table.elapsed[jobs.rows]
@@ -125,22 +129,37 @@ def import_logs(
         inputs=tuple(inputs),
         time_zone=zone.name,
         time_zone_source=zone.source,
+        zone_needed=clock.used,
         unit=rules.unit,
         machine=machine,
         machine_source=machine_source,
+        peak=jobs.peak,
+        peak_time=shown(jobs.peak_time, zone.clock),
+        larger=0 if processors is None else int((jobs.allocated[jobs.rows] > machine).sum()),
         records=records,
         jobs=len(jobs.rows),
         begins=begins,
         ends=int(ends[started].max()) if started.any() else begins,
         steps=tally.steps(),
         partitions=partition_limits(table, jobs.rows, jobs.recorded_limit, rules.default_limit),
+        unrequested=unrequested(table, jobs.rows[started], jobs.recorded_limit),
     )
     return Imported(swf_of(jobs, report, zone.clock, labels), report)
 
 
+def _no_records(inputs: list[tuple[str, str, str]]) -> str:
+    """Return what to look at where sacct printed no job."""
+    names = ", ".join(name for name, _, _ in inputs[:5])
+    return (
+        f"{printable(names, 300)}: no job in it, so the query of sacct found none; look at -S and -E (without -S it is "
+        "today only), -a (without it only one's own jobs), and the rights of who asked: with PrivateData=jobs only "
+        "operators see the jobs of others"
+    )
+
+
 def _machine(jobs: Jobs, unit: str, told: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:
     """Return the size of the machine, and where the number is from."""
-    when = dt.datetime.fromtimestamp(jobs.peak_time, zone.clock).strftime("%Y-%m-%d %H:%M:%S %Z")
+    when = shown(jobs.peak_time, zone.clock)
     option = "--processors" if unit == "cpus" else "--processors (here: nodes)"
     if told is None:
         if jobs.peak < 1:

@@ -16,7 +16,7 @@ from policyfactory.workload.accounting.table import LIMITS, Column, Table
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.header import printable
 
-__all__ = ["LimitRules", "parse_limit", "parse_limits", "partition_limits", "settle_limits"]
+__all__ = ["LimitRules", "parse_limit", "parse_limits", "partition_limits", "settle_limits", "unrequested"]
 
 Mask = NDArray[np.bool_]
 Count = Callable[[str, Mask, str, str], None]
@@ -39,9 +39,12 @@ def parse_limit(text: str, option: str) -> int:
     if ":" in clean or "-" in clean:
         seconds = duration(clean) if clean.count(":") == 2 or "-" in clean else None
         if seconds is None:
-            raise UsageError(f"{option} {printable(text, 60)!r}: no limit; write 24h, 90m, 24:00:00 or 1-00:00:00")
+            raise UsageError(f"{option} {printable(text, 60)!r} is no limit; write 24h, 90m, 24:00:00 or 1-00:00:00")
     else:
-        seconds = parse_duration(clean, unit=True)
+        try:
+            seconds = parse_duration(clean, unit=True)
+        except UsageError as error:
+            raise UsageError(f"{option}: {error}") from None
     if not 1 <= seconds < _LONGEST:
         raise UsageError(f"{option} {printable(text, 60)!r}: a limit is at least 1 s and at most 100 years")
     return int(seconds)
@@ -62,7 +65,7 @@ def parse_limits(texts: list[str], option: str) -> dict[str, int]:
             raise UsageError(f"{option} {printable(text, 60)!r}: write PARTITION=TIME, for example batch=24h")
         if name in found:
             raise UsageError(f"{option}: partition {printable(name, 60)} comes twice; give its limit once")
-        found[name] = parse_limit(value, option)
+        found[name] = parse_limit(value, f"{option} {printable(name, 60)}")
     return found
 
 
@@ -99,7 +102,14 @@ def settle_limits(table: Table, alive: Mask, rules: LimitRules, count: Count) ->
         What was asked for.
     count : callable
         Counts ``(action, rows, what, why)``.
+
+    Raises
+    ------
+    UsageError
+        If a limit was told for a partition that the log does not have.
     """
+    table.check_partitions(rules.partition_limit, "--partition-limit")
+    table.check_partitions(rules.default_limit, "--default-limit")
     unlimited = table.is_limit(Limit.unlimited)
     if rules.unlimited is None:
         why = "field 9 is -1; --unlimited TIME gives them a number"
@@ -177,3 +187,27 @@ def partition_limits(
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.jobs, one.partition)))
+
+
+def unrequested(table: Table, rows: Column, limit: Column) -> dict[str, int]:
+    """Return how many jobs have no requested time, by what the log says of it.
+
+    Parameters
+    ----------
+    table : Table
+        The records, after the rules.
+    rows : int64 array (n,)
+        The jobs.
+    limit : int64 array (records,)
+        Limits as the log has them, before a rule took any away.
+    """
+    rows = rows[table.limit[rows] < 0]
+    known = limit[rows] >= 0
+    kinds = {
+        "UNLIMITED": ~known & table.is_limit(Limit.unlimited)[rows],
+        "Partition_Limit": ~known & table.is_limit(Limit.partition)[rows],
+        "made unknown by --defaults unknown": known,
+    }
+    found = {name: int(mask.sum()) for name, mask in kinds.items()}
+    found["without one in the log"] = len(rows) - sum(found.values())
+    return {name: count for name, count in found.items() if count}

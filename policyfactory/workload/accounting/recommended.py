@@ -14,9 +14,9 @@ _COMMAND = "SLURM_TIME_FORMAT=%s sacct -a -X -D -P --noconvert -S 2026-01-01 -E 
 
 RECOMMENDED = f"{_COMMAND} -o {','.join(_FIELDS)}"
 
-# The same for a terminal of 80 columns, to be copied line by line.
+# The same for a terminal of 80 columns, to be copied as it stands: sacct adds up its options -o (22.05.8, seen).
 RECOMMENDED_LINES = (
-    f"F={_FIELDS[0]}",
-    *(f"F=$F,{fields}" for fields in _FIELDS[1:]),
-    "SLURM_TIME_FORMAT=%s sacct -aXDP --noconvert -S 2026-01-01 -E now -o $F >log",
+    f"{_COMMAND} \\",
+    *(f"  -o {fields} \\" for fields in _FIELDS[:-1]),
+    f"  -o {_FIELDS[-1]} > sacct.txt",
 )

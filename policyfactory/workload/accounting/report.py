@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from policyfactory.core.units import format_duration
+from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.header import printable
 
@@ -35,6 +35,8 @@ class ImportStep:
         Id of the first of them.
     place : str
         Its file and line.
+    expected : bool
+        What was dropped was not wanted, or its job is there by another record: nothing is lost.
     """
 
     action: str
@@ -43,6 +45,7 @@ class ImportStep:
     why: str
     first_job: str
     place: str
+    expected: bool = False
 
     @property
     def first(self) -> str:
@@ -56,10 +59,12 @@ class Tally:
     def __init__(self) -> None:
         self._steps: dict[tuple[str, str], list[Any]] = {}
 
-    def add(self, action: str, what: str, why: str, count: int, job: str, place: str) -> None:
+    def add(
+        self, action: str, what: str, why: str, count: int, job: str, place: str, *, expected: bool = False
+    ) -> None:
         """Count ``count`` more; nothing happens if it is 0."""
         if count:
-            self._steps.setdefault((action, what), [0, why, job, place])[0] += count
+            self._steps.setdefault((action, what), [0, why, job, place, expected])[0] += count
 
     def passed(self, item: Passed, path: str) -> None:
         """Count what a reader passed over."""
@@ -73,8 +78,8 @@ class Tally:
         """Return the steps, those that took something away first."""
         order = ("skipped", "dropped", "merged", "changed", "kept")
         made = [
-            ImportStep(action, count, what, why, printable(job, 40), place)
-            for (action, what), (count, why, job, place) in self._steps.items()
+            ImportStep(action, count, what, why, printable(job, 40), place, expected)
+            for (action, what), (count, why, job, place, expected) in self._steps.items()
         ]
         return tuple(sorted(made, key=lambda step: order.index(step.action)))
 
@@ -119,8 +124,18 @@ class PartitionLimits:
         return (
             f"partition {name}: {100 * self.share:.0f} % of the limits are {format_duration(self.commonest)}; is that "
             f"the partition's default, which nobody asked for (scontrol show partition: DefaultTime, or MaxTime)? Then "
-            f"say --default-limit {name}={self.commonest}s, and --defaults unknown if it should not count as a request"
+            f"say --default-limit {name}={_option(self.commonest)}, and --defaults unknown if it should not count as a "
+            "request"
         )
+
+
+def _option(seconds: int) -> str:
+    """Return a time as an option takes it, with nothing left out: ``1d2h30m``."""
+    parts = []
+    for unit, size in (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,12 +150,20 @@ class ImportReport:
         Zone of times without one, and of dates.
     time_zone_source : str
         Where the zone is from.
+    zone_needed : bool
+        The log has times that can be read only with a zone.
     unit : str
         What fields 5 and 8 count: ``"cpus"`` or ``"nodes"``.
     machine : int
         Processors (or nodes) of the machine.
     machine_source : str
         Where that number is from.
+    peak : int
+        Most processors (or nodes) in use at once.
+    peak_time : str
+        When that was so first.
+    larger : int
+        Jobs larger than the machine.
     records : int
         Records read; the waiting rest of an array counts with its tasks.
     jobs : int
@@ -151,20 +174,27 @@ class ImportReport:
         What the rules did.
     partitions : tuple of PartitionLimits
         The limits of each partition.
+    unrequested : dict of str to int
+        Jobs that ran and have no requested time in the new log, by what the old one says of it.
     """
 
     inputs: tuple[tuple[str, str, str], ...]
     time_zone: str
     time_zone_source: str
+    zone_needed: bool
     unit: str
     machine: int
     machine_source: str
+    peak: int
+    peak_time: str
+    larger: int
     records: int
     jobs: int
     begins: int
     ends: int
     steps: tuple[ImportStep, ...]
     partitions: tuple[PartitionLimits, ...]
+    unrequested: dict[str, int]
 
     def count(self, action: str) -> int:
         """Return the sum over all steps with ``action``."""
@@ -175,15 +205,20 @@ class ImportReport:
         return [[step.action, step.what, step.why, step.first, f"{step.count:,}"] for step in self.steps]
 
     def partition_rows(self) -> list[list[str]]:
-        """Return the partitions as cells of a table: name, jobs, with a limit, asked, commonest limit, its share."""
+        """Return the partitions as cells of a table.
+
+        Name, jobs, with a limit, asked for, commonest limit that is not known to be asked for, its share, default.
+        """
         return [
             [
                 printable(one.partition, 60) or "(none)",
                 f"{one.jobs:,}",
                 f"{one.limited:,}",
                 f"{one.asked:,}",
-                "-" if one.commonest is None else format_duration(one.commonest),
-                f"{100 * one.share:.1f}",
+                f"- ({'all asked for' if one.asked else 'no limits'})"
+                if one.commonest is None
+                else format_duration(one.commonest),
+                "-" if one.commonest is None else f"{100 * one.share:.1f}",
                 "-" if one.default is None else format_duration(one.default),
             ]
             for one in self.partitions
@@ -193,17 +228,62 @@ class ImportReport:
         """Return what only the site can answer."""
         return [question for one in self.partitions if (question := one.question()) is not None]
 
+    def warnings(self) -> list[str]:
+        """Return what will stop or mislead the commands that take the new log, each with its cure."""
+        found = (self._no_requests(), self._small_machine(), self._many_dropped())
+        return [text for text in found if text]
+
+    def _no_requests(self) -> str:
+        count = sum(self.unrequested.values())
+        if not count:
+            return ""
+        verb = "has" if count == 1 else "have"
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in self.unrequested.items())
+        cures = {"UNLIMITED": "--unlimited 7d", "Partition_Limit": "--partition-limit PARTITION=1d"}
+        named = [cure for kind, cure in cures.items() if kind in self.unrequested]
+        now = f"Import again with {' and '.join(named)}, as the site has it, or say" if named else "Say"
+        return (
+            f"{count:,} of {self.jobs:,} jobs {verb} no requested time ({kinds}): field 9 is -1, and learn and "
+            f"evaluate stop at such jobs. {now} later, to each command that takes the log, --estimate-missing drop "
+            "(without these jobs) or --estimate-missing runtime (as if their users had known the run time)"
+        )
+
+    def _small_machine(self) -> str:
+        if self.machine >= max(self.peak, 1) and not self.larger:
+            return ""
+        words = "nodes" if self.unit == "nodes" else "processors"
+        jobs = {0: "no job is", 1: "1 job is"}.get(self.larger, f"{self.larger:,} jobs are")
+        dropped = "; cleaning, as in learn and evaluate, will drop them" if self.larger else ""
+        peak = f"the log has {self.peak:,} {words} in use at once, first at {self.peak_time}"
+        return (
+            f"--processors {self.machine} is less than the log shows: {peak}, and {jobs} larger than {self.machine:,}"
+            f"{dropped}. Give the machine's true size, or leave the option out"
+        )
+
+    def _many_dropped(self) -> str:
+        dropped = sum(step.count for step in self.steps if step.action == "dropped" and not step.expected)
+        if dropped <= self.jobs:
+            return ""
+        return (
+            f"the rules dropped {dropped:,} records and left {self.jobs:,} jobs: are they right for this log? The "
+            "table says which of them dropped how many"
+        )
+
     def totals(self) -> str:
         """Return the totals in words."""
         files = "1 file" if len(self.inputs) == 1 else f"{len(self.inputs)} files"
         names = {"cpus": "processors", "nodes": "nodes"}
+        zone = (
+            f"times in {self.time_zone} ({self.time_zone_source})"
+            if self.zone_needed
+            else f"its times are Unix seconds; dates are in {self.time_zone} ({self.time_zone_source})"
+        )
         records = "1 record" if self.records == 1 else f"{self.records:,} records"
         jobs = "1 job" if self.jobs == 1 else f"{self.jobs:,} jobs"
         return (
             f"{records} of {files}: {jobs}, {self.count('dropped'):,} dropped, "
             f"{self.count('merged'):,} merged; machine of {self.machine:,} {names[self.unit]} ({self.machine_source}); "
-            f"{format_duration(self.ends - self.begins)} from the first submission to the last end; times in "
-            f"{self.time_zone} ({self.time_zone_source})"
+            f"{format_duration(self.ends - self.begins)} from the first submission to the last end; {zone}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -215,4 +295,5 @@ class ImportReport:
             "dropped": self.count("dropped"),
             "merged": self.count("merged"),
             "questions": self.questions(),
+            "warnings": self.warnings(),
         }

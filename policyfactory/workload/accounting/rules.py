@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.errors import WorkloadError
 from policyfactory.workload.accounting.limits import settle_limits
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.runs import Runs, merge_het, settle_runs
 from policyfactory.workload.accounting.table import Column, Table
+from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import printable
 
 __all__ = ["Jobs", "Rules", "jobs_of"]
+
+# More are no log that anything could be done with.
+_MOST_JOBS = 20_000_000
 
 Mask = NDArray[np.bool_]
 
@@ -96,21 +101,22 @@ class _Sieve:
         self.alive = runs.alive
         self.tally = tally
 
-    def drop(self, mask: Mask, what: str, why: str) -> None:
+    def drop(self, mask: Mask, what: str, why: str, *, expected: bool = False) -> None:
         """Drop the rows of ``mask`` that are left."""
-        self.count("dropped", mask, what, why)
+        self.count("dropped", mask, what, why, expected=expected)
         self.alive &= ~mask
 
-    def count(self, action: str, mask: Mask, what: str, why: str) -> None:
+    def count(self, action: str, mask: Mask, what: str, why: str, *, expected: bool = False) -> None:
         """Count the rows of ``mask`` that are left."""
         found = mask & self.alive
         if found.any():
             row = int(np.argmax(found))
             jobs = int(self.table.tasks[found].sum())
-            self.tally.add(action, what, why, jobs, self.table.job[row], self.table.place(row))
+            place = self.table.place(row)
+            self.tally.add(action, what, why, jobs, self.table.job[row], place, expected=expected)
 
 
-def jobs_of(table: Table, rules: Rules, tally: Tally) -> Jobs:
+def jobs_of(table: Table, rules: Rules, tally: Tally, clock: dt.tzinfo = dt.UTC) -> Jobs:
     """Return the jobs that the records tell of.
 
     Parameters
@@ -121,6 +127,8 @@ def jobs_of(table: Table, rules: Rules, tally: Tally) -> Jobs:
         What was asked for.
     tally : Tally
         Where every rule counts.
+    clock : tzinfo
+        Zone of times in messages.
 
     Raises
     ------
@@ -135,7 +143,10 @@ def jobs_of(table: Table, rules: Rules, tally: Tally) -> Jobs:
     if rules.partitions:
         other = ~_in_partitions(table, rules.partitions)
         runs.used &= ~other
-        sieve.drop(other, "jobs of other partitions", "--partition")
+        sieve.drop(other, "jobs of other partitions", "--partition", expected=True)
+    sieve.drop(table.submit <= 0, "records without a submit time", "nobody can say when they came")
+    submitted = table.submit[sieve.alive]
+    sieve.drop(_outside(table, rules), "jobs submitted at another time", "--from, --to", expected=True)
     _not_over(sieve)
     _times(table)
     started = _started(sieve, keep=rules.keep_unstarted)
@@ -144,41 +155,55 @@ def jobs_of(table: Table, rules: Rules, tally: Tally) -> Jobs:
     recorded_limit = table.limit.copy()
     settle_limits(table, sieve.alive, rules, sieve.count)
     _notes(sieve, started, allocated, requested)
-    outside = np.zeros(len(table), dtype=bool)
-    if rules.begin is not None:
-        outside |= table.submit < rules.begin
-    if rules.end is not None:
-        outside |= table.submit >= rules.end
-    sieve.drop(outside, "jobs submitted at another time", "--from, --to")
     rows = np.flatnonzero(sieve.alive)
     if not len(rows):
-        told = "; ".join(f"{step.what}: {step.count:,}" for step in tally.steps() if step.action == "dropped")
-        raise WorkloadError(f"no job is left of {len(table):,} records ({told or 'the log has none'})")
+        raise WorkloadError(_nothing_left(len(table), tally, submitted, clock))
     sieve.count("kept", ~started, "jobs that never started, kept with -1", "--keep-unstarted")
     peak, peak_time = _peak(table, runs.used, allocated)
     # The waiting rest of an array stands for its tasks.
     rows = table.in_order(rows)
+    if (tasks := int(table.tasks[rows].sum())) > _MOST_JOBS:
+        most = int(rows[np.argmax(table.tasks[rows])])
+        raise WorkloadError(
+            f"{table.place(most)}: with the tasks of arrays that never ran there are {tasks:,} jobs, more than the "
+            f"{_MOST_JOBS:,} of a log; job {printable(table.job[most], 60)} alone has {table.tasks[most]:,}: leave out "
+            "--keep-unstarted"
+        )
     return Jobs(table, np.repeat(rows, table.tasks[rows]), requested, allocated, recorded_limit, peak, peak_time)
 
 
 def _in_partitions(table: Table, partitions: tuple[str, ...]) -> Mask:
     """Return the rows in one of ``partitions``; a waiting job can name several, with commas between."""
+    table.check_partitions(partitions, "--partition")
     names = table.names["partition"]
     wanted = [number for number, name in enumerate(names) if not set(name.split(",")).isdisjoint(partitions)]
-    known = {part for name in names for part in name.split(",") if part}
-    unknown = [name for name in partitions if name not in known]
-    if unknown:
-        raise UsageError(
-            f"--partition {printable(unknown[0], 60)}: no job was in it; the log has "
-            f"{printable(', '.join(sorted(known)[:50]), 600) or 'no names of partitions'}"
-        )
     return np.isin(table.partition, wanted)
+
+
+def _outside(table: Table, rules: Rules) -> Mask:
+    """Return the rows submitted at a time that is not wanted."""
+    outside = np.zeros(len(table), dtype=bool)
+    if rules.begin is not None:
+        outside |= table.submit < rules.begin
+    if rules.end is not None:
+        outside |= table.submit >= rules.end
+    return outside
+
+
+def _nothing_left(records: int, tally: Tally, submitted: Column, clock: dt.tzinfo) -> str:
+    """Return why there is no job: what was dropped, and the time of the log where that matters."""
+    steps = [step for step in tally.steps() if step.action == "dropped"]
+    told = "; ".join(f"{step.what}: {step.count:,}" for step in steps)
+    text = f"no job is left of {records:,} records ({told or 'the log has none'})"
+    if len(submitted) and any(step.why == "--from, --to" for step in steps):
+        first, last = shown(int(submitted.min()), clock), shown(int(submitted.max()), clock)
+        text += f"; its jobs were submitted from {first} to {last}"
+    return text
 
 
 def _not_over(sieve: _Sieve) -> None:
     """Drop what has not ended: nobody knows for how long it will run."""
     table = sieve.table
-    sieve.drop(table.submit <= 0, "records without a submit time", "nobody can say when they came")
     pending = table.is_state(State.pending)
     sieve.drop(pending & (table.tasks > 1), "tasks of arrays that wait at the end of the log", "their run is to come")
     sieve.drop(pending, "jobs that wait at the end of the log", "their run is to come")

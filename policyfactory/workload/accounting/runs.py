@@ -63,10 +63,13 @@ def settle_runs(table: Table, mode: str, tally: Tally) -> Runs:
     return Runs(alive, used)
 
 
-def _drop(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally, what: str, why: str) -> None:
+def _drop(
+    table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally, what: str, why: str, *, expected: bool
+) -> None:
     alive[rows] = False
     if rows:
-        tally.add("dropped", what, why, int(table.tasks[rows].sum()), table.job[rows[0]], table.place(rows[0]))
+        count = int(table.tasks[rows].sum())
+        tally.add("dropped", what, why, count, table.job[rows[0]], table.place(rows[0]), expected=expected)
 
 
 def _distinct(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally) -> list[int]:
@@ -79,7 +82,7 @@ def _distinct(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Ta
         (double if signature in seen else left).append(row)
         seen.add(signature)
     why = "pieces of a log overlap, or were given twice"
-    _drop(table, double, alive, tally, "records that are in the log twice", why)
+    _drop(table, double, alive, tally, "records that are in the log twice", why, expected=True)
     return left
 
 
@@ -89,7 +92,8 @@ def _looks(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally
     ended: dict[tuple[int, int], int] = {(int(table.submit[row]), int(table.start[row])): row for row in over}
     told_again = [row for row in over if ended[int(table.submit[row]), int(table.start[row])] != row]
     why = "printed by sacct at another time; what comes last stands"
-    _drop(table, told_again, alive, tally, "records of a run that a later record tells differently", why)
+    what = "records of a run that a later record tells differently"
+    _drop(table, told_again, alive, tally, what, why, expected=True)
     left = list(ended.values())
     open_rows = [row for row in rows if table.state[row] in _NOT_OVER]
     if open_rows:
@@ -98,7 +102,8 @@ def _looks(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally
         old = any(table.submit[row] >= table.submit[latest] and table.start[row] >= table.start[latest] for row in left)
         stale = [row for row in open_rows if row != latest or old]
         why = "printed while the job waited or ran; another record tells how it went on"
-        _drop(table, stale, alive, tally, "records of a run that a later record tells the end of", why)
+        what = "records of a run that a later record tells the end of"
+        _drop(table, stale, alive, tally, what, why, expected=True)
         if not old:
             left.append(latest)
     return sorted(left, key=lambda row: (table.submit[row], table.start[row] < 0, table.start[row], row))
@@ -133,7 +138,8 @@ def _requeued(table: Table, chain: list[int], mode: str, alive: NDArray[np.bool_
         )  # fmt: skip
         return
     if mode == "drop":
-        _drop(table, chain, alive, tally, "runs of a job that went back to the queue", "--requeued drop")
+        what = "runs of a job that went back to the queue"
+        _drop(table, chain, alive, tally, what, "--requeued drop", expected=True)
         return
     started = [row for row in chain if table.start[row] >= 0 and table.allocated[row] != 0]
     chosen = last
@@ -144,6 +150,7 @@ def _requeued(table: Table, chain: list[int], mode: str, alive: NDArray[np.bool_
         table, rest, alive, tally,
         "runs of a job that went back to the queue, before its last run",
         "the last run is what the user got, and it waited since the first submission",
+        expected=True,
     )  # fmt: skip
     table.submit[chosen] = table.submit[first]
     table.eligible[chosen] = table.eligible[first]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import WorkloadError
+from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.record import Limit, Record, State
 from policyfactory.workload.accounting.report import Tally
@@ -102,6 +102,23 @@ class Table:
         """Return which rows have this kind of limit."""
         return np.equal(self.limit_kind, LIMITS[kind])
 
+    def check_partitions(self, partitions: Collection[str], option: str) -> None:
+        """Refuse partitions that the log does not have; a waiting job can name several, with commas between.
+
+        Raises
+        ------
+        UsageError
+            If one is not there, with those there are.
+        """
+        names = self.names["partition"]
+        known = {part for name in names for part in name.split(",") if part}
+        unknown = [name for name in partitions if name not in known and name not in names]
+        if unknown:
+            raise UsageError(
+                f"{option} {printable(unknown[0], 60)}: no job was in it; the log has "
+                f"{printable(', '.join(sorted(known)[:50]), 600) or 'no names of partitions'}"
+            )
+
     def in_order(self, rows: Column) -> Column:
         """Return ``rows`` by submit time, then by the numbers in the job ids (7 before 12, 12_2 before 12_10)."""
         rows = rows[np.argsort(self.submit[rows], kind="stable")]
@@ -175,13 +192,32 @@ class Gathering:
             if item.group_id is not None:
                 self._het.setdefault(item.group_id, []).append(row)
             if len(numbers) >= _BLOCK:
-                self._blocks.append(_block(numbers))
+                self._add_block(numbers, path)
                 numbers = []
                 if row >= _MOST_RECORDS:
                     raise WorkloadError(
                         f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once"
                     )
-        self._blocks.append(_block(numbers))
+        self._add_block(numbers, path)
+
+    def _add_block(self, numbers: list[int | None], path: str) -> None:
+        """Keep the numbers of some records as columns; what no cluster counts to is unknown, and counted."""
+        known = [-1 if number is None else min(number, _LARGEST + 1) for number in numbers]
+        block = np.array(known, dtype=np.int64).reshape(-1, len(_NUMBERS)).T
+        begin = len(self._job) - block.shape[1]
+        for row in np.flatnonzero((block > _LARGEST).any(axis=0)).tolist():
+            self._tally.passed(
+                Passed(
+                    int(block[0, row]),
+                    self._job[begin + row],
+                    "records with numbers beyond what a cluster counts to",
+                    "they are taken as unknown",
+                    "changed",
+                ),
+                path,
+            )
+        block[(block < 0) | (block > _LARGEST)] = -1
+        self._blocks.append(block)
 
     def table(self) -> Table:
         """Return the columns; nothing can be added afterwards."""
@@ -197,14 +233,3 @@ class Gathering:
             het=self._het,
             files=self._files,
         )
-
-
-def _block(numbers: list[int | None]) -> NDArray[np.int64]:
-    """Return the numbers of some records as columns; what no cluster counts to is unknown."""
-    known = [-1 if number is None else number for number in numbers]
-    try:
-        block = np.array(known, dtype=np.int64)
-    except OverflowError:
-        block = np.array([number if abs(number) <= _LARGEST else -1 for number in known], dtype=np.int64)
-    block[(block < 0) | (block > _LARGEST)] = -1
-    return block.reshape(-1, len(_NUMBERS)).T

@@ -13,7 +13,7 @@ from pathlib import Path
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.header import printable
 
-__all__ = ["Clock", "duration", "find_zone", "machine_zone", "parse_date", "settle"]
+__all__ = ["Clock", "WatchedZone", "duration", "find_zone", "machine_zone", "parse_date", "settle", "shown"]
 
 # What Slurm prints where there is no time (22.05.8, seen).
 _NO_TIME = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)", "0"})
@@ -69,22 +69,61 @@ def machine_zone() -> tuple[dt.tzinfo, str]:
 def parse_date(text: str, zone: dt.tzinfo, option: str) -> int:
     """Return the Unix time of a date ``2026-03-01[T12:00[:00]]`` in ``zone``, or with an offset of its own.
 
+    Unix seconds are taken as they are; eight digits are refused, as they may be meant as a date.
+
     Raises
     ------
     UsageError
         If it is none.
     """
     clean = text.strip()
+    if clean.isascii() and clean.isdigit() and len(clean) <= 12 and len(clean) != 8:
+        return int(clean)
     try:
         if not _DATE.fullmatch(clean):
             raise ValueError("not of the form")
         moment = dt.datetime.fromisoformat(clean)
     except ValueError as error:
         raise UsageError(
-            f"{option} {printable(text, 40)!r}: no such date ({error}); write for example 2026-03-01 or "
-            "2026-03-01T12:00"
+            f"{option} {printable(text, 40)!r}: no such date ({error}); write for example 2026-11-20, "
+            "2026-11-20T16:00, or Unix seconds"
         ) from None
     return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp())
+
+
+def shown(seconds: int, zone: dt.tzinfo) -> str:
+    """Return a Unix time as a date and time of day in ``zone``; one beyond all calendars as its number."""
+    try:
+        return dt.datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+    except (ValueError, OverflowError, OSError):
+        return f"second {seconds}"
+
+
+class WatchedZone(dt.tzinfo):
+    """A time zone that remembers whether it was asked for: a log of Unix seconds never needs one.
+
+    Parameters
+    ----------
+    zone : tzinfo
+        The zone.
+    """
+
+    def __init__(self, zone: dt.tzinfo) -> None:
+        self.zone = zone
+        self.used = False
+
+    def utcoffset(self, moment: dt.datetime | None, /) -> dt.timedelta | None:
+        """Return what the zone says, and remember it."""
+        self.used = True
+        return self.zone.utcoffset(moment)
+
+    def dst(self, moment: dt.datetime | None, /) -> dt.timedelta | None:
+        """Return what the zone says."""
+        return self.zone.dst(moment)
+
+    def tzname(self, moment: dt.datetime | None, /) -> str | None:
+        """Return what the zone says."""
+        return self.zone.tzname(moment)
 
 
 def duration(text: str) -> int | None:

@@ -19,7 +19,7 @@ from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import Jobs
 from policyfactory.workload.accounting.table import STATES, Column
-from policyfactory.workload.header import Header, parse_header, printable
+from policyfactory.workload.header import NODES_NOTE, Header, parse_header, printable
 from policyfactory.workload.log import FIELDS, SwfLog
 from policyfactory.workload.swf import format_swf
 
@@ -153,8 +153,11 @@ def _header(report: ImportReport, zone: dt.tzinfo, labels: Labels, queues: list[
 def _notes(report: ImportReport, labels: Labels) -> Iterator[str]:
     yield f"MaxProcs: {report.machine_source}"
     if report.unit == "nodes":
-        yield "a processor of this log is a whole node"
-    yield f"time zone: {report.time_zone_source}"
+        yield f"{NODES_NOTE}; a processor of this log is a whole node"
+    if report.zone_needed:
+        yield f"time zone: {report.time_zone_source}"
+    else:
+        yield "time zone: only that of the dates above; the times of the log were Unix seconds, which need none"
     yield "fields 2 and 3 are recorded; field 4 is without suspended time; field 9 is the limit, never the run time"
     if labels.anonymous:
         yield "users, groups and queues are numbered in a random order; times are as they were"

@@ -1,0 +1,165 @@
+"""What an import tells an administrator beside its tables: what will stop the next command, and what to say then."""
+
+from __future__ import annotations
+
+import datetime as dt
+import zoneinfo
+from pathlib import Path
+
+import pytest
+
+from accounting_logs import T0, UTC, Cells, column, imported, job, sacct_text, waiting
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.units import parse_duration
+from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
+from policyfactory.workload.accounting.report import PartitionLimits
+from policyfactory.workload.accounting.rules import Rules
+from policyfactory.workload.accounting.times import Clock, WatchedZone, parse_date
+
+
+def sized(folder: Path, processors: int, *jobs: Cells, unit: str = "cpus") -> Imported:
+    path = folder / "log.txt"
+    path.write_text(sacct_text(*jobs))
+    return import_logs([path], zone=UTC, processors=processors, rules=Rules(unit=unit))
+
+
+def test_jobs_without_a_requested_time_are_warned_of_with_the_cure(tmp_path: Path) -> None:
+    rows = [job(1, TimelimitRaw="UNLIMITED"), job(2, TimelimitRaw="Partition_Limit"), job(3, TimelimitRaw=""), job(4)]
+    (told,) = imported(tmp_path, *rows).report.warnings()
+    assert "3 of 4 jobs have no requested time (1 UNLIMITED, 1 Partition_Limit, 1 without one in the log)" in told
+    assert "--unlimited 7d and --partition-limit PARTITION=1d" in told
+    assert "--estimate-missing drop" in told
+    cured = imported(tmp_path, *rows, unlimited=604_800, partition_limit={"batch": 86_400})
+    (told,) = cured.report.warnings()
+    assert "1 of 4 jobs has no requested time (1 without one in the log)" in told
+    assert "--unlimited" not in told
+    assert imported(tmp_path, job(4)).report.warnings() == []
+
+
+def test_limits_made_unknown_are_among_the_jobs_without_a_requested_time(tmp_path: Path) -> None:
+    rows = [job(1), job(2), job(3, TimelimitRaw=5)]
+    (told,) = imported(tmp_path, *rows, default_limit={"batch": 3600}, defaults="unknown").report.warnings()
+    assert "2 of 3 jobs have no requested time (2 made unknown by --defaults unknown)" in told
+
+
+def test_only_jobs_that_are_written_and_ran_lack_a_requested_time(tmp_path: Path) -> None:
+    never = job(2, run=0, State="CANCELLED by 1", AllocNodes=0, ElapsedRaw=0, TimelimitRaw="UNLIMITED")
+    later = job(3, 500, TimelimitRaw="UNLIMITED")
+    done = imported(tmp_path, job(1), never, later, keep_unstarted=True, end=T0 + 100)
+    assert done.log.requested_time.tolist() == [3600, -1]
+    assert done.report.warnings() == []
+
+
+def test_a_machine_smaller_than_what_was_in_use_is_warned_of(tmp_path: Path) -> None:
+    rows = [job(1, run=100, AllocCPUS=8), job(2, 50, AllocCPUS=5), job(3, 100, AllocCPUS=3)]
+    (told,) = sized(tmp_path, 7, *rows).report.warnings()
+    assert "--processors 7 is less than the log shows: the log has 13 processors in use at once, first at " in told
+    assert "first at 2023-11-14 22:14:10 UTC, and 1 job is larger than 7; cleaning, as in learn and evaluate, " in told
+    (told,) = sized(tmp_path, 12, *rows).report.warnings()
+    assert "no job is larger than 12. Give" in told
+    assert sized(tmp_path, 13, *rows).report.warnings() == imported(tmp_path, *rows).report.warnings() == []
+    (told,) = sized(tmp_path, 1, job(1, AllocNodes=3), unit="nodes").report.warnings()
+    assert "the log has 3 nodes in use at once" in told
+
+
+def test_a_limit_for_a_partition_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    rows = [job(1), job(2, Partition="gpu")]
+    for option in ("partition_limit", "default_limit"):
+        words = f"--{option.replace('_', '-')} bacth: no job was in it; the log has batch, gpu"
+        with pytest.raises(UsageError, match=words):
+            imported(tmp_path, *rows, **{option: {"gpu": 60, "bacth": 60}})
+    # One that is left out by --partition is no slip.
+    assert imported(tmp_path, *rows, partitions=("gpu",), default_limit={"batch": 60}).report.jobs == 1
+
+
+def test_only_what_the_rules_dropped_asks_whether_they_are_right(tmp_path: Path) -> None:
+    waits = [waiting(n, 5) for n in range(20, 23)]
+    (told,) = imported(tmp_path, job(1), job(2), *waits).report.warnings()
+    assert "the rules dropped 3 records and left 2 jobs: are they right for this log?" in told
+    assert imported(tmp_path, job(1), job(2), *waits[:2]).report.warnings() == []
+    many = [job(n, 100 * n, Partition="batch" if n else "gpu") for n in range(9)]
+    assert imported(tmp_path, *many, partitions=("gpu",)).report.warnings() == []
+    assert imported(tmp_path, *many, end=T0 + 50).report.warnings() == []
+    assert imported(tmp_path, *many, begin=T0 + 750).report.warnings() == []
+    path = tmp_path / "log.txt"
+    assert import_logs([path] * 4, zone=UTC).report.warnings() == []
+    # Those of another time were not dropped by the rules, whatever else is wrong with them.
+    assert imported(tmp_path, job(1), *waits, end=T0 + 2).report.warnings() == []
+
+
+def test_limits_that_were_all_asked_for_have_no_commonest_other(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(
+        "JobID|State|Submit|Start|End|TimelimitRaw|AllocCPUS|Partition|SubmitLine\n"
+        f"1|COMPLETED|{T0}|{T0}|{T0 + 5}|60|4|batch|sbatch -t 60 x.sh\n"
+        f"2|COMPLETED|{T0}|{T0}|{T0 + 5}|UNLIMITED|4|big|sbatch x.sh\n"
+        f"3|COMPLETED|{T0}|{T0}|{T0 + 5}|30|4|small|sbatch x.sh\n"
+    )
+    rows = import_logs([tmp_path / "log"], zone=UTC).report.partition_rows()
+    assert [(row[0], *row[4:6]) for row in rows] == [
+        ("batch", "- (all asked for)", "-"), ("big", "- (no limits)", "-"), ("small", "30m", "100.0"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(86_400, "1d"), (95_400, "1d2h30m"), (3_660, "1h1m"), (90, "1m30s")])
+def test_the_proposed_default_is_one_that_the_option_takes(seconds: int, told: str) -> None:
+    question = PartitionLimits("batch", 20, 20, 0, seconds, 1.0, None).question()
+    assert question is not None
+    assert f"--default-limit batch={told}, and" in question
+    assert parse_duration(told) == seconds
+
+
+def test_a_log_of_unix_seconds_needs_no_zone(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1))
+    assert not done.report.zone_needed
+    assert "its times are Unix seconds; dates are in UTC (told by the test)" in done.report.totals()
+    assert not any("zone: told" in line for line in done.log.header.lines)
+    local = job(2, Submit="2023-11-14T22:13:20", Start="2023-11-14T22:13:20", End="2023-11-14T22:15:00")
+    done = imported(tmp_path, job(1), local)
+    assert done.report.zone_needed
+    assert "; times in UTC (told by the test)" in done.report.totals()
+    assert "; Note: time zone: told by the test" in done.log.header.lines
+
+
+def test_a_watched_zone_reads_times_as_the_zone_does() -> None:
+    berlin = zoneinfo.ZoneInfo("Europe/Berlin")
+    for zone in (berlin, dt.timezone(dt.timedelta(hours=-5))):
+        watched = WatchedZone(zone)
+        assert Clock(watched).read("1700000000") == (1_700_000_000,)
+        assert not watched.used
+        for text in ("2026-03-29T02:30:00", "2026-10-25T02:30:00", "2026-07-01T12:00:00", "2026-12-01T00:00:59"):
+            assert Clock(watched).read(text) == Clock(zone).read(text)
+        assert watched.used
+    assert len(Clock(WatchedZone(berlin)).read("2026-10-25T02:30:00")) == 2
+
+
+def test_dates_are_days_times_of_day_or_unix_seconds() -> None:
+    assert parse_date("2026-11-20", dt.UTC, "--from") == parse_date("1795132800", dt.UTC, "--from") == 1795132800
+    assert parse_date("2026-11-20T16:00", dt.UTC, "--from") == 1795132800 + 16 * 3600
+    for wrong in ("20.11.2026", "20261120", "2026-11-31", "yesterday", ""):
+        words = "--from .*write for example 2026-11-20, 2026-11-20T16:00, or Unix seconds"
+        with pytest.raises(UsageError, match=words):
+            parse_date(wrong, dt.UTC, "--from")
+
+
+def test_a_time_without_jobs_is_refused_with_the_time_of_the_log(tmp_path: Path) -> None:
+    rows = [job(1), job(2, 3600, Partition="gpu"), job(3, 60)]
+    words = "its jobs were submitted from 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC"
+    with pytest.raises(WorkloadError, match=words):
+        imported(tmp_path, *rows, begin=T0 + 86_400)
+    zone = Zone(zoneinfo.ZoneInfo("Europe/Berlin"), "Europe/Berlin", "told")
+    with pytest.raises(WorkloadError, match="from 2023-11-14 23:13:20 CET to 2023-11-14 23:14:20 CET"):
+        import_logs([tmp_path / "log.txt"], rules=Rules(end=T0, partitions=("batch",)), zone=zone)
+
+
+@pytest.mark.parametrize("text", [sacct_text(), '{"jobs": []}'])
+def test_a_log_without_records_says_what_to_look_at_in_the_query(tmp_path: Path, text: str) -> None:
+    (tmp_path / "log").write_text(text)
+    with pytest.raises(WorkloadError, match=r"the query of sacct found none; look at -S and -E .*, -a .*rights"):
+        import_logs([tmp_path / "log"], zone=UTC)
+
+
+def test_a_time_beyond_all_calendars_stops_no_import(tmp_path: Path) -> None:
+    far = 1 << 39
+    done = imported(tmp_path, job(1, Submit=far, Eligible=far, Start=far, End=far + 100))
+    assert f"first at second {far}: a lower bound" in done.report.machine_source
+    assert column(done, "submit", "run_time") == [(0, 100)]
