@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 _DEFAULT_LIFE = "365d"
+_WEIGHT = (
+    "Largest whole number of a score, 2 to 2000000000 (taken without it): how much the formula counts beside "
+    "fair-share, QOS and partition."
+)
+_LATEST = 4_133_980_800  # 2101-01-01
 
 
 class EstimateMissing(enum.StrEnum):
@@ -50,7 +55,7 @@ def export(
         str | None,
         typer.Option(
             metavar="DATE",
-            help="From when r counts: 2026-01-01 (UTC), 2026-01-01T08:00+02:00, Unix seconds, or oldest-waiting.",
+            help="From when r counts: 2026-01-01 (in UTC), 2026-01-01T08:00+02:00, Unix seconds, or oldest-waiting.",
         ),
     ] = None,
     threshold: Annotated[
@@ -59,6 +64,7 @@ def export(
     ] = None,
     processors: Annotated[int | None, typer.Option(metavar="N", help="Size of the machine, written for m.")] = None,
     nodes: Annotated[int | None, typer.Option(metavar="N", help="Nodes of the machine, for slurm-weights.")] = None,
+    weight: Annotated[int | None, typer.Option(metavar="N", help=_WEIGHT)] = None,
     workload: Annotated[
         Path | None,
         typer.Option(metavar="LOG", help="The cluster's own jobs (SWF): whole numbers are spread over their scores."),
@@ -67,32 +73,38 @@ def export(
         EstimateMissing, typer.Option(help="Jobs of the log without a requested time.")
     ] = EstimateMissing.error,
     begin: Annotated[
-        str | None, typer.Option(metavar="DATE", help="When the policy is put to use; the epoch without it.")
+        str | None, typer.Option(metavar="DATE", help="When the policy is put to use, in UTC; the epoch without it.")
     ] = None,
     life: Annotated[str, typer.Option(metavar="TIME", help="For how long it will order jobs.")] = _DEFAULT_LIFE,
     preview: Annotated[
         str | None,
-        typer.Option(
-            metavar="QUEUE.csv",
-            help="Show what changes in this queue (printed by squeue; - is stdin).",
-        ),
+        typer.Option(metavar="QUEUE.csv", help="Show what changes in this queue (printed by squeue; - is stdin)."),
     ] = None,
     at: Annotated[
-        str | None, typer.Option(metavar="DATE", help="When the queue was printed; its latest submission without it.")
+        str | None,
+        typer.Option(
+            metavar="DATE",
+            help="When the queue was printed, in the zone of its times; its latest submission without it.",
+        ),
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Of the queue's times, for example Europe/Paris.")
+        str | None,
+        typer.Option(metavar="ZONE", help="Of the queue's times, for example Europe/Paris; this machine's without it."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the preview as JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print how to install it, how to roll back, and its limits as well.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")] = False,
 ) -> None:
     """Export a policy to a scheduler (Slurm, Grid Engine, OAR, OpenPBS) or a program.
 
-    The file says in its header how to install it, how to roll back, and what it can not express. With --preview it is
+    The head of the file says how to install it, how to roll back, and what it can not express. With --preview it is
     written only where --output says.
     """
     from policyfactory.cli.export_run import Request, carry_out
     from policyfactory.core.units import parse_duration
+    from policyfactory.workload.accounting.times import find_zone
 
     if preview is None and (as_json or at is not None or time_zone is not None):
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
@@ -102,30 +114,35 @@ def export(
         "--threshold": threshold,
         "--processors": processors,
         "--nodes": nodes,
+        "--weight": weight,
         "--workload": workload,
         "--estimate-missing": None if estimate_missing is EstimateMissing.error else estimate_missing.value,
         "--begin": begin,
         "--life": None if life == _DEFAULT_LIFE else life,
     }
+    zone = None if time_zone is None else find_zone(time_zone)
     carry_out(
         Request(
             model=model,
             target=target,
             command=_command(model, target, options),
+            given=frozenset(name for name, value in options.items() if value is not None),
             output=output,
             overwrite=overwrite,
-            epoch="oldest-waiting" if epoch == "oldest-waiting" else _instant("epoch", epoch),
+            epoch="oldest-waiting" if epoch == "oldest-waiting" else _instant("--epoch", epoch),
             threshold=None if threshold is None else parse_duration(threshold, unit=True),
             processors=processors,
             nodes=nodes,
+            weight=weight,
             workload=workload,
             estimate_missing=estimate_missing.value,
-            begin=_instant("begin", begin),
+            begin=_instant("--begin", begin),
             life=_life(life),
             preview=preview,
-            at=_instant("at", at),
-            zone=_zone(time_zone),
+            at=None if at is None else _instant("--at", at, zone or _here()),
+            zone=zone,
             as_json=as_json,
+            verbose=verbose,
         )
     )
 
@@ -147,30 +164,21 @@ def _life(text: str) -> int:
     return int(seconds)
 
 
-def _instant(option: str, text: str | None) -> int | None:
-    """Return the Unix seconds of a date or of a number."""
+def _instant(option: str, text: str | None, zone: dt.tzinfo | None = None) -> int | None:
+    """Return the Unix seconds of a date (in UTC without a zone) or of a number."""
     import datetime as dt
+
+    from policyfactory.workload.accounting.times import parse_date
 
     if text is None:
         return None
-    clean = text.strip()
-    if clean.isascii() and clean.isdigit() and len(clean) <= 12:
-        return int(clean)
-    try:
-        found = dt.datetime.fromisoformat(clean)
-    except ValueError:
-        raise UsageError(f"{option} {text!a} is no date; write 2026-01-01 (UTC) or seconds since 1970") from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=dt.UTC)
-    return int(found.timestamp())
+    seconds = parse_date(text, zone or dt.UTC, option)
+    if not 0 <= seconds < _LATEST:
+        raise UsageError(f"{option} {text!a} can not be meant; give a date of the years 1970 to 2100")
+    return seconds
 
 
-def _zone(name: str | None) -> dt.tzinfo | None:
-    import zoneinfo
+def _here() -> dt.tzinfo:
+    from policyfactory.workload.accounting.times import machine_zone
 
-    if name is None:
-        return None
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(f"--time-zone {name!a} is unknown; write for example Europe/Paris or UTC") from None
+    return machine_zone()[0]

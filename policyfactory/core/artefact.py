@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from policyfactory import __version__
 from policyfactory.core.errors import InputError, OutputError
@@ -66,11 +66,26 @@ def read_bytes(path: Path, *, limit: int = 1 << 30) -> bytes:
         size = path.stat().st_size
         if size > limit:
             raise InputError(f"{path}: has {size:,} bytes, more than the {limit:,} that are read; split the file")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = _read_at_most(file, limit + 1, size + 1)
+        if len(data) > limit:
+            raise InputError(f"{path}: has more than the {limit:,} bytes that are read; split the file")
+        return data
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
     except OSError as error:
         raise InputError(f"{path}: can not be read: {error.strerror}; check its permissions") from None
+
+
+def _read_at_most(file: IO[bytes], most: int, first: int) -> bytes:
+    """Return up to ``most`` bytes; ``first`` of them at once, and more of what has no size, as a pipe or a device."""
+    parts = []
+    wanted = min(first, most)
+    while part := file.read(wanted):
+        parts.append(part)
+        most -= len(part)
+        wanted = min(1 << 20, most)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def check_output(path: Path) -> Path:

@@ -20,7 +20,7 @@ from policyfactory.policy.nodes import Binary, Call, Expression, Negative, Numbe
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["Made", "compressed", "make"]
+__all__ = ["Made", "compressed", "make_with_few_ties"]
 
 # Shares of the scores that lie nearer to 0 than the constants that are tried.
 _SHARES = (0.001, 0.01, 0.1, 0.5)
@@ -65,7 +65,7 @@ def compressed(policy: Policy, unit: float) -> Policy:
     return dataclasses.replace(policy, formula=formula, description=description[-2000:])
 
 
-def make(target: Target, model: Model, site: Site) -> Made:
+def make_with_few_ties(target: Target, model: Model, site: Site) -> Made:
     """Return the export; of a compressed formula, where the policy's own would give more than 1 % of ties.
 
     Errors are those of the target.
@@ -88,7 +88,7 @@ def _scores(policy: Policy, site: Site) -> NDArray[np.float64]:
 
 
 def _ties(policy: Policy, site: Site) -> float:
-    return tie_share(learn_scale(policy, site.sample, site.processors), _scores(policy, site))
+    return tie_share(learn_scale(policy, site.sample, site.processors, largest=site.weight), _scores(policy, site))
 
 
 def _candidates(policy: Policy, site: Site) -> list[Policy]:

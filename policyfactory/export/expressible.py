@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from policyfactory.core.errors import ExportError
 from policyfactory.core.units import format_duration
 from policyfactory.policy.policy import Policy
 
-__all__ = ["fixed_epoch", "static_only", "unexpressed"]
+__all__ = ["fixed_epoch", "keeps_threshold", "left_out", "open_epoch", "static_only", "unexpressed"]
 
 
 def fixed_epoch(policy: Policy, target: str) -> int | None:
@@ -66,12 +67,41 @@ def unexpressed(
     """
     found = []
     if math.isfinite(policy.threshold) and not can_threshold:
-        found.append(
-            f"The policy's threshold is left out: jobs that have waited longer than "
-            f"{format_duration(policy.threshold)} do not go first here."
-        )
+        found.append(_no_threshold(policy))
     if "r" in policy.variables and policy.epoch.rule == "oldest-waiting" and not can_oldest_waiting:
         found.append("The policy counts r from the job that has waited longest; here it can not.")
     if "w" in policy.variables and not can_wait:
         found.append("The score is computed once, with w = 0: that the policy changes while a job waits is lost.")
     return tuple(found)
+
+
+def open_epoch(policy: Policy) -> tuple[str, ...]:
+    """Return a sentence for a program whose r counts from a window's start, and none for another."""
+    if "r" in policy.variables and policy.epoch.rule == "window-start":
+        return ("r counts from the start of a window, which production does not have: fix it with --epoch DATE.",)
+    return ()
+
+
+def left_out(policy: Policy, limits: Collection[str]) -> tuple[str, ...]:
+    """Return the sentences of an export's limits that say what of the policy is lost; the others are the scheduler's.
+
+    Parameters
+    ----------
+    policy : Policy
+    limits : collection of str
+        Of the `Export`; those of `unexpressed` and `open_epoch` count, and those that begin with ``NOT``.
+    """
+    known = {*unexpressed(policy), *open_epoch(policy)}
+    return tuple(text for text in limits if text in known or text.startswith("NOT "))
+
+
+def keeps_threshold(policy: Policy, limits: Collection[str]) -> bool:
+    """Tell whether jobs that have waited too long go first under an export with these limits."""
+    return _no_threshold(policy) not in limits
+
+
+def _no_threshold(policy: Policy) -> str:
+    return (
+        f"The policy's threshold is left out: jobs that have waited longer than {format_duration(policy.threshold)} "
+        "do not go first here."
+    )

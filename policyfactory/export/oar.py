@@ -27,10 +27,25 @@ __all__ = ["TARGET", "make"]
 
 NAME = "oar"
 
+_STOCK = "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
+
+
+def _switch(scheduler: str) -> str:
+    """Return the command that gives the queue another scheduler, and says if there is none then."""
+    # In one call oarnotify would add before it removes, and it ends with 0 whatever happened.
+    return (
+        f"$ oarnotify --remove-queue default; oarnotify --add-queue default,2,{scheduler}; "
+        f"oarnotify --list-queues | grep -A 3 '^default$' | grep 'scheduler = {scheduler}$' || "
+        "echo 'NO QUEUE default: repeat oarnotify --add-queue'"
+    )
+
+
 _ROLLBACK = (
-    "Give the queue its former scheduler back, at once and without a restart (oarnotify --list-queues shows both):",
-    "$ oarnotify --remove-queue default",
-    "$ oarnotify --add-queue default,2,oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas",
+    (
+        "Give the queue its former scheduler back, at once and without a restart; it is active then, as after the "
+        "installation:"
+    ),
+    _switch(_STOCK),
 )
 _LIMITS = (
     (
@@ -47,7 +62,11 @@ _LIMITS = (
     ),
     "At most 1000 jobs are planned in a pass, as in the stock scheduler: here the first of the order, not the oldest.",
     "Advance reservations and running jobs keep their places.",
-    "An error while the jobs are sorted is logged (see LOG_FILE of oar.conf) and leaves them in submit order.",
+    (
+        "A job for which there is no score (its resources can not be counted, an error) runs last; how many there are "
+        "is logged at every pass, with the first of them (see LOG_FILE of oar.conf)."
+    ),
+    "r is at least 1 s from a fixed epoch: a job submitted before it counts as submitted at it.",
 )
 
 
@@ -71,10 +90,13 @@ def make(model: Model, site: Site) -> Export:
         f"$ perl -c /usr/lib/oar/schedulers/{program}",
         (
             "Then make it the scheduler of a queue; the queue's name and priority (here default, 2) stay as "
-            "oarnotify --list-queues shows them, and waiting jobs stay in it:"
+            "oarnotify --list-queues shows them, and waiting jobs stay in it. OAR can not change a queue: it is "
+            "removed and added, a submission between the two has no queue, and if the second fails there is none until "
+            "it is repeated. So all in one line, which shows the new scheduler at its end:"
         ),
-        "$ oarnotify --remove-queue default",
-        f"$ oarnotify --add-queue default,2,{program}",
+        _switch(program),
+        "The queue is active then. If it was not (state = notActive in the list of before):",
+        "$ oarnotify --disable-queue default",
     )
     head = [
         *header(model, site, NAME),
@@ -105,7 +127,7 @@ def _scheduler(policy: Policy, head: list[str], site: Site) -> str:
             "use warnings;",
             "",
             "# The scheduler that plans the sorted jobs: the one that the queue had.",
-            "my $STOCK = 'oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas';",
+            f"my $STOCK = '{_STOCK}';",
             "",
             "package PolicyFactory;",
             "",
@@ -163,9 +185,19 @@ sub resources_of {
     return $found * count_of($where, @names, grep { $_ ne $names[-1] } 'resource_id') / count_of($where, @names);
 }
 
-# The jobs in the order of the policy: the ones that have waited too long, then by score; ties by submit time, then id.
+sub score_of {
+    my ($base, $job, $r, $waited) = @_;
+    my $descriptions = OAR::IO::get_resources_data_structure_current_job($base, $job->{job_id});
+    my ($groups, $walltime) = @{ $descriptions->[0] };
+    my $q = 0;
+    $q += resources_of($job->{properties}, $_) for @$groups;
+    return pf_score($walltime, $q, defined $EPOCH && $r < 1 ? 1 : $r, $waited);
+}
+
+# The jobs in the order of the policy: the ones that have waited too long, then by score, then those without one; ties
+# by submit time, then id.
 sub sorted {
-    my ($base, $now, @jobs) = @_;
+    my ($base, $queue, $now, @jobs) = @_;
     my $epoch = $EPOCH;
     if (!defined $epoch) {
         $epoch = $now;
@@ -173,19 +205,25 @@ sub sorted {
             $epoch = $job->{submission_time} if $job->{submission_time} < $epoch;
         }
     }
-    my (%late, %score);
+    my (%place, %score, @failed);
     for my $job (@jobs) {
-        my ($id, $submitted) = ($job->{job_id}, $job->{submission_time});
-        my $waited = $now - $submitted;
-        $late{$id} = $waited > $THRESHOLD ? 0 : 1;
-        my $descriptions = OAR::IO::get_resources_data_structure_current_job($base, $id);
-        my ($groups, $walltime) = @{ $descriptions->[0] };
-        my $q = 0;
-        $q += resources_of($job->{properties}, $_) for @$groups;
-        $score{$id} = $late{$id} ? pf_score($walltime, $q, $submitted - $epoch, $waited) : 0;
+        my ($id, $waited) = ($job->{job_id}, $now - $job->{submission_time});
+        ($place{$id}, $score{$id}) = (0, 0);
+        next if $waited > $THRESHOLD;
+        $place{$id} = 1;
+        # One job that can not be looked at must not cost the others their order.
+        eval { $score{$id} = score_of($base, $job, $job->{submission_time} - $epoch, $waited); 1 } or do {
+            $place{$id} = 2;
+            push @failed, "job $id: $@";
+        };
+    }
+    if (@failed) {
+        my ($many, $first) = (scalar @failed, $failed[0]);
+        $first =~ s/[^ -~]+/ /g;
+        oar_warn("[PolicyFactory] queue $queue: $many without a score run last: $first\n");
     }
     return sort {
-             $late{ $a->{job_id} } <=> $late{ $b->{job_id} }
+             $place{ $a->{job_id} } <=> $place{ $b->{job_id} }
           || $score{ $a->{job_id} } <=> $score{ $b->{job_id} }
           || $a->{submission_time} <=> $b->{submission_time}
           || $a->{job_id} <=> $b->{job_id}
@@ -199,13 +237,7 @@ sub ordered {
     my ($base, $queue) = @_;
     my @jobs = $waiting->($base, $queue, $ALL);
     my $now = defined $ARGV[1] && $ARGV[1] =~ /^\d+$/ ? $ARGV[1] : time;
-    my @found;
-    eval { @found = sorted($base, $now, @jobs); 1 } or do {
-        my $why = $@;
-        $why =~ s/\s+/ /g;
-        oar_warn("[PolicyFactory] queue $queue stays in submit order: $why\n");
-        @found = @jobs;
-    };
+    my @found = sorted($base, $queue, $now, @jobs);
     splice @found, $MOST if @found > $MOST;
     return @found;
 }

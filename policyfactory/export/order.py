@@ -12,7 +12,7 @@ from policyfactory.export.queue import Queue
 from policyfactory.export.scale import Scale
 from policyfactory.policy.policy import Policy
 
-__all__ = ["overdue", "policy_priorities", "scaled_priorities", "scores_of", "start_order"]
+__all__ = ["before_epoch", "overdue", "policy_priorities", "scaled_priorities", "scores_of", "start_order"]
 
 FloatArray = NDArray[np.float64]
 
@@ -20,7 +20,9 @@ FloatArray = NDArray[np.float64]
 def scores_of(policy: Policy, queue: Queue, processors: int | None = None) -> FloatArray:
     """Return the score of every job of a queue at its ``now``; LOWER runs first.
 
-    Where the epoch is not a fixed date, r counts from the submission of the job that has waited longest.
+    With a fixed epoch r is at least 1 s, as in the scripts of all schedulers: a job submitted before the epoch counts
+    as submitted at it, and log10(r) always has a value. Without one, r counts from the submission of the job that has
+    waited longest, whose r is 0, as in the simulator.
 
     Parameters
     ----------
@@ -37,9 +39,17 @@ def scores_of(policy: Policy, queue: Queue, processors: int | None = None) -> Fl
     if "m" in policy.variables and processors is None:
         raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
     epoch = policy.epoch.unix_time
-    if epoch is None:
-        epoch = int(queue.submit.min(initial=queue.now))
-    return policy.scores(queue.p, queue.q, queue.submit - epoch, queue.now - queue.submit, processors or 1)
+    oldest = queue.submit.min(initial=queue.now)
+    r = queue.submit - oldest if epoch is None else np.maximum(queue.submit - epoch, 1)
+    return policy.scores(queue.p, queue.q, r, queue.now - queue.submit, processors or 1)
+
+
+def before_epoch(policy: Policy, queue: Queue) -> int:
+    """Return how many jobs were submitted before the fixed date from which the policy counts r; 0 without one."""
+    epoch = policy.epoch.unix_time
+    if epoch is None or "r" not in policy.variables:
+        return 0
+    return int((queue.submit < epoch).sum())
 
 
 def overdue(policy: Policy, queue: Queue) -> NDArray[np.bool_]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import format_duration
 from policyfactory.export.bundle import Export
-from policyfactory.export.order import overdue, policy_priorities, scores_of, start_order
+from policyfactory.export.expressible import keeps_threshold
+from policyfactory.export.order import before_epoch, overdue, policy_priorities, scores_of, start_order
 from policyfactory.export.queue import Queue
 from policyfactory.policy.policy import Policy
 
@@ -18,6 +19,21 @@ __all__ = ["Preview", "preview"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_ALONE = (
+    "Compared by the formula's number alone: the site's other factors (fair-share, QOS, age, partition) are not in it."
+)
+_COMPARED = {
+    "slurm-nice": (
+        "The number shown is the job's priority of today (1,000,000,000 where the queue has none) less the nice value "
+        "that the script sets, as if each user ran it for the own jobs: the site's other factors are in it as they "
+        "are today."
+    ),
+    "slurm-weights": (
+        "Compared by the number of these weights alone: the site's other factors (fair-share, QOS, partition) are "
+        "not in it."
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +50,11 @@ class Preview:
     today, new : int64 array (n,)
         Place of each job, from 1.
     late : bool array (n,)
-        Jobs that have waited longer than the policy's threshold.
+        Jobs that have waited longer than the policy's threshold, where the target lets them go first.
+    early : int
+        Jobs submitted before the date from which r counts.
+    compared : str
+        What the number is that the jobs are compared by, in a sentence.
     """
 
     queue: Queue
@@ -43,6 +63,8 @@ class Preview:
     today: IntArray
     new: IntArray
     late: NDArray[np.bool_]
+    early: int
+    compared: str
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -74,7 +96,7 @@ class Preview:
         moved = self.today - self.new
         up, down, same = (int(found.sum()) for found in (moved > 0, moved < 0, moved == 0))
         if same == len(self.queue):
-            return (f"No change: {_count(same)} in this order today already.",)
+            return (f"No change: {_count(same)} in this order today already.", *self._notes())
         found = [f"{_count(len(self.queue))}: up {up:,}, down {down:,}, same place {same:,}."]
         first = int(self.order[0])
         found.append(f"First to start: {self._words(first)}, {_from(int(self.today[first]), 1)}.")
@@ -82,9 +104,15 @@ class Preview:
         found.append(f"Waits longest: {self._words(oldest)}, {_from(int(self.today[oldest]), int(self.new[oldest]))}.")
         lowest = int(np.argmin(moved))
         found.append(f"Falls furthest: {self._words(lowest)}, {_from(int(self.today[lowest]), int(self.new[lowest]))}.")
+        return (*found, *self._notes())
+
+    def _notes(self) -> list[str]:
+        found = []
         if self.late.any():
             found.append(f"Waited longer than the policy's threshold: {_count(int(self.late.sum()))}.")
-        return tuple(found)
+        if self.early:
+            found.append(f"Submitted before the epoch, and counted as submitted at it: {_count(self.early)}.")
+        return found
 
     def _words(self, i: int) -> str:
         queue = self.queue
@@ -101,7 +129,9 @@ def _from(today: int, new: int) -> str:
     return f"stays at place {new:,}" if today == new else f"from place {today:,} to {new:,}"
 
 
-def preview(export: Export, policy: Policy, queue: Queue, processors: int | None = None) -> Preview:
+def preview(
+    export: Export, policy: Policy, queue: Queue, processors: int | None = None, *, target: str = ""
+) -> Preview:
     """Return the order of a queue today (by its priorities, else by submit time) and under an export.
 
     Parameters
@@ -113,6 +143,8 @@ def preview(export: Export, policy: Policy, queue: Queue, processors: int | None
         The jobs that wait.
     processors : int, optional
         The machine's, for a formula with m.
+    target : str
+        Its name, for what is said of its number.
 
     Raises
     ------
@@ -129,7 +161,9 @@ def preview(export: Export, policy: Policy, queue: Queue, processors: int | None
         priorities,
         _places(start_order(today, queue.submit)),
         _places(start_order(priorities, queue.submit)),
-        overdue(policy, queue),
+        overdue(policy, queue) & keeps_threshold(policy, export.limits),
+        before_epoch(policy, queue),
+        _COMPARED.get(target, _ALONE),
     )
 
 

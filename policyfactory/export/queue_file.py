@@ -7,6 +7,7 @@ an array as one line ``7_[0-3,7%2]`` (with commas, also where fields are separat
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import datetime as dt
@@ -19,6 +20,7 @@ import numpy as np
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.export.queue import UNLIMITED_S, Queue
+from policyfactory.workload.accounting.times import duration
 
 __all__ = ["LARGEST_FILE", "QUEUE_COMMAND", "read_queue"]
 
@@ -36,7 +38,7 @@ _NAMES = {
     "user": ("user",),
 }
 _OPTIONAL = frozenset({"priority", "user"})
-_CLOCK = re.compile(r"(?:(\d{1,5})-)?(\d{1,7})(?::(\d{1,2}))?(?::(\d{1,2}))?", re.ASCII)
+_LATEST = 4_133_980_800  # 2101-01-01
 _BRACKETS = re.compile(r"\[[^\[\]]*\]")
 _NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET", "INVALID", "PARTITION_LIMIT"})
 
@@ -70,45 +72,34 @@ class _Row:
         text = self.fields["limit"]
         if text.upper() in _NO_LIMIT:
             return None
-        seconds: float | None = _clock_seconds(text)
-        if seconds is None:
-            try:
+        # A number alone is seconds here; sbatch, which reads the same forms, takes it for minutes.
+        seconds: float | None = None
+        if ":" in text or "-" in text:
+            seconds = duration(text)
+        else:
+            with contextlib.suppress(UsageError):
                 seconds = parse_duration(text)
-            except UsageError:
-                seconds = -1.0
-        if not 0 <= seconds <= 100 * UNLIMITED_S:
+        if seconds is None or not 0 <= seconds <= 100 * UNLIMITED_S:
             self.fail("limit", "a time as D-HH:MM:SS, MM:SS, 2h30m, seconds, or UNLIMITED")
         return max(int(seconds), 1)
 
     def submit(self, zone: dt.tzinfo | None) -> tuple[int, bool]:
         """Return the submit time, Unix s, and whether a zone had to be taken for it."""
         text = self.fields["submit"]
+        seconds, local = -1, False
         if text.isascii() and text.isdigit() and len(text) <= 12:
-            return int(text), False
-        expected = "Unix seconds or a time as 2026-01-31T08:00:00"
-        try:
-            found = dt.datetime.fromisoformat(text)
-        except ValueError:
-            self.fail("submit", expected)
-        local = found.tzinfo is None
-        if local:
-            found = found.replace(tzinfo=zone) if zone is not None else found.astimezone()
-        seconds = int(found.timestamp())
-        if seconds < 0:
-            self.fail("submit", expected)
+            seconds = int(text)
+        else:
+            # Years at the ends of the calendar leave it in another zone.
+            with contextlib.suppress(ValueError, OverflowError):
+                found = dt.datetime.fromisoformat(text)
+                local = found.tzinfo is None
+                if local:
+                    found = found.replace(tzinfo=zone) if zone is not None else found.astimezone()
+                seconds = int(found.timestamp())
+        if not 0 <= seconds < _LATEST:
+            self.fail("submit", "Unix seconds or a time as 2026-01-31T08:00:00, of the years 1970 to 2100")
         return seconds, local
-
-
-def _clock_seconds(text: str) -> int | None:
-    """Return the seconds of Slurm's ``D-HH:MM:SS``, ``HH:MM:SS`` or ``MM:SS``; None for anything else."""
-    match = _CLOCK.fullmatch(text)
-    if match is None or (match[1] is None and match[3] is None):
-        return None
-    days, *parts = (0 if part is None else int(part) for part in match.groups())
-    first, second, third = parts
-    if match[1] is not None or match[4] is not None:
-        return ((days * 24 + first) * 60 + second) * 60 + third
-    return first * 60 + second
 
 
 def read_queue(
@@ -140,6 +131,7 @@ def read_queue(
             f"{place}: has {len(data):,} bytes, more than the {LARGEST_FILE:,} of a queue; is it one?"
         )
     rows = list(_rows(data.decode("utf-8", "replace"), place))
+    _check_ids(rows)
     notes = []
     if rows and "priority" in rows[0].fields:
         waiting = [row for row in rows if row.priority() > 0 or not row.fields["slurm"]]
@@ -159,6 +151,18 @@ def read_queue(
         notes.append(f"submit times without a zone, taken as {whose}: {local:,}")
     queue = _queue(rows, limits, [seconds for seconds, _ in submits], at)
     return queue, tuple(notes)
+
+
+def _check_ids(rows: list[_Row]) -> None:
+    """Refuse a job that stands in two lines: it would take two places."""
+    seen: dict[str, str] = {}
+    for row in rows:
+        job = row.fields["job"]
+        if job in seen:
+            raise TraceFormatError(
+                f"{row.place}: job {job[:60]!a} stands in line {seen[job].rpartition(':')[2]} already; keep one of them"
+            )
+        seen[job] = row.place
 
 
 def _queue(rows: list[_Row], limits: list[int | None], submits: list[int], at: int | None) -> Queue:

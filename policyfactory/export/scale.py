@@ -29,12 +29,13 @@ class Scale:
     low, high : float
         Between these lie nearly all scores of the cluster.
     largest : int
-        The highest number.
+        The highest number; 2 to 2,000,000,000.
 
     Raises
     ------
     ExportError
-        If ``low`` is not below ``high``, or one of them or their difference is not finite.
+        If ``low`` is not below ``high``, one of them or their difference is not finite, or ``largest`` is outside its
+        limits.
     """
 
     low: float
@@ -42,6 +43,8 @@ class Scale:
     largest: int = LARGEST
 
     def __post_init__(self) -> None:
+        if not 2 <= self.largest <= LARGEST:
+            raise ExportError(f"whole numbers up to {self.largest:,} can not order jobs; give 2 to {LARGEST:,}")
         # A range that is no number itself would make no number of every score.
         if not (self.low < self.high and math.isfinite(self.high - self.low)):
             raise ExportError(

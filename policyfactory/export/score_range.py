@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,6 +13,7 @@ from policyfactory.core.units import DAY, WEEK, format_duration
 from policyfactory.export.scale import LARGEST, Scale
 from policyfactory.export.site import Sample
 from policyfactory.policy.policy import Policy
+from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["DEFAULT_LIFE", "MOST_TIES", "SAMPLE_JOBS", "learn_scale", "sample_of", "tie_share", "wide_sample"]
@@ -75,7 +78,7 @@ def sample_of(
     else:
         w, waited = np.floor(WEEK ** rng.random(jobs)), f"w from 1 s to {WEEK} s, as no wait is recorded"
     used = frozenset("rw") if policy is None else policy.variables
-    spread = (f", r from {first} to {last} s" if "r" in used else "") + (f", {waited}" if "w" in used else "")
+    spread = (_submitted(policy, first, last) if "r" in used else "") + (f", {waited}" if "w" in used else "")
     return Sample(
         p.astype(np.float64),
         workload.processors[rows].astype(np.float64),
@@ -89,6 +92,15 @@ def _waits(workload: Workload, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the recorded waits, s; 0 where the start is not known."""
     start, submit = workload.start[rows], workload.submit[rows]
     return np.where(start < 0, 0, np.maximum(start - submit, 0) // workload.ticks)
+
+
+def _submitted(policy: Policy | None, first: int, last: int) -> str:
+    """Return for which submissions the range is learnt: r, and the dates where its epoch is one."""
+    r = f"r from {first} to {last} s"
+    epoch = None if policy is None else policy.epoch.unix_time
+    if epoch is None:
+        return f", {r}"
+    return f", submitted from {shown(epoch + first, dt.UTC)} to {shown(epoch + last, dt.UTC)} ({r})"
 
 
 def _span(policy: Policy | None, begin: int | None, life: int, longest_wait: int) -> tuple[int, int]:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.export.scale import LARGEST
+
 __all__ = ["Sample", "Site"]
 
 FloatArray = NDArray[np.float64]
@@ -65,6 +67,9 @@ class Site:
         Where the policy is from, with the digest of its file; empty if it was made in the program.
     nodes : int or None
         Its nodes, if told.
+    weight : int
+        The largest whole number of a score, for targets that have whole numbers: how much the formula counts beside
+        the scheduler's other factors; `learn_scale` takes it as ``largest``.
     """
 
     draw: Callable[[], Sample] = _wide
@@ -72,6 +77,7 @@ class Site:
     command: str = ""
     model: str = ""
     nodes: int | None = None
+    weight: int = LARGEST
 
     @classmethod
     def of(cls, sample: Sample, processors: int | None = None) -> Site:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Sequence
 
 from policyfactory import __version__
 from policyfactory.core.units import format_duration
 from policyfactory.export.bundle import Export, File
+from policyfactory.export.expressible import open_epoch
 from policyfactory.export.scale import Scale
 from policyfactory.export.site import Site
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
+from policyfactory.workload.accounting.times import shown
 
-__all__ = ["Target", "ascii_text", "header", "identifier", "instructions"]
+__all__ = ["Target", "ascii_text", "header", "identifier", "instructions", "single_file"]
 
 _WIDTH = 110
 
@@ -92,6 +95,8 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
             f"Jobs that have waited longer than {format_duration(policy.threshold)} go first, in submit order."
         )
     if scale is not None:
+        if "r" in policy.variables and policy.epoch.unix_time is not None:
+            lines.append("r is at least 1 s: a job submitted before the epoch counts as submitted at it.")
         lines += [
             f"Scores from {scale.low!r} to {scale.high!r} become whole numbers up to {scale.largest}, higher first.",
             f"Range learnt from: {site.sample.origin}",
@@ -127,7 +132,11 @@ def instructions(
 
 
 def _epoch_lines(policy: Policy) -> list[str]:
-    return [f"Epoch: {policy.epoch.describe()}."] if "r" in policy.variables else []
+    if "r" not in policy.variables:
+        return []
+    instant = policy.epoch.unix_time
+    date = "" if instant is None else f" ({shown(instant, dt.UTC)})"
+    return [f"Epoch: {policy.epoch.describe()}{date}."]
 
 
 def _folded(start: str, formula: str) -> list[str]:
@@ -151,7 +160,4 @@ def single_file(model: Model, suffix: str, text: str) -> Export:
     text : str
         Its content.
     """
-    limits: tuple[str, ...] = ()
-    if "r" in model.policy.variables and model.policy.epoch.rule == "window-start":
-        limits = ("r counts from the start of a window, which production does not have: fix it with --epoch DATE.",)
-    return Export((File(f"{identifier(model.policy.name)}{suffix}", text),), limits=limits)
+    return Export((File(f"{identifier(model.policy.name)}{suffix}", text),), limits=open_epoch(model.policy))

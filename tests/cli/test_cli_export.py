@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from policyfactory.cli import export_run
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch
 from policyfactory.policy.store import load_model
@@ -71,25 +72,33 @@ def test_slurm_is_the_default_and_the_file_says_all_that_the_command_says(run, t
     text = (tmp_path / "job_submit.lua").read_text()
     assert "policyfactory export SAF --to slurm-site-factor-lua" in text
     assert "no --workload LOG: the range of scores is that of the model workload" in done.stderr
-    for line in done.stderr.split("\nscores ")[0].splitlines():
-        if line.startswith("  "):
-            assert line.strip() in text
-    for title in ("Settings:", "Install:", "Roll back:", "Limits:"):
-        assert f"\n{title}\n" in done.stderr
-        assert f"-- {title}\n" in text
+    assert "\nSettings:\n  JobSubmitPlugins=lua\n" in done.stderr
+    assert "its limits: see the head of job_submit.lua (or --verbose)." in done.stderr
+    assert "Install:" not in done.stderr
+    assert len(done.stderr.splitlines()) < 15
     assert "ties: 0 % of neighbouring scores of 1,000,000 jobs share a whole number" in done.stderr
     # Nothing is written twice without being asked for.
     again = run("export", "SAF", "-o", "job_submit.lua", code=1)
     assert "job_submit.lua: exists; add --overwrite" in again.stderr
-    run("export", "SAF", "-o", "job_submit.lua", "--overwrite")
+    whole = run("export", "SAF", "-o", "job_submit.lua", "--overwrite", "--verbose").stderr
     assert (tmp_path / "job_submit.lua").read_text() == text
+    for title in ("Settings:", "Install:", "Roll back:", "Limits:"):
+        assert f"\n{title}\n" in whole
+        assert f"-- {title}\n" in text
+    for line in whole.split("\nno --workload")[0].splitlines():
+        if line.startswith("  "):
+            assert line.strip() in text
+    # Where it goes to stdout, there is no name to give.
+    assert "see the head of the file (or --verbose)." in run("export", "SAF").stderr
+
+
+def test_the_head_is_that_of_the_file_that_has_it(run) -> None:
+    done = run("export", "SAF", "--to", "slurm-site-factor-c", "-o", "plugin")
+    assert f"see the head of {Path('plugin') / 'README.md'} (or --verbose)." in done.stderr
 
 
 def test_the_range_is_learnt_from_the_clusters_own_jobs(run, tmp_path: Path) -> None:
-    lines = [
-        f"{i} {i * 10} 5 50 {1 + i % 4} -1 -1 {1 + i % 4} {60 * (1 + i % 7)} -1 1 1 1 1 1 1 -1 -1" for i in range(50)
-    ]
-    (tmp_path / "own.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
+    own_log(tmp_path)
     done = run("export", "SAF", "--workload", "own.swf")
     assert "-- Range learnt from: own, 50 jobs (SHA-256 " in done.stdout
     assert "Scores from 60.0 to 1680.0 become whole numbers" in done.stdout
@@ -140,6 +149,35 @@ def test_a_preview_shows_who_moves(run, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["queue.csv"]
 
 
+def test_a_preview_warns_of_what_is_lost(run, tmp_path: Path) -> None:
+    (tmp_path / "queue.csv").write_text(QUEUE)
+    arguments = ["--threshold", "30m", "--preview", "queue.csv"]
+    done = run("export", "SAF", *arguments)
+    assert "warning: The policy's threshold is left out: jobs that have waited longer than 30m do not" in done.stderr
+    assert " late" not in done.stdout
+    assert "threshold" not in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Compared by the formula's number alone: the site's other factors")
+    able = run("export", "SAF", "--to", "oar", *arguments)
+    assert "warning" not in able.stderr
+    assert "33m 20s late" in able.stdout
+    plain = run("export", "SAF", "--threshold", "30m")
+    assert "warning: The policy's threshold is left out" in plain.stderr
+    nice = run("export", "SAF", "--to", "slurm-nice", "--preview", "queue.csv").stdout
+    assert "The number shown is the job's priority of today" in nice.splitlines()[-1]
+
+
+def test_a_preview_counts_jobs_of_before_the_epoch(run, tmp_path: Path) -> None:
+    (tmp_path / "queue.csv").write_text(QUEUE)
+    done = run("export", "F1", "--to", "python", "--epoch", "1767311000", "--preview", "queue.csv")
+    assert "Submitted before the epoch, and counted as submitted at it: 1 job." in done.stdout
+
+
+def test_when_a_queue_was_printed_is_in_its_own_zone(run, tmp_path: Path) -> None:
+    (tmp_path / "queue.csv").write_text("job,submit,limit,cpus\na,2026-07-01T12:00:00,60,1\nb,1782869999,60,2\n")
+    arguments = ["export", "SAF", "--to", "c", "--preview", "queue.csv", "--time-zone", "Asia/Tokyo", "--json"]
+    assert json.loads(run(*arguments, "--at", "2026-07-01T12:30").stdout)["at"] == 1_782_876_600
+
+
 def test_a_preview_as_json_and_from_stdin(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "queue.csv").write_text(QUEUE)
     arguments = ["export", "F1", "--to", "python", "--json", "--at", "1767312100"]
@@ -147,6 +185,7 @@ def test_a_preview_as_json_and_from_stdin(run, tmp_path: Path, monkeypatch: pyte
     assert value["at"] == 1767312100
     assert [job["job"] for job in value["jobs"]] == ["7", "8", "9"]
     assert [job["waited"] for job in value["jobs"]] == [2100, 200, 100]
+    assert value["compared"].startswith("Compared by the formula's number alone")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(QUEUE.encode())))
     assert json.loads(run(*arguments, "--preview", "-").stdout) == value
 
@@ -161,10 +200,19 @@ def test_an_order_that_stays_is_said(run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["F1", "--to", "perl"], 2, "unknown target 'perl'; choose one of slurm-site-factor-lua:"),
+        (["F1", "--to", "xyz"], 2, "unknown target 'xyz'; the targets are slurm-site-factor-lua slurm-priority-lua"),
+        (["F1", "--to", "pyhton"], 2, "unknown target 'pyhton'; did you mean python? The targets are slurm"),
+        (["F1", "--to", "slurm-lua"], 2, "did you mean slurm-site-factor-lua or slurm-priority-lua? The targets"),
+        (["SAF", "--weight", "1"], 2, "--weight 1: give a whole number from 2 to 2,000,000,000"),
+        (["SAF", "--weight", "2000000001"], 2, "--weight 2000000001: give a whole number from 2 to"),
+        (["SAF", "--to", "pbs", "--weight", "9"], 2, "--weight: pbs makes no whole numbers of the scores of SAF"),
+        (["SAF", "--to", "python", "--weight", "9"], 2, "--weight: python makes no whole numbers"),
+        (["."], 2, ".: that is a folder; name a model file in it"),
+        (["F1", "--to", "c", "--epoch", "9999-12-31"], 2, "--epoch '9999-12-31' can not be meant; give a date of the"),
+        (["F1", "--begin", "0001-01-01"], 2, "--begin '0001-01-01' can not be meant"),
         (["F9", "--to", "c"], 2, "unknown policy 'F9'; did you mean F"),
         (["F1"], 1, "give the date from which it counts: --epoch 2026-01-01"),
-        (["F1", "--to", "pbs", "--epoch", "soon"], 2, "epoch 'soon' is no date; write 2026-01-01"),
+        (["F1", "--to", "pbs", "--epoch", "soon"], 2, "--epoch 'soon': no such date"),
         (["F1", "--to", "c", "--processors", "0"], 2, "0 processors can not be meant"),
         (["F1", "--to", "c", "-o", "none/f1.c"], 1, "the folder none does not exist; create it first"),
         (["none.json", "--to", "c"], 1, "no such file"),
@@ -176,7 +224,8 @@ def test_an_order_that_stays_is_said(run, tmp_path: Path) -> None:
         (["F1", "--epoch", "2026-01-01", "--begin", "2025-01-01"], 2, "before its epoch, where r is negative"),
         (["SAF", "--json"], 2, "belong to a preview; add --preview"),
         (["SAF", "--to", "c", "--preview", "none.csv"], 1, "none.csv: no such file"),
-        (["SAF", "--to", "c", "--preview", "q", "--time-zone", "Mars"], 2, "--time-zone 'Mars' is unknown"),
+        (["SAF", "--to", "c", "--preview", "q", "--time-zone", "Mars"], 2, "--time-zone 'Mars': no such time zone"),
+        (["SAF", "--to", "c", "--preview", "/dev/zero"], 1, "/dev/zero: has more than the 67,108,864 bytes"),
     ],
 )
 def test_wrong_use(run, tmp_path: Path, arguments: list[str], code: int, says: str) -> None:
@@ -194,3 +243,99 @@ def test_what_the_fit_warned_of_is_said_and_stands_in_the_file(run, tmp_path: Pa
     assert "warning: of the fit: not monotone?[31m ]]?os.execute('x')" in done.stderr
     said = [line for line in done.stdout.splitlines() if "Warning of the fit" in line]
     assert said == ["-- Warning of the fit: not monotone<U+001B>[31m ]]<U+000A>os.execute('x')"]
+
+
+def test_the_weight_is_the_largest_number(run, tmp_path: Path) -> None:
+    done = run("export", "SAF", "--weight", "50000", "-o", "job_submit.lua")
+    text = (tmp_path / "job_submit.lua").read_text()
+    assert "export SAF --to slurm-site-factor-lua --weight 50000" in text
+    assert "become whole numbers up to 50000, higher first" in text
+    assert "are spread over the whole numbers to 50,000" in done.stderr
+    assert "ties: 0.1" in done.stderr
+    few = run("export", "SAF", "--weight", "50").stderr
+    assert "warning: more than 1 % ties: give a larger --weight or the cluster's own jobs (--workload LOG)\n" in few
+
+
+def test_an_epoch_that_has_not_come_is_refused(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_run, "_now", lambda: 1_767_225_600 - 90_000)
+    message = run("export", "F1", "--to", "c", "--epoch", "2026-01-01", code=2).stderr
+    assert "--epoch 2026-01-01 00:00:00 UTC is in the future" in message
+    assert run("export", "SAF", "--to", "c", "--epoch", "2026-01-01").stdout
+    # The clocks of two computers need not agree.
+    monkeypatch.setattr(export_run, "_now", lambda: 1_767_225_600 - 80_000)
+    first = run("export", "F1", "--to", "c", "--epoch", "2026-01-01")
+    # The file does not know what time it is.
+    monkeypatch.setattr(export_run, "_now", lambda: 1_900_000_000)
+    assert run("export", "F1", "--to", "c", "--epoch", "2026-01-01").stdout == first.stdout
+
+
+def test_a_life_that_is_over_is_said(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_log(tmp_path)
+    monkeypatch.setattr(export_run, "_now", lambda: 1_767_225_600 + 400 * 86_400)
+    arguments = ["export", "F1", "--epoch", "2026-01-01", "--workload", "own.swf"]
+    over = run(*arguments)
+    span = "submissions from 2026-01-01 00:00:00 UTC to 2027-01-01 00:00:00 UTC"
+    assert f"warning: the range of scores was learnt for {span}, which is over" in over.stderr
+    assert "submitted from 2026-01-01 00:00:00 UTC to 2027-01-01 00:00:00 UTC (r from 0 to" in over.stdout
+    assert "which is over" not in run(*arguments, "--life", "500d").stderr
+    assert "which is over" not in run(*arguments, "--begin", "2027-01-01").stderr
+    assert "which is over" not in run("export", "SAF", "--epoch", "2026-01-01", "--workload", "own.swf").stderr
+
+
+def test_options_without_effect_are_said(run, tmp_path: Path) -> None:
+    own_log(tmp_path)
+    arguments = ["--epoch", "2026-01-01", "--begin", "2026-02-01", "--life", "30d", "--nodes", "4"]
+    done = run("export", "SAF", *arguments, "--workload", "own.swf")
+    assert "without effect, as the formula of SAF has no r: --epoch, --begin, --life\n" in done.stderr
+    assert "without effect for slurm-site-factor-lua: --nodes\n" in done.stderr
+    idle = run("export", "SAF", "--to", "python", "--workload", "own.swf").stderr
+    assert idle == "without effect for python: --workload\n"
+    used = run("export", "F1", "--epoch", "2026-01-01", "--life", "300d", "--workload", "own.swf").stderr
+    assert "without effect" not in used
+
+
+def test_a_log_of_whole_nodes_is_said(run, tmp_path: Path) -> None:
+    own_log(tmp_path, "; Note: unit: nodes, of 4 processors each\n")
+    said = "warning: own.swf counts whole nodes, and the scheduler's script counts processors as q: import"
+    assert said in run("export", "SAF", "--workload", "own.swf").stderr
+    assert said in run("export", "SAF", "--to", "pbs", "--workload", "own.swf").stderr
+    assert "whole nodes" not in run("export", "SAF", "--to", "c", "--workload", "own.swf").stderr
+
+
+def test_what_was_measured_without_a_log_is_said(run) -> None:
+    weights = run("export", "SAF", "--to", "slurm-weights", "--processors", "64").stderr
+    assert "no --workload LOG: it was measured on jobs of the model workload\n" in weights
+    assert "range of scores" not in weights
+    assert "warning: NOT exact: " in weights
+    assert "without effect" not in run("export", "FCFS", "--to", "slurm-weights", "--nodes", "4").stderr
+
+
+def test_files_of_an_earlier_export_are_named_and_stay(run, tmp_path: Path) -> None:
+    (tmp_path / "ge").mkdir()
+    (tmp_path / "ge" / "mine.txt").write_text("by hand")
+    first = run("export", "LCFS", "--to", "gridengine", "-o", "ge")
+    before = {path.name for path in (tmp_path / "ge").iterdir()}
+    again = run("export", "LCFS", "--to", "gridengine", "-o", "ge", "--overwrite")
+    assert "another export" not in first.stderr + again.stderr
+    done = run("export", "SAF", "--to", "slurm-site-factor-c", "-o", "ge", "--overwrite")
+    left = ", ".join(sorted(before - {"mine.txt"}))
+    assert f"warning: ge has files of another export as well, which stay: {left}\n" in done.stderr
+    assert before < {path.name for path in (tmp_path / "ge").iterdir()}
+
+
+def test_a_folder_is_no_model_but_may_have_one(run, tmp_path: Path) -> None:
+    (tmp_path / "learned").mkdir()
+    assert "learned: that is a folder; name a model file" in run("export", "learned", code=2).stderr
+    run("export", "SAF", "--to", "json", "-o", "learned/policy.json")
+    message = run("export", "learned", code=2).stderr
+    assert f"did you mean {Path('learned') / 'policy.json'}?" in message
+    # A policy of the catalogue is not hidden by a folder of its name.
+    (tmp_path / "SAF").mkdir()
+    assert run("export", "SAF", "--to", "c").stdout
+
+
+def own_log(folder: Path, head: str = "") -> None:
+    lines = [
+        f"{i} {i * 10} 5 50 {1 + i % 4} -1 -1 {1 + i % 4} {60 * (1 + i % 7)} -1 1 1 1 1 1 1 -1 -1" for i in range(50)
+    ]
+    (folder / "own.swf").write_text(f"; MaxProcs: 4\n{head}" + "\n".join(lines) + "\n")

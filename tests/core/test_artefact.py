@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,23 @@ def test_read_bytes_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 11)
     with pytest.raises(InputError, match="has 11 bytes, more than the 10"):
         artefact.read_bytes(tmp_path / "large", limit=10)
+    assert artefact.read_bytes(tmp_path / "large", limit=11) == b"x" * 11
+    (tmp_path / "empty").touch()
+    assert artefact.read_bytes(tmp_path / "empty") == b""
+
+
+def test_what_has_no_size_is_read_to_the_limit_only() -> None:
+    with pytest.raises(InputError, match="/dev/zero: has more than the 3,000,000 bytes that are read"):
+        artefact.read_bytes(Path("/dev/zero"), limit=3_000_000)
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    content = bytes(range(256)) * 10_000
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert artefact.read_bytes(tmp_path / "pipe") == content
+    writer.join()
 
 
 def test_only_one_run_writes_an_output(tmp_path: Path) -> None:

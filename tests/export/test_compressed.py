@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.export.bundle import Export, File
-from policyfactory.export.compressed import compressed, make
+from policyfactory.export.compressed import compressed, make_with_few_ties
 from policyfactory.export.score_range import MOST_TIES, learn_scale, tie_share, wide_sample
 from policyfactory.export.site import Site
 from policyfactory.export.targets import Target
@@ -23,7 +23,7 @@ START = Epoch("fixed", 1_767_225_600)
 
 
 def scaled(model: Model, site: Site) -> Export:
-    return Export((File("x", model.policy.formula),), scale=learn_scale(model.policy, site.sample))
+    return Export((File("x", model.policy.formula),), scale=learn_scale(model.policy, site.sample, largest=site.weight))
 
 
 SCALED = Target("scaled", "whole numbers", scaled)
@@ -36,7 +36,7 @@ def test_a_policy_with_too_many_ties_is_exported_on_a_scale_of_logarithms() -> N
     sample = site.sample
     scores = policy.scores(sample.p, sample.q, sample.r, sample.w)
     assert tie_share(learn_scale(policy, sample), scores) > 2 * MOST_TIES
-    done = make(SCALED, Model(policy), site)
+    done = make_with_few_ties(SCALED, Model(policy), site)
     assert done.ties is not None
     assert done.ties < MOST_TIES
     assert done.export.text == done.policy.formula
@@ -51,14 +51,26 @@ def test_a_policy_with_too_many_ties_is_exported_on_a_scale_of_logarithms() -> N
 @pytest.mark.parametrize("name", ["F1", "SAF", "LIN-SYNTHETIC"])
 def test_another_is_exported_as_it_is(name: str) -> None:
     model = Model(dataclasses.replace(CATALOGUE[name], epoch=START))
-    done = make(SCALED, model, make_site())
+    done = make_with_few_ties(SCALED, model, make_site())
     assert done.policy is model.policy
     assert done.ties is not None
     assert done.ties < MOST_TIES
 
 
+def test_ties_are_those_of_the_weight_that_was_asked_for() -> None:
+    model = Model(dataclasses.replace(CATALOGUE["F1"], epoch=START))
+    ties = []
+    for weight in (2_000_000_000, 10_000, 100):
+        done = make_with_few_ties(SCALED, model, dataclasses.replace(make_site(), weight=weight))
+        assert done.export.scale is not None
+        assert done.export.scale.largest == weight
+        assert done.ties is not None
+        ties.append(done.ties)
+    assert ties[0] < MOST_TIES < ties[1] < ties[2] < 1
+
+
 def test_without_whole_numbers_there_is_nothing_to_keep_apart() -> None:
-    done = make(UNSCALED, Model(CATALOGUE["WFP3"]), Site())
+    done = make_with_few_ties(UNSCALED, Model(CATALOGUE["WFP3"]), Site())
     assert (done.policy, done.ties) == (CATALOGUE["WFP3"], None)
 
 

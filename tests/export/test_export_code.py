@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import dataclasses
 import importlib
 import math
 import re
@@ -78,7 +79,17 @@ def test_c_has_no_global_names_outside_its_prefix(tmp_path: Path) -> None:
     )
     names = sorted(line.split()[-1] for line in table.stdout.splitlines())
     prefix = "policyfactory_f_1"
-    assert names == [f"{prefix}_epoch_unix", f"{prefix}_score", f"{prefix}_threshold_s"]
+    assert names == [f"{prefix}_score", f"{prefix}_threshold_s"]
+    assert "const long long policyfactory_f1_epoch_unix = 0LL; /* not fixed: see above */\n" in source(
+        CATALOGUE["F1"], "c"
+    )
+
+
+@pytest.mark.parametrize("target", ["python", "c", "lua"])
+def test_only_a_formula_with_r_has_an_epoch(target: str) -> None:
+    moved = dataclasses.replace(CATALOGUE["SAF"], epoch=Epoch("fixed", 1_767_225_600))
+    assert "epoch" not in source(moved, target).lower()
+    assert "epoch" in source(CATALOGUE["F1"], target).lower()
 
 
 LUAS = ["lua51", "lua53", "lua54", "luajit21"]
@@ -161,7 +172,7 @@ def test_headers_say_how_the_file_was_made() -> None:
         assert "Policy mine: d" in lines
         assert any(line.startswith("Made by policyfactory") and f"--to {target}" in line for line in lines)
         assert "score = w/p + r" in lines
-        assert "Epoch: r counts from Unix time 1767225600." in lines
+        assert "Epoch: r counts from Unix time 1767225600 (2026-01-01 00:00:00 UTC)." in lines
         assert "  p: requested run time of the job (s)" in lines
         assert "Jobs that have waited longer than 2h go first, in submit order." in lines
         assert "The score changes while a job waits: compute it again at every scheduling pass." in lines

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import shlex
 import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -90,8 +92,8 @@ def test_a_thousand_jobs_in_the_policys_order(policy: Policy) -> None:
         ("LEXP", "(eligible_time + (walltime or 31536000))/(walltime or 31536000)"),
         ("WFP3", "(eligible_time/(walltime or 31536000))**3*ncpus"),
         ("UNICEF", "(eligible_time + 1e-20)/(log2(max(ncpus, 1))*(walltime or 31536000) or 1e-30)"),
-        ("F1", "-(log10(walltime or 31536000)*ncpus + 870*log10(max(pf_submit, 1)))"),
-        ("F2", "-(sqrt(walltime or 31536000)*ncpus + 25600*log10(max(pf_submit, 1)))"),
+        ("F1", "-(log10(walltime or 31536000)*ncpus + 870*log10(max(pf_submit, 1))) if pf_submit > 0 else -2e9"),
+        ("F2", "-(sqrt(walltime or 31536000)*ncpus + 25600*log10(max(pf_submit, 1))) if pf_submit > 0 else -2e9"),
         ("LIN-SYNTHETIC", "-(0.0324 + 1.15e-7*(walltime or 31536000) + 2.61e-5*ncpus - 1.57e-7*(-eligible_time))"),
     ],
 )
@@ -123,6 +125,34 @@ def test_a_job_without_walltime_runs_after_those_that_say_when_they_end(name: st
     text = formula(dataclasses.replace(CATALOGUE[name], epoch=EPOCH))
     short, long, none = (in_pbs({"p": p, "q": 4, "r": 1000, "w": 10}) for p in (60, 10**6, 0))
     assert server.start_order(text, [none, long, short]) == [2, 1, 0]
+
+
+@pytest.mark.parametrize("policy", [policy for policy in BASE if needs_hook(exported(policy))], ids=lambda p: p.name)
+def test_a_job_that_the_hook_did_not_see_runs_last(policy: Policy) -> None:
+    """Its missing resource is 0, and log10 of that as 0 would have been first."""
+    text = formula(exported(policy))
+    jobs = [in_pbs(job) for job in JOBS[:300]]
+    largest = {"p": 366 * 86_400, "q": 10**7, "r": 10**9, "w": 0}
+    unseen = {**jobs[0], RESOURCE: 0}
+    assert server.start_order(text, [unseen, *jobs, in_pbs(largest)])[-1] == 0
+    assert len(server.start_order(text, [unseen, *jobs, in_pbs(largest)])) == 302
+    late = formula(dataclasses.replace(exported(policy), threshold=3600.0))
+    values = [server.evaluate(late, {**unseen, "eligible_time": waited}) for waited in (3600, 3601)]
+    assert values[0] == -2e9
+    assert values[1] > max(server.evaluate(text, job) for job in jobs), "overdue all the same"
+
+
+def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it() -> None:
+    policy = dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH)
+    submit = np.array([0, EPOCH.unix_time - 5, EPOCH.unix_time, EPOCH.unix_time + 1, EPOCH.unix_time + 2])
+    same = np.full(5, 60)
+    waiting = Queue(tuple("abcde"), ("",) * 5, same, same, submit, None, EPOCH.unix_time + NOW)
+    export = made(policy, 1024)
+    assert export.priorities is not None
+    found = export.priorities(waiting)
+    assert len(set(found[:4])) == 1
+    assert found[4] < found[3]
+    assert found[:4].tolist() == pytest.approx((-policy.scores(60, 60, np.ones(4))).tolist(), rel=1e-14)
 
 
 def test_no_job_falls_to_where_pbs_never_runs_it() -> None:
@@ -326,6 +356,14 @@ sys.exit(max([done(command) for command in commands], default=0))
 """
 
 
+# Jobs that wait are files of the folder jobs: their ctime. A job called refused can not be altered.
+FAKES = {
+    "qselect": 'echo "$*" >> selected; [ ! -d jobs ] || ls jobs',
+    "qstat": 'echo "Job Id: $2"; echo "    Job_Name = ctime = x"; sed "s/^/    ctime = /" "jobs/$2"',
+    "qalter": 'case $3 in refused) exit 1;; esac; echo "$*" >> altered',
+}
+
+
 class Server:
     """A qmgr that remembers what it is asked, in a folder."""
 
@@ -336,7 +374,10 @@ class Server:
         (folder / "state").write_text("\n".join(state) + "\n")
         qmgr = folder / "bin" / "qmgr"
         qmgr.write_text(FAKE_QMGR.format(python=sys.executable, folder=str(folder)))
-        qmgr.chmod(0o755)
+        for name, text in FAKES.items():
+            (folder / "bin" / name).write_text(f"#!/bin/sh\ncd {shlex.quote(str(folder))}\n{text}\n")
+        for program in (folder / "bin").iterdir():
+            program.chmod(0o755)
 
     def run(self, export: Export, *arguments: str, code: int = 0) -> str:
         script = self.folder / "set.sh"
@@ -380,11 +421,37 @@ def test_the_script_sets_the_formula_and_takes_it_back(tmp_path: Path) -> None:
     assert (tmp_path / "pbs_before_policyfactory").read_text().splitlines() == before
     assert not list(tmp_path.glob("pf_submit.*"))
     _check_hook((tmp_path / "hook.py").read_text())
+    assert set((tmp_path / "selected").read_text().splitlines()) == {"-s BHQTW"}
     pbs.run(export, "remove")
     assert sorted(pbs.state) == sorted(
         [*before, "set server scheduling = True", "create resource pf_submit type=float"]
     )
     assert not (tmp_path / "pbs_before_policyfactory").exists()
+
+
+def test_jobs_that_wait_at_the_installation_get_their_submit_time(tmp_path: Path) -> None:
+    pbs = Server(tmp_path)
+    (tmp_path / "jobs").mkdir()
+    for job, created in {
+        "901.server": "Thu Jan  8 10:00:07 2026",
+        "902[].server": "Mon Dec  1 00:00:00 2025",
+        "903.server": "no date",
+        "904.server": "",
+        "refused": "Thu Jan  8 10:00:07 2026",
+    }.items():
+        (tmp_path / "jobs" / job).write_text(f"{created}\n" if created else "")
+    said = pbs.run(made(dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH)))
+    midnight = time.mktime((2026, 1, 8, 0, 0, 0, 0, 0, -1))
+    since = int(midnight) + 36_007 - EPOCH.unix_time
+    assert (tmp_path / "altered").read_text().splitlines() == [
+        f"-l pf_submit={since} 901.server",
+        "-l pf_submit=1 902[].server",
+    ]
+    assert "3 waiting jobs could not be given pf_submit" in said
+    for job in ("903.server", "904.server", "refused"):
+        assert f"{job} has no value and will run last" in said
+    # The formula is set after that, and in spite of it.
+    assert pbs.changes[-1].startswith("set server job_sort_formula")
 
 
 def test_a_server_without_a_formula_has_none_again(tmp_path: Path) -> None:
@@ -439,8 +506,6 @@ class _Event(types.SimpleNamespace):
 
 
 def _check_hook(source: str) -> None:
-    import time
-
     said: list[str] = []
 
     def run(event: _Event | None) -> Any:
@@ -464,7 +529,13 @@ def _check_hook(source: str) -> None:
     wanted = int(time.time()) - 1_767_225_600
     assert abs(queued.job.Resource_List[RESOURCE] - max(0, wanted)) <= 5
     assert run(_Event(type=2, job=job(), rejected=None)).rejected is None
-    assert "set by the server" in run(_Event(type=2, job=job(pf_submit=3.0), rejected=None)).rejected
+    own = run(_Event(type=2, job=job(pf_submit=3.0), rejected=None, requestor="ada"))
+    assert "set by the server" in own.rejected
+    assert run(_Event(type=2, job=job(pf_submit=3.0), rejected=None, requestor="root")).rejected is None
+    early = source.replace("EPOCH = 1767225600", f"EPOCH = {int(time.time()) + 86_400}")
+    assert early != source
+    source = early
+    assert run(_Event(type=1, job=job(), rejected=None)).job.Resource_List[RESOURCE] == 1.0
     assert said == []
     # Whatever goes wrong in the hook, the job is accepted.
     run(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.exports import POLICIES
+from naive.hostile import TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
 from policyfactory.export.bundle import Export
 from policyfactory.export.gridengine.files import make
@@ -164,7 +166,8 @@ def test_every_static_policy_becomes_programs_that_compile(policy: Policy, tmp_p
     require("perl")
     from policyfactory.export.prepare import prepare
 
-    model = prepare(Model(policy), epoch=EPOCH, processors=64)
+    # From a date before the jobs of the queue.
+    model = prepare(Model(policy), epoch=1_767_225_600, processors=64)
     export = make(model, make_site(500))
     for name, text in files(export).items():
         assert text.isascii()
@@ -206,7 +209,7 @@ def test_urgencies_sort_a_queue_as_the_formula_does_whatever_the_epoch() -> None
             assert found is not None
             # No digit of the weight of the waiting time is lost in qconf's six decimals.
             assert float(found.changes()["weight_waiting_time"]) == pytest.approx(found.waiting, rel=1e-9)
-            scores = scores_of(policy, queue)
+            scores = policy.scores(queue.p, queue.q, queue.submit - 1_767_225_600, queue.now - queue.submit)
             numbers = found.priorities(queue)
             assert np.corrcoef(scores, numbers)[0, 1] == pytest.approx(-1.0, abs=1e-12)
 
@@ -240,16 +243,163 @@ def test_the_same_export_has_the_same_bytes() -> None:
     assert files(make(F1, make_site())) == files(make(F1, make_site()))
 
 
-@settings(max_examples=30)
-@given(st.text(st.characters(exclude_categories=()), max_size=60))
-def test_names_of_a_stranger_stay_in_the_comment(words: str) -> None:
+def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it(tmp_path: Path) -> None:
+    tomorrow = int(time.time()) + 86_400
+    export = make(Model(dataclasses.replace(F1.policy, epoch=Epoch("fixed", tomorrow))), make_site())
+    path = tmp_path / "policyfactory_jsv.pl"
+    path.write_text(files(export)[path.name])
+    sizes = [(600, 1), (7200, 1), (600, 60)]
+    jobs = [{"l_hard": f"h_rt={p}"} | ({"pe_name": "mpi", "pe_min": f"{q}"} if q > 1 else {}) for p, q in sizes]
+    found = [float(requested(a)["pf_score"]) * q for a, (_, q) in zip(verify(str(path), *jobs), sizes, strict=True)]
+    queue = make_queue(3, now=tomorrow - 5)
+    queue = dataclasses.replace(queue, p=np.array([p for p, _ in sizes]), q=np.array([q for _, q in sizes]))
+    assert export.priorities is not None
+    assert found == pytest.approx(export.priorities(queue), abs=1)
+    assert len(set(found)) == 3
+
+
+# A qmaster of four files. What it does not show it can still set; a key in the file stuck it never changes.
+_QCONF = r"""#!/bin/sh
+cd "{folder}"
+case $1 in
+-sconf) cat configuration ;;
+-sc) cat complexes ;;
+-ssconf) cat scheduler ;;
+-se) cat host ;;
+-aattr) echo "complex_values $4" > host ;;
+-dattr) echo "complex_values NONE" > host ;;
+-Mc) to=complexes ;;
+-Msconf) to=scheduler ;;
+-Mconf) to=configuration ;;
+esac
+[ -n "$to" ] || exit 0
+if grep -qx -e "${1#-}" stuck; then echo denied; exit 1; fi
+cp "$to" old
+awk 'FILENAME == "stuck" { stuck[$1]; next }
+  FILENAME == "old" { old[$1] = $0; next }
+  !($1 in stuck) { print; next }
+  $1 in old { print old[$1] }' stuck old "$2" > "$to"
+"""
+
+
+class Master:
+    """A folder with the files of an export beside a qconf that remembers."""
+
+    def __init__(self, folder: Path, export: Export) -> None:
+        require("perl")
+        self.folder, self.here = folder, folder / "here"
+        for name in ("bin", "here", "common"):
+            (folder / name).mkdir()
+        (folder / "bin/qconf").write_text(_QCONF.replace("{folder}", str(folder)))
+        (folder / "bin/qstat").write_text("#!/bin/sh\n")
+        self.write("configuration", "execd_spool_dir /x\njsv_url none\nloglevel log_warning\n")
+        self.write("complexes", "#name\nslots s INT <= YES YES 1 1000.0\nh_rt h_rt TIME <= YES NO 0:0:0 0.000000\n")
+        weights = ("weight_urgency 0.1", "weight_waiting_time 0", "weight_ticket 0.5", "weight_priority 1.0")
+        self.write("scheduler", "\n".join(("algorithm default", *weights, "")))
+        self.write("host", "complex_values NONE\n")
+        self.write("stuck", "")
+        (folder / "common/sge_request").write_text("-l h_rt=1:0:0\n")
+        for program in (folder / "bin").iterdir():
+            program.chmod(0o755)
+        for file in export.files:
+            (self.here / file.name).write_text(file.text)
+            (self.here / file.name).chmod(0o755)
+        self.before = self.state()
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+    def state(self) -> dict[str, set[str]]:
+        names = ("configuration", "complexes", "scheduler", "host")
+        return {
+            name: {line for line in (self.folder / name).read_text().splitlines() if line[0] != "#"} for name in names
+        }
+
+    def run(self, script: str, code: int = 0) -> str:
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        done = subprocess.run(
+            [f"./{script}"], cwd=self.here, capture_output=True, text=True, check=False,
+            env={"PATH": path, "SGE_ROOT": str(self.folder), "SGE_CELL": "."},
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+
+EXPORTS = {"verifier": make(F1, Site.of(make_sample(200))), "urgencies": make(resolve_model("SAF"), Site())}
+
+
+@pytest.mark.parametrize("way", EXPORTS)
+def test_the_scripts_change_the_configuration_and_change_it_back(tmp_path: Path, way: str) -> None:
+    master = Master(tmp_path, EXPORTS[way])
+    assert "applied" in master.run("apply.sh")
+    assert {"weight_urgency 1", "weight_ticket 0", "weight_priority 0"} <= master.state()["scheduler"]
+    url = f"jsv_url script:{tmp_path}/here/policyfactory_jsv.pl"
+    assert (url in master.state()["configuration"]) == (way == "verifier")
+    assert "applied" in master.run("apply.sh"), "again, after a new fit"
+    assert "rolled back" in master.run("rollback.sh")
+    assert master.state() == master.before
+    assert "rolled back already" in master.run("rollback.sh", code=1)
+
+
+def test_a_key_that_is_not_shown_is_set_all_the_same(tmp_path: Path) -> None:
+    master = Master(tmp_path, EXPORTS["verifier"])
+    master.write("configuration", "execd_spool_dir /x\n")
+    assert "applied" in master.run("apply.sh")
+    assert f"jsv_url script:{tmp_path}/here/policyfactory_jsv.pl" in master.state()["configuration"]
+    master.run("rollback.sh")
+    assert master.state()["configuration"] == {"execd_spool_dir /x", "jsv_url none"}
+
+
+@pytest.mark.parametrize("stuck", ["jsv_url", "weight_ticket", "slots", "-Msconf", "-Mc", "-Mconf"])
+def test_a_change_that_did_not_come_about_is_said_with_the_way_back(tmp_path: Path, stuck: str) -> None:
+    master = Master(tmp_path, EXPORTS["verifier"])
+    master.write("stuck", stuck.removeprefix("-"))
+    said = master.run("apply.sh", code=1)
+    assert "applied" not in said
+    assert "./rollback.sh" in said
+    assert "denied" in said or f"{stuck} is '" in said
+    master.write("stuck", "")
+    assert "rolled back" in master.run("rollback.sh")
+    assert master.state() == master.before
+
+
+def test_nothing_of_a_way_back_is_said_before_anything_changed(tmp_path: Path) -> None:
+    master = Master(tmp_path, EXPORTS["verifier"])
+    master.write("configuration", "jsv_url script:/site/own.pl\n")
+    said = master.run("apply.sh", code=1)
+    assert "jsv_url is script:/site/own.pl already" in said
+    assert "./rollback.sh" not in said
+
+
+@pytest.mark.parametrize("way", EXPORTS)
+def test_a_rollback_leaves_a_verifier_of_the_site_in_place(tmp_path: Path, way: str) -> None:
+    master = Master(tmp_path, EXPORTS[way])
+    master.run("apply.sh")
+    master.write("configuration", "execd_spool_dir /x\njsv_url script:/site/own.pl\nloglevel log_warning\n")
+    said = master.run("rollback.sh")
+    assert ("script:/site/own.pl, not the verifier of this folder, and stays" in said) == (way == "verifier")
+    assert "jsv_url script:/site/own.pl" in master.state()["configuration"]
+    assert master.state()["scheduler"] == master.before["scheduler"]
+
+
+@settings(max_examples=40)
+@given(TEXTS)
+def test_texts_of_a_stranger_stay_in_the_comment(words: str) -> None:
     sample = Site.of(make_sample(200))
     hostile, benign = ({}, {})
     for kept, text in ((hostile, words), (benign, "x")):
         for policy in (F1.policy, CATALOGUE["SAF"]):
-            named = dataclasses.replace(policy)
-            for field in ("name", "description", "source"):
-                object.__setattr__(named, field, text)
-            for name, content in files(make(Model(named, provenance={"command": text}), sample)).items():
+            for name, content in files(make(hostile_model(policy, text), sample)).items():
                 kept[policy.name, name] = [line for line in content.split("\n") if not line.startswith("#")]
     assert hostile == benign
+
+
+def test_marks_of_the_scripts_in_a_text_stay_as_they_are(tmp_path: Path) -> None:
+    for model in (F1, resolve_model("SAF")):
+        words = "x @JSV@ @RESOURCE@ $(touch broken_out)"
+        for name, text in files(make(hostile_model(model.policy, words), make_site(200))).items():
+            assert words in text.splitlines()[1] + text.splitlines()[2], name
+            (tmp_path / name).write_text(text)
+            check = ["perl", "-c"] if name.endswith(".pl") else ["sh", "-n"]
+            assert subprocess.run([*check, name], cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert not (tmp_path / "broken_out").exists()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from naive.exports import POLICIES
+from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
 from policyfactory.export.oar import make
@@ -128,7 +128,7 @@ def as_jobs(queue: Queue) -> list[tuple[int, int, str, int]]:
 def models() -> list[Model]:
     """Every policy, with a fixed epoch; and each rule of the epoch and a threshold."""
     found = [prepare(Model(policy), epoch=EPOCH, processors=64) for policy in POLICIES]
-    late = Policy("late", "log10(p)*q + 30*log10(r + 1) - w", epoch=Epoch("oldest-waiting"), threshold=float(DAY // 2))
+    late = Policy("late", "log10(p)*q + 30*log10(r) - w", epoch=Epoch("oldest-waiting"), threshold=float(DAY // 2))
     return [*found, Model(late), Model(dataclasses.replace(CATALOGUE["WFP3"], threshold=float(DAY // 3)))]
 
 
@@ -181,21 +181,83 @@ def test_fair_sharing_is_without_effect_and_other_settings_are_as_they_were(stan
     ]
 
 
-def test_an_error_leaves_submit_order_and_says_so(stand_in: Path) -> None:
+def test_a_job_without_a_score_runs_last_and_the_others_keep_their_order(stand_in: Path) -> None:
     text = make(Model(CATALOGUE["SAF"]), Site()).text
-    jobs = [(1, 60, "resource_id=9", 5), (2, 60, "resource_id=x;y=1", 6), (3, 60, "resource_id=1", 7)]
+    # What is no name of a property never gets into a query; and minutes that nobody can count.
+    jobs = [
+        (1, 60, "resource_id=9", 5),
+        (2, 60, "a,(select=1", 6),
+        (3, 60, "resource_id=1", 7),
+        (4, 60, "b;c=1", 4),
+        (5, 60, "resource_id=3", 8),
+    ]
+    done = run(stand_in, text, jobs, 10)
+    assert done.returncode == 0
+    assert "3 5 1 4 2" in done.stdout.splitlines()
+    assert (
+        "warning: [PolicyFactory] queue default: 2 without a score run last: job 2: the property a,(select is no"
+        in (done.stdout)
+    )
+    # One that has waited longer than the threshold goes first all the same: that needs no score.
+    late = make(Model(dataclasses.replace(CATALOGUE["SAF"], threshold=5.0)), Site()).text
+    assert "4 3 5 1 2" in run(stand_in, late, jobs, 10).stdout.splitlines()
     broken = text.replace("sub pf_score {", "sub pf_score {\n    die qq(no\\nscore\\n);")
     done = run(stand_in, broken, jobs[::2], 10)
     assert done.returncode == 0
-    assert "queue default stays in submit order: no score" in done.stdout
-    assert "1 3" in done.stdout.splitlines()
-    # What is no name of a property never gets into a query.
-    done = run(stand_in, text, [(1, 60, "a,(select=1", 5)], 10)
-    assert "is no name" in done.stdout
+    assert "3 without a score run last: job 1: no score" in done.stdout
+    assert "1 3 5" in done.stdout.splitlines(), "submit order, where none has a score"
     missing = run(stand_in, text.replace(STOCK, "oar_sched_of_no_site"), jobs, 10)
     # 1 is the number with which OAR does not disable the queue.
     assert missing.returncode == 1
     assert "no scheduler oar_sched_of_no_site" in missing.stdout
+
+
+@pytest.mark.parametrize("epoch", [EPOCH + 1000 * DAY, 1_767_225_600 + 29 * DAY + 40_000], ids=["all", "some"])
+def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it(stand_in: Path, epoch: int) -> None:
+    queue = make_queue(40)
+    export = make(prepare(Model(CATALOGUE["F1"]), epoch=epoch), Site())
+    assert (queue.submit < epoch).any()
+    assert export.priorities is not None
+    expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue.submit)]
+    assert planned(stand_in, export.text, as_jobs(queue), queue.now) == expected
+
+
+_NOTIFY = """#!/bin/sh
+echo "$*" >> calls
+case $1 in
+--remove-queue) echo none > queue ;;
+--add-queue) [ -e broken ] || echo "${2##*,}" > queue ;;
+--list-queues)
+  printf 'admin\\n\\tpriority = 10\\n\\tscheduler = other\\n\\tstate = Active\\n'
+  scheduler=$(cat queue)
+  [ "$scheduler" = none ] ||
+    printf 'default\\n\\tpriority = 2\\n\\tscheduler = %s\\n\\tstate = Active\\n' "$scheduler" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("part", ["install", "rollback"])
+def test_the_command_that_changes_the_queue_says_if_there_is_none(tmp_path: Path, part: str) -> None:
+    export = make(Model(CATALOGUE["SAF"]), Site())
+    (line,) = [text[2:] for text in getattr(export, part) if text.startswith("$ oarnotify --remove-queue")]
+    scheduler = {"install": export.files[0].name, "rollback": STOCK}[part]
+    (tmp_path / "oarnotify").write_text(_NOTIFY)
+    (tmp_path / "oarnotify").chmod(0o755)
+
+    def typed() -> str:
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        return subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert typed() == f"\tscheduler = {scheduler}\n"
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "--remove-queue default",
+        f"--add-queue default,2,{scheduler}",
+        "--list-queues",
+    ]
+    (tmp_path / "broken").touch()
+    assert "NO QUEUE default" in typed()
 
 
 def test_the_first_thousand_of_the_order_are_planned(stand_in: Path) -> None:
@@ -211,20 +273,41 @@ def test_what_oar_can_not_do_is_refused_with_the_cure() -> None:
         make(Model(Policy("m", "p*q/m")), Site())
 
 
-@settings(max_examples=30)
-@given(st.text(st.characters(exclude_categories=()), max_size=60))
-def test_names_of_a_stranger_stay_in_the_comment(words: str) -> None:
-    programs = []
-    for text in (words, "x"):
-        named = dataclasses.replace(CATALOGUE["SAF"])
-        for field in ("name", "description", "source"):
-            object.__setattr__(named, field, text)
-        (file,) = make(Model(named, provenance={"command": text}), Site()).files
-        assert file.name.isascii()
-        assert file.name.replace("_", "").isalnum()
-        assert file.text.isascii()
-        programs.append([line for line in file.text.split("\n") if not line.startswith("#")])
-    assert programs[0] == programs[1]
+def code_of(words: str) -> list[str]:
+    """Return the lines of the program that are no comment, where every text of the model is ``words``."""
+    (file,) = make(hostile_model(CATALOGUE["SAF"], words), Site(command=words, model=words)).files
+    assert file.name.isascii()
+    assert file.name.replace("_", "").isalnum()
+    assert file.text.isascii()
+    return [line for line in file.text.split("\n") if not line.startswith("#")]
+
+
+@settings(max_examples=100)
+@given(TEXTS)
+def test_texts_of_a_stranger_stay_in_the_comment(words: str) -> None:
+    assert code_of(words) == code_of("x")
+
+
+def test_the_worst_texts_run_nothing(stand_in: Path) -> None:
+    worst = "".join(PIECES)
+    export = make(hostile_model(CATALOGUE["SAF"], worst), Site(command=worst, model=worst))
+    for commands in (export.install, export.rollback):
+        assert all(text.isascii() and text.isprintable() and "touch" not in text for text in commands)
+    (stand_in / "program").write_text(export.text)
+    environment = {**os.environ, "PERL5LIB": str(stand_in)}
+    check = subprocess.run(
+        ["perl", "-c", "program"],
+        cwd=stand_in,
+        env={**environment, "JOBS": os.devnull},
+        capture_output=True,
+        check=False,
+    )
+    assert check.returncode == 0, check.stderr
+    before = {path.name for path in Path.cwd().iterdir()}
+    jobs = [(1, 60, "resource_id=9", 5), (2, 60, "resource_id=2", 6)]
+    assert planned(stand_in, export.text, jobs, 10) == [2, 1]
+    assert {path.name for path in Path.cwd().iterdir()} == before
+    assert not (stand_in / "broken_out").exists()
 
 
 def test_what_the_export_leaves_out_is_said_in_the_file() -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import ExportError
+from policyfactory.export import TARGETS
 from policyfactory.export.bundle import Export, File
+from policyfactory.export.expressible import unexpressed
 from policyfactory.export.order import policy_priorities, scaled_priorities, scores_of, start_order
 from policyfactory.export.preview import preview
 from policyfactory.export.queue import Queue
@@ -81,11 +83,44 @@ def test_overdue_jobs_go_first_in_submit_order() -> None:
 
 def test_from_when_r_counts() -> None:
     policy = Policy("x", "r")
+    # From the oldest waiting job, whose r is 0 as in the simulator.
     assert scores_of(policy, QUEUE).tolist() == [0, 50, 90, 50]
     late = dataclasses.replace(QUEUE, submit=QUEUE.submit + 7)
     assert scores_of(policy, late).tolist() == [0, 50, 90, 50]
+    # From a date r is at least 1 s.
+    assert scores_of(dataclasses.replace(policy, epoch=Epoch("fixed", 0)), QUEUE).tolist() == [1, 50, 90, 50]
     assert scores_of(dataclasses.replace(policy, epoch=Epoch("fixed", 5)), late).tolist() == [2, 52, 92, 52]
     assert scores_of(Policy("x", "w"), QUEUE).tolist() == [100, 50, 10, 50]
+
+
+def test_a_job_submitted_before_the_epoch_counts_as_submitted_at_it() -> None:
+    policy = dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("fixed", 60))
+    scores = scores_of(policy, QUEUE)
+    # a, b and d before it, c 30 s after: an r below 0 had no logarithm, and put them last.
+    alike = [np.log10(600) * 4, np.log10(600), np.log10(60) + 870 * np.log10(30), np.log10(600)]
+    assert scores.tolist() == pytest.approx(alike)
+    found = preview(EXPORT, policy, QUEUE)
+    assert [QUEUE.job[i] for i in found.order] == ["b", "d", "a", "c"]
+    assert found.early == 3
+    assert "Submitted before the epoch, and counted as submitted at it: 3 jobs." in found.summary()
+    assert preview(EXPORT, dataclasses.replace(policy, formula="p"), QUEUE).early == 0
+    assert preview(EXPORT, dataclasses.replace(policy, epoch=Epoch()), QUEUE).early == 0
+
+
+def test_late_is_only_what_goes_first() -> None:
+    policy = dataclasses.replace(CATALOGUE["SAF"], threshold=40.0)
+    assert preview(EXPORT, policy, QUEUE).late.tolist() == [True, True, False, True]
+    made = dataclasses.replace(EXPORT, limits=unexpressed(policy))
+    found = preview(made, policy, QUEUE)
+    assert not found.late.any()
+    assert "threshold" not in " ".join(found.summary())
+
+
+def test_what_the_number_is_that_jobs_are_compared_by() -> None:
+    said = {name: preview(EXPORT, CATALOGUE["SAF"], QUEUE, target=name).compared for name in TARGETS}
+    assert said["slurm-nice"].startswith("The number shown is the job's priority of today")
+    others = {text for name, text in said.items() if name != "slurm-nice"}
+    assert all("alone: the site's other factors (fair-share, QOS" in text for text in others)
 
 
 def test_a_formula_with_m_needs_the_machine() -> None:

@@ -105,6 +105,12 @@ def test_limits(limit: str, seconds: int) -> None:
         ("job,submit,limit,cpus\n\na,5,60,0\n", "q:3: processors '0', expected a whole number from 1"),
         ("job,submit,limit,cpus\na,5,60,1.5\n", "q:2: processors '1.5'"),
         ("job,submit,limit,cpus\na,soon,60,1\n", "q:2: submit 'soon', expected Unix seconds or a time"),
+        ("job,submit,limit,cpus\na,0001-01-01T00:00:00,60,1\n", "q:2: submit '0001-01-01T00:00:00', expected Unix"),
+        ("job,submit,limit,cpus\na,0001-01-01T00:00:00+14:00,60,1\n", "of the years 1970 to 2100"),
+        ("job,submit,limit,cpus\na,9999-12-31T23:59:59,60,1\n", "q:2: submit '9999-12-31T23:59:59'"),
+        ("job,submit,limit,cpus\na,9999-12-31T23:59:59-14:00,60,1\n", "of the years 1970 to 2100"),
+        ("job,submit,limit,cpus\na,4133980800,60,1\n", "q:2: submit '4133980800'"),
+        ("job,submit,limit,cpus\na,5,60,1\nb,6,60,1\na,7,60,2\n", "q:4: job 'a' stands in line 2 already; keep one"),
         ("job,submit,limit,cpus\na,5,1:2:3:4,1\n", "q:2: limit '1:2:3:4', expected a time as D-HH:MM:SS"),
         ("job,submit,limit,cpus\na,5,99999-00:00:00,1\n", "q:2: limit"),
         ("job,submit,limit,cpus\na,5,-60,1\n", "q:2: limit"),
@@ -117,6 +123,17 @@ def test_a_bad_line_is_named(text: str, says: str) -> None:
     with pytest.raises(TraceFormatError) as caught:
         read_queue(text.encode(), "q")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo", "America/New_York", "UTC"])
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00", "9999-12-31T23:59:59"])
+def test_the_ends_of_the_calendar_are_refused_in_every_zone(zone: str | None, text: str) -> None:
+    with pytest.raises(TraceFormatError, match="q:2: submit"):
+        read_queue(
+            f"job,submit,limit,cpus\na,{text},60,1\n".encode(),
+            "q",
+            zone=None if zone is None else zoneinfo.ZoneInfo(zone),
+        )
 
 
 def test_a_queue_is_not_looked_at_before_its_last_job() -> None:

@@ -57,6 +57,14 @@ def test_higher_scores_get_lower_numbers_within_the_range(scores: list[float], a
     assert all(number == 1 for number in last)
 
 
+@pytest.mark.parametrize("largest", [-5, 0, 1, LARGEST + 1])
+def test_numbers_that_can_not_order_or_do_not_fit_are_refused(largest: int) -> None:
+    with pytest.raises(ExportError, match="give 2 to 2,000,000,000"):
+        Scale(0.0, 1.0, largest)
+    assert Scale(0.0, 1.0, 2).integers([0.0, 1.0]).tolist() == [1, 1]
+    assert Scale(0.0, 1.0, 2).integers([-math.inf, math.inf]).tolist() == [2, 1]
+
+
 def test_three_quarters_of_the_numbers_are_for_the_range() -> None:
     scale = Scale(100.0, 200.0, largest=80_001)
     assert scale.integers([-math.inf, 100.0, 150.0, 200.0, math.inf, math.nan]).tolist() == [
@@ -131,6 +139,13 @@ def test_without_recorded_waits_any_wait_up_to_a_week() -> None:
     assert (sample.w <= WEEK**0.5).mean() == pytest.approx(0.5, abs=0.02)
     assert "as no wait is recorded" in sample.origin
     assert "w " not in sample_of(jobs, fixed("F1")).origin
+
+
+def test_a_sample_says_for_which_submissions_it_is() -> None:
+    dated = sample_of(workload(), fixed("F1"), life=10 * DAY, jobs=10).origin
+    assert dated.endswith(", submitted from 2026-01-01 00:00:00 UTC to 2026-01-11 00:00:00 UTC (r from 0 to 864000 s)")
+    assert sample_of(workload(), CATALOGUE["F1"], life=DAY, jobs=10).origin.endswith(", r from 0 to 86400 s")
+    assert "submitted" not in sample_of(workload(), CATALOGUE["SAF"], jobs=10).origin
 
 
 def test_from_when_r_counts_in_a_sample() -> None:

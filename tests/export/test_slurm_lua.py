@@ -17,8 +17,8 @@ from naive.exports import MORE
 from naive.formula import expressions
 from policyfactory.core.errors import ExportError
 from policyfactory.export import TARGETS, Export, Site
+from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.export.scale import LARGEST
-from policyfactory.export.slurm.lua import UNLIMITED
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -120,12 +120,12 @@ ASKED = [
     ({"min_cpus": 0, "min_nodes": 0, "pn_min_cpus": 0}, 45 * 60, 1),
     ({"time_limit": 2}, 120, 1),
     ({"time_limit": 90, "partition": "day"}, 5400, 1),
-    ({"time_limit": INFINITE}, UNLIMITED, 1),
+    ({"time_limit": INFINITE}, UNLIMITED_S, 1),
     ({"time_limit": INFINITE, "partition": "day"}, 86_400, 1),
-    ({"time_limit": 0}, UNLIMITED, 1),
+    ({"time_limit": 0}, UNLIMITED_S, 1),
     ({"partition": "day"}, 86_400, 1),
     ({"partition": "nowhere,day,endless"}, 86_400, 1),
-    ({"partition": "endless"}, UNLIMITED, 1),
+    ({"partition": "endless"}, UNLIMITED_S, 1),
     ({"partition": "nowhere"}, 45 * 60, 1),
 ]
 
@@ -145,7 +145,7 @@ def test_without_partitions_a_job_without_a_limit_has_none() -> None:
     for parts in (None, controller.table({})):
         job = controller.table(UNSET)
         assert controller.lua.globals().slurm_job_submit(job, parts, 1000) == 0
-        assert job.site_factor == pytest.approx(expected(export, UNLIMITED, 1), abs=1)
+        assert job.site_factor == pytest.approx(expected(export, UNLIMITED_S, 1), abs=1)
     assert not controller.errors
 
 
@@ -163,7 +163,7 @@ def test_a_priority_or_a_site_factor_that_is_given_stays() -> None:
 
 CHANGES = [
     ({"time_limit": 7}, 420, 8),
-    ({"time_limit": INFINITE}, UNLIMITED, 8),
+    ({"time_limit": INFINITE}, UNLIMITED_S, 8),
     ({"min_cpus": 3}, 3600, 4),  # a node has to give 4 still
     ({"num_tasks": 20}, 3600, 20),
     ({"num_tasks": 2}, 3600, 8),
@@ -283,19 +283,25 @@ def test_what_must_be_done_stands_in_the_file(target: str) -> None:
     for text in (*export.settings, *export.install, *export.rollback, *export.limits):
         assert " ".join(text.split()) in " ".join(words.split())
     assert "SchedulerParameters=bf_job_part_count_reserve=1" in export.settings
-    assert max(map(len, export.text.splitlines())) <= 130
+    assert "Seen with Slurm 22.05.8." in words
+    assert "memory and GPUs are not looked at" in words
+    assert "add lua to it" in words
+    # Commands are in one line each.
+    assert max(len(line) for line in export.text.splitlines() if "  $ " not in line) <= 130
 
 
 @pytest.mark.parametrize("target", FIELD)
 def test_the_lines_for_a_script_that_is_there_already(target: str, tmp_path: Any) -> None:
     export = export_of(F1, target)
     (tmp_path / "policyfactory.lua").write_text(export.text)
-    top, submit, modify = (
-        text.split(": ")[-1].replace("/etc/slurm", str(tmp_path))
-        for text in export.install
-        if text.endswith((")", "end")) and "policyfactory" in text
+    top, say, submit, modify = (
+        text.replace("/etc/slurm", str(tmp_path)) for text in export.install if text.startswith(("local ", "if "))
     )
+    # Each of them can be copied out of the file's head.
+    for line in (top, say, submit, modify):
+        assert f"--   - {line.replace(str(tmp_path), '/etc/slurm')}\n" in export.text
     own = f"""{top}
+{say}
 function slurm_job_submit(job_desc, part_list, submit_uid)
   job_desc.time_limit = 20
   {submit}
@@ -310,7 +316,12 @@ return slurm.SUCCESS
     assert Controller(own).submit()[FIELD[target]] == pytest.approx(expected(export, 1200, 1), abs=1)
     # Without the export, the site's own script still works.
     (tmp_path / "policyfactory.lua").write_text("this is not Lua")
-    assert Controller(own).submit()[FIELD[target]] == NO_VAL
+    controller = Controller(own)
+    assert controller.submit()[FIELD[target]] == NO_VAL
+    (said,) = controller.errors
+    assert "policyfactory.lua:1: '=' expected" in said
+    (tmp_path / "policyfactory.lua").unlink()
+    assert "No such file" in Controller(own).errors[0]
 
 
 PIECES = ["\n", "\r", "]]", "--[[", "--]]", "'", '"', "\\", "%", "\x00", "\x1b[2J", "\u2028", "é", "os.exit()", "x"]
@@ -332,3 +343,42 @@ def test_a_strangers_words_stay_in_comments(words: str) -> None:
 
     assert text.isascii()
     assert code(text) == code(benign)
+
+
+@pytest.mark.parametrize("target", FIELD)
+def test_a_job_from_before_the_epoch_counts_as_submitted_at_it(target: str) -> None:
+    export = export_of(F1, target)
+    controller = Controller(export.text)
+    found = []
+    for controller.now in (EPOCH - 86_400, EPOCH, EPOCH + 1, EPOCH + 2):
+        found.append(controller.submit(time_limit=10, min_cpus=4)[FIELD[target]])
+        assert found[-1] == pytest.approx(expected(export, 600, 4, controller.now), abs=1)
+    assert found[0] == found[1] == found[2] > found[3] > 1
+
+
+@pytest.mark.parametrize("target", FIELD)
+def test_the_weight_is_the_largest_number(target: str) -> None:
+    site = dataclasses.replace(make_site(processors=64), weight=1000)
+    export = export_of(Policy("area", "p*q"), target, site)
+    controller = Controller(export.text)
+    shapes = [(1, 1), (60, 8), (2880, 64), (500_000, 5000)]
+    found = [controller.submit(time_limit=p, min_cpus=q)[FIELD[target]] for p, q in shapes]
+    assert found == [expected(export, 60 * p, q) for p, q in shapes]
+    assert 1000 > found[0] > found[1] > found[2] > found[3] >= 1
+    if target == SITE_FACTOR:
+        assert any("site_factor is up to 1000," in text for text in export.limits)
+
+
+def test_a_change_of_nice_or_partition_scores_again_and_other_changes_do_not() -> None:
+    export = export_of(F1)
+    controller = Controller(export.text)
+    record = {"time_limit": 60, "min_cpus": 8, "submit_time": NOW - 5000, "site_factor": 0}
+    wanted = pytest.approx(expected(export, 3600, 8, NOW - 5000), abs=1)
+    assert controller.modify(record, nice=2**31).site_factor == wanted
+    assert controller.modify(record, uid=1000, nice=2**31 + 100).site_factor == wanted
+    assert controller.modify(record | {"site_factor": 7}, nice=2**31).site_factor == wanted
+    record["time_limit"] = NO_VAL
+    wanted = pytest.approx(expected(export, 86_400, 8, NOW - 5000), abs=1)
+    assert controller.modify(record, partition="day").site_factor == wanted
+    for field in ("comment", "name", "account"):
+        assert controller.modify(record, **{field: "x"}).site_factor == NO_VAL

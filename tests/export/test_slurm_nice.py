@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
 from policyfactory.export import Site
 from policyfactory.export.languages.awk import score_functions
@@ -32,7 +33,7 @@ AWKS = [name for name in ("mawk", "gawk", "original-awk") if shutil.which(name)]
 PROGRAMS = {
     "date": f"echo {NOW}",
     "squeue": 'env | grep "^SQUEUE_" >>environment; printf "%s\\n" "$@" >>arguments; cat queue',
-    "scontrol": 'shift; echo "$@" >>updates; case "$*" in *JobId=13\\ *) echo refused >&2; exit 1;; esac',
+    "scontrol": 'shift; echo "$@" >>updates; case "$*" in *JobId=130013\\ *) echo refused >&2; exit 1;; esac',
     "sbatch": 'for word; do printf "<%s>" "$word"; done >submitted; echo Submitted batch job 1; exit $(cat code)',
 }
 
@@ -50,10 +51,12 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Here:
     (programs / "awk").symlink_to(shutil.which(request.param) or "awk")
     (tmp_path / "code").write_text("0")
 
-    def run(policy: Policy, rows: list[str], *arguments: str, processors: int | None = None):  # type: ignore[no-untyped-def]
+    def run(  # type: ignore[no-untyped-def]
+        policy: Policy, rows: list[str], *arguments: str, processors: int | None = None, text: str | None = None
+    ):
         (tmp_path / "queue").write_text("".join(f"{row}\n" for row in rows))
         (tmp_path / "updates").write_text("")
-        (tmp_path / "nice.sh").write_text(make(Model(policy), Site(processors=processors)).text)
+        (tmp_path / "nice.sh").write_text(text or make(Model(policy), Site(processors=processors)).text)
         environment = os.environ | {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "SQUEUE_PARTITION": "other",
@@ -179,19 +182,55 @@ def test_rows_that_are_no_plain_job_are_left_alone_and_counted(here: Here, tmp_p
         row("8_12", q=1, nice=3, priority=497),
         row("9; rm -r x"),
         "a line of another form",
-        row("13"),
+        row("130013"),
     ]
     done = here(CATALOGUE["SAF"], rows, "set")
-    assert done.returncode == 0
-    # The task of the array that differs gets the value of the others, through the number of the array.
-    assert updates(tmp_path) == {"8": 0, "13": 2, "1": 4, "3": 6, "2": 8}
+    # The task of the array whose nice value differs gets that of the others.
+    assert updates(tmp_path) == {"8_[0,12]": 0, "130013": 2, "1": 4, "3": 6, "2": 8}
+    assert done.returncode == 1
     assert "refused" in done.stderr
+    assert "1 of 5 nice values could not be set" in done.stderr
     assert "1 of them have no time limit" in done.stderr
     assert "3 waiting jobs left alone" in done.stderr
     assert "3 lines of squeue left alone" in done.stderr
     # The stand-in changes nothing, so the order is what it was, and the script says so.
     assert "3 of them still stand before" in done.stderr
     assert not (tmp_path / "environment").exists() or not (tmp_path / "environment").read_text()
+
+
+def test_waiting_tasks_are_named_and_scored_by_what_they_ask_for(here: Here, tmp_path: Path) -> None:
+    """The number of an array alone would mean its running tasks too, which squeue does not list here."""
+    limits = {3: "10:00", 4: "10:00", 5: "1:00:00", 6: "10:00", 7: "1:00:00", 9: "10:00", 10: "10:00", 11: "5:00"}
+    rows = [f"57_{task}|57|500|0|{NOW}|{limit}|2|None|batch" for task, limit in limits.items()]
+    rows.insert(3, f"60|60|500|0|{NOW}|20:00|2|None|batch")
+    done = here(CATALOGUE["SAF"], rows, "set")
+    assert done.returncode == 0
+    assert updates(tmp_path) == {"57_[3-4,6,9-10]": 2, "60": 4, "57_[5,7]": 6}
+    assert "9 waiting jobs and tasks of arrays looked at" in done.stderr
+    shown = here(CATALOGUE["SAF"], rows).stdout.splitlines()
+    assert [line.split()[1] for line in shown[1:]] == ["57_[11]", "57_[3-4,6,9-10]", "60", "57_[5,7]"]
+    given = [row.replace("|500|0|", "|494|6|") if "1:00:00" in row else row for row in rows]
+    assert here(CATALOGUE["SAF"], given, "reset").returncode == 0
+    assert updates(tmp_path) == {"57_[5,7]": 0}
+    refused = [f"{job}|{job}|90|5|{NOW}|10:00|1|None|batch" for job in (12, 130013)]
+    done = here(CATALOGUE["SAF"], refused, "reset")
+    assert done.returncode == 1
+    assert "1 of 2 nice values could not be set" in done.stderr
+
+
+@pytest.mark.parametrize("epoch", [NOW + 5000, NOW - 40], ids=["all before it", "some before it"])
+def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it(here: Here, tmp_path: Path, epoch: int) -> None:
+    policy = Policy("F1", "log10(p)*q + 870*log10(r)", epoch=Epoch("fixed", epoch))
+    queue = one_user(make_queue(40, now=NOW), submit=NOW - np.arange(40) * 2, priority=np.full(40, 1e6))
+    assert here(policy, listed(queue), "set").returncode == 0
+    nice = updates(tmp_path)
+    lowered = 1e6 - np.array([nice.get(job, 0) for job in queue.job])
+    assert list(lowered) == list(nice_priorities(policy, None, queue))
+    # By r alone: those at the epoch tie, and ties go by submit time.
+    first = queue.submit <= epoch + 1
+    plain = dataclasses.replace(queue, q=np.zeros(40, dtype=np.int64))
+    by_r = nice_priorities(policy, None, plain)
+    assert (np.diff(by_r[first]) > 0).all()
 
 
 def test_partitions_are_ordered_by_themselves_and_small_priorities_are_said(here: Here, tmp_path: Path) -> None:
@@ -209,7 +248,7 @@ def test_show_changes_nothing_and_reset_takes_back(here: Here, tmp_path: Path) -
     assert places == [["1", "4"], ["2", "3"], ["3", "2"], ["4", "1"]]
     assert not updates(tmp_path)
     assert here(CATALOGUE["SAF"], rows, "reset").returncode == 0
-    assert updates(tmp_path) == {"1": 0, "3": 0, "9": 0}
+    assert updates(tmp_path) == {"1": 0, "3": 0, "9_[1]": 0}
     assert here(CATALOGUE["SAF"], rows, "list").returncode == 2
     assert here(CATALOGUE["SAF"], [], "set").returncode == 0
 
@@ -244,12 +283,29 @@ def test_the_machine_and_the_epoch_must_be_known_where_they_count(here: Here, tm
     assert updates(tmp_path) == {"3": 2}
 
 
-def test_texts_of_a_stranger_stay_in_comments() -> None:
-    policy = dataclasses.replace(POLICIES[0])
-    for field in ("name", "description", "source"):
-        object.__setattr__(policy, field, "x'\n; rm y\r`id` $(id) END_OF_USAGE\nEND_OF_USAGE\u2028")
-    text = make(Model(policy, provenance={"command": "'\nrm"}), Site()).text
-    code = [line for line in text.splitlines() if not line.startswith("#")]
-    plain = [line for line in make(Model(POLICIES[0]), Site()).text.splitlines() if not line.startswith("#")]
-    assert code == plain
+def code_of(words: str) -> list[str]:
+    """Return the lines of the script that are no comment, where every text of the model is ``words``."""
+    text = make(hostile_model(POLICIES[0], words), Site(command=words)).text
     assert text.isascii()
+    return [line for line in text.split("\n") if not line.startswith("#")]
+
+
+@settings(max_examples=100)
+@given(TEXTS)
+def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
+    assert code_of(words) == code_of("x")
+
+
+def test_the_worst_texts_run_nothing(here: Here, tmp_path: Path) -> None:
+    worst = "".join(PIECES)
+    text = make(hostile_model(POLICIES[0], worst), Site(command=worst)).text
+    (tmp_path / "worst.sh").write_text(text)
+    assert subprocess.run(["sh", "-n", "worst.sh"], cwd=tmp_path, check=False).returncode == 0
+    row = f"1|1|9|4|{NOW}|10:00|1|None|batch"
+    plain = here(POLICIES[0], [row], "set")
+    wanted = updates(tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    hostile = here(POLICIES[0], [row], "set", text=text)
+    assert updates(tmp_path) == wanted
+    assert (hostile.returncode, hostile.stdout, hostile.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert {path.name for path in tmp_path.iterdir()} == before

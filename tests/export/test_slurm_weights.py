@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.units import DAY
 from policyfactory.export import Export, Site
@@ -200,9 +201,9 @@ def test_waits_are_those_of_jobs_that_are_seen_waiting() -> None:
     assert quantiles == pytest.approx([0, 2250, 4500, 6750, 9000], abs=250)
     without = waiting_jobs(CATALOGUE["SPF"], dataclasses.replace(sample, w=np.zeros(30_000)), 64, 4000)
     assert without.w.max() == pytest.approx(2 * DAY, rel=0.01)
-    # With the rule oldest-waiting, the oldest has r = 0.
+    # With the rule oldest-waiting, the oldest has the least r that there is.
     oldest = waiting_jobs(Policy("x", "r", epoch=Epoch("oldest-waiting")), sample, 64, 50)
-    assert oldest.scores.min() == 0
+    assert oldest.scores.min() == 1
 
 
 def test_what_no_weights_come_near_to_is_refused_with_the_cure() -> None:
@@ -232,3 +233,37 @@ def test_the_largest_numbers_fit_into_a_priority() -> None:
 def test_the_threshold_is_said_to_be_lost() -> None:
     made = export_of(dataclasses.replace(CATALOGUE["SQF"], threshold=72_000.0))
     assert any("threshold is left out" in line for line in made.limits)
+
+
+def test_what_becomes_of_the_sites_own_weights_and_flags_is_said() -> None:
+    for name in ("SQF", "SAF"):
+        made = export_of(CATALOGUE[name])
+        flags = next(line for line in made.settings if line.startswith("PriorityFlags="))
+        assert any(f"{flags},NO_FAIR_TREE" in line and "INCR_ONLY can not" in line for line in made.limits)
+        assert any("the site's own go" in line for line in made.limits)
+        assert any("restart slurmctld" in line for line in made.rollback)
+        assert any("restart slurmctld" in line for line in made.install)
+
+
+def lines_of(policy: Policy, words: str) -> list[str]:
+    """Return the lines that Slurm reads, where every text of the model is ``words``."""
+    own = Site(lambda: dataclasses.replace(make_sample(300), origin=words), 64, words, words, 4)
+    text = make(hostile_model(policy, words), own).text
+    assert text.isascii()
+    return [line for line in text.split("\n") if line.partition("#")[0].strip()]
+
+
+BENIGN = {name: lines_of(CATALOGUE[name], "x") for name in ("SQF", "SAF")}
+
+
+@settings(max_examples=60)
+@given(TEXTS)
+def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
+    assert lines_of(CATALOGUE["SQF"], words) == BENIGN["SQF"]
+
+
+def test_the_worst_texts_stay_in_comments_beside_nearest_weights() -> None:
+    assert lines_of(CATALOGUE["SAF"], "".join(PIECES)) == BENIGN["SAF"]
+    assert all(line.startswith("Priority") for lines in BENIGN.values() for line in lines)
+    # A comment of slurm.conf ends with its line, whatever stands before that: a backslash would join the next one.
+    assert not any(line.endswith("\\") for line in make(hostile_model(CATALOGUE["SQF"], "\\"), site()).text.split("\n"))

@@ -10,7 +10,7 @@ import pytest
 
 from policyfactory.core.errors import ExportError
 from policyfactory.export import TARGETS, Export, Site
-from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
+from policyfactory.export.expressible import fixed_epoch, keeps_threshold, left_out, static_only, unexpressed
 from policyfactory.export.registry import Registry
 from policyfactory.export.score_range import learn_scale
 from policyfactory.export.targets import header, identifier, instructions
@@ -87,6 +87,8 @@ def test_the_header_says_how_and_from_what() -> None:
     assert "Range learnt from: 300 random jobs of the tests" in lines
     (scores,) = (line for line in lines if line.startswith("Scores from "))
     assert scores.endswith("become whole numbers up to 2000000000, higher first.")
+    assert "r is at least 1 s: a job submitted before the epoch counts as submitted at it." in lines
+    assert "Epoch: r counts from Unix time 1767225600 (2026-01-01 00:00:00 UTC)." in lines
     plain = header(Model(F1), Site(), "test")
     assert not [line for line in plain if line.startswith(("Command:", "Model:", "Range", "Scores from"))]
 
@@ -137,6 +139,26 @@ def test_what_is_left_out_is_said() -> None:
     assert unexpressed(policy, can_threshold=True, can_wait=True) == ()
     assert unexpressed(moving, can_oldest_waiting=True) == ()
     assert unexpressed(F1) == ()
+
+
+def test_what_of_the_policy_is_lost_is_told_from_the_rest() -> None:
+    policy = dataclasses.replace(F1, threshold=7200.0)
+    limits = ("It is slow.", *unexpressed(policy), "NOT exact: the formula is not linear.", "NOTHING else.")
+    assert left_out(policy, limits) == limits[1:3]
+    assert not keeps_threshold(policy, limits)
+    assert keeps_threshold(policy, limits[2:])
+    assert left_out(CATALOGUE["F1"], TARGETS["c"].make(Model(CATALOGUE["F1"]), Site()).limits)[0].startswith("r counts")
+
+
+@pytest.mark.parametrize("name", ["slurm-site-factor-lua", "slurm-priority-lua", "slurm-site-factor-c", "gridengine"])
+def test_a_target_with_whole_numbers_keeps_to_the_weight(name: str) -> None:
+    made = TARGETS[name].make(Model(F1), dataclasses.replace(make_site(200, processors=64), weight=100_000))
+    assert made.scale is not None
+    assert made.scale.largest == 100_000
+    assert made.priorities is not None
+    numbers = made.priorities(make_queue(50))
+    assert 1 <= numbers.min() < numbers.max() <= 100_000
+    assert any("up to 100000, higher first" in file.text for file in made.files)
 
 
 WORST = "\n*/ ??/ ]] --[[ ''' \" ` $(id) \\ END_OF_HOOK \u2028 \x1b[2J é #"

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,13 +76,15 @@ def install(server: Server, export: Export, **changes: tuple[str, str]) -> None:
     path.write_text(text)
     path.chmod(0o755)
     assert "syntax OK" in server.run("perl", "-c", path, check=False)
-    give_queue(server, file.name)
+    give_queue(server, export.install, file.name)
 
 
-def give_queue(server: Server, scheduler: str) -> None:
-    tool = Path("/usr/lib/oar/oarnotify")
-    server.run("perl", tool, "--remove-queue", "default")
-    server.run("perl", tool, "--add-queue", f"default,2,{scheduler}")
+def give_queue(server: Server, texts: tuple[str, ...], scheduler: str) -> None:
+    """Type the line of the instructions that gives the queue another scheduler."""
+    (line,) = [text.removeprefix("$ ") for text in texts if text.startswith("$ oarnotify --remove-queue")]
+    said = server.run("sh", "-c", line)
+    assert said.endswith(f"\tscheduler = {scheduler}\n")
+    assert "NO QUEUE" not in said
     assert server.sql("select scheduler_policy, state from queues where queue_name = 'default'") == [
         [scheduler, "Active"]
     ]
@@ -134,14 +135,26 @@ def test_a_pass_plans_the_jobs_in_the_order_of_the_formula(waiting: Waiting, nam
     assert f"[{stock}]" in "".join(waiting.server.log_lines(f"[{planned[0]}] start scheduling")[-1:])
 
 
-def test_an_error_leaves_the_jobs_in_submit_order_and_the_queue_at_work(waiting: Waiting) -> None:
+def test_a_job_without_a_score_runs_last_and_the_queue_stays_at_work(waiting: Waiting) -> None:
     export = make(Model(POLICIES["SAF"]), usual_site(16))
     install(
         waiting.server, export, broken=("my ($p, $q, $r, $w) = @_;", "my ($p, $q, $r, $w) = @_; die 'no score today';")
     )
-    _, planned = next_pass(waiting.server, len(waiting.jobs))
-    assert planned == waiting.jobs
-    assert waiting.server.log_lines("stays in submit order: no score today")
+    now, planned = next_pass(waiting.server, len(waiting.jobs))
+    submit = queue_of(waiting, now).submit
+    assert planned == [waiting.jobs[i] for i in np.lexsort((waiting.jobs, submit))]
+    assert waiting.server.log_lines("24 without a score run last")
+    # One job that can not be looked at, the first of the order.
+    assert export.priorities is not None
+    queue = queue_of(waiting, now)
+    first = waiting.jobs[start_order(export.priorities(queue), queue.submit)[0]]
+    head = "sub score_of {\n    my ($base, $job, $r, $waited) = @_;"
+    install(waiting.server, export, broken=(head, f"{head}\n    die 'no resources' if $job->{{job_id}} == {first};"))
+    now, planned = next_pass(waiting.server, len(waiting.jobs))
+    queue = queue_of(waiting, now)
+    expected = [waiting.jobs[i] for i in start_order(export.priorities(queue), queue.submit)]
+    assert planned == [*expected[1:], first]
+    assert waiting.server.log_lines(f"1 without a score run last: job {first}:")
     install(waiting.server, export, missing=(f"'{STOCK}'", "'oar_sched_of_no_site'"))
     waiting.server.run("perl", "/usr/lib/oar/oarnotify", "Scheduling")
     wait_for("the error", lambda: bool(waiting.server.log_lines("no scheduler oar_sched_of_no_site")), 30)
@@ -177,7 +190,7 @@ def test_jobs_start_in_the_order_and_after_a_rollback_as_before(waiting: Waiting
         started.append(job)
         if len(started) == 2:
             # The two that still wait go back to the order of before: submit order, with one user.
-            give_queue(server, STOCK)
+            give_queue(server, make(Model(POLICIES["SAF"]), usual_site(16)).rollback, STOCK)
         server.delete(job)
     assert started == [jobs[1], jobs[3], jobs[0], jobs[2]]
 

@@ -27,6 +27,15 @@ def require(*programs: str) -> None:
         pytest.skip(reason)
 
 
+def require_root() -> None:
+    """Skip where the tests do not run as root, who can become an ordinary user; fail in CI, where they do."""
+    if os.geteuid() != 0:
+        reason = "only root can become an ordinary user"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
 @contextlib.contextmanager
 def short_directory() -> Iterator[Path]:
     """Give an empty directory with a short name: a socket of Slurm needs one below about 80 characters."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from policyfactory.export.queue import Queue
 from policyfactory.export.slurm.nice import FILE_NAME, make, nice_priorities
 from policyfactory.policy.policy import Policy
-from schedulers.processes import short_directory
+from schedulers.processes import require_root, short_directory, wait_for
 from schedulers.slurm import Cluster
 from slurm.orders import MODELS, NAMES, Shape, mixed_shapes, model_of, prove_order, recent_epoch, usual_site, waiting
 
@@ -115,7 +114,7 @@ def test_arrays_held_jobs_and_jobs_at_the_bottom(cluster: Cluster, closed: Calla
     # One task that differs from the others of its array.
     cluster.run("scontrol", "update", f"JobId={array}_2", "Nice=7")
     told = cluster.run(*command, "set", check=False)
-    assert "4 waiting jobs looked at" in told, told
+    assert "7 waiting jobs and tasks of arrays looked at" in told, told
     assert "2 waiting jobs left alone" in told
     assert "still stand before" not in told
     rows = (line.split() for line in cluster.run("squeue", "-h", "-r", "-o", "%i %Q %y").splitlines())
@@ -145,8 +144,43 @@ def test_hold_release_and_a_restart_keep_the_order_and_a_changed_limit_needs_a_r
     assert [cluster.show(job)["Priority"] for job in (wide, narrow)] == [str(BASE), str(BASE - 2)]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become an ordinary user")
+def test_running_tasks_of_an_array_are_not_touched_and_a_requeued_job_keeps_its_nice_value(cluster: Cluster) -> None:
+    command, _ = script_of(cluster, "SAF", recent_epoch())
+    array = cluster.submit(32, 10, "--array=0-5", "--requeue", body="sleep 600")
+    wait_for("two tasks", lambda: cluster.run("squeue", "-h", "-r", "-t", "R", "-o", "%i").split() == [
+        f"{array}_0", f"{array}_1"
+    ])  # fmt: skip
+    cluster.run("scontrol", "update", f"JobId={array}_4", "TimeLimit=1")
+    first = cluster.submit(1, 5, "--nice=3", "--hold")
+    cluster.run("scontrol", "release", first)
+    last = cluster.submit(64, 600)
+
+    def values() -> dict[str, tuple[str, ...]]:
+        rows = (line.split() for line in cluster.run("squeue", "-h", "-r", "-o", "%i %T %l %y").splitlines())
+        return {row[0]: tuple(row[1:]) for row in rows}
+
+    try:
+        cluster.run(*command, "set")
+        found = values()
+        assert found[f"{array}_0"] == found[f"{array}_1"] == ("RUNNING", "10:00", "0")
+        # The task with another limit has a place of its own, before the longer ones.
+        assert [found[f"{array}_{task}"][2] for task in (2, 3, 4, 5)] == ["4", "4", "2", "4"]
+        assert found[str(first)][2] == "0"
+        assert found[str(last)][2] == "6"
+        cluster.run("scontrol", "update", f"JobId={array}_0", "Nice=9")
+        cluster.run("scontrol", "requeue", f"{array}_0")
+        wait_for("the requeued task", lambda: values()[f"{array}_0"][0] == "PENDING")
+        assert values()[f"{array}_0"][2] == "9"
+        assert cluster.show(f"{array}_0")["Priority"] == str(BASE - 9)
+        cluster.run(*command, "reset")
+        # A task may have started in the requeued one's place: that keeps what it has.
+        assert {nice for state, _, nice in values().values() if state == "PENDING"} == {"0"}
+    finally:
+        cluster.empty()
+
+
 def test_an_ordinary_user_orders_own_jobs_and_no_others(cluster: Cluster, closed: Callable[..., int]) -> None:
+    require_root()
     command, _ = script_of(cluster, "SAF", recent_epoch())
     of_root = closed(32, 600)
     size = ["--partition=closed", "--chdir=/", "--output=/dev/null"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from policyfactory.export import TARGETS, Export
 from policyfactory.policy.policy import Policy
-from schedulers.processes import short_directory
+from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster
 from slurm.orders import (
     MODELS,
@@ -103,8 +102,8 @@ def test_a_change_of_root_scores_again(cluster: Cluster, export: Export) -> None
     assert priority(cluster, job) == 123
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can submit as somebody else")
 def test_the_change_of_an_ordinary_user_is_made_and_leaves_the_priority(cluster: Cluster, export: Export) -> None:
+    require_root()
     words = "sbatch --parsable -o /dev/null -p closed -n 3 -t 50 --priority=99 --wrap true"
     job = int(cluster.run_as("nobody", *words.split()))
     assert export.priorities is not None
@@ -116,6 +115,8 @@ def test_the_change_of_an_ordinary_user_is_made_and_leaves_the_priority(cluster:
 
 
 def test_a_broken_script_leaves_submissions_working_and_the_job_last(cluster: Cluster, export: Export) -> None:
+    # Read at a submission; the one of before stays in force when the next can not be read.
+    cluster.submit(4, 30, *CLOSED)
     cluster.replace_file("job_submit.lua", export.text[:-200])
     job = cluster.submit(4, 30, *CLOSED)
     assert export.priorities is not None
@@ -125,9 +126,26 @@ def test_a_broken_script_leaves_submissions_working_and_the_job_last(cluster: Cl
     assert priority(cluster, cluster.submit(4, 30, *CLOSED, "--hold")) == 0
 
 
+def test_a_requeued_job_keeps_its_priority(cluster: Cluster, export: Export) -> None:
+    job = cluster.submit(2, 9, body="sleep 60")
+    cluster.wait_state(job, "RUNNING")
+    before = priority(cluster, job)
+    cluster.run("scontrol", "requeue", job)
+    cluster.wait_state(job, "PENDING")
+    assert priority(cluster, job) == before > 1
+
+
 def test_the_command_of_the_rollback_gives_the_plugins_priority(cluster: Cluster, export: Export) -> None:
     jobs = [cluster.submit(4, minutes, *CLOSED) for minutes in (30, 300)]
-    held = cluster.submit(4, 30, *CLOSED, "--hold")
+    jobs.append(cluster.submit(4, 30, *CLOSED, "--nice=7"))
+    held = [cluster.submit(4, 30, *CLOSED, "--hold"), cluster.submit(4, 30, *CLOSED, "--hold", "-a", "0-3")]
+    # An array with one held task: squeue shows all of it in one line.
+    array = cluster.submit(4, 30, *CLOSED, "-a", "0-5")
+    cluster.run("scontrol", "hold", f"{array}_2")
     (command,) = (line[2:] for line in export.rollback if line.startswith("$ squeue"))
     cluster.run("sh", "-c", command)
-    assert [priority(cluster, job) for job in (*jobs, held)] == [1, 1, 0]
+    assert [priority(cluster, job) for job in (*jobs, *held)] == [1, 1, 1, 0, 0]
+    assert cluster.show(jobs[-1])["Nice"] == "7"
+    found = {show["ArrayTaskId"]: show["Priority"] for show in cluster.show_all().values()
+             if show.get("ArrayJobId") == str(array) and show["JobState"] == "PENDING"}  # fmt: skip
+    assert found == {"0-1,3-5": "1", "2": "0"}

@@ -38,6 +38,19 @@ def test_jobs_start_in_the_order_of_the_formula(tmp_path: Path, start_cluster: C
         else:
             cluster.restart()
         prove_order(cluster, model.policy, export.priorities)
+    # A requeued job counts as submitted anew, once Slurm has it rated again.
+    assert cluster is not None
+    assert export.priorities is not None
+    job = cluster.submit(2, 9, body="sleep 60")
+    submitted = int(time.time())
+    cluster.wait_state(job, "RUNNING")
+    time.sleep(2)
+    cluster.run("scontrol", "requeue", job)
+    cluster.wait_state(job, "PENDING")
+    cluster.run("scontrol", "update", f"JobId={job}", "Nice=0")
+    queue = waiting(cluster, [job])
+    assert queue.submit[0] >= submitted + 1
+    assert queue.priority.tolist() == export.priorities(queue).tolist()
 
 
 # What is asked for, and the seconds and processors that the formula gets.
@@ -111,11 +124,14 @@ def test_what_was_asked_for_parameters_and_the_life_of_a_job(
     job = submit(REQUESTS[0][0])
     assert [priority(job)] == scale.integers([600 + 8e5]).tolist()
     assert [priority(jobs[2])] == numbers(export, [600], [8])
-    # The others follow when they are changed, as the README says.
-    type_in(cluster, next(text for text in export.install if "TimeLimit=" in text))
+    # The others follow at any update, as the README says, of which nice stays what it is; so do the limits, own or not.
     cluster.run("scontrol", "update", f"JobId={first}", "TimeLimit=10")
+    limits = [(show["TimeLimit"], show.get("ArrayTaskId")) for show in cluster.show_all().values()]
+    type_in(cluster, next(text for text in export.install if "Nice=" in text))
+    assert limits == [(show["TimeLimit"], show.get("ArrayTaskId")) for show in cluster.show_all().values()]
+    nice = [0, 1000] + [0] * (len(jobs) - 2)
+    assert [priority(job) + n for job, n in zip(jobs, nice, strict=True)] == scale.integers(asked @ [1, 1e5]).tolist()
     cluster.run("scontrol", "update", f"JobId={second}", "Nice=0")
-    assert [priority(job) for job in jobs] == scale.integers(asked @ [1, 1e5]).tolist()
     # There is a threshold now, and no slurmdbd that would see it pass.
     assert "without slurmdbd Slurm never calculates it again" in (cluster.log / "slurmctld.log").read_text()
 

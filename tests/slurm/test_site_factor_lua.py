@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
 
 from policyfactory.export import TARGETS, Export
-from policyfactory.export.slurm.lua import UNLIMITED
+from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.policy.policy import Policy
-from schedulers.processes import short_directory
+from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster
 from slurm.orders import (
     MODELS,
@@ -116,17 +116,18 @@ ASKED = [
     ("-N 2 --exclusive", 45 * 60, 2),
     ("-n 5 -t 1-12", 129_600, 5),
     ("-a 0-3 -n 2 -t 7", 420, 2),
-    ("-n 2 -t UNLIMITED", UNLIMITED, 2),
+    ("-n 2 -t UNLIMITED", UNLIMITED_S, 2),
     ("-n 2 -p day", 86_400, 2),
     ("-n 2 -p day,endless", 86_400, 2),
-    ("-n 2 -p endless", UNLIMITED, 2),
+    ("-n 2 -p endless", UNLIMITED_S, 2),
 ]
 
 
 def test_size_and_time_are_found_however_they_are_asked_for(cluster: Cluster, export: Export) -> None:
     jobs = []
     for options, _, _ in ASKED:
-        words = options.split() if "-p" in options else [*options.split(), *CLOSED]
+        words = options.split()
+        words += [] if "-p" in words else CLOSED
         jobs.append(int(cluster.run("sbatch", "--parsable", "-o", "/dev/null", *words, "--wrap", "true")))
     p, q = (np.array([row[column] for row in ASKED]) for column in (1, 2))
     assert export.priorities is not None
@@ -165,8 +166,8 @@ def test_the_order_outlives_hold_release_restart_requeue_and_changes(cluster: Cl
     assert priority(cluster, ran) == of_ran
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can submit as somebody else")
 def test_an_ordinary_user_changes_the_limit_and_nothing_else(cluster: Cluster, export: Export) -> None:
+    require_root()
     words = "sbatch --parsable -o /dev/null -p closed -n 3 -t 50 --priority=99 --wrap true"
     job = int(cluster.run_as("nobody", *words.split()))
     before = priority(cluster, job)
@@ -201,28 +202,88 @@ def test_a_broken_script_leaves_submissions_working(cluster: Cluster, export: Ex
     assert cluster.show(good)["TimeLimit"] == "00:10:00"
 
 
+NO_SCRIPT = """function slurm_job_submit() return slurm.SUCCESS end
+function slurm_job_modify() return slurm.SUCCESS end
+return slurm.SUCCESS
+"""
+
+
+def type_in(cluster: Cluster, texts: Sequence[str], word: str) -> str:
+    """Run the one command of an export's instructions that has the word; return what it prints."""
+    (command,) = (text[2:] for text in texts if text.startswith("$ ") and word in text)
+    return cluster.run("sh", "-c", command)
+
+
 def test_the_commands_for_jobs_that_wait_score_them_and_take_the_scores_away(cluster: Cluster, export: Export) -> None:
-    cluster.replace_file("job_submit.lua", "function slurm_job_submit() return slurm.SUCCESS end\n"
-        "function slurm_job_modify() return slurm.SUCCESS end\nreturn slurm.SUCCESS\n")  # fmt: skip
-    jobs = [cluster.submit(3, minutes, *CLOSED) for minutes in (10, 3000)]
+    cluster.replace_file("job_submit.lua", NO_SCRIPT)
+    # An array of which one task runs, whose limit somebody has extended, one is held, and one has its own nice.
+    array = cluster.submit(64, 10, "-a", "0-12:2%1", body="sleep 600")
+    cluster.wait_state(f"{array}_0", "RUNNING")
+    cluster.run("scontrol", "update", f"JobId={array}_0", "TimeLimit=300")
+    cluster.run("scontrol", "hold", f"{array}_4")
+    cluster.run("scontrol", "update", f"JobId={array}_6", "Nice=9")
+    jobs = [cluster.submit(3, minutes, *CLOSED, "--nice=50") for minutes in (10, 3000)]
     jobs.append(cluster.submit(2, "UNLIMITED", *CLOSED, "-a", "0-2"))
-    assert {priority(cluster, job) for job in jobs} == {1}
+    # Without a limit of its own: it has none afterwards either.
+    jobs.append(int(cluster.run("sbatch", "--parsable", "-o", "/dev/null", "-p", "day", "--wrap", "true")))
+    held = cluster.submit(2, 5, *CLOSED, "--hold")
+    before = kept(cluster)
+    # The array in four records, and the five others.
+    assert len(before) == 9
+    # sprio leaves out what can not run yet, as held jobs and this array.
+    assert {*jobs[:2], jobs[3]} <= unscored(cluster, export)
+
     cluster.replace_file("job_submit.lua", export.text)
-    (command,) = (line[2:] for line in export.install if line.startswith("$ squeue"))
-    cluster.run("sh", "-c", command)
-    assert export.priorities is not None
+    type_in(cluster, export.install, "scontrol")
+    assert kept(cluster) == before
+    assert not unscored(cluster, export)
     queue = waiting(cluster, jobs)
-    assert np.abs(queue.priority - export.priorities(queue)).max() <= 1
-    (command,) = (line[2:] for line in export.rollback if line.startswith("$ squeue"))
-    cluster.run("sh", "-c", command)
-    assert {priority(cluster, job) for job in jobs} == {1}
+    assert export.priorities is not None
+    nice = np.array([50, 50, 0, 0])
+    assert np.abs(queue.priority + nice - export.priorities(queue)).max() <= 1
+    found = cluster.show_all()
+    tasks = {
+        show["ArrayTaskId"]: int(show["Priority"]) for show in found.values() if show.get("ArrayJobId") == str(array)
+    }
+    rest = tasks.pop("2,8,10,12%1")
+    assert rest == pytest.approx(expected(export, cluster, array), abs=1)
+    assert {task: tasks[task] for task in "46"} == {"4": 0, "6": rest - 9}
+    # Held jobs have a score as well, for when they are released.
+    cluster.run("scontrol", "release", f"{array}_4", held)
+    assert int(cluster.show(f"{array}_4")["Priority"]) == rest
+    assert priority(cluster, held) == pytest.approx(expected(export, cluster, held), abs=1)
+    cluster.run("scontrol", "update", "PartitionName=day", "MaxTime=30")
+    try:
+        cluster.run("scontrol", "update", f"JobId={jobs[-1]}", "Nice=0")
+        assert waiting(cluster, jobs[-1:]).p.tolist() == [1800]
+        assert priority(cluster, jobs[-1]) == pytest.approx(expected(export, cluster, jobs[-1]), abs=1)
+    finally:
+        cluster.run("scontrol", "update", "PartitionName=day", "MaxTime=1440")
+
+    type_in(cluster, export.rollback, "scontrol")
+    assert kept(cluster) == before
+    assert unscored(cluster, export) >= {*jobs[:2], jobs[3]}
+    assert {int(line) for line in cluster.run("sprio", "-h", "-o", "%S").split()} == {0}
+
+
+def kept(cluster: Cluster) -> dict[int, list[str | None]]:
+    """Return, of every record that slurmctld has, what an update of the score must not change."""
+    names = ("JobState", "TimeLimit", "Nice", "ArrayTaskId", "Partition", "NumCPUs", "Comment")
+    living = {job: show for job, show in cluster.show_all().items() if show["JobState"] in ("PENDING", "RUNNING")}
+    return {job: [show.get(name) for name in names] for job, show in living.items()}
+
+
+def unscored(cluster: Cluster, export: Export) -> set[int]:
+    """Return the jobs that the command for it lists."""
+    return {int(line.split()[0]) for line in type_in(cluster, export.install, "sprio").splitlines()}
 
 
 def test_a_script_that_is_there_already_calls_the_export(cluster: Cluster, export: Export) -> None:
     (cluster.folder / "policyfactory.lua").write_text(export.text)
-    lines = [part.split(": ")[-1] for part in export.install if "policyfactory" in part and part.endswith((")", "end"))]
-    top, submit, modify = (line.replace("/etc/slurm", str(cluster.folder)) for line in lines)
+    lines = [part for part in export.install if part.startswith(("local ", "if "))]
+    top, say, submit, modify = (line.replace("/etc/slurm", str(cluster.folder)) for line in lines)
     own = f"""{top}
+{say}
 function slurm_job_submit(job_desc, part_list, submit_uid)
   job_desc.comment = "seen"
   job_desc.time_limit = 77
@@ -241,14 +302,20 @@ return slurm.SUCCESS
     assert_scored(export, cluster, job)
     cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=8")
     assert priority(cluster, job) == pytest.approx(expected(export, cluster, job), abs=1)
+    # One that can not be read is logged, and the site's own script goes on.
+    (cluster.folder / "policyfactory.lua").write_text("this is not Lua")
+    cluster.replace_file("job_submit.lua", own)
+    job = cluster.submit(3, 20, *CLOSED)
+    assert (cluster.show(job)["Comment"], priority(cluster, job)) == ("seen", 1)
+    assert "policyfactory.lua:1: '=' expected" in (cluster.log / "slurmctld.log").read_text()
 
 
 def test_with_the_printed_settings_jobs_pass_as_easy_lets_them(start_cluster: Callable[..., Cluster]) -> None:
     # The large first: A is the head, needs 4 of the 5 nodes that are free in 10 minutes, and leaves one over.
     export = TARGET.make(model_of("LAF", 0), usual_site())
     assert export.priorities is not None
-    settings = dict(line.split("=", 1) for line in export.settings)
-    weight = 1_000_000
+    settings = dict(line.split("=", 1) for line in export.settings if not line.startswith("#"))
+    weight = 50_000
     cluster = start_cluster(
         nodes=8,
         processors=1,
@@ -278,3 +345,20 @@ def test_with_the_printed_settings_jobs_pass_as_easy_lets_them(start_cluster: Ca
     queue = waiting(cluster, [leader, leader + 1])
     assert queue.q.tolist() == [2, 7]
     assert (queue.priority - weight).tolist() == export.priorities(queue).tolist()
+
+    # By usual weights the formula alone decides, unless it has a weight of that size itself.
+    for largest, wins in ((None, "formula"), (100_000, "partition")):
+        site = usual_site() if largest is None else dataclasses.replace(usual_site(), weight=largest)
+        export = TARGET.make(model_of("LAF", 0), site)
+        cluster.replace_file("job_submit.lua", export.text)
+        first, favoured = cluster.submit(8, 300, "--begin=now+1hour"), cluster.submit(8, 200, *CLOSED)
+        queue = waiting(cluster, [first, favoured])
+        assert export.priorities is not None
+        assert (queue.priority - [0, weight]).tolist() == export.priorities(queue).tolist()
+        assert (queue.priority[0] > queue.priority[1]) == (wins == "formula")
+    # Of two lines of slurm.conf with one key the last counts, which only the log says.
+    with cluster.configuration.open("a") as file:
+        file.write("JobSubmitPlugins=all_partitions\n")
+    cluster.restart()
+    assert re.search(r"JobSubmitPlugins *= all_partitions$", cluster.run("scontrol", "show", "config"), re.MULTILINE)
+    assert "specified more than once, latest value used" in (cluster.log / "slurmctld.log").read_text()

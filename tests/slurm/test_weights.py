@@ -63,11 +63,39 @@ def check_hundred(cluster: Cluster, made: Export) -> None:
     cluster.run("scancel", *jobs)
 
 
+def check_life(cluster: Cluster, made: Export) -> None:
+    """Assert that two jobs keep the order of the weights in all that happens to them."""
+    assert made.priorities is not None
+    jobs = [cluster.submit(16, 600, "-p", "closed"), cluster.submit(4, 30, "-p", "closed")]
+
+    def in_order() -> bool:
+        queue = waiting(cluster, jobs)
+        assert queue.priority is not None
+        assert made.priorities is not None
+        assert np.abs(queue.priority - made.priorities(queue)).max() <= 1
+        return bool(queue.priority[0] < queue.priority[1])
+
+    assert in_order()
+    cluster.run("scontrol", "hold", jobs[1])
+    assert cluster.show(jobs[1])["Priority"] == "0"
+    cluster.run("scontrol", "release", jobs[1])
+    assert in_order()
+    cluster.restart()
+    assert in_order()
+    # A changed limit counts at once.
+    cluster.run("scontrol", "update", f"JobId={jobs[0]}", "TimeLimit=1")
+    assert not in_order()
+    cluster.run("scancel", *jobs)
+
+
 def test_weights_of_processors_and_size_order_the_jobs() -> None:
     epoch = recent_epoch()
     exact, opposite, *nearest = (make(model_of(name, epoch), site()) for name in ("SQF", "LPF", "SAF", LIN))
     assert "PriorityFavorSmall=YES" in opposite.text
-    with short_directory() as folder, Cluster(folder, partitions=PARTITIONS, files={FILE_NAME: exact.text}) as cluster:
+    # Flags of the site that the limits say can be kept.
+    flags = exact.text.replace("NO_NORMAL_TRES\n", "NO_NORMAL_TRES,NO_FAIR_TREE,NO_NORMAL_QOS,CALCULATE_RUNNING\n")
+    assert flags != exact.text
+    with short_directory() as folder, Cluster(folder, partitions=PARTITIONS, files={FILE_NAME: flags}) as cluster:
         check_hundred(cluster, exact)
         for made in (opposite, *nearest):
             cluster.replace_file(FILE_NAME, made.text)
@@ -75,6 +103,8 @@ def test_weights_of_processors_and_size_order_the_jobs() -> None:
             check_hundred(cluster, made)
             if made in nearest:
                 prove_order(cluster, nearest_as_policy(made, epoch), made.priorities)
+            if made is nearest[0]:
+                check_life(cluster, made)
 
 
 @pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="waits for a minute of Slurm's: make nightly")

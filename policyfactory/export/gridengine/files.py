@@ -40,7 +40,10 @@ _EASY = (
 )
 _FIRST = "Put all files of this export into one folder on the host of the qmaster, where its user can read it"
 _ROLLBACK = (
-    "As a manager, on the host of the qmaster: it restores what apply.sh changed, from its folder `before`.",
+    (
+        "As a manager, on the host of the qmaster, also where apply.sh stopped half way: it restores what apply.sh "
+        "changed, from its folder `before`."
+    ),
     "$ ./rollback.sh",
 )
 _LIMITS = (
@@ -57,6 +60,7 @@ _LIMITS = (
     "Urgencies of further resources are added to the score; apply.sh names those that are not 0.",
 )
 _JSV_LIMITS = (
+    "r is at least 1 s: a job submitted before the epoch counts as submitted at it.",
     "The score is computed when a job is submitted. Jobs that wait already have none and run after all that have one.",
     (
         "With a JSV of the server, Grid Engine refuses qalter -l (jsv_allowed_mod): a limit can not be changed "
@@ -105,7 +109,7 @@ def _by_urgency(model: Model, site: Site, found: Urgencies) -> Export:
     return Export(
         (
             File("apply.sh", apply_script(head, found.changes()), executable=True),
-            File("rollback.sh", rollback_script(head[:2]), executable=True),
+            File("rollback.sh", rollback_script(head[:2], scripted=False), executable=True),
         ),
         settings,
         install,
@@ -119,7 +123,7 @@ def _by_script(model: Model, site: Site) -> Export:
     policy = model.policy
     static_only(policy, NAME, "choose a policy without w (Grid Engine itself has a constant times w, no more)")
     fixed_epoch(policy, NAME)
-    scale = learn_scale(policy, site.sample, site.processors)
+    scale = learn_scale(policy, site.sample, site.processors, largest=site.weight)
     longest = int(site.sample.p.max())
     settings = ("weight_urgency 1", "weight_waiting_time 0", "weight_ticket 0", "weight_priority 0")
     install = (
@@ -143,7 +147,7 @@ def _by_script(model: Model, site: Site) -> Export:
         (
             File(JSV_NAME, _verifier(policy, scale, longest, [*head, *said]), executable=True),
             File("apply.sh", apply_script(head[:2], changes), executable=True),
-            File("rollback.sh", rollback_script(head[:2]), executable=True),
+            File("rollback.sh", rollback_script(head[:2], scripted=True), executable=True),
         ),
         settings,
         install,
@@ -211,8 +215,8 @@ sub verify {
     eval {
         my %asked = map { /^(\w+)=(.*)$/ ? ($1, $2) : () } @requests;
         my $limit = defined $asked{h_rt} ? $asked{h_rt} : $asked{s_rt};
-        my $slots = slots($parameters);
-        my $priority = pf_priority(pf_score(seconds($limit), $slots, time - $EPOCH, 0));
+        my ($slots, $r) = (slots($parameters), time - $EPOCH);
+        my $priority = pf_priority(pf_score(seconds($limit), $slots, $r < 1 ? 1 : $r, 0));
         push @requests, sprintf('%s=%.17g', $RESOURCE, $priority / $slots);
         1;
     } or print "LOG WARNING no score for this job: it runs last\n";

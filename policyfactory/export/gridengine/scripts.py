@@ -23,16 +23,25 @@ fail() {
 }
 command -v qconf > /dev/null || fail "qconf is not on the PATH: load Grid Engine's settings.sh first"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+changing=
+leave() {
+  code=$?
+  rm -rf "$work"
+  [ "$code" -eq 0 ] || [ -z "$changing" ] ||
+    echo "not all is done; ./rollback.sh (again, if it was that) puts back what was before" >&2
+  exit "$code"
+}
+trap leave EXIT
 
 # value FILE KEY: the rest of the line of a key.
 value() {
   awk -v key="$2" '$1 == key { sub(/^[^ \t]+[ \t]+/, ""); print }' "$1"
 }
 
-# with KEY VALUE: the configuration on standard input with another value.
+# with KEY VALUE: the configuration on standard input with another value; a key that it does not show is added.
 with() {
-  awk -v key="$1" -v value="$2" '$1 == key { print key, value; next } !/^#/'
+  awk -v key="$1" -v value="$2" '$1 == key { print key, value; found = 1; next } !/^#/
+    END { if (!found) print key, value }'
 }
 
 # urgency RESOURCE VALUE: the complexes on standard input with another urgency, their last column.
@@ -40,20 +49,43 @@ urgency() {
   awk -v key="$1" -v value="$2" '$1 == key { $8 = value } !/^#/'
 }
 
-# Every change is made in a copy of what qconf shows now.
+# is WHAT WANTED FOUND: Grid Engine writes numbers in its own way.
+is() {
+  awk -v wanted="$2" -v found="$3" 'BEGIN {
+    if (wanted == found) exit 0
+    if (found !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/ || wanted !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/) exit 1
+    apart = wanted - found
+    size = wanted < 0 ? -wanted : wanted
+    exit !((apart < 0 ? -apart : apart) <= 1e-6 + 1e-9 * size)
+  }' || fail "$1 is '$3' after the change, and not $2"
+}
+
+# Every change is made in a copy of what qconf shows now, and read again.
 scheduler() {
   qconf -ssconf > "$work/scheduler"
   with "$1" "$2" < "$work/scheduler" > "$work/new"
   qconf -Msconf "$work/new" > "$work/out" 2>&1 || fail "qconf -Msconf: $(cat "$work/out")"
+  qconf -ssconf > "$work/scheduler"
+  is "$1" "$2" "$(value "$work/scheduler" "$1")"
 }
 complexes() {
   qconf -Mc "$1" > "$work/out" 2>&1 || fail "qconf -Mc: $(cat "$work/out")"
+  qconf -sc > "$work/shown"
+  for resource in slots h_rt @RESOURCE@; do
+    is "the urgency of $resource" \
+      "$(awk -v key="$resource" '$1 == key { print $8 }' "$1")" \
+      "$(awk -v key="$resource" '$1 == key { print $8 }' "$work/shown")"
+  done
 }
 verifier() {
   qconf -sconf global > "$work/shown"
   # The file must be called as the configuration is.
   with jsv_url "$1" < "$work/shown" > "$work/global"
   qconf -Mconf "$work/global" > "$work/out" 2>&1 || fail "qconf -Mconf: $(cat "$work/out")"
+  qconf -sconf global > "$work/shown"
+  now=$(value "$work/shown" jsv_url)
+  # Without a verifier some do not show the line at all.
+  is jsv_url "$1" "${now:-none}"
 }
 """
 
@@ -76,7 +108,7 @@ case $answer in
 esac
 now=$(value "$work/configuration" jsv_url)
 case $now in
-  none | NONE | "script:$jsv") ;;
+  '' | none | NONE | "script:$jsv") ;;
   *) fail "jsv_url is $now already, and Grid Engine has one verifier only: merge the two, or undo that one" ;;
 esac
 """
@@ -94,12 +126,28 @@ if [ ! -d "$before" ]; then
   mkdir "$before"
   cp "$work/configuration" "$work/complexes" "$work/scheduler" "$before"
 fi
+changing=yes
 """
 
-_ROLLBACK = r"""
+_BEFORE = r"""
 [ -d "$before" ] || fail "$before is missing: apply.sh was not run here, or was rolled back already"
-verifier "$(value "$before/configuration" jsv_url)"
-for key in weight_urgency weight_waiting_time weight_ticket weight_priority; do
+changing=yes
+"""
+
+# One that the site has put there since stays.
+_ROLLBACK_JSV = r"""qconf -sconf global > "$work/configuration"
+now=$(value "$work/configuration" jsv_url)
+if [ "$now" = "script:$here/@JSV@" ]; then
+  former=$(value "$before/configuration" jsv_url)
+  # Of a second apply.sh without its folder before, the former one is this.
+  case $former in '' | NONE | "$now") former=none ;; esac
+  verifier "$former"
+else
+  echo "jsv_url is ${now:-none}, not the verifier of this folder, and stays"
+fi
+"""
+
+_ROLLBACK = r"""for key in weight_urgency weight_waiting_time weight_ticket weight_priority; do
   scheduler "$key" "$(value "$before/scheduler" "$key")"
 done
 qconf -sc > "$work/now"
@@ -114,8 +162,10 @@ complexes "$work/next"
 if qstat -u '*' -r | grep -q '@RESOURCE@='; then
   echo "jobs still ask for @RESOURCE@; when they are gone, remove it:"
   echo "  qconf -dattr exechost complex_values @RESOURCE@ global, then its line with qconf -mc"
-elif qconf -se global | grep -q '@RESOURCE@='; then
-  qconf -dattr exechost complex_values @RESOURCE@ global > /dev/null
+else
+  if qconf -se global | grep -q '@RESOURCE@='; then
+    qconf -dattr exechost complex_values @RESOURCE@ global > /dev/null
+  fi
   awk '$1 != "@RESOURCE@"' "$work/next" > "$work/without"
   complexes "$work/without"
 fi
@@ -136,7 +186,7 @@ def apply_script(head: list[str], changes: Mapping[str, str]) -> str:
         the verifier beside the script is put in place; with that of ``h_rt``, a default limit is asked for.
     """
     scripted = RESOURCE in changes
-    parts = [_lines("apply.sh: puts the order into a running Grid Engine; run it as a manager.", head), _START, _SAVE]
+    parts = [_START, _SAVE]
     if scripted:
         parts.append(_CHECK_JSV)
     elif float(changes["h_rt"]):
@@ -152,7 +202,8 @@ def apply_script(head: list[str], changes: Mapping[str, str]) -> str:
     if scripted:
         parts.append('# Last: until now no job was given a score.\nverifier "script:$jsv"\n')
     parts.append('echo "applied; what was before is in $before"\n')
-    return _filled("".join(parts))
+    title = "apply.sh: puts the order into a running Grid Engine; run it as a manager."
+    return _lines(title, head) + _filled("".join(parts))
 
 
 def _change_complexes(changes: Mapping[str, str]) -> str:
@@ -182,9 +233,10 @@ def _change_complexes(changes: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rollback_script(head: list[str]) -> str:
-    """Return the script that restores what `apply_script`'s saved."""
-    return _filled(_lines("rollback.sh: undoes apply.sh; run it as a manager.", head) + _START + _ROLLBACK)
+def rollback_script(head: list[str], *, scripted: bool) -> str:
+    """Return the script that restores what `apply_script`'s saved; ``scripted``: the verifier too."""
+    body = _START + _BEFORE + (_ROLLBACK_JSV if scripted else "") + _ROLLBACK
+    return _lines("rollback.sh: undoes apply.sh; run it as a manager.", head) + _filled(body)
 
 
 def _lines(title: str, head: list[str]) -> str:
@@ -192,4 +244,5 @@ def _lines(title: str, head: list[str]) -> str:
 
 
 def _filled(text: str) -> str:
+    # Never the header: it has texts of strangers.
     return text.replace("@RESOURCE@", RESOURCE).replace("@JSV@", JSV_NAME)

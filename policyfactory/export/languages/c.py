@@ -1,4 +1,4 @@
-"""A policy as a C99 source file: one function and two constants, all other names static."""
+"""A policy as a C99 source file: one function and its constants, all other names static."""
 
 from __future__ import annotations
 
@@ -83,8 +83,11 @@ def render(model: Model, site: Site) -> str:
     threshold = "INFINITY" if math.isinf(policy.threshold) else repr(policy.threshold)
     unused = "".join(f"    (void)({variable});\n" for variable in VARIABLES if variable not in policy.variables)
     comment = "\n".join(f" * {line}".rstrip() for line in header(model, site, "c"))
-    epoch = policy.epoch.unix_time if policy.epoch.unix_time is not None else 0
-    epoch_words = "seconds since 1970" if policy.epoch.unix_time is not None else "not fixed: see above"
+    epoch = ""
+    if "r" in policy.variables:
+        instant = policy.epoch.unix_time
+        words = "not fixed: see above" if instant is None else "seconds since 1970"
+        epoch = f"const long long {name}_epoch_unix = {instant or 0}LL; /* {words} */\n"
     return f"""/*
 {comment}
  *
@@ -94,8 +97,7 @@ def render(model: Model, site: Site) -> str:
 #include <math.h>
 
 const double {name}_threshold_s = {threshold};
-const long long {name}_epoch_unix = {epoch}LL; /* {epoch_words} */
-
+{epoch}
 {chr(10).join(helpers_of(policy.expression, LANGUAGE))}
 double {name}_score(double p, double q, double r, double w, double m);
 

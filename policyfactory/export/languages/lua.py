@@ -70,6 +70,7 @@ LANGUAGE = Language("pf_", _HELPERS, divides=True)
 def render(model: Model, site: Site) -> str:
     """Return Lua source of a module table with ``score(p, q, r, w, m)``; it sets no global."""
     policy = model.policy
+    counts = "r" in policy.variables
     threshold = "math.huge" if math.isinf(policy.threshold) else repr(policy.threshold)
     epoch = "nil" if policy.epoch.unix_time is None else str(policy.epoch.unix_time)
     parts = [
@@ -79,8 +80,7 @@ def render(model: Model, site: Site) -> str:
         "local M = {}",
         f"M.name = {_quoted(policy.name)}",
         f"M.formula = {_quoted(policy.formula)}",
-        f"M.epoch_rule = {_quoted(policy.epoch.rule)}",
-        f"M.epoch_unix = {epoch}",
+        *([f"M.epoch_rule = {_quoted(policy.epoch.rule)}", f"M.epoch_unix = {epoch}"] if counts else []),
         f"M.threshold_s = {threshold}",
         "",
         "-- The score of a job; the job with the lowest runs first.",

@@ -83,6 +83,7 @@ _LANGUAGE = Language("_", _HELPERS, divides=False)
 def render(model: Model, site: Site) -> str:
     """Return the source of a module with the function ``score(p, q, r, w, m)``."""
     policy = model.policy
+    counts = "r" in policy.variables
     threshold = "math.inf" if math.isinf(policy.threshold) else repr(policy.threshold)
     parts = [
         *(f"# {line}".rstrip() for line in header(model, site, "python")),
@@ -92,8 +93,7 @@ def render(model: Model, site: Site) -> str:
         # The !a leaves nothing in a text that could end it.
         f"NAME = {policy.name!a}",
         f"FORMULA = {policy.formula!a}",
-        f"EPOCH_RULE = {policy.epoch.rule!a}",
-        f"EPOCH_UNIX = {policy.epoch.unix_time!r}",
+        *([f"EPOCH_RULE = {policy.epoch.rule!a}", f"EPOCH_UNIX = {policy.epoch.unix_time!r}"] if counts else []),
         f"THRESHOLD_S = {threshold}",
         "",
         *helpers_of(policy.expression, _LANGUAGE),

@@ -7,8 +7,8 @@ formula_evaluate of the scheduler). So here
 - the sign is flipped;
 - p is ``walltime``, q is ``ncpus``, w is ``eligible_time`` (PBS counts only the time in which a job could have run);
 - r has no counterpart. Where the formula has it as ``d*r`` alone, r = now - waited, and ``-eligible_time`` stands for
-  it, as ``now`` is the same for all jobs. Elsewhere (log10(r)) a hook writes the submit time since the epoch into a
-  resource when a job is queued;
+  it, as ``now`` is the same for all jobs. Elsewhere (log10(r)) a hook writes the submit time since the epoch, at least
+  1 s, into a resource when a job is queued; a job without it (the hook failed or was disabled) comes last;
 - a job without walltime counts as one of a year: its 0 would put it before all others;
 - logarithms, divisors and roots are guarded, so that nothing raises: ``log10(max(pf_submit, 1))``;
 - values of -2**31 and less, at which PBS would never run a job, are divided by a power of two, which changes no order.
@@ -56,6 +56,8 @@ _NAMES = {"p": "walltime", "q": "ncpus", "w": "eligible_time", "r": RESOURCE}
 _EXTREME = {"p": 1e9, "q": 1e7, "r": 1e10, "w": 1e10, "m": 1e7}
 _SAFE = re.compile(r"[a-z0-9_ .+*/()<>,-]+")
 _OVERDUE = "1e300"
+# Below every value of the formula, which is kept above half of `NEVER_RUNS`, and still run.
+_LAST = "-2e9"
 _LARGEST_MACHINE = 10**7
 _LONGEST_WAIT = 10**8  # s
 
@@ -131,6 +133,8 @@ def formula(policy: Policy, processors: int | None = None) -> str:
     if divisor > 1:
         expression = Binary("/", expression, Number(divisor))
     text = expression.text()
+    if needs_hook(policy):
+        text = f"{text} if {RESOURCE} > 0 else {_LAST}"
     if math.isfinite(policy.threshold):
         # Overdue jobs go first, the one that waits longest before the others: submit order.
         limit = format_number(policy.threshold)

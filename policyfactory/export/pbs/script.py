@@ -11,11 +11,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.units import DAY
 from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import fixed_epoch, unexpressed
 from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.pbs.formula import RESOURCE, formula, misplaced, needs_hook
-from policyfactory.export.queue import Queue
+from policyfactory.export.queue import UNLIMITED_S, Queue
 from policyfactory.export.site import Site
 from policyfactory.export.targets import Target, header, identifier, instructions
 from policyfactory.policy.policy import Policy
@@ -84,7 +85,7 @@ def make(model: Model, site: Site) -> Export:
                     "walltime": p,
                     "ncpus": q,
                     "eligible_time": max(queue.now - submit, 0),
-                    RESOURCE: max(submit - since, 0),
+                    RESOURCE: max(submit - since, 1),
                 }
             )
             for p, q, submit in jobs
@@ -99,8 +100,8 @@ def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...
     found = [
         *unexpressed(policy, can_threshold=True, can_oldest_waiting=not needs_hook(policy), can_wait=True),
         (
-            "A job without walltime counts as one of 365 days: give the queues a default that suits them "
-            "(resources_default.walltime)."
+            f"A job without walltime counts as one of {UNLIMITED_S // DAY} days: give the queues a default that suits "
+            "them (resources_default.walltime)."
         ),
         (
             f"PBS never runs a job whose value is {NEVER_RUNS:.0f} or less (job_sort_formula_threshold, where none is "
@@ -124,12 +125,13 @@ def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...
         found.append("r is now minus the time waited, and now is the same for all jobs: -eligible_time stands for r.")
     if needs_hook(policy):
         found.append(
-            f"The hook writes r into the resource {RESOURCE} when a job is queued. Jobs queued before, or while the "
-            "hook is disabled, have 0, as if submitted at the epoch; after a change of the epoch, jobs that wait keep "
-            "what they have."
+            f"The hook writes r, at least 1 s, into the resource {RESOURCE} when a job is queued: one submitted before "
+            "the epoch counts as submitted at it. A job without it (the hook failed, or was disabled) runs last. The "
+            "script gives the jobs that wait theirs, from their ctime, with qselect, qstat and qalter; it says which "
+            "it could not, and may be run again."
         )
     # Overdue jobs have values of their own.
-    plain = text.rpartition(" else ")[2] if math.isfinite(policy.threshold) else text
+    plain = text.partition(" else ")[2] if math.isfinite(policy.threshold) else text
     wrong, tried = misplaced(policy, plain, processors)
     if wrong:
         found.append(
@@ -192,6 +194,20 @@ def _hook(epoch: int) -> list[str]:
         f'qmgr -c "import hook {HOOK} application/x-python default $hook"',
         'rm "$hook"',
         "",
+        "# The hook sees new jobs only: those that wait already get their value here, from when they were created.",
+        "late=0",
+        "for job in $(qselect -s BHQTW); do",
+        "    created=$(qstat -f \"$job\" | sed -n 's/^ *ctime = //p') || created=",
+        '    created=$(date -d "${created:-none}" +%s 2> /dev/null) || created=',
+        f"    since=$((${{created:-0}} - {epoch}))",
+        '    [ "$since" -ge 1 ] || since=1',
+        f'    if [ -z "$created" ] || ! qalter -l "{RESOURCE}=$since" "$job"; then',
+        '        echo "$job has no value and will run last" >&2',
+        "        late=$((late + 1))",
+        "    fi",
+        "done",
+        f'[ "$late" -eq 0 ] || echo "$late waiting jobs could not be given {RESOURCE}; as root: sh $0" >&2',
+        "",
     ]
 
 
@@ -207,8 +223,8 @@ def _hook_source(epoch: int) -> list[str]:
         "try:",
         "    event = pbs.event()",
         "    if event.type == pbs.QUEUEJOB:",
-        f'        event.job.Resource_List["{RESOURCE}"] = float(max(0, int(time.time()) - EPOCH))',
-        f'    elif event.job.Resource_List["{RESOURCE}"] is not None:',
+        f'        event.job.Resource_List["{RESOURCE}"] = float(max(1, int(time.time()) - EPOCH))',
+        f'    elif event.job.Resource_List["{RESOURCE}"] is not None and event.requestor != "root":',
         f'        event.reject("{RESOURCE} is set by the server when a job is queued")',
         "except Exception as error:",
         f'    pbs.logmsg(pbs.LOG_WARNING, "{HOOK}: " + str(error))',

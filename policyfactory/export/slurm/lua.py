@@ -16,27 +16,26 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from policyfactory.core.units import DAY
 from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.languages.code import helpers_of, write_expression
 from policyfactory.export.languages.lua import LANGUAGE
 from policyfactory.export.order import scaled_priorities
 from policyfactory.export.prepare import prepare
+from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.export.scale import Scale
 from policyfactory.export.score_range import learn_scale
 from policyfactory.export.site import Site
+from policyfactory.export.slurm.instructions import BACKFILLING, HARDWARE, SEEN, SETTINGS_FIRST, SIZE, TIME
 from policyfactory.export.targets import header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["SETTINGS", "UNLIMITED", "Script", "first_steps", "merge_steps", "prepared"]
-
-# A job without any limit, as Slurm's backfill scheduler counts it, s.
-UNLIMITED = 365 * DAY
+__all__ = ["SETTINGS", "Script", "first_steps", "merge_steps", "prepared"]
 
 # The reservation of one job in each partition makes backfilling EASY.
 SETTINGS = (
+    SETTINGS_FIRST,
     "JobSubmitPlugins=lua",
     "PriorityType=priority/multifactor",
     "SchedulerType=sched/backfill",
@@ -47,7 +46,7 @@ _SHAPE = f"""
 -- Slurm's marks for "not set", in fields of 32 and of 16 bits; "unlimited" is one more.
 local NO_VAL, NO_VAL16 = 4294967294, 65534
 -- A job without any limit, as Slurm's backfill scheduler counts it (s).
-local UNLIMITED = {UNLIMITED}
+local UNLIMITED = {UNLIMITED_S}
 
 -- The number in a field of a job, or of its record from before a change; nil if there is none.
 local function number_in(field, mark, job, record)
@@ -96,19 +95,19 @@ local function is_set(value)
   return value ~= nil and value ~= NO_VAL
 end
 
--- Whether a change is one of the time limit or of the size.
+-- Whether a change is one of the time limit or of the size; another partition may have another limit.
 local function changes_shape(job)
-  return is_set(job.time_limit)
+  return is_set(job.time_limit) or is_set(job.partition)
     or (number_in("min_cpus", NO_VAL, job) or number_in("num_tasks", NO_VAL, job)
       or number_in("cpus_per_task", NO_VAL16, job) or number_in("min_nodes", NO_VAL, job)
       or number_in("pn_min_cpus", NO_VAL16, job)) ~= nil
 end
 
--- The number that slurmctld sorts by, of a job that was submitted at a Unix time.
+-- The number that slurmctld sorts by, of a job that was submitted at a Unix time; r is at least 1 s.
 local function value_of(job, record, partitions, submitted)
   local p = requested_time(job, record, partitions or {{}})
   local q = requested_processors(job, record)
-  return whole_number(score(p, q, submitted - EPOCH + 0.0))
+  return whole_number(score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0))
 end
 
 -- An error is logged; it never keeps a job from being submitted or changed.
@@ -225,19 +224,21 @@ def prepared(model: Model, site: Site, target: str) -> Script:
     model = prepare(model, processors=site.processors)
     static_only(model.policy, target)
     fixed_epoch(model.policy, target)
-    return Script(model, site, target, learn_scale(model.policy, site.sample, site.processors))
+    return Script(model, site, target, learn_scale(model.policy, site.sample, site.processors, largest=site.weight))
 
 
 def first_steps() -> tuple[str, ...]:
     """Return how to put the script in place where there is none."""
     return (
-        "Look whether Lua takes the file; with one that it does not, slurmctld does not start:",
-        "$ luac5.1 -p job_submit.lua",
+        "Look whether Lua takes this file; with one that it does not, slurmctld does not start:",
+        "$ luac5.1 -p THIS_FILE",
         (
-            "Put it as job_submit.lua beside slurm.conf on the host of slurmctld, add the settings to slurm.conf "
-            "(bf_job_part_count_reserve=1 to the SchedulerParameters that are there) and restart slurmctld."
+            "Put this file as job_submit.lua beside slurm.conf on the host of slurmctld, and the settings into "
+            "slurm.conf. Where there is a JobSubmitPlugins line, add lua to it (JobSubmitPlugins=all_partitions,lua): "
+            "a second line would switch the plugins of the first one off, which only slurmctld.log says. Likewise add "
+            "bf_job_part_count_reserve=1 to the SchedulerParameters that are there. Then restart slurmctld."
         ),
-        "Later versions of the file are read at the next submission, without a restart.",
+        "Later versions of it are read at the next submission, without a restart.",
     )
 
 
@@ -245,17 +246,18 @@ def merge_steps() -> tuple[str, ...]:
     """Return how to use the export beside a ``job_submit.lua`` that is there already."""
     return (
         (
-            "Where there is a job_submit.lua already, save this file beside it as policyfactory.lua and add three "
-            'lines to the old one. At its top: pcall(dofile, "/etc/slurm/policyfactory.lua")'
+            "Where there is a job_submit.lua already, save this file beside it as policyfactory.lua and add lines to "
+            "the old one. At its top:"
         ),
+        'local fine, problem = pcall(dofile, "/etc/slurm/policyfactory.lua")',
+        'if not fine then slurm.log_error("policyfactory: %s", tostring(problem)) end',
         (
-            "At the end of its slurm_job_submit, before it returns slurm.SUCCESS: "
-            "if policyfactory then policyfactory.submit(job_desc, part_list, submit_uid) end"
+            "At the end of its slurm_job_submit, before it returns slurm.SUCCESS (a job for which it returns earlier "
+            "has no score):"
         ),
-        (
-            "At the end of its slurm_job_modify: "
-            "if policyfactory then policyfactory.modify(job_desc, job_rec, part_list, modify_uid) end"
-        ),
+        "if policyfactory then policyfactory.submit(job_desc, part_list, submit_uid) end",
+        "At the end of its slurm_job_modify:",
+        "if policyfactory then policyfactory.modify(job_desc, job_rec, part_list, modify_uid) end",
         "slurmctld reads job_submit.lua again when that file is newer: touch it after a change of policyfactory.lua.",
     )
 
@@ -266,16 +268,9 @@ def _shared_limits(policy: Policy) -> tuple[str, ...]:
     return (
         *unexpressed(policy),
         *late,
-        (
-            "p has whole minutes, as Slurm's time limits have. Without --time it is the partition's DefaultTime, else "
-            f"its MaxTime; without any limit it is {UNLIMITED // DAY} days, as for Slurm's backfilling."
-        ),
-        (
-            "q is what a job asks for: with --exclusive not the whole nodes that it gets, in a heterogeneous job that "
-            "of each component."
-        ),
-        (
-            "Backfilling by bf_job_part_count_reserve=1 is EASY for the first job of each partition. A reservation "
-            "takes whole nodes: where jobs share nodes, fewer jobs pass than in a simulation."
-        ),
+        SEEN,
+        TIME,
+        SIZE,
+        HARDWARE,
+        BACKFILLING,
     )

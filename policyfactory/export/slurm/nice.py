@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import ExportError
+from policyfactory.core.units import DAY
 from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import fixed_epoch
 from policyfactory.export.languages.awk import score_functions
 from policyfactory.export.linear import slope
 from policyfactory.export.order import overdue, scores_of
-from policyfactory.export.queue import Queue
+from policyfactory.export.queue import UNLIMITED_S, Queue
 from policyfactory.export.site import Site
 from policyfactory.export.slurm.nice_script import AWK, SHELL, USAGE
 from policyfactory.export.targets import Target, header, instructions
@@ -96,6 +97,8 @@ BEGIN {{
   # r counts from EPOCH (Unix s), or else from the submission of the job that has waited longest.
   FIXED = {0 if epoch is None else 1}
   EPOCH = {epoch or 0}
+  # p of a job without a limit, s.
+  UNLIMITED = {UNLIMITED_S}
   # Jobs that have waited longer (s) go first; negative: never.
   THRESHOLD = {threshold}
   # Processors of the machine.
@@ -119,10 +122,15 @@ def _limits(policy: Policy) -> tuple[str, ...]:
             f"Priorities must leave room: {GAP} for each waiting job. Where they are small numbers (or all are 1, as "
             "with priority/multifactor without weights), the last jobs tie; the script says how many."
         ),
+        "r is at least 1 s: a job submitted before the epoch counts as submitted at it.",
         "A job submitted since the last run stands where Slurm put it until the script runs again.",
         "Nice values that you gave by hand are replaced. A priority that an operator set by hand takes no nice value.",
         "Held jobs, jobs that wait for others or for a time, and heterogeneous jobs are left as they are, and counted.",
-        "A job without a limit (UNLIMITED) counts as 365 days.",
+        f"A job without a limit (UNLIMITED) counts as {UNLIMITED_S // DAY} days.",
+        (
+            "The waiting tasks of an array that ask for the same get one nice value; tasks that run are not touched. "
+            "Slurm keeps tasks that come to differ as jobs of their own."
+        ),
     ]
     if not policy.is_static or math.isfinite(policy.threshold):
         found.append(

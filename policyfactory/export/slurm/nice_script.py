@@ -30,20 +30,28 @@ rank() {
   printf '%s\n' "$rows" | LC_ALL=C awk -v mode="$1" -v now="$now" '{awk}'
 }
 
-# Each line of the input: a job and its nice value. Slurm says itself what it does not accept.
+# Each line of the input: a job, or waiting tasks of an array, and the nice value. Slurm says itself what it refuses.
 update() {
+  tried=0 refused=0
   while read -r job nice; do
-    [ -z "$job" ] || scontrol update "JobId=$job" "Nice=$nice" </dev/null || :
+    [ -n "$job" ] || continue
+    tried=$((tried + 1))
+    scontrol update "JobId=$job" "Nice=$nice" </dev/null || refused=$((refused + 1))
   done
+  [ "$refused" -gt 0 ] || return 0
+  echo "$refused of $tried nice values could not be set; where jobs only ended meanwhile, run it again" >&2
+  return 1
 }
 
 set_nice() {
+  failed=0
   # What nice took from a job at the very bottom can not be seen there: give it back before looking.
   plan=$(rank bottom) || return 1
-  printf '%s\n' "$plan" | update
+  printf '%s\n' "$plan" | update || failed=1
   plan=$(rank set) || return 1
-  printf '%s\n' "$plan" | update
-  rank check >&2
+  printf '%s\n' "$plan" | update || failed=1
+  rank check >&2 || failed=1
+  return "$failed"
 }
 
 case "${1:-show}" in
@@ -54,7 +62,7 @@ sbatch)
   shift
   sbatch "$@" || exit
   # The job is in, whatever happens now.
-  set_nice || echo "the job was submitted, but the nice values were not set; run: sh $0 set" >&2
+  set_nice || echo "the job was submitted, but not all nice values were set; run: sh $0 set" >&2
   ;;
 *) usage; exit 2 ;;
 esac
@@ -64,7 +72,7 @@ esac
 AWK = r"""
 # squeue prints [days-][hours:]minutes:seconds.
 function seconds(text,  at, days, n, part, total, i) {
-  if (text == "UNLIMITED") return 365 * 86400
+  if (text == "UNLIMITED") return UNLIMITED
   at = index(text, "-")
   days = at ? substr(text, 1, at - 1) + 0 : 0
   text = substr(text, at + 1)
@@ -77,8 +85,12 @@ function seconds(text,  at, days, n, part, total, i) {
 function before(a, b) {
   if (late[a] != late[b]) return late[a] > late[b]
   if (!late[a] && value[a] != value[b]) return value[a] < value[b]
+  return earlier(a, b)
+}
+
+function earlier(a, b) {
   if (submit[a] != submit[b]) return submit[a] < submit[b]
-  return id[a] + 0 < id[b] + 0
+  return id[a] != id[b] ? id[a] + 0 < id[b] + 0 : first[a] < first[b]
 }
 
 function sink(root, size,  child, kept) {
@@ -108,6 +120,7 @@ function look(i) {
   q = size[i]
   w = now > submit[i] ? now - submit[i] : 0
   r = submit[i] - (FIXED ? EPOCH : oldest)
+  if (FIXED && r < 1) r = 1
   value[i] = p < 0 ? INF : score()
   late[i] = THRESHOLD >= 0 && w > THRESHOLD
   if (p < 0) unknown++
@@ -127,7 +140,24 @@ function place(i,  group) {
 
 function overtakes(i, other) {
   if (today[i] != least[other]) return today[i] > least[other]
-  return submit[i] != submit[other] ? submit[i] < submit[other] : id[i] + 0 < id[other] + 0
+  return earlier(i, other)
+}
+
+# A job, or the waiting tasks of an array that are alike: 57_[0-3,7]. The number of the array alone would mean its
+# running tasks as well.
+function named(i,  task, found, from) {
+  if (first[i] < 0) return id[i]
+  for (task = first[i]; task <= final[i]; task++) {
+    if (!((i, task) in tasks)) continue
+    from = task
+    while ((i, task + 1) in tasks) task++
+    found = found (found == "" ? "" : ",") (from == task ? from : from "-" task)
+  }
+  return id[i] "_[" found "]"
+}
+
+function short(text) {
+  return length(text) > 20 ? substr(text, 1, 17) "..." : text
 }
 
 function say(count, text) {
@@ -136,21 +166,30 @@ function say(count, text) {
 
 $0 == "" { next }
 NF != 9 || $1 !~ /^[0-9]+(_[0-9]+)?$/ { odd++; next }
-mode == "reset" { if ($4 > 0) given[$2]; next }
-$3 == 0 || $8 ~ /^(BeginTime|Dependency)/ || $8 == "JobHeldUser" || $8 == "JobHeldAdmin" { later++; next }
+mode == "reset" && $4 <= 0 { next }
+mode != "reset" && ($3 == 0 || $8 ~ /^(BeginTime|Dependency)/ || $8 == "JobHeldUser" || $8 == "JobHeldAdmin") {
+  later++
+  next
+}
 {
-  # The tasks of an array ask for the same; they get one nice value, by the number of the array.
-  known = $2 in place_of
-  if (!known) place_of[$2] = ++n
-  i = place_of[$2]
+  # Tasks of an array that ask for the same get one nice value; a task may have been changed by hand.
+  key = $2 FS $5 FS $6 FS $7 FS $9
+  known = key in place_of
+  if (!known) place_of[key] = ++n
+  i = place_of[key]
+  task = $1 ~ /_/ ? substr($1, index($1, "_") + 1) + 0 : -1
+  tasks[i, task] = 1
+  if (!known || task < first[i]) first[i] = task
+  if (!known || task > final[i]) final[i] = task
+  jobs++
   without = $3 + ($4 > 0 ? $4 : 0)
   if (!known || $3 + 0 > today[i]) today[i] = $3 + 0
   if (!known || $3 + 0 < least[i]) least[i] = $3 + 0
   if (!known || without > top[i]) top[i] = without
   if (!known || without < least_top[i]) least_top[i] = without
-  if (!known || $5 + 0 < submit[i]) submit[i] = $5 + 0
-  if (n == 1 || submit[i] < oldest) oldest = submit[i]
   if (known && $4 + 0 != nice[i]) mixed[i] = 1
+  submit[i] = $5 + 0
+  if (n == 1 || submit[i] < oldest) oldest = submit[i]
   id[i] = $2
   nice[i] = $4 + 0
   limit[i] = seconds($6)
@@ -160,26 +199,26 @@ $3 == 0 || $8 ~ /^(BeginTime|Dependency)/ || $8 == "JobHeldUser" || $8 == "JobHe
 
 END {
   if (mode == "reset") {
-    for (job in given) print job " 0"
+    for (i = 1; i <= n; i++) print named(i) " 0"
     exit
   }
   for (i = 1; i <= n; i++) look(i)
   sort_jobs()
   for (k = 1; k <= n; k++) place(order[k])
   if (mode == "bottom") {
-    for (i = 1; i <= n; i++) if (least[i] <= 1 && nice[i] > 0) print id[i] " 0"
+    for (i = 1; i <= n; i++) if (least[i] <= 1 && nice[i] > 0) print named(i) " 0"
     exit
   }
   if (mode == "set") {
-    for (i = 1; i <= n; i++) if (wanted[i] != nice[i] || i in mixed) printf "%s %.0f\n", id[i], wanted[i]
+    for (i = 1; i <= n; i++) if (wanted[i] != nice[i] || i in mixed) printf "%s %.0f\n", named(i), wanted[i]
     exit
   }
   if (mode == "show") {
-    print "  place  job               processors      limit s     waited s        score     priority      nice" \
+    print "  place  job                   processors      limit s     waited s        score     priority      nice" \
       "  new nice  partition"
     for (k = 1; k <= n; k++) {
       i = order[k]
-      printf "%7d  %-16s %11d %12d %12d ", k, id[i], size[i], limit[i], now - submit[i]
+      printf "%7d  %-20s %11d %12d %12d ", k, short(named(i)), size[i], limit[i], now - submit[i]
       printf "%12.6g %12.0f %9.0f %9.0f  %s\n", value[i], today[i], nice[i], wanted[i], partition[i]
     }
   }
@@ -190,7 +229,7 @@ END {
       if (group in ahead && overtakes(i, ahead[group])) wrong++
       ahead[group] = i
     }
-    say(n, "waiting jobs looked at (an array is one)")
+    say(jobs, "waiting jobs and tasks of arrays looked at")
     say(wrong, "of them still stand before a job that the formula puts first (priority set by an operator?)")
   }
   say(bottom, "of them can not go low enough: their priorities are too small for an order by nice")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from policyfactory.export.bundle import Export
 from policyfactory.export.site import Site
+from policyfactory.export.slurm.instructions import TO_PLUGINS_PRIORITY
 from policyfactory.export.slurm.lua import first_steps, merge_steps, prepared
 from policyfactory.export.targets import Target
 from policyfactory.policy.store import Model
@@ -60,9 +61,9 @@ _INSTALL = (
 _ROLLBACK = (
     (
         "Take lua out of JobSubmitPlugins, or put the former job_submit.lua back, and restart slurmctld. "
-        "Then give the jobs that wait the plugin's priority:"
+        "Then give the jobs that wait, but for the held ones, the plugin's priority:"
     ),
-    "$ squeue -h -t PD -o '%A %Q' | while read job n; do test $n = 0 || scontrol release $job; done",
+    TO_PLUGINS_PRIORITY,
 )
 
 _LIMITS = (

@@ -26,10 +26,21 @@ from policyfactory.export.languages.c import LANGUAGE
 from policyfactory.export.languages.code import helpers_of, write_expression
 from policyfactory.export.order import overdue, scores_of
 from policyfactory.export.prepare import prepare
-from policyfactory.export.queue import Queue
-from policyfactory.export.scale import LARGEST, Scale
+from policyfactory.export.queue import UNLIMITED_S, Queue
+from policyfactory.export.scale import Scale
 from policyfactory.export.score_range import learn_scale
 from policyfactory.export.site import Site
+from policyfactory.export.slurm.instructions import (
+    BACKFILLING,
+    HARDWARE,
+    SCORE_WAITING,
+    SETTINGS_FIRST,
+    SIZE,
+    TAKE_SCORES,
+    TIME,
+    UNSCORED,
+    beside,
+)
 from policyfactory.export.targets import Target, header, identifier
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -54,7 +65,7 @@ def make(model: Model, site: Site) -> Export:
     policy = model.policy
     if policy.epoch.rule != "oldest-waiting":
         fixed_epoch(policy, _NAME)
-    scale = learn_scale(policy, site.sample, site.processors)
+    scale = learn_scale(policy, site.sample, site.processors, largest=site.weight)
     export = Export(
         (
             File(_SOURCE, _text(_SOURCE)),
@@ -64,7 +75,7 @@ def make(model: Model, site: Site) -> Export:
         settings=_settings(policy),
         install=_INSTALL,
         rollback=_ROLLBACK,
-        limits=_limits(policy),
+        limits=_limits(policy, scale),
         priorities=_priorities(policy, scale),
         scale=scale,
     )
@@ -119,6 +130,8 @@ def policy_header(model: Model, site: Site, scale: Scale) -> str:
 #endif
 
 #define POLICY_NAME "{identifier(policy.name)}"
+/* What Slurm's own backfill scheduler takes for a job without a limit, s. */
+#define POLICY_UNLIMITED {UNLIMITED_S}.0
 #define POLICY_CHANGES {int(not policy.is_static)}
 #define POLICY_COUNTS_FROM_OLDEST {int("r" in policy.variables and policy.epoch.rule == "oldest-waiting")}
 
@@ -170,13 +183,16 @@ static double policy_number(const policy_settings_t *settings, double score)
 static uint32_t policy_priority(const policy_settings_t *settings, const policy_job_t *job, double origin,
                                 double latest)
 {{
+    /* A job submitted before the epoch counts as submitted at it; the oldest job itself has r = 0. */
+    const double least = POLICY_COUNTS_FROM_OLDEST ? 0.0 : 1.0, since = job->submit - origin;
+
     if (job->waited > settings->threshold) {{
         /* Overdue: above all others, in submit order. */
         const double ahead = latest - job->submit, most = {HIGHEST - scale.largest}.0;
 
         return (uint32_t)({scale.largest}.0 + (ahead > 0.0 ? (ahead < most ? ahead : most) : 0.0));
     }}
-    return (uint32_t)policy_number(settings, policy_score(job->p, job->q, job->submit - origin, job->waited));
+    return (uint32_t)policy_number(settings, policy_score(job->p, job->q, since > least ? since : least, job->waited));
 }}
 
 #endif
@@ -190,6 +206,7 @@ def _text(name: str) -> str:
 
 def _settings(policy: Policy) -> tuple[str, ...]:
     return (
+        SETTINGS_FIRST,
         "PriorityType=priority/multifactor",
         "PrioritySiteFactorPlugin=site_factor/policyfactory",
         *(["PriorityCalcPeriod=1"] if _changes(policy) else []),
@@ -209,11 +226,17 @@ _INSTALL = (
     "Copy it into Slurm's PluginDir (into another folder: make install PLUGINDIR=FOLDER, and PluginDir=FOLDER:OLD):",
     "$ sudo make install",
     (
-        "Add the settings to slurm.conf (bf_job_part_count_reserve=1 to the SchedulerParameters that are there) and "
-        "restart slurmctld; a reconfiguration does not load a plugin. slurmctld.log then names policy and range."
+        "Put the settings into slurm.conf. Change lines that are there (bf_job_part_count_reserve=1 is added to the "
+        "SchedulerParameters): a second line switches the first one off. Restart slurmctld; a reconfiguration does not "
+        "load a plugin. slurmctld.log then names policy and range."
     ),
-    "Jobs that wait already are rated at the restart with slurmdbd, else when they are changed; this changes them:",
-    "$ squeue -h -t PD -o '%A %l' | while read job limit; do scontrol update JobId=$job TimeLimit=$limit; done",
+    (
+        "Jobs that wait already are rated at the restart with slurmdbd, else at any update. This one sets their nice "
+        "values to what they are and changes nothing else; running tasks of arrays are not touched:"
+    ),
+    SCORE_WAITING,
+    "Jobs that have no number:",
+    UNSCORED,
     (
         "After an update of Slurm build and install it again: slurmctld does not load a plugin of another version. It "
         "runs on without, says so in its log, and new jobs get 0, which is last."
@@ -225,11 +248,11 @@ _ROLLBACK = (
         "Take PrioritySiteFactorPlugin and PrioritySiteFactorParameters out of slurm.conf and restart slurmctld. "
         "Then take the numbers from the jobs that wait:"
     ),
-    "$ squeue -h -t PD -o %A | while read job; do scontrol update JobId=$job SiteFactor=0; done",
+    TAKE_SCORES,
 )
 
 
-def _limits(policy: Policy) -> tuple[str, ...]:
+def _limits(policy: Policy, scale: Scale) -> tuple[str, ...]:
     found = []
     if _changes(policy):
         found.append(
@@ -240,36 +263,25 @@ def _limits(policy: Policy) -> tuple[str, ...]:
     if math.isfinite(policy.threshold):
         found.append(
             f"A job that has waited longer than {format_duration(policy.threshold)} goes first from the next "
-            f"calculation on, with a number from {LARGEST} to {HIGHEST}: overdue jobs are told apart by the second up "
-            f"to {format_duration(HIGHEST - LARGEST)}."
+            f"calculation on, with a number from {scale.largest} to {HIGHEST}: overdue jobs are told apart by the "
+            f"second up to {format_duration(HIGHEST - scale.largest)}."
         )
     if "r" in policy.variables and policy.epoch.rule == "oldest-waiting":
         found.append("The job that has waited longest is that of the last calculation, held jobs left out.")
     return (
         *found,
-        (
-            "Slurm adds the number to its other factors and subtracts nice; the sum is at most 4294967295. With all "
-            "weights (PriorityWeight...) 0 the policy alone decides."
-        ),
+        beside(scale.largest),
         "The plugin sets site_factor: what a job_submit.lua or an operator gave there is overwritten.",
-        (
-            "p has whole minutes. Without --time it is the partition's DefaultTime, else its MaxTime; without any "
-            "limit it is 365 days, as for Slurm's backfilling. A job of which p or q is not known runs last."
-        ),
-        (
-            "q is what a job asks for: with --exclusive not the whole nodes that it gets, in a heterogeneous job that "
-            "of each component."
-        ),
+        f"{TIME} A job of which p or q is not known runs last.",
+        SIZE,
+        HARDWARE,
         "Slurm counts a requeued job as submitted when it was requeued; so does the plugin at its next rating.",
         (
             "PrioritySiteFactorParameters=epoch=...,low=...,high=...,threshold=...,wait=... changes a value without a "
             "new build. A value that can not be is said in slurmctld.log, and then none of them is used. wait=eligible "
             "counts the time waited from when a job could run, as Slurm's age factor does; wait=submit is the default."
         ),
-        (
-            "Backfilling by bf_job_part_count_reserve=1 is EASY for the first job of each partition. A reservation "
-            "takes whole nodes: where jobs share nodes, fewer jobs pass than in a simulation."
-        ),
+        BACKFILLING,
     )
 
 

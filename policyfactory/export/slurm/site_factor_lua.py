@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from policyfactory.export.bundle import Export
 from policyfactory.export.site import Site
+from policyfactory.export.slurm.instructions import SCORE_WAITING, TAKE_SCORES, UNSCORED, beside
 from policyfactory.export.slurm.lua import first_steps, merge_steps, prepared
 from policyfactory.export.targets import Target
 from policyfactory.policy.store import Model
@@ -26,9 +27,10 @@ function policyfactory.submit(job_desc, part_list)
   end)
 end
 
+-- A change of nice scores again, so that a change to what it is scores jobs that had no score.
 function policyfactory.modify(job_desc, job_rec, part_list)
   attempt(function()
-    if is_set(job_desc.site_factor) or not changes_shape(job_desc) then return end
+    if is_set(job_desc.site_factor) or not (changes_shape(job_desc) or is_set(job_desc.nice)) then return end
     job_desc.site_factor = value_of(job_desc, job_rec, part_list, job_rec.submit_time)
   end)
 end
@@ -36,8 +38,13 @@ end
 
 _INSTALL = (
     *first_steps(),
-    "Jobs that wait already have site_factor 0 and would run last. Setting their limits to what they are scores them:",
-    "$ squeue -h -t PD -o '%A %l' | while read job limit; do scontrol update JobId=$job TimeLimit=$limit; done",
+    (
+        "Jobs that wait already have site_factor 0 and would run last. Setting their nice values to what they are "
+        "scores them and changes nothing else; running tasks of arrays are not touched:"
+    ),
+    SCORE_WAITING,
+    "Jobs without a score, also later, after an error in the script:",
+    UNSCORED,
     *merge_steps(),
 )
 
@@ -46,22 +53,17 @@ _ROLLBACK = (
         "Take lua out of JobSubmitPlugins, or put the former job_submit.lua back, and restart slurmctld. "
         "Then take the scores from the jobs that wait:"
     ),
-    "$ squeue -h -t PD -o %A | while read job; do scontrol update JobId=$job SiteFactor=0; done",
+    TAKE_SCORES,
 )
 
 _LIMITS = (
-    (
-        "site_factor is up to 2000000000 and the sum of all factors at most 4294967295. Weights of fair-share, QOS, "
-        "age and the others count against it: 2000000000 is as much as the whole range of scores. With all weights 0 "
-        "the formula alone decides."
-    ),
     (
         "With PriorityType=priority/basic and SchedulerType=sched/builtin, Slurm starts jobs in submit order whatever "
         "their priority: use priority/multifactor."
     ),
     (
-        "A requeued job keeps its score. An operator's scontrol update SiteFactor stays until the job's limit or size "
-        "is changed."
+        "A requeued job keeps its score. An operator's scontrol update SiteFactor stays until the job's limit, size, "
+        "partition or nice is changed."
     ),
 )
 
@@ -74,7 +76,8 @@ def make(model: Model, site: Site) -> Export:
     ExportError
         If the policy changes while a job waits, or counts from no fixed date.
     """
-    return prepared(model, site, NAME).export(_FUNCTIONS, install=_INSTALL, rollback=_ROLLBACK, limits=_LIMITS)
+    limits = (beside(site.weight), *_LIMITS)
+    return prepared(model, site, NAME).export(_FUNCTIONS, install=_INSTALL, rollback=_ROLLBACK, limits=limits)
 
 
 TARGET = Target(NAME, "Slurm: job_submit.lua that sets site_factor, beside fair-share and QOS", make)

@@ -47,7 +47,10 @@ _INSTALL = (
     "$ sprio -l",
 )
 _ROLLBACK = (
-    "Remove the Include line, take the # away from the lines of before, and:",
+    (
+        "Remove the Include line and take the # away from the lines of before. Where PriorityType is another one then, "
+        "restart slurmctld (reconfigure does not change it); else:"
+    ),
     "$ scontrol reconfigure",
 )
 
@@ -167,10 +170,19 @@ def _limits(policy: Policy, weights: Weights, site: Site) -> list[str]:
             f"The weights are for a cluster of {weights.machine.processors:,} processors, the largest job of the "
             "sample; on a larger one give --processors N, or the priorities of its largest jobs tie."
         )
-    found.append(
-        "All partitions must have the same PriorityJobFactor (1 without it). The file sets the weights of fair-share, "
-        f"QOS and associations to 0; where they shall count, give them a size beside priorities of {_span(weights)}."
-    )
+    ours = next(line for line in weights.lines if line.startswith("PriorityFlags="))
+    found += [
+        "All partitions must have the same PriorityJobFactor (1 without it).",
+        (
+            "The file sets the weights of fair-share, QOS and associations to 0: the site's own go. Where they shall "
+            f"count, write them into the file, with a size beside priorities of {_span(weights)}."
+        ),
+        (
+            "It also replaces the site's PriorityFlags. Those of fair-share (NO_FAIR_TREE, DEPTH_OBLIVIOUS; in older "
+            "Slurm FAIR_TREE), of QOS and associations (NO_NORMAL_QOS, NO_NORMAL_ASSOC) and CALCULATE_RUNNING can be "
+            f"kept, behind ours: {ours},NO_FAIR_TREE. INCR_ONLY can not: it keeps priorities from falling."
+        ),
+    ]
     return found
 
 

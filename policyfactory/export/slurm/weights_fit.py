@@ -104,7 +104,7 @@ def waiting_jobs(policy: Policy, sample: Sample, processors: int, jobs: int = _T
     oldest = float(w.max())
     now = oldest if policy.epoch.rule == "oldest-waiting" else max(float(np.median(sample.r)), oldest)
     p, q = sample.p[rows], np.minimum(sample.q[rows], processors)
-    return Waiting(p, q, w, policy.scores(p, q, now - w, w, processors))
+    return Waiting(p, q, w, policy.scores(p, q, np.maximum(now - w, 1.0), w, processors))
 
 
 def _told_apart(scores: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -35,9 +35,6 @@ const char plugin_name[] = "policyfactory, policy " POLICY_NAME;
 const char plugin_type[] = "site_factor/policyfactory";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
-/* What Slurm's own backfill scheduler takes for a job without limit: a year. */
-#define UNLIMITED_SECONDS (365.0 * 24.0 * 3600.0)
-
 /* All below is guarded by the lock: reconfiguration runs beside submissions. */
 static pthread_mutex_t policy_lock = PTHREAD_MUTEX_INITIALIZER;
 static policy_settings_t settings;
@@ -128,7 +125,7 @@ static double _requested_seconds(const job_record_t *job)
 	if (((minutes == NO_VAL) || (minutes == INFINITE)) && job->part_ptr)
 		minutes = job->part_ptr->max_time;
 	if (minutes == INFINITE)
-		return UNLIMITED_SECONDS;
+		return POLICY_UNLIMITED;
 	return (minutes == NO_VAL) ? NAN : minutes * 60.0;
 }
 
