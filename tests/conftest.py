@@ -26,6 +26,11 @@ settings.register_profile("nightly", deadline=None, max_examples=2000)
 settings.load_profile("nightly" if os.environ.get("POLICYFACTORY_NIGHTLY") else "fixed")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that wait for a real Slurm first: others use the processor meanwhile."""
+    items.sort(key=lambda item: ROOT / "tests" / "slurm" not in item.path.parents)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
     """Give the path of shared material, for example ``shared("traces/lublin_256.swf")``."""
