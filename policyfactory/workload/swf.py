@@ -23,13 +23,13 @@ from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
 
-__all__ = ["format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
+__all__ = ["GZIP", "OTHER_PACKINGS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
 
 # 2 GiB of text are about 20 million jobs; what unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 2 << 30
 _LARGEST_HEADER = 1 << 20
-_GZIP = b"\x1f\x8b"
-_OTHER_PACKINGS = {
+GZIP = b"\x1f\x8b"
+OTHER_PACKINGS = {
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
     b"PK\x03\x04": "zip",
@@ -66,10 +66,10 @@ def read_swf(path: Path | str) -> SwfLog:
     """
     path = Path(path)
     raw = read_bytes(path)
-    for magic, packing in _OTHER_PACKINGS.items():
+    for magic, packing in OTHER_PACKINGS.items():
         if raw.startswith(magic):
             raise InputError(f"{path}: is packed with {packing}, only gzip is read here; unpack it first")
-    text = _unpack(raw, path) if raw.startswith(_GZIP) else raw
+    text = _unpack(raw, path) if raw.startswith(GZIP) else raw
     return parse_swf(text, path, sha256=sha256_bytes(raw))
 
 

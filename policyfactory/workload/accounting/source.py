@@ -12,6 +12,7 @@ from typing import IO, Self
 
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.accounting.detect import HEAD
+from policyfactory.workload.swf import GZIP, OTHER_PACKINGS
 
 __all__ = ["LONGEST_LINE", "Source"]
 
@@ -20,16 +21,7 @@ LONGEST_LINE = 1 << 20
 # 16 GiB of text are more than 50 million lines; what unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 16 << 30
 _BLOCK = 1 << 20
-_GZIP = b"\x1f\x8b"
-_OTHER_PACKINGS = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"PK\x03\x04": "zip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\x1f\x9d": "compress",
-    b"\xff\xfe": "as UTF-16 text",
-    b"\xfe\xff": "as UTF-16 text",
-}
+_OTHER_FORMS = OTHER_PACKINGS | {b"\xff\xfe": "as UTF-16 text", b"\xfe\xff": "as UTF-16 text"}
 
 
 class Source:
@@ -165,10 +157,10 @@ class Source:
     def _unpacked(self) -> Iterator[bytes]:
         blocks = self._blocks()
         first = next(blocks, b"")
-        for magic, packing in _OTHER_PACKINGS.items():
+        for magic, packing in _OTHER_FORMS.items():
             if first.startswith(magic):
                 raise InputError(f"{self.name}: is packed or written {packing}, only plain text and gzip are read")
-        if not first.startswith(_GZIP):
+        if not first.startswith(GZIP):
             yield first
             yield from blocks
             return
