@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 from xml.etree import ElementTree as ET
 
-from schedulers.processes import Daemons, free_ports, kill_marked, require, wait_for
+from schedulers.processes import Daemons, free_ports, kill_marked, require, run_command, wait_for
 
 PROGRAMS = ("sge_qmaster", "sge_execd", "qconf", "qsub", "qstat", "qdel")
 _LIBRARY = Path("/usr/lib/gridengine")
@@ -164,19 +164,7 @@ class Cell:
 
     def run(self, *command: object, check: bool = True) -> str:
         """Return what a command prints; without ``check``, its errors too."""
-        done = subprocess.run(
-            [str(part) for part in command],
-            env=self.environment | {"SGE_SINGLE_LINE": "1"},
-            cwd=self.folder / "out",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        if check and done.returncode:
-            raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
-        return done.stdout if check else done.stdout + done.stderr
+        return run_command(command, self.environment | {"SGE_SINGLE_LINE": "1"}, self.folder / "out", check=check)
 
     def submit(self, slots: int, seconds: int | None, *options: object, body: str = "") -> int:
         """Submit a job, which notes its start, and return its id; without ``seconds`` it asks for no limit."""

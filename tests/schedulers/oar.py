@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 from getpass import getuser
 from pathlib import Path
 from typing import Self
 
 import pytest
 
-from schedulers.processes import Daemons, free_ports, kill_marked, require, wait_for
+from schedulers.processes import Daemons, free_ports, kill_marked, require, run_command, wait_for
 
 PROGRAMS = ("oarsub", "oarnodesetting", "psql", "perl")
 _LIBRARY = Path("/usr/lib/oar")
@@ -173,19 +172,7 @@ class Server:
 
     def run(self, *command: object, check: bool = True, user: str = "root") -> str:
         """Return what a command prints; without ``check``, its errors too."""
-        done = subprocess.run(
-            [str(part) for part in command],
-            env=self.environment | {"OARDO_USER": user},
-            cwd=self.folder / "log",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        if check and done.returncode:
-            raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
-        return done.stdout if check else done.stdout + done.stderr
+        return run_command(command, self.environment | {"OARDO_USER": user}, self.folder / "log", check=check)
 
     def submit(self, *requests: str, user: str = "nobody") -> int:
         """Submit a job with descriptions like ``nodes=1/resource_id=2,walltime=0:0:30``; return its id."""

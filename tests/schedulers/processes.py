@@ -79,6 +79,23 @@ def wait_for(what: str, ready: Callable[[], bool], seconds: float = 60.0, pause:
         time.sleep(pause)
 
 
+def run_command(command: Sequence[object], environment: Mapping[str, str], folder: Path, *, check: bool = True) -> str:
+    """Return what a command of a scheduler prints; without ``check``, its errors too."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=dict(environment),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
+    return done.stdout if check else done.stdout + done.stderr
+
+
 class Daemons:
     """The daemons of one scheduler, each leader of a process group of its own."""
 

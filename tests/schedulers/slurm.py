@@ -11,14 +11,13 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from getpass import getuser
 from pathlib import Path
 from typing import Self
 
-from schedulers.processes import Daemons, free_ports, kill_marked, require, wait_for
+from schedulers.processes import Daemons, free_ports, kill_marked, require, run_command, wait_for
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "scancel")
 _SCHEDULER = (
@@ -200,19 +199,7 @@ class Cluster:
 
     def run(self, *command: object, check: bool = True, environment: dict[str, str] | None = None) -> str:
         """Return what a command prints; without ``check``, its errors too."""
-        done = subprocess.run(
-            [str(part) for part in command],
-            env=self.environment | (environment or {}),
-            cwd=self.folder / "out",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        if check and done.returncode:
-            raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
-        return done.stdout if check else done.stdout + done.stderr
+        return run_command(command, self.environment | (environment or {}), self.folder / "out", check=check)
 
     def run_as(self, user: str, *command: object, check: bool = True) -> str:
         """Return what a command prints that ``user`` runs; only root can."""
