@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.cpu import CPUTargetOptions
 
+from policyfactory.core.compiled import share
+
 __all__ = ["inlined", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +28,7 @@ if hasattr(CPUTargetOptions, "_nrt"):
 
 def kernel(function: F) -> F:
     """Compile ``function`` on first call and keep the machine code on disk."""
-    return cast("F", numba.njit(**_OPTIONS)(function))
+    return _compiled(function, _OPTIONS)
 
 
 def inlined(function: F) -> F:
@@ -36,4 +38,14 @@ def inlined(function: F) -> F:
     them, and numba counts references at every step (``_nrt``): together they take more than half of the
     time of the EASY kernel.
     """
-    return cast("F", numba.njit(**_INLINED)(function))
+    return _compiled(function, _INLINED)
+
+
+def _compiled(function: F, options: dict[str, Any]) -> F:
+    try:
+        dispatcher = numba.njit(**options)(function)
+    except RuntimeError:
+        # There is no folder that code can be kept in: neither the package's own nor one of the user.
+        return cast("F", numba.njit(**{**options, "cache": False})(function))
+    share(dispatcher, function)
+    return cast("F", dispatcher)

@@ -1,0 +1,114 @@
+"""Machine code of kernels on disk: made by one process, waited for by those that need it at the same time.
+
+Workers that are started together need the same kernels at the same time, and numba would compile each in every one of
+them: half a minute of processor time for each worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+
+__all__ = ["SharedCache", "share"]
+
+# Compiling a kernel takes seconds. Who waits longer than this (a lock of a lost node on a network file system)
+# compiles by itself.
+_PATIENCE = 120.0
+_PAUSE = 0.02
+
+
+class SharedCache(FunctionCache):
+    """The cache of one kernel; while a process compiles it, others wait and then read what it made.
+
+    A kernel is compiled by whoever holds the lock of its file. Kernels call each other without circles, so two
+    processes never wait for each other.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel's Python function.
+    """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._held: IO[bytes] | None = None
+        self._depth = 0
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the machine code for ``signature``; None tells the caller to compile it."""
+        found = super().load_overload(signature, target)
+        if found is None and self._depth:
+            self._take()
+            # Another process may have made it while this one waited.
+            found = super().load_overload(signature, target)
+        return found
+
+    def save_overload(self, signature: Any, code: Any) -> None:
+        """Keep machine code for ``signature``; a full disk costs the next process the time to compile it again."""
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, code)
+
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Keep the lock, if the kernel has to be compiled, until its code is saved or compiling has failed."""
+        with global_compiler_lock:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if not self._depth and self._held is not None:
+                    self._held.close()
+                    self._held = None
+
+    def _take(self) -> None:
+        if self._held is not None:
+            return
+        # Where nothing can be written nothing is kept either: everybody compiles.
+        with contextlib.suppress(OSError):
+            self._impl.locator.ensure_cache_path()
+            lock = Path(self.cache_path, f"{self._impl.filename_base}.lock")
+            self._held = lock.open("ab")
+            end = time.monotonic() + _PATIENCE
+            while not _locked(self._held) and time.monotonic() < end:
+                time.sleep(_PAUSE)
+
+
+def _locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def share(dispatcher: Any, function: Callable[..., Any]) -> None:
+    """Let processes that compile a kernel at the same time wait for the first of them.
+
+    Parameters
+    ----------
+    dispatcher : numba dispatcher
+        What `numba.njit` with ``cache=True`` returned for ``function``; without a compiler, which keeps no code,
+        nothing is changed.
+    function : callable
+        The kernel's Python function.
+    """
+    if not isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
+        return
+    cache = SharedCache(function)
+    bare = dispatcher.compile
+
+    def compile_in_turn(signature: Any) -> Any:
+        with cache.compiling():
+            return bare(signature)
+
+    # Numba has no other way to give a kernel a cache of one's own.
+    dispatcher._cache = cache  # noqa: SLF001
+    dispatcher.compile = compile_in_turn

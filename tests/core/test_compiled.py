@@ -1,0 +1,132 @@
+"""Kernels are compiled by one process; the others that need them at the same time wait for it and read its code."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from numba.core.errors import TypingError
+
+from policyfactory.core.compiled import SharedCache
+from policyfactory.core.jit import kernel
+from support import ROOT
+
+KERNELS = """
+from policyfactory.core.jit import kernel
+
+@kernel
+def inner(n):
+    total = 0.0
+    for k in range(n):
+        total += k ** 0.5
+    return total
+
+@kernel
+def outer(n):
+    return inner(n) + inner(n + 1)
+"""
+
+USE = """
+import sys, time
+import mykernels
+print("ready", flush=True)
+sys.stdin.readline()
+mykernels.outer(10)
+for one in (mykernels.outer, mykernels.inner):
+    print(sum(one.stats.cache_hits.values()), sum(one.stats.cache_misses.values()))
+"""
+
+
+def begin(folder: Path) -> subprocess.Popen[str]:
+    # The search path is kept as tests have it: where the project is not installed it is found by its folder.
+    places = os.pathsep.join([str(folder), str(ROOT)])
+    return subprocess.Popen(
+        [sys.executable, "-c", USE],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": places},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_three_processes_at_once_compile_each_kernel_once(tmp_path: Path) -> None:
+    (tmp_path / "mykernels.py").write_text(KERNELS)
+    users = [begin(tmp_path) for _ in range(3)]
+    for user in users:
+        assert user.stdout is not None
+        assert user.stdout.readline() == "ready\n"
+    found = [user.communicate("go\n")[0].split() for user in users]
+    assert all(user.returncode == 0 for user in users)
+    # Two of them had the outer one from the disk and never asked for the inner one.
+    assert sorted(map(tuple, found)) == [("0", "1", "0", "1"), ("1", "0", "0", "0"), ("1", "0", "0", "0")]
+
+
+def test_a_kernel_that_can_not_be_compiled_keeps_nobody_waiting() -> None:
+    @kernel
+    def odd(n: int) -> int:
+        return n.no_such_thing  # type: ignore[attr-defined]
+
+    cache = odd._cache
+    assert isinstance(cache, SharedCache)
+    with pytest.raises(TypingError):
+        odd(1)
+    (lock,) = Path(cache.cache_path).glob(f"{cache._impl.filename_base}.lock")
+    with lock.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock.unlink()
+
+
+def test_who_waits_too_long_compiles_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyfactory.core.compiled._PATIENCE", 0.1)
+
+    @kernel
+    def slow(n: int) -> int:
+        return n + 1
+
+    cache = slow._cache
+    cache._impl.locator.ensure_cache_path()
+    lock = Path(cache.cache_path) / f"{cache._impl.filename_base}.lock"
+    with lock.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        begin = time.monotonic()
+        assert slow(1) == 2
+    assert time.monotonic() - begin >= 0.1
+    lock.unlink()
+
+
+def test_where_nothing_can_be_written_kernels_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    @kernel
+    def plain(n: int) -> int:
+        return n + 2
+
+    def refuse() -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(plain._cache._impl.locator, "ensure_cache_path", refuse)
+    assert plain(1) == 3
+
+
+def test_without_any_folder_for_its_code_a_kernel_works(tmp_path: Path) -> None:
+    (tmp_path / "mykernels.py").write_text(KERNELS)
+    # Numba looks beside the source, then in the home folder: here both can not be written, also by root.
+    code = """
+from numba.core import caching
+for locator in caching.CacheImpl._locator_classes:
+    locator.ensure_cache_path = lambda self: (_ for _ in ()).throw(OSError(30, "Read-only file system"))
+import mykernels
+print(mykernels.outer(10) > 0)
+"""
+    places = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        env={**os.environ, "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
