@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _scores(jobs: int, tuples: int, trials: int, *, log_seed: int, workers: int) -> ScoreTable:
     workload = generate_lublin(256, jobs, seed=log_seed)
-    return generate_scores(workload, GenerateOptions(tuples=tuples, trials=trials, seed=1), jobs=workers)
+    return generate_scores(workload, GenerateOptions(tuples=tuples, trials=trials, seed=1), workers=workers)
 
 
 def _certainty(table: ScoreTable, replicates: int, data: Path, pictures: Path) -> None:

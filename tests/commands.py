@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.cli.main import run as command
+from policyfactory.core.signals import SIGNALS
 
 __all__ = ["Run", "runner"]
 
@@ -37,8 +39,14 @@ def runner(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
 
 def _ended() -> int:
     """Run the command that ``sys.argv`` has; return its exit code."""
+    # The command takes the signals for the rest of its process, which here has more to do.
+    before, hook = {number: signal.getsignal(number) for number in SIGNALS}, sys.unraisablehook
     try:
         command()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return 0

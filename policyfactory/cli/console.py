@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["console", "note", "progress", "show_table", "warn"]
+__all__ = ["console", "note", "note_kept", "progress", "show_table", "warn"]
 
 _PIPED_WIDTH = 140
 
@@ -26,6 +27,28 @@ def console(*, stderr: bool = False) -> Console:
 def note(text: str) -> None:
     """Say something about the work (not a result) on stderr."""
     console(stderr=True).print(text, markup=False, soft_wrap=True)
+
+
+def note_kept(stop: BaseException, what: str, partial: Path) -> None:
+    """Say what is kept of a run that does not come to its end, and how to go on.
+
+    Of a signal it is a note to the exception, of which the command makes its one message; of an error, whose message
+    is about something else, a line of its own.
+
+    Parameters
+    ----------
+    stop : BaseException
+        What ends the run.
+    what : str
+        How many of which pieces.
+    partial : Path
+        The file that has them.
+    """
+    words = f"{what} are kept in {partial}; the same command goes on from there"
+    if isinstance(stop, KeyboardInterrupt):
+        stop.add_note(words)
+    else:
+        note(f"stopped: {words}")
 
 
 def warn(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from policyfactory.cli import evaluate_options as option
+from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
 from policyfactory.core.errors import UsageError
 
 __all__ = ["evaluate"]
@@ -12,7 +13,7 @@ __all__ = ["evaluate"]
 # What can be said beside a protocol; everything else is in it.
 _BESIDE_A_PROTOCOL = frozenset(
     {"sources", "only", "log", "traces", "resamples", "precision", "max_resamples", "output", "overwrite"}
-    | {"starts", "jobs", "seed", "json"}
+    | {"starts", "jobs", "backend", "scheduler", "seed", "json"}
 )
 
 
@@ -50,7 +51,9 @@ def evaluate(
     output: option.Output = None,
     overwrite: option.Overwrite = False,
     starts: option.StartsIn = option.Starts.none,
-    jobs: option.Jobs = None,
+    jobs: JobsOption = None,
+    backend: BackendOption = None,
+    scheduler: SchedulerOption = None,
     seed: option.Seed = None,
     json: option.Json = False,
 ) -> None:
@@ -65,7 +68,7 @@ def evaluate(
         output=output,
         overwrite=overwrite,
         starts=starts.value,
-        workers=jobs,
+        workers=workers_of(jobs, backend, scheduler),
         seed=seed,
         precision=precision,
         max_resamples=max_resamples,

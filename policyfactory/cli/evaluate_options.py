@@ -198,7 +198,6 @@ Output = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier evaluation in the folder.")]
 StartsIn = Annotated[Starts, typer.Option(help="Write the start of each job: our columns or Batsim's jobs.csv.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Simulations side by side (default: all processors).")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random (default: the protocol's, or 0).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from policyfactory.cli.console import console, note, progress, warn
+from policyfactory.cli.console import console, note, note_kept, progress, warn
 from policyfactory.cli.evaluate_options import Plain, plain_content
-from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive
-from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive, unchanged
+from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageError
+from policyfactory.core.journal import partial_path
 from policyfactory.core.random import check_seed
+from policyfactory.core.workers.pool import Tell, Workers
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -31,6 +32,7 @@ __all__ = ["Request", "run_content", "run_options", "run_protocols"]
 
 _RESULTS = "results"
 _OURS = ("results.csv", "evaluation.json", "report.html")
+_PARTIAL = "evaluation"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Request:
     output: Path | None
     overwrite: bool
     starts: str
-    workers: int | None
+    workers: Workers
     seed: int | None
     precision: str | None
     max_resamples: int
@@ -80,16 +82,18 @@ def _of_protocol(
     path: Path, request: Request, chosen: tuple[Sequence[str], Sequence[str], Path | None, int | None]
 ) -> _Work:
     from policyfactory.core.toml import dump_toml
-    from policyfactory.evaluate.protocols.protocol import protocol_of, read_content
+    from policyfactory.evaluate.protocols.protocol import MAX_BYTES, protocol_of, read_content
     from policyfactory.evaluate.study import selected
 
     only, logs, traces, resamples = chosen
-    content = read_content(path)
+    with unchanged(path, limit=MAX_BYTES):
+        content = read_content(path)
+        written = path.read_text(encoding="utf-8")
     changed = _changed(content, request.seed, resamples)
     protocol = selected(protocol_of(content, path), only, logs)
     if resamples is not None and not any(plan.resamples for plan in protocol.experiments):
         note(f"{path}: no experiment draws resampled logs, so --resamples changes nothing")
-    text = dump_toml(content) if changed else path.read_text(encoding="utf-8")
+    text = dump_toml(content) if changed else written
     folders = (traces,) if traces is not None else (Path("traces"),)
     output = Path(_RESULTS) / protocol.name if request.output is None else request.output
     beside = [f"--only {name}" for name in only] + [f"--log {name}" for name in logs]
@@ -151,6 +155,7 @@ def _run(work: _Work, request: Request) -> None:
         writer = _starts_writer(work, request)
         study, manifest = _study(work, request, writer)
         written = write_report(study, work.output, manifest, work.text, _start_files(study, writer))
+        partial_path(work.output / _PARTIAL).unlink(missing_ok=True)
     _show(study, manifest, work.shown, as_json=request.as_json)
     if (work.output / "report.html").stat().st_size > LARGE_PAGE:
         warn(f"{work.output}/report.html is large, and a phone takes long to open it; the tables are in the files too")
@@ -176,6 +181,8 @@ def _folder(output: Path) -> Iterator[None]:
 def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
     from policyfactory.evaluate.report.store import listed
 
+    if partial_path(output / _PARTIAL).exists():
+        return  # a run that did not come to its end, maybe while it wrote: whose it is, is looked at later
     there = [name for name in _OURS if (output / name).exists()]
     if (there or listed(output)) and not overwrite:
         raise OutputError(
@@ -215,29 +222,48 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
     from policyfactory.evaluate.report.words import rules_in_words
     from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
 
-    workers = request.workers or len(os.sched_getaffinity(0))
     precision = None if request.precision is None else Precision.parse(request.precision, request.max_resamples)
     begin = time.perf_counter(), time.process_time()
+    counts = _Counts()
+    partial = None if work.output is None else partial_path(work.output / _PARTIAL)
     try:
         logs = read_logs(work.protocol, work.folders, _tell)
         for plan in work.protocol.experiments:
             named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
             note(f"{named}{rules_in_words(plan.rules, plan.times_longest, plan.sensitivity)}")
-        study = _with_progress(
-            lambda watch: run_protocol(work.protocol, logs, RunSettings(workers, precision, writer, watch))
+        how = RunSettings(
+            request.workers,
+            precision,
+            writer,
+            partial=partial,
+            overwrite=request.overwrite,
+            beside={"starts": request.starts},
         )
-    except KeyboardInterrupt:
-        note("stopped: no result was written")
+        study = _with_progress(
+            counts,
+            lambda watch, tell: run_protocol(work.protocol, logs, dataclasses.replace(how, watch=watch, tell=tell)),
+        )
+    except (KeyboardInterrupt, PolicyfactoryError) as stop:
+        if counts.kept and partial is not None:
+            note_kept(stop, f"{counts.kept:,} finished simulations", partial)
+        elif isinstance(stop, KeyboardInterrupt):
+            more = "" if partial is not None else "; with --output DIR the same command would go on from here"
+            stop.add_note(f"no result was written{more}")
         raise
     seconds, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
-    measured = {
+    measured: dict[str, Any] = {
         "seconds": round(seconds, 3),
-        "cpu_seconds": round(cpu, 3),
-        "jobs_simulated": study.jobs_simulated,
-        "jobs_per_second": round(study.jobs_simulated / seconds),
-        "jobs_per_cpu_second": round(study.jobs_simulated / cpu),
-        "workers": workers,
+        "jobs_simulated": counts.jobs,
+        "jobs_per_second": round(counts.jobs / seconds),
+        "backend": request.workers.backend,
+        # Of a cluster nobody knows how many: workers come and go.
+        "workers": request.workers.count if request.workers.scheduler is None else None,
+        "simulations_done": counts.done,
+        "simulations_resumed": counts.resumed,
     }
+    if request.workers.backend == "threading":
+        # Of other processes nothing is known.
+        measured |= {"cpu_seconds": round(cpu, 3), "jobs_per_cpu_second": round(counts.jobs / cpu)}
     hashes = {name: digest for log in logs.values() for name, digest in log.hashes.items()} | dict(work.protocol.hashes)
     return study, Manifest("evaluation", command_line(), work.protocol.seed, hashes, protocol_dict(study), measured)
 
@@ -247,11 +273,25 @@ def _tell(log: ReadLog) -> None:
         note(line)
 
 
+@dataclasses.dataclass(slots=True)
+class _Counts:
+    """What all experiments together have done: simulations, those of an earlier run, and jobs that were simulated."""
+
+    done: int = 0
+    resumed: int = 0
+    jobs: int = 0
+
+    @property
+    def kept(self) -> int:
+        return self.done + self.resumed
+
+
 class _Watch:
     """Shows how far an experiment is."""
 
-    def __init__(self, bar: Progress, experiment: Experiment) -> None:
+    def __init__(self, bar: Progress, counts: _Counts, experiment: Experiment) -> None:
         self._bar = bar
+        self._counts = counts
         self._task = bar.add_task(f"{experiment.name}: simulations", total=0, speed="")
         self._total = self._jobs = 0
         self._begin = time.perf_counter()
@@ -261,18 +301,29 @@ class _Watch:
         self._total += simulations
         self._bar.update(self._task, total=self._total)
 
+    def resumed(self, simulations: int) -> None:
+        """So many of them are there already."""
+        self._counts.resumed += simulations
+        self._bar.update(self._task, advance=simulations)
+
     def done(self, jobs: int) -> None:
         """One is done."""
         self._jobs += jobs
+        self._counts.done += 1
+        self._counts.jobs += jobs
         speed = f"{self._jobs / (time.perf_counter() - self._begin):,.0f} jobs/s"
         self._bar.update(self._task, advance=1, speed=speed)
 
 
-def _with_progress(work: Callable[[Callable[[Experiment], _Watch]], Study]) -> Study:
+def _with_progress(counts: _Counts, work: Callable[[Callable[[Experiment], _Watch], Tell], Study]) -> Study:
     from rich.progress import TextColumn
 
     with progress(TextColumn("{task.fields[speed]}")) as bar:
-        return work(lambda experiment: _Watch(bar, experiment))
+        # Through the bar's own console, which prints above it.
+        return work(
+            lambda experiment: _Watch(bar, counts, experiment),
+            lambda sentence: bar.console.print(sentence, markup=False, soft_wrap=True),
+        )
 
 
 def _heading(text: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,30 +122,37 @@ def export(
         "--life": None if life == _DEFAULT_LIFE else life,
     }
     zone = None if time_zone is None else find_zone(time_zone)
-    carry_out(
-        Request(
-            model=model,
-            target=target,
-            command=_command(model, target, options),
-            given=frozenset(name for name, value in options.items() if value is not None),
-            output=output,
-            overwrite=overwrite,
-            epoch="oldest-waiting" if epoch == "oldest-waiting" else _instant("--epoch", epoch),
-            threshold=None if threshold is None else parse_duration(threshold, unit=True),
-            processors=processors,
-            nodes=nodes,
-            weight=weight,
-            workload=workload,
-            estimate_missing=estimate_missing.value,
-            begin=_instant("--begin", begin),
-            life=_life(life),
-            preview=preview,
-            at=None if at is None else _instant("--at", at, zone or _here()),
-            zone=zone,
-            as_json=as_json,
-            verbose=verbose,
-        )
+    request = Request(
+        model=model,
+        target=target,
+        command=_command(model, target, options),
+        given=frozenset(name for name, value in options.items() if value is not None),
+        output=output,
+        overwrite=overwrite,
+        epoch="oldest-waiting" if epoch == "oldest-waiting" else _instant("--epoch", epoch),
+        threshold=None if threshold is None else parse_duration(threshold, unit=True),
+        processors=processors,
+        nodes=nodes,
+        weight=weight,
+        workload=workload,
+        estimate_missing=estimate_missing.value,
+        begin=_instant("--begin", begin),
+        life=_life(life),
+        preview=preview,
+        at=None if at is None else _instant("--at", at, zone or _here()),
+        zone=zone,
+        as_json=as_json,
+        verbose=verbose,
     )
+    with exclusive(_claim(output)):
+        carry_out(request)
+
+
+def _claim(output: Path | None) -> Path | None:
+    """Return what another export must not write meanwhile; a folder in folders that are not there yet is nobody's."""
+    if output is None or not output.parent.is_dir():
+        return None
+    return output / "export" if output.is_dir() else output
 
 
 def _command(model: str, target: str, options: Mapping[str, object]) -> str:

@@ -15,7 +15,7 @@ import typer
 from policyfactory import __version__
 from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import atomic_write, check_directory, check_output, dump_json, read_bytes, sha256_bytes
-from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.errors import InputError, OutputError, UsageError
 from policyfactory.core.units import DAY, format_duration
 from policyfactory.export import TARGETS, Export, Sample, Site, prepare
 from policyfactory.export.compressed import Made, make_with_few_ties
@@ -112,12 +112,15 @@ class Request:
 def carry_out(request: Request) -> None:
     """Make the export; write it, or print it where no output and no preview is asked for."""
     target = _target(request.target)
+    origin = _origin(request.model)
     model = prepare(
         _model(request.model),
         epoch=request.epoch,
         processors=request.processors,
         threshold=request.threshold,
     )
+    if _origin(request.model) != origin:
+        raise InputError(f"{request.model}: was changed while it was read; run the command again")
     _check_epoch(model.policy, request)
     if request.weight is not None and not 2 <= request.weight <= LARGEST:
         raise UsageError(f"--weight {request.weight}: give a whole number from 2 to {LARGEST:,}")
@@ -126,7 +129,7 @@ def carry_out(request: Request) -> None:
         lambda: _sample(request, model.policy),
         request.processors,
         request.command,
-        _origin(request.model),
+        origin,
         request.nodes,
         request.weight or LARGEST,
     )

@@ -84,10 +84,7 @@ def fit(
     options = FitOptions(_families(family, form), tuple(form or ()), top, bootstrap, seed, certainty)
     _check_outputs(output, report, figures)
     scores = read_score_table(table)
-    if output is None:
-        _work(scores, options, None, report, figures, as_json=json)
-        return
-    with exclusive(output):
+    with exclusive(output, report, None if figures is None else figures / "pictures"):
         _work(scores, options, output, report, figures, as_json=json)
 
 

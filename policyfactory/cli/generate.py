@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import enum
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyfactory.cli.console import note, progress, show_table, warn
+from policyfactory.cli.console import note, note_kept, progress, show_table, warn
+from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
 from policyfactory.core.artefact import atomic_write, check_directory, check_output
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.units import format_duration
 
 if TYPE_CHECKING:
+    from policyfactory.core.workers.pool import Workers
     from policyfactory.trials.convergence import Precision
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions
@@ -58,7 +59,9 @@ def generate(
         typer.Option(help="stratified: every job first equally often, in common orders; paper: plain random orders."),
     ] = EstimatorName.stratified,
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
-    jobs: Annotated[int | None, typer.Option(help="Workers (default: one a core); the result is the same.")] = None,
+    jobs: JobsOption = None,
+    backend: BackendOption = None,
+    scheduler: SchedulerOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -81,7 +84,12 @@ def generate(
     """Score jobs by simulating random orders of a queue; an interrupted run goes on with the same command."""
     from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
 
-    _check(jobs, output, convergence=convergence)
+    workers = workers_of(jobs, backend, scheduler)
+    if convergence and (backend is not None or scheduler is not None):
+        raise UsageError(
+            "--convergence measures what one worker does, in this process; leave out --backend and --scheduler"
+        )
+    _check(output, convergence=convergence)
     workload, inputs = _workload(trace, processors, preset)
     number = tuples if tuples is not None else _CONVERGENCE_TUPLES if convergence else DEFAULT_TUPLES
     options = GenerateOptions(number, trials, state_size, queue_size, estimator.value, seed)
@@ -93,15 +101,12 @@ def generate(
         note(f"{number:,} tuples from {places:,} places of {workload.name}: places are used more than once")
     if output is None:
         output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
-    workers = jobs or len(os.sched_getaffinity(0))
     written = _write(workload, options, output, workers, overwrite=overwrite, inputs=inputs)
     _show(written, options)
 
 
-def _check(jobs: int | None, output: Path | None, *, convergence: bool) -> None:
-    """Refuse what could not be done or written before any work."""
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs}: give at least 1 worker")
+def _check(output: Path | None, *, convergence: bool) -> None:
+    """Refuse what could not be written before any work."""
     if output is None:
         return
     check_output(output)
@@ -135,17 +140,17 @@ def _write(
     workload: Workload,
     options: GenerateOptions,
     output: Path,
-    workers: int,
+    workers: Workers,
     *,
     overwrite: bool,
     inputs: dict[str, str],
 ) -> Written:
     from rich.progress import TextColumn
 
+    from policyfactory.core.journal import partial_path
     from policyfactory.trials.files import write_scores
-    from policyfactory.trials.partial import partial_path
 
-    kept = 0
+    kept: int | None = None  # nobody knows yet
     with progress(TextColumn("{task.fields[speed]}")) as bar:
         task = bar.add_task(f"{workload.name}: tuples", total=options.tuples, speed="")
         first: list[tuple[int, float]] = []
@@ -159,16 +164,18 @@ def _write(
             speed = f"{_short(ran * options.trials / seconds)} trials/s" if ran and seconds > 0 else ""
             bar.update(task, completed=done, speed=speed)
 
+        def tell(sentence: str) -> None:
+            # Through the bar's own console, which prints above it.
+            bar.console.print(sentence, markup=False, soft_wrap=True)
+
         try:
             written = write_scores(
-                workload, options, output, jobs=workers, overwrite=overwrite, inputs=inputs, report=report
+                workload, options, output, workers=workers, overwrite=overwrite, inputs=inputs, report=report, tell=tell
             )
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, WorkersError) as stop:
             bar.stop()
-            note(
-                f"stopped: {kept:,} of {options.tuples:,} tuples are kept in {partial_path(output)}; "
-                "the same command goes on from there"
-            )
+            if kept is not None and partial_path(output).exists():
+                note_kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
             raise
         bar.update(task, completed=options.tuples)
     return written
@@ -184,9 +191,9 @@ def _show(written: Written, options: GenerateOptions) -> None:
 
     if not written.done:
         note(f"{written.output} is complete; nothing was left to do")
-    elif written.resumed:
-        again = f", {written.damaged:,} damaged ones were done again" if written.damaged else ""
-        note(f"{written.resumed:,} tuples were finished by an earlier run{again}")
+    if written.damage or (written.resumed and written.done):
+        damage = f", {written.damage}" if written.damage else ""
+        note(f"{written.resumed:,} tuples were finished by an earlier run{damage}")
     low, middle, high = written.precision
     rows = [
         ["manifest", str(Manifest.path_for(written.output))],

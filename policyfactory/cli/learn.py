@@ -20,8 +20,9 @@ from policyfactory.cli.steps import (
     remove_results,
     run_steps,
 )
+from policyfactory.cli.workers_options import Backend, BackendOption, JobsOption, SchedulerOption, workers_of
 from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
-from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.core.errors import InputError, OutputError, UsageError, WorkloadError
 from policyfactory.core.units import DAY
 
 if TYPE_CHECKING:
@@ -58,8 +59,10 @@ class Plan:
         As of ``policyfactory generate``.
     threshold : str
         As of ``policyfactory evaluate``.
-    reading, judging : tuple of str
-        Options of the steps that read the log, and of the evaluations.
+    scoring, judging : tuple of str
+        Options of the step that scores jobs, and of the evaluations.
+    sha256 : str
+        Digest of the log.
     """
 
     log: Path
@@ -71,8 +74,9 @@ class Plan:
     trials: int
     seed: int
     threshold: str
-    reading: tuple[str, ...]
+    scoring: tuple[str, ...]
     judging: tuple[str, ...]
+    sha256: str
 
 
 def learn(
@@ -100,6 +104,9 @@ def learn(
     ] = "error",
     preset: Annotated[str, typer.Option(help="Filter for the log (policyfactory workload clean).")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
+    jobs: JobsOption = None,
+    backend: BackendOption = None,
+    scheduler: SchedulerOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print all tables; without it they are in a file.")
@@ -114,6 +121,7 @@ def learn(
     from policyfactory.workload.clean import load_workload
 
     _check(metric, threshold, windows, seed)
+    workers_of(jobs, backend, scheduler)
     if "," in str(output):
         raise UsageError(f"--output {str(output)!a}: policies are listed by commas; name a folder without one")
     begin = time.monotonic()
@@ -124,15 +132,28 @@ def learn(
             "choose by and test on; import a longer time"
         )
     cut = windows or _windows(workload)
+    sharing = _sharing(jobs, backend, scheduler)
     reading = ("--preset", preset, *(("--processors", str(processors)) if processors else ()))
-    judging = (*reading, "--estimate-missing", estimate_missing, "--threshold", threshold)
+    judging = (*reading, *sharing, "--estimate-missing", estimate_missing, "--threshold", threshold)
     judging += ("--metrics", ",".join(dict.fromkeys([metric, *_METRICS.split(",")])))
     judging += () if cut is None else ("--windows", cut)
     folder = check_directory(output)
     plan = Plan(
-        log, workload.name, folder, _jobs(log), _epoch(workload), tuples, trials, seed, threshold, reading, judging
+        log,
+        workload.name,
+        folder,
+        _jobs(log),
+        _epoch(workload),
+        tuples,
+        trials,
+        seed,
+        threshold,
+        (*reading, *sharing),
+        judging,
+        cleaning.sha256,
     )
-    with exclusive(folder / _POLICY):
+    # Not of the policy itself: the step that writes it holds that.
+    with exclusive(folder / "learn"):
         _make_room(folder, overwrite=overwrite)
         if cut is None:
             warn("the log is too short for several windows: each comparison is one case, without an interval")
@@ -177,6 +198,12 @@ def _check(metric: str, threshold: str, windows: str | None, seed: int) -> None:
         raise UsageError(f"--metric: unknown metric {metric!a}; choose from {', '.join(METRICS)}")
     if windows is not None:
         parse_windows(windows)
+
+
+def _sharing(jobs: int | None, backend: Backend | None, scheduler: str | None) -> tuple[str, ...]:
+    """Return the options that say who does the work, as they were given."""
+    given = {"--jobs": jobs, "--backend": backend, "--scheduler": scheduler}
+    return tuple(word for name, value in given.items() if value is not None for word in (name, str(value)))
 
 
 def _make_room(folder: Path, *, overwrite: bool) -> None:
@@ -229,10 +256,15 @@ def _run(plan: Plan, quiet: Path | None) -> tuple[int, str]:
         for part, (title, options) in parts.items()
     ]
     fits = fit_steps(str(folder), place["training"], plan.tuples, plan.trials, plan.seed)
-    fits[0] = Step(fits[0].title, (*fits[0].arguments, *plan.reading))
-    steps += fits
-    total = len(steps) + 3
+    fits[0] = Step(fits[0].title, (*fits[0].arguments, *plan.scoring))
+    total = len(steps) + len(fits) + 3
     run_steps(steps, 1, total, quiet=quiet)
+    if sha256_file(plan.log) != plan.sha256:
+        raise InputError(
+            f"{plan.log}: was changed while it was read, so that the parts are not of one log; run the command again, "
+            "on a copy if it keeps growing"
+        )
+    run_steps(fits, len(steps) + 1, total, quiet=quiet)
     rivals = _dated(plan, [*CLASSICAL, *learned_models(folder)])
     choose = _evaluate(plan, "The formulas against the classical policies", "choosing", place, tuple(rivals.values()))
     run_steps([choose], total - 2, total, quiet=quiet)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from policyfactory import __version__
+from policyfactory.core import signals
 from policyfactory.core.errors import PolicyfactoryError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def build_app() -> typer.Typer:
 
 
 def run() -> None:
-    """Run the command line; errors become one message on stderr and exit code 1 or 2."""
+    """Run the command line; errors become one message on stderr and exit code 1 or 2, signals 128 and their number."""
     if sys.argv[1:2] == ["--version"]:
         # Answered before anything heavy is imported.
         print(f"policyfactory {__version__}")  # noqa: T201 (no console yet: start-up counts)
@@ -61,11 +62,25 @@ def run() -> None:
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     try:
-        build_app()()
+        try:
+            signals.install()
+            build_app()()
+        except Exception as error:
+            if (cause := signals.behind(error)) is None:
+                raise
+            raise cause from None
+        finally:
+            # What follows is short, and must not be cut short.
+            signals.ignore()
     except PolicyfactoryError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
+    except KeyboardInterrupt as stop:
+        _stop(stop)
+    except SystemExit as end:
+        # Typer makes exit codes of interrupts.
+        if end.code and (received := signals.received()) is not None:
+            _stop(received)
+        raise
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is left to say, and no flush at exit may complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,10 +88,31 @@ def run() -> None:
     except MemoryError:
         _fail("not enough memory for this input; use a shorter log (policyfactory workload window)", 1)
     except OSError as error:
+        if _of_printing(error):
+            _fail(
+                f"standard output: {error.strerror or error}; make room where it is written to, or send it elsewhere", 1
+            )
         place = error.filename or "system"
         _fail(f"{place}: {error.strerror or error}; check the path, its permissions and the disk", 1)
 
 
-def _fail(message: str, code: int) -> None:
-    print(f"error: {message}", file=sys.stderr)  # noqa: T201 (no console yet: start-up counts)
+def _stop(stop: KeyboardInterrupt) -> NoReturn:
+    """Say by what the run was stopped, and what the command noted to it about what is kept."""
+    notes = getattr(stop, "__notes__", ["no file is half written; run the same command again"])
+    _fail(f"{signals.stopped(stop)}: {'; '.join(notes)}", getattr(stop, "exit_code", 130))
+
+
+def _of_printing(error: OSError) -> bool:
+    """Tell whether an error comes from the libraries that print, which do not say where it was written to."""
+    trace, name = error.__traceback__, ""
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__", "")
+        trace = trace.tb_next
+    return error.filename is None and name.partition(".")[0] in {"rich", "click", "typer"}
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    # A file's name can hold what would steer the terminal.
+    shown = "".join(c if c.isprintable() or c == "\n" else f"<U+{ord(c):04X}>" for c in message)
+    print(f"error: {shown}", file=sys.stderr)  # noqa: T201 (no console yet: start-up counts)
     sys.exit(code)

@@ -13,7 +13,8 @@ from typing import Any
 
 from policyfactory.cli.console import console, note
 from policyfactory.cli.evaluate_options import PLAIN_NAME
-from policyfactory.core.errors import PolicyfactoryError
+from policyfactory.core import signals
+from policyfactory.core.errors import OutputError, PolicyfactoryError
 
 __all__ = [
     "CLASSICAL",
@@ -127,9 +128,14 @@ def run_steps(steps: Sequence[Step], first: int, total: int, *, quiet: Path | No
         if quiet is None:
             _run(place, step)
             continue
-        with quiet.open("w" if number == 1 else "a", encoding="utf-8") as file, contextlib.redirect_stdout(file):
-            _head(place, step)
-            _run(place, step)
+        try:
+            with quiet.open("w" if number == 1 else "a", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+                _head(place, step)
+                _run(place, step)
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            raise OutputError(f"{quiet}: can not be written: {error.strerror or error}") from None
 
 
 def _head(place: str, step: Step) -> None:
@@ -153,6 +159,9 @@ def _run(place: str, step: Step) -> None:
     finally:
         sys.argv = own
         sys.stdout.flush()
+    if code and (stop := signals.received()) is not None:
+        # Typer makes exit codes of interrupts.
+        raise stop
     if code:
         raise PolicyfactoryError(f"step {place} ended with exit code {code}; its message is above")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from policyfactory.cli import evaluate_options as option
+from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 
@@ -101,7 +102,9 @@ def tune(
     processors: option.Processors = None,
     output: option.Output = None,
     overwrite: option.Overwrite = False,
-    jobs: option.Jobs = None,
+    jobs: JobsOption = None,
+    backend: BackendOption = None,
+    scheduler: SchedulerOption = None,
     seed: option.Seed = None,
     json: option.Json = False,
 ) -> None:
@@ -145,7 +148,8 @@ def tune(
         "title": "Tuners, policies and chance",
         "tuners": _tuners(_words("feedback", feedback), _words("period", period), numbers),
     }
-    request = Request(output, overwrite, "none", jobs, seed, None, 1, json)
+    workers = workers_of(jobs, backend, scheduler)
+    request = Request(output, overwrite, "none", workers, seed, None, 1, json)
     run_content(content, request, shown=_SHOWN)
 
 

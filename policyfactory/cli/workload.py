@@ -12,7 +12,7 @@ import typer
 
 from policyfactory.cli import workload_import, workload_models, workload_resample
 from policyfactory.cli.console import console, note, show_table, warn
-from policyfactory.core.artefact import check_directory, check_output, dump_json
+from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.archive import ARCHIVE_URL
 
@@ -76,15 +76,14 @@ def show(
     from policyfactory.workload.quirks import find_quirks
     from policyfactory.workload.swf import read_swf
 
-    if output is not None:
-        check_directory(output)
     described: list[tuple[Description, list[str]]] = []
-    for trace in traces:
-        log = read_swf(trace)
-        description = describe(log, processors)
-        described.append((description, find_quirks(log, description)))
-        if output is not None:
-            _draw(log, description, output)
+    with exclusive(None if output is None else check_directory(output) / "pictures"):
+        for trace in traces:
+            log = read_swf(trace)
+            description = describe(log, processors)
+            described.append((description, find_quirks(log, description)))
+            if output is not None:
+                _draw(log, description, output)
     if json:
         values = [{**description.as_dict(), "quirks": quirks} for description, quirks in described]
         console().file.write(dump_json({"schema_version": 1, "logs": values}))
@@ -140,17 +139,13 @@ def clean(
 
     rules = _rules(preset, overrun, zero_run, longest_request)
     _check_other(source, target)
-    check_output(target)
-    if report is not None:
-        check_output(report)
-    log, account = clean_log(
-        read_swf(source), preset=rules, estimate_missing=estimate_missing.value, machine=processors
-    )
-    write_swf(log, target)
-    if report is not None:
-        from policyfactory.core.artefact import atomic_write
-
-        atomic_write(report, dump_json(account.as_dict()))
+    with exclusive(target, report):
+        log, account = clean_log(
+            read_swf(source), preset=rules, estimate_missing=estimate_missing.value, machine=processors
+        )
+        write_swf(log, target)
+        if report is not None:
+            atomic_write(report, dump_json(account.as_dict()))
     if json:
         console().file.write(dump_json(account.as_dict()))
     else:
@@ -228,18 +223,16 @@ def window(
     spec = None if windows is None else parse_windows(windows)
     if spec is None:
         _check_other(source, target)
-        check_output(target)
-    else:
-        check_directory(target)
-    log, dropped = in_order(read_swf(source))
-    if dropped:
-        warn(f"{dropped:,} jobs without a submit time were left out")
-    if spec is None:
-        pieces = [(target, cut_between(log, start=start, end=end, skip=skip, jobs=jobs))]
-    else:
-        pieces = [(target / f"{piece.name}.swf.gz", piece) for piece in cut_windows(log, spec)]
-    for path, piece in pieces:
-        write_swf(piece, path)
+    with exclusive(target if spec is None else check_directory(target) / "windows"):
+        log, dropped = in_order(read_swf(source))
+        if dropped:
+            warn(f"{dropped:,} jobs without a submit time were left out")
+        if spec is None:
+            pieces = [(target, cut_between(log, start=start, end=end, skip=skip, jobs=jobs))]
+        else:
+            pieces = [(target / f"{piece.name}.swf.gz", piece) for piece in cut_windows(log, spec)]
+        for path, piece in pieces:
+            write_swf(piece, path)
     _print_pieces(pieces)
 
 

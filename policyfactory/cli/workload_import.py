@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from policyfactory.cli.console import console, note, show_table, warn
-from policyfactory.core.artefact import Manifest, check_output, command_line, dump_json, sha256_file
+from policyfactory.core.artefact import Manifest, command_line, dump_json, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.workload.accounting.recommended import RECOMMENDED_LINES
 from policyfactory.workload.header import printable
@@ -158,13 +158,16 @@ def import_log(
     )
     if rules.begin is not None and rules.end is not None and rules.begin >= rules.end:
         raise UsageError(f"--from {start} is not before --to {end}")
-    if output is not None:
-        _check_target(output, inputs, overwrite=overwrite)
     labels = Labels(computer, installation, nodes, command_line(), anonymize, seed)
-    imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
-    if output is not None:
-        write_import(imported.log, output)
-        _write_manifest(imported, output, seed if anonymize else None)
+    if output is not None and output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
+        raise UsageError(f"{output}: is one of the inputs; name another file, so that the original stays")
+    with exclusive(output):
+        if output is not None and output.exists() and not overwrite:
+            raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
+        imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
+        if output is not None:
+            write_import(imported.log, output)
+            _write_manifest(imported, output, seed if anonymize else None)
     _show(imported.report, json=json)
     if output is None:
         note("nothing was written; add --output OUT.swf.gz")
@@ -177,15 +180,6 @@ def _zone(name: str | None) -> Zone:
     from policyfactory.workload.accounting.times import find_zone
 
     return Zone.of_machine() if name is None else Zone(find_zone(name), name, "told by --time-zone")
-
-
-def _check_target(output: Path, inputs: list[Path], *, overwrite: bool) -> None:
-    """Refuse to write over an input, or over an earlier file unless asked to."""
-    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
-        raise UsageError(f"{output}: is one of the inputs; name another file, so that the original stays")
-    check_output(output)
-    if output.exists() and not overwrite:
-        raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
 
 
 def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyfactory.cli.console import note, warn
-from policyfactory.core.artefact import check_output
+from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
 
@@ -101,8 +101,6 @@ def lublin(
 
     if requests is Requests.none and (max_estimate or bins):
         raise UsageError("--max-estimate and --bin belong to the estimate model; add --estimates tsafrir")
-    if output is not None:
-        check_output(output)
     model = LublinModel.for_machine(
         processors,
         typed=typed,
@@ -114,11 +112,12 @@ def lublin(
     )
     longest = None if requests is Requests.none else _longest(max_estimate or _DEFAULT_MAX_ESTIMATE)
     recipe = Recipe(model, jobs, seed, stream.value, load, longest, tuple(_user_bins(bins or [], jobs)))
-    log, told = make_log(recipe, _command())
-    if output is None:
-        sys.stdout.buffer.write(format_log(log))
-    else:
-        write_log(log, output)
+    with exclusive(output):
+        log, told = make_log(recipe, _command())
+        if output is None:
+            sys.stdout.buffer.write(format_log(log))
+        else:
+            write_log(log, output)
     _report(told, output)
 
 
@@ -204,19 +203,18 @@ def estimates(
 
     longest = _longest(max_estimate)
     how = f"{stream.value} stream, seed {seed}"
-    if output is not None:
-        check_output(output)
-    log = read_swf(trace)
-    pairs = _user_bins(bins or [], int(usable_lines(log).sum()))
-    result, made = replace_requests(
-        log,
-        lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream.value),
-        lambda made: tell_estimates(made, longest, how),
-    )
-    if output is None:
-        sys.stdout.buffer.write(format_swf(result))
-    else:
-        write_swf(result, output)
+    with exclusive(output):
+        log = read_swf(trace)
+        pairs = _user_bins(bins or [], int(usable_lines(log).sum()))
+        result, made = replace_requests(
+            log,
+            lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream.value),
+            lambda made: tell_estimates(made, longest, how),
+        )
+        if output is None:
+            sys.stdout.buffer.write(format_swf(result))
+        else:
+            write_swf(result, output)
     if len(log) > len(result):
         warn(f"{len(log) - len(result):,} of {len(log):,} lines have no run time or no processors and were dropped")
     _report([f"{len(result):,} jobs", tell_estimates(made, longest, how)], output)

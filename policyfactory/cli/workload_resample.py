@@ -13,7 +13,7 @@ import typer
 
 from policyfactory import __version__
 from policyfactory.cli.console import note, warn
-from policyfactory.core.artefact import Manifest, check_output, command_line, sha256_file
+from policyfactory.core.artefact import Manifest, command_line, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 
 if TYPE_CHECKING:
@@ -90,29 +90,28 @@ def resample(
         raise UsageError("--weeks and --length say the same thing; give one of them")
     how = Resampling(weeks if length is None else parse_length(length), draw.value)
     axes = Sensitivity(load, parse_estimates(estimates))
-    if output is not None:
-        if output.exists() and trace.exists() and output.samefile(trace):
-            raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
-        check_output(output)
-        if output.exists() and not overwrite:
+    if output is not None and output.exists() and trace.exists() and output.samefile(trace):
+        raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
+    with exclusive(output):
+        if output is not None and output.exists() and not overwrite:
             raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
-    log, account = load_workload(trace, preset=preset, estimate_missing=estimate_missing.value, machine=processors)
-    history = History(log)
-    longest = math.ceil(int(log.requested_time.max()) / log.ticks)
-    drawn = history.sample(how.weeks, seed, number, how.draw)
-    made = axes.apply(drawn, seed=seed, number=number, longest_s=longest)
-    if not len(made):
-        raise WorkloadError(
-            f"{trace}: no user had a job in the week drawn for it; ask for more weeks or another --seed"
-        )
-    _report(history, how, made, account)
-    swf = _as_log(made)
-    if output is None:
-        sys.stdout.buffer.write(format_swf(swf))
-        return
-    write_swf(swf, output)
-    _manifest(output, account, seed, {"number": number, **_parameters(history, how, axes)})
-    note(f"written: {output}")
+        log, account = load_workload(trace, preset=preset, estimate_missing=estimate_missing.value, machine=processors)
+        history = History(log)
+        longest = math.ceil(int(log.requested_time.max()) / log.ticks)
+        drawn = history.sample(how.weeks, seed, number, how.draw)
+        made = axes.apply(drawn, seed=seed, number=number, longest_s=longest)
+        if not len(made):
+            raise WorkloadError(
+                f"{trace}: no user had a job in the week drawn for it; ask for more weeks or another --seed"
+            )
+        _report(history, how, made, account)
+        swf = _as_log(made)
+        if output is None:
+            sys.stdout.buffer.write(format_swf(swf))
+            return
+        write_swf(swf, output)
+        _manifest(output, account, seed, {"number": number, **_parameters(history, how, axes)})
+        note(f"written: {output}")
 
 
 def _report(history: History, how: Resampling, made: Workload, account: CleaningReport) -> None:

@@ -8,11 +8,12 @@ import errno
 import fcntl
 import hashlib
 import importlib.metadata
+import io
 import json
 import os
 import platform
+import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -32,9 +33,12 @@ __all__ = [
     "read_bytes",
     "sha256_bytes",
     "sha256_file",
+    "unchanged",
 ]
 
 MANIFEST_SCHEMA = 1
+_BLOCK = 1 << 20  # bytes
+_LARGEST_STREAM = 1 << 29  # bytes of a pipe or a device, which do not say how many they have
 _PACKAGES = ("numpy", "scipy", "numba", "pandas", "statsmodels", "scikit-learn", "joblib", "sympy", "matplotlib")
 
 
@@ -47,7 +51,7 @@ def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
+        while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
 
@@ -58,34 +62,69 @@ def read_bytes(path: Path, *, limit: int = 1 << 30) -> bytes:
     Raises
     ------
     InputError
-        If there is no such file, it is a directory, can not be read, or is larger than ``limit`` bytes.
+        If there is no such file, it is a directory, can not be read, or is larger than ``limit`` bytes; a pipe or a
+        device, which says no size and may have no end, also if it is larger than 512 MiB.
     """
+    blocks = _blocks(path, limit, whole=True)
+    data = next(blocks, b"")
+    more = next(blocks, b"")
+    if not more:
+        return data
+    # One buffer that grows: parts that are joined would be held twice.
+    buffer = io.BytesIO()
+    buffer.write(data)
+    buffer.write(more)
+    buffer.writelines(blocks)
+    return buffer.getvalue()
+
+
+def _blocks(path: Path, limit: int, *, whole: bool = False) -> Iterator[bytes]:
+    """Give the bytes of an input file in blocks; with ``whole``, those of a file that says its size in the first."""
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; name a file in it")
-        size = path.stat().st_size
-        if size > limit:
-            raise InputError(f"{path}: has {size:,} bytes, more than the {limit:,} that are read; split the file")
+        status = path.stat()
+        if status.st_size > limit:
+            raise InputError(
+                f"{path}: has {status.st_size:,} bytes, more than the {limit:,} that are read; split the file"
+            )
+        endless = not stat.S_ISREG(status.st_mode) and limit > _LARGEST_STREAM
+        most = room = _LARGEST_STREAM if endless else limit
+        wanted = status.st_size + 1 if whole and status.st_size else _BLOCK
         with path.open("rb") as file:
-            data = _read_at_most(file, limit + 1, size + 1)
-        if len(data) > limit:
-            raise InputError(f"{path}: has more than the {limit:,} bytes that are read; split the file")
-        return data
+            while block := file.read(min(wanted, room + 1)):
+                room -= len(block)
+                if room < 0:
+                    cure = "write it into a file first" if endless else "split the file"
+                    raise InputError(f"{path}: has more than the {most:,} bytes that are read; {cure}")
+                yield block
+                wanted = _BLOCK
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
     except OSError as error:
         raise InputError(f"{path}: can not be read: {error.strerror}; check its permissions") from None
 
 
-def _read_at_most(file: IO[bytes], most: int, first: int) -> bytes:
-    """Return up to ``most`` bytes; ``first`` of them at once, and more of what has no size, as a pipe or a device."""
-    parts = []
-    wanted = min(first, most)
-    while part := file.read(wanted):
-        parts.append(part)
-        most -= len(part)
-        wanted = min(1 << 20, most)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+@contextlib.contextmanager
+def unchanged(path: Path, *, limit: int = 1 << 30) -> Iterator[str]:
+    """Give the SHA-256 of an input file that is read inside, so that it is that of what was read.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read, is larger than ``limit`` bytes, or was another one afterwards.
+    """
+    before = _sha256_at_most(path, limit)
+    yield before
+    if _sha256_at_most(path, limit) != before:
+        raise InputError(f"{path}: was changed while it was read; run the command again, on a copy if it keeps growing")
+
+
+def _sha256_at_most(path: Path, limit: int) -> str:
+    digest = hashlib.sha256()
+    for block in _blocks(path, limit):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def check_output(path: Path) -> Path:
@@ -103,12 +142,25 @@ def check_output(path: Path) -> Path:
         raise OutputError(f"{path}: the folder {folder} does not exist; create it first (mkdir -p {folder})")
     # access() answers for the real user only, and always yes for root: try it.
     try:
-        handle, trial = tempfile.mkstemp(prefix=".policyfactory-", dir=folder)
-        os.close(handle)
-        Path(trial).unlink()
+        _try_to_write(folder)
     except OSError as error:
         raise OutputError(f"{path}: can not write in {folder}: {error.strerror}; choose another folder") from None
     return path
+
+
+def _try_to_write(folder: Path) -> None:
+    """Make a file without a name, of which nothing can be left, or one with a name where a file system has no such."""
+    if hasattr(os, "O_TMPFILE"):
+        try:
+            os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600))
+        except OSError as error:
+            if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}:
+                raise
+        else:
+            return
+    trial = folder / ".policyfactory-probe"
+    os.close(os.open(trial, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+    trial.unlink(missing_ok=True)
 
 
 def check_directory(path: Path) -> Path:
@@ -132,60 +184,114 @@ def check_directory(path: Path) -> Path:
 def atomic_write(path: Path, data: bytes | str | Iterable[bytes]) -> None:
     """Write ``data`` to ``path`` so that a reader sees the old file or the whole new one, never a part.
 
-    What does not fit into memory is given as parts, one after the other.
+    What does not fit into memory is given as parts, one after the other. The new file is ``.NAME.tmp`` while it is
+    written; what ``kill -9`` leaves of that is removed by the next who writes the file.
 
     Raises
     ------
     OutputError
-        If the file can not be written (the old one is untouched then).
+        If the file can not be written, or another process is writing it (the old one is untouched then).
     """
     check_output(path)
     content = data.encode() if isinstance(data, str) else data
     parts = [content] if isinstance(content, bytes) else content
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with _locked(path, temporary, empty=True) as file:
+        try:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        reason = "no space left" if error.errno == errno.ENOSPC else error.strerror
-        raise OutputError(f"{path}: can not be written: {reason}; nothing was changed") from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            if not _is(temporary, file):
+                # Only where the file system has no locks.
+                raise OutputError(f"{path}: another run is writing it; nothing was changed")
+            temporary.replace(path)
+        except BaseException as error:
+            temporary.unlink(missing_ok=True)
+            # Closing tries once more to write what is left, and would fail once more.
+            with contextlib.suppress(OSError):
+                file.close()
+            if not isinstance(error, OSError):
+                raise
+            raise OutputError(f"{path}: can not be written: {_reason(error)}; nothing was changed") from None
 
 
 @contextlib.contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold the right to write ``path``; a second run on the same output is told so at once.
+def exclusive(*paths: Path | None) -> Iterator[None]:
+    """Hold the right to write these outputs (None: nothing); a second run on one of them is told so at once.
 
-    The lock belongs to the process and goes with it, also after ``kill -9``.
+    The locks belong to the process and go with it, also after ``kill -9``. On file systems that know no locks
+    nobody is told.
 
     Raises
     ------
     OutputError
-        If another run holds it.
+        If another run holds one, or it can not be written.
     """
-    check_output(path)
-    lock = path.with_name(f".{path.name}.lock")
-    with lock.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The holder removes the file: a lock on a removed file guards nothing.
-            held = lock.exists() and lock.stat().st_ino == os.fstat(file.fileno()).st_ino
-        except OSError:
-            held = False
-        if not held:
-            raise OutputError(
-                f"{path}: another run is writing it (lock {lock}); wait for it, stop it, or name another output"
-            )
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+    with contextlib.ExitStack() as held:
+        for path in paths:
+            if path is not None:
+                lock = check_output(path).with_name(f".{path.name}.lock")
+                held.enter_context(_locked(path, lock))
+                held.callback(lock.unlink, missing_ok=True)
+        yield
+
+
+def _locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:
+    """Open the file ``lock``, made if there is none, and take its lock, which goes when the file is closed.
+
+    With ``empty``, one that is there already is replaced: who wrote it was killed.
+    """
+    try:
+        while True:
+            found = lock.is_symlink() or lock.exists()
+            flags = os.O_RDWR | os.O_NOFOLLOW | (0 if found else os.O_CREAT | os.O_EXCL)
+            try:
+                file = os.fdopen(os.open(lock, flags, 0o666), "r+b")
+            except (FileExistsError, FileNotFoundError):
+                continue  # another process was quicker
+            try:
+                mine = _lock(file)
+                # Who had the lock may have removed or renamed the file since it was opened here.
+                if mine and _is(lock, file):
+                    if not (found and empty):
+                        return file
+                    lock.unlink()
+            except BaseException:
+                file.close()
+                raise
+            file.close()
+            if not mine:
+                raise OutputError(
+                    f"{path}: another run is writing it (lock {lock}); wait for it, stop it, or name another output"
+                )
+    except OSError as error:
+        raise OutputError(f"{path}: can not be written: {lock.name}: {_reason(error)}; check the permissions") from None
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file; tell whether nobody else has it, or nobody can know."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # File systems of clusters are often mounted without locks.
+        if error.errno not in {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}:
+            raise
+    return True
+
+
+def _is(path: Path, file: IO[bytes]) -> bool:
+    """Tell whether an open file still has that name."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _reason(error: OSError) -> str:
+    words = {errno.ENOSPC: "no space left", errno.EDQUOT: "no space left (quota)", errno.EFBIG: "too large (ulimit -f)"}
+    return words.get(error.errno or 0, error.strerror or str(error))
 
 
 def command_line() -> str:

@@ -6,6 +6,8 @@ cure. The command line prints the message alone, without a traceback, and exits 
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 __all__ = [
     "EvaluationError",
     "ExportError",
@@ -18,6 +20,7 @@ __all__ = [
     "ScoreTableError",
     "TraceFormatError",
     "UsageError",
+    "WorkersError",
     "WorkloadError",
 ]
 
@@ -77,6 +80,10 @@ class FormulaError(PolicyfactoryError):
         caret = " " * (position - start) + "^"
         super().__init__(f"{message} (at character {position + 1})\n    {shown}\n    {caret}")
 
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, int | None], dict[str, Any]]:
+        """Return what makes the same error in another process."""
+        return type(self), (self.reason, self.text, self.position), self.__dict__
+
 
 class ModelFileError(InputError):
     """ModelFileError is raised when a model file is malformed or of a schema this version does not know."""
@@ -96,3 +103,7 @@ class ExportError(PolicyfactoryError):
 
 class OutputError(PolicyfactoryError):
     """OutputError is raised when a result can not be written where it was asked for."""
+
+
+class WorkersError(PolicyfactoryError):
+    """WorkersError is raised when the workers of a run can not be reached, or are lost."""

@@ -34,21 +34,22 @@ def parse_duration(text: str, *, unit: bool = False) -> int | float:
         If the text is no duration, or is not a whole number of seconds.
     """
     clean = text.strip().lower()
+    shown = repr(text if len(text) <= 60 else text[:60] + "...")
     if clean in {"inf", "none"}:
         return math.inf
     if clean.isascii() and clean.isdigit() and len(clean) <= 15:
         if unit and int(clean):
             raise UsageError(
-                f"{text!r} has no unit; write {clean}m for minutes, {clean}h for hours, {clean}d for days, "
+                f"{shown} has no unit; write {clean}m for minutes, {clean}h for hours, {clean}d for days, "
                 f"{clean}s for seconds"
             )
         return int(clean)
     parts = _PART.findall(clean) if len(clean) <= 60 else []
     if not parts or "".join(number + unit for number, unit in parts) != clean:
-        raise UsageError(f"{text!r} is not a duration; write seconds or for example 15d, 20h, 2h30m, 1w, inf")
+        raise UsageError(f"{shown} is not a duration; write seconds or for example 15d, 20h, 2h30m, 1w, inf")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if seconds != int(seconds):
-        raise UsageError(f"duration {text!r} is {seconds} s, which is not a whole number of seconds")
+        raise UsageError(f"duration {shown} is {seconds} s, which is not a whole number of seconds")
     return int(seconds)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from policyfactory.core.workers.pool import Tell, Workers
 from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.analyses.replay import Replay
 from policyfactory.evaluate.cases import Case
@@ -21,6 +22,7 @@ from policyfactory.evaluate.statistics.compare import compare, compare_recorded
 from policyfactory.evaluate.statistics.summary import summarise, summarise_recorded
 
 if TYPE_CHECKING:
+    from policyfactory.evaluate.finished import Finished
     from policyfactory.evaluate.report.sections import Section
 
 __all__ = ["conclude", "run_experiment"]
@@ -29,10 +31,12 @@ __all__ = ["conclude", "run_experiment"]
 def run_experiment(
     experiment: Experiment,
     *,
-    workers: int = 1,
+    workers: Workers | int = 1,
     precision: Precision | None = None,
     keep: Keep | None = None,
     watch: Watch | None = None,
+    finished: Finished | None = None,
+    tell: Tell = lambda _: None,
 ) -> Outcome:
     """Simulate all contenders on all cases, look at every schedule, and conclude.
 
@@ -40,19 +44,25 @@ def run_experiment(
     ----------
     experiment : Experiment
         What to simulate.
-    workers : int
-        Threads that simulate side by side; any number gives the same outcome.
+    workers : Workers or int
+        Who simulates; a number means so many threads. The outcome does not depend on it.
     precision : Precision, optional
         Draw more resampled logs until the intervals are as narrow.
-    keep : callable, optional
-        Called with each case and schedule; see `evaluate`.
+    keep : Keep, optional
+        Who keeps the schedules; see `evaluate`.
     watch : Watch, optional
         Told of the progress.
+    finished : Finished, optional
+        What an earlier run has finished, and where what is finished now is kept.
+    tell : callable
+        Called with a sentence when a worker was lost.
 
     Raises
     ------
     UsageError, EvaluationError, WorkloadError
         If the experiment can not be run.
+    WorkersError, OutputError
+        If the workers are lost for good, or what is finished can not be kept.
     """
 
     def some(cases: Sequence[Case]) -> tuple[Evaluation, Looks]:
@@ -69,6 +79,9 @@ def run_experiment(
             keep=keep,
             progress=None if watch is None else watch.done,
             recorded=experiment.recorded,
+            finished=finished,
+            resumed=None if watch is None else watch.resumed,
+            tell=tell,
         )
         return found, looks
 

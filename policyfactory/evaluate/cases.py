@@ -6,6 +6,7 @@ A case is made when it is run and forgotten afterwards, so that memory does not 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -106,7 +107,13 @@ def case_of(
     prediction : int64 array (n,), ticks, optional
         Predicted run time of each job.
     """
-    return Case(workload.name if log is None else log, number, kind, lambda: workload, prediction=prediction)
+    # Not a closure: other processes are given cases too.
+    make = functools.partial(_itself, workload)
+    return Case(workload.name if log is None else log, number, kind, make, prediction=prediction)
+
+
+def _itself(workload: Workload) -> Workload:
+    return workload
 
 
 def facts_of(case: Case, workload: Workload) -> CaseFacts:

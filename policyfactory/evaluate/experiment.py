@@ -29,6 +29,9 @@ class Watch(Protocol):
     def expect(self, simulations: int) -> None:
         """So many simulations more will be made."""
 
+    def resumed(self, simulations: int) -> None:
+        """So many of them were finished by an earlier run."""
+
     def done(self, jobs: int) -> None:
         """One simulation of so many jobs is done."""
 

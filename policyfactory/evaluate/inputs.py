@@ -15,6 +15,7 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["Cleaning", "read_predictions"]
 
+_LONGEST_LINE = 100_000  # bytes
 _LONGEST_S = 1e10  # 317 years; also keeps seconds times a million ticks inside 64 bits
 
 
@@ -88,8 +89,10 @@ def _columns(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
     data = read_bytes(path)
     expected = "expected CSV with the columns job_id and prediction (seconds)"
+    if max(map(len, io.BytesIO(data)), default=0) > _LONGEST_LINE:
+        raise InputError(f"{path}: has a line of more than {_LONGEST_LINE:,} characters; {expected}")
     try:
-        frame = pd.read_csv(io.BytesIO(data), skipinitialspace=True)
+        frame = pd.read_csv(io.BytesIO(data), skipinitialspace=True, low_memory=False)
     except (ValueError, UnicodeDecodeError):
         # pandas' own errors are ValueErrors; their texts speak of its internals.
         raise InputError(f"{path}: is no table; {expected}") from None
@@ -97,8 +100,11 @@ def _columns(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     if absent:
         found = ", ".join(ascii(str(name)[:40]) for name in frame.columns[:10])
         raise InputError(f"{path}: has no column {' and '.join(absent)} (it has {found}); {expected}")
-    ids = pd.to_numeric(frame["job_id"], errors="coerce")
-    seconds = pd.to_numeric(frame["prediction"], errors="coerce")
+    try:
+        ids = pd.to_numeric(frame["job_id"], errors="coerce")
+        seconds = pd.to_numeric(frame["prediction"], errors="coerce")
+    except OverflowError:
+        raise InputError(f"{path}: has a number of more than 300 digits; {expected}") from None
     wrong = ~(np.isfinite(ids) & np.isfinite(seconds) & (ids == np.floor(ids)) & (ids.abs() < 2**53)).to_numpy(
         dtype=bool
     )

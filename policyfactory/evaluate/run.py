@@ -8,6 +8,8 @@ workers.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,21 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.workers.pool import Tell, Workers, results
 from policyfactory.evaluate.cases import Case, CaseFacts, case_of
 from policyfactory.evaluate.contenders import Contender, check_contenders
 from policyfactory.evaluate.evaluation import Evaluation
+from policyfactory.evaluate.found import decode
 from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.parallel import in_order
-from policyfactory.evaluate.pieces import Done, Job, Keep, pieces
+from policyfactory.evaluate.pieces import Done, Job, Keep, Run, Shared, pieces, simulate_piece
 from policyfactory.evaluate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.analyses.base import Analysis
+    from policyfactory.evaluate.finished import Finished
 
 __all__ = ["DEFAULT_METRICS", "Keep", "Looks", "check_metrics", "evaluate", "join"]
 
 DEFAULT_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
+
+_OF_A_CLUSTER = 32  # workers, so that pieces are small enough: how many there are nobody knows
 
 Progress = Callable[[int], None]
 
@@ -77,11 +83,14 @@ def evaluate(
     *,
     rules: Rules | None = None,
     metrics: Iterable[str] = DEFAULT_METRICS,
-    workers: int = 1,
+    workers: Workers | int = 1,
     looks: Looks | None = None,
     keep: Keep | None = None,
     progress: Progress | None = None,
     recorded: bool = False,
+    finished: Finished | None = None,
+    resumed: Progress | None = None,
+    tell: Tell = lambda _: None,
 ) -> Evaluation:
     """Simulate every contender on every case and measure the schedules.
 
@@ -95,16 +104,22 @@ def evaluate(
         The scheduler's rules (default: EASY, decisions by request).
     metrics : iterable of str
         Names in `METRICS`.
-    workers : int
-        Threads that simulate side by side (the kernels hold no lock).
+    workers : Workers or int
+        Who simulates; a number means so many threads (the kernels hold no lock). The evaluation does not depend on it.
     looks : Looks, optional
         Analyses, and where what they saw is added, case by case.
-    keep : callable, optional
-        Called with each case and its schedule, from the thread that made it, in no particular order.
+    keep : Keep, optional
+        Who keeps the schedules.
     progress : callable, optional
-        Called in the calling thread with the number of jobs of each simulation that is done.
+        Called in the calling thread with the number of jobs of each simulation that is done here.
     recorded : bool
         Measure the schedules as they were, too; every job of every case needs a recorded start then.
+    finished : Finished, optional
+        What an earlier run has finished, and where what is finished now is kept.
+    resumed : callable, optional
+        Called once with the number of simulations that an earlier run has finished.
+    tell : callable
+        Called with a sentence when a worker was lost.
 
     Raises
     ------
@@ -112,22 +127,32 @@ def evaluate(
         If there is no contender, two have one name, a metric is unknown, or ``workers`` is below 1.
     EvaluationError
         If there is no case, one has no job, or a job has no recorded start and needs one.
+    WorkersError
+        If the workers are lost for good.
+    OutputError
+        If what is finished can not be kept.
     """
     rules = rules or Rules()
     names = check_metrics(metrics)
     check_contenders(contenders)
-    if workers < 1:
-        raise UsageError(f"{workers} workers; give at least 1")
+    who = Workers.of(workers)
     chosen = _as_cases(cases)
     table = _Table.of(chosen, contenders, names, looks)
-    job = Job(tuple(contenders), rules, names, () if looks is None else looks.analyses, keep, recorded)
-    for done in in_order(pieces(chosen, job, workers), workers):
-        table.add(done)
-        if progress is not None:
-            for _ in done.runs:
-                progress(done.facts.jobs)
+    job = Job(
+        tuple(contenders), rules, names, () if looks is None else looks.analyses, keep, recorded, finished is not None
+    )
+    missing = _missing(table, job, finished)
+    if resumed is not None:
+        resumed(len(chosen) * len(contenders) - sum(map(len, missing.values())))
+    work = pieces(missing, job, who.count if who.scheduler is None else _OF_A_CLUSTER)
+    shared = Shared(job, chosen, Counter(at for at, _ in work))
+    for piece in results(simulate_piece, shared, work, who, tell=tell):
+        for done in piece:
+            facts = _take(table, done, keep, finished)
+            if progress is not None:
+                progress(facts.jobs)
     return Evaluation(
-        cases=tuple(table.facts),
+        cases=tuple(table.facts[at] for at in range(len(chosen))),
         contenders=tuple(contenders),
         metrics=names,
         rules=rules,
@@ -168,14 +193,16 @@ def join(first: tuple[Evaluation, Looks], second: tuple[Evaluation, Looks]) -> t
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """What the pieces found, each in its place."""
+    """What was found, each in its place."""
 
-    facts: list[CaseFacts]
+    cases: Sequence[Case]
+    facts: dict[int, CaseFacts]
     values: NDArray[np.float64]
     longest_wait: NDArray[np.float64]
     longest_wait_job: NDArray[np.int64]
     seen: list[list[list[Any]]]
     recorded: NDArray[np.float64]
+    jobs: dict[int, Workload]
 
     @classmethod
     def of(
@@ -185,19 +212,53 @@ class _Table:
         seen = [] if looks is None else looks.seen
         seen.extend([[None] * shape[1] for _ in cases] for _ in (() if looks is None else looks.analyses))
         values, recorded = np.empty((*shape, len(metrics))), np.full((len(cases), len(metrics)), np.nan)
-        return cls([], values, np.empty(shape), np.empty(shape, dtype=np.int64), seen, recorded)
+        return cls(cases, {}, values, np.empty(shape), np.empty(shape, dtype=np.int64), seen, recorded, {})
 
-    def add(self, done: Done) -> None:
-        if done.at == len(self.facts):
-            self.facts.append(done.facts)
-        if done.recorded is not None:
-            self.recorded[done.at] = done.recorded
-        for place, run in done.runs.items():
-            self.values[done.at, place] = run.values
-            self.longest_wait[done.at, place] = run.longest_wait
-            self.longest_wait_job[done.at, place] = run.longest_wait_job
-            for rows, one in zip(self.seen, run.seen, strict=True):
-                rows[done.at][place] = one
+    def add(self, at: int, place: int, run: Run) -> None:
+        self.facts[at] = run.facts
+        if run.recorded is not None:
+            self.recorded[at] = run.recorded
+        self.values[at, place] = run.values
+        self.longest_wait[at, place] = run.longest_wait
+        self.longest_wait_job[at, place] = run.longest_wait_job
+        for rows, one in zip(self.seen, run.seen, strict=True):
+            rows[at][place] = one
+
+    def jobs_of(self, at: int) -> Workload:
+        """Return the jobs of a case, made once: asked for only where an analysis keeps them."""
+        if at not in self.jobs:
+            self.jobs[at] = self.cases[at].make()
+        return self.jobs[at]
+
+
+def _missing(table: _Table, job: Job, finished: Finished | None) -> dict[int, list[int]]:
+    """Take what an earlier run has finished; return which contenders are still to run on each case."""
+    missing: dict[int, list[int]] = {}
+    for at, case in enumerate(table.cases):
+        for place, contender in enumerate(job.contenders):
+            run = None
+            if finished is not None and (job.keep is None or job.keep.has(case, contender.name)):
+                run = finished.take(case, place, job, functools.partial(table.jobs_of, at))
+            if run is None:
+                missing.setdefault(at, []).append(place)
+            else:
+                table.add(at, place, run)
+    return missing
+
+
+def _take(table: _Table, done: Done, keep: Keep | None, finished: Finished | None) -> CaseFacts:
+    """Put what a simulation found into its place, and keep what is to be kept; return what was simulated."""
+    case = table.cases[done.at]
+    run = done.run
+    if run is None:
+        run = decode(done.text or b"", functools.partial(table.jobs_of, done.at))
+    if keep is not None and done.kept is not None:
+        keep.write(case, done.policy, done.kept)
+    if finished is not None and done.text is not None:
+        # Last: what is finished is finished with everything that is to be kept of it.
+        finished.add(case, done.place, done.text)
+    table.add(done.at, done.place, run)
+    return run.facts
 
 
 def _as_cases(cases: Sequence[Case | Workload]) -> list[Case]:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.workers.pool import Tell, Workers
 from policyfactory.evaluate.carry_out import run_experiment
 from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
+from policyfactory.evaluate.finished import Partial, description
 from policyfactory.evaluate.pieces import Keep
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocols.from_plan import from_plan
@@ -114,20 +116,32 @@ class RunSettings:
 
     Parameters
     ----------
-    workers : int
-        Threads that simulate side by side.
+    workers : Workers or int
+        Who simulates; a number means so many threads.
     precision : Precision or None
         Draw more resampled logs until the intervals are as narrow.
-    keep : callable or None
-        Called with each case and schedule.
+    keep : Keep or None
+        Who keeps the schedules.
     watch : callable or None
         Returns whom to tell of the progress of an experiment.
+    partial : Path or None
+        File of the finished simulations: the same run goes on from it. Who has written the result removes it.
+    overwrite : bool
+        Drop the partial file of another run.
+    beside : mapping of str to str
+        What else must be equal for the same run to go on.
+    tell : callable
+        Called with a sentence of what an earlier run had finished, and when a worker was lost.
     """
 
-    workers: int = 1
+    workers: Workers | int = 1
     precision: Precision | None = None
     keep: Keep | None = None
     watch: Callable[[Experiment], Watch] | None = None
+    partial: Path | None = None
+    overwrite: bool = False
+    beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tell: Tell = lambda _: None
 
 
 def run_protocol(
@@ -148,16 +162,35 @@ def run_protocol(
     ------
     InputError, WorkloadError, UsageError, EvaluationError
         If a log can not be read, or an experiment not be run.
+    WorkersError, OutputError
+        If the workers are lost for good, or the partial file belongs to another run or can not be written.
     """
     how = settings or RunSettings()
     known = read_logs(protocol, [Path("traces")]) if logs is None else logs
     # All are prepared first: what can not be run is told before hours of work.
     experiments = [from_plan(plan, known) for plan in protocol.experiments]
-    outcomes = tuple(_outcomes(experiments, how))
+    if how.partial is None:
+        outcomes = tuple(_outcomes(experiments, how, None))
+    else:
+        run = description(protocol.experiments, known, how.precision) | dict(how.beside)
+        with Partial(how.partial, run, experiments, how.precision, overwrite=how.overwrite) as partial:
+            if found := partial.in_words():
+                how.tell(found)
+            outcomes = tuple(_outcomes(experiments, how, partial))
     return Study(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
 
 
-def _outcomes(experiments: Iterable[Experiment], how: RunSettings) -> Iterable[Outcome]:
+def _outcomes(experiments: Iterable[Experiment], how: RunSettings, partial: Partial | None) -> Iterable[Outcome]:
     for experiment in experiments:
-        watch = None if how.watch is None else how.watch(experiment)
-        yield run_experiment(experiment, workers=how.workers, precision=how.precision, keep=how.keep, watch=watch)
+        finished = None if partial is None else partial.of(experiment.name)
+        yield run_experiment(
+            experiment,
+            workers=how.workers,
+            precision=how.precision,
+            keep=how.keep,
+            watch=None if how.watch is None else how.watch(experiment),
+            finished=finished,
+            tell=how.tell,
+        )
+        if finished is not None and finished.damaged:
+            how.tell(f"{experiment.name}: {finished.damaged:,} records that could not be read were done again")

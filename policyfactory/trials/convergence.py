@@ -19,7 +19,7 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["COLUMNS", "Precision", "convergence_csv", "draw_convergence", "measure_convergence", "trial_counts"]
 
-# 0 and 1 are the places and the orders of the tables; these orders are independent of both.
+# 1 and 2 are the places and the orders of the tables; these orders are independent of both.
 _REPEATS = 3
 _FEWEST = 1000
 COLUMNS = ("trials", "estimator", "spread", "stated", "trials_per_second")

@@ -12,6 +12,7 @@ A run may find four things where it is to write:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import time
@@ -31,16 +32,20 @@ from policyfactory.core.artefact import (
     read_bytes,
     sha256_file,
 )
-from policyfactory.core.errors import InputError, OutputError
+from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError
+from policyfactory.core.journal import Journal, claim, library_versions, partial_path
+from policyfactory.core.workers.pool import Tell, Workers
 from policyfactory.trials.estimators import trials_run
-from policyfactory.trials.partial import PartialFile, partial_path, read_head
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
-from policyfactory.trials.table import HEADER
+from policyfactory.trials.table import HEADER, csv_number
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["KIND", "Written", "write_scores"]
 
 KIND = "score-table"
+# A line break inside a record; the numbers of a table have none of it.
+_BREAK = b"|"
+_COLUMNS = HEADER.split(",")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class Written:
         Standard error of a score in percent of the mean score: of the best tuple, the median, and the worst.
     idle : int
         Tuples in which all orders have the same value, so that all scores are equal.
+    damage : str
+        What of the partial file was damaged, in words.
     """
 
     output: Path
@@ -78,6 +85,7 @@ class Written:
     trials_each: int
     precision: tuple[float, float, float]
     idle: int
+    damage: str = ""
 
 
 def write_scores(
@@ -85,16 +93,17 @@ def write_scores(
     options: GenerateOptions,
     output: Path,
     *,
-    jobs: int = 1,
+    workers: Workers | int = 1,
     overwrite: bool = False,
     inputs: Mapping[str, str] | None = None,
     report: Report = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> Written:
     """Write the score table of a workload to ``output`` and its manifest beside it.
 
     Parameters
     ----------
-    workload, options, jobs, report
+    workload, options, workers, report, tell
         As in `policyfactory.trials.generate.generate_scores`; ``report`` is first called with the tuples found on disk.
     output : Path
         The table, ``NAME.csv``.
@@ -107,6 +116,8 @@ def write_scores(
     ------
     OutputError
         If the output can not be written, belongs to another run, or is being written by one.
+    WorkersError
+        If the workers can not be reached or are lost; the finished tuples are kept.
     UsageError, WorkloadError
         As in `policyfactory.trials.run.check_options`.
     """
@@ -118,8 +129,11 @@ def write_scores(
         if not overwrite and not partial.exists() and output.exists():
             _check_finished(output, run)
             return Written(output, options.tuples, 0, 0, 0, 0.0, _trials(options), *_recorded(output))
-        _claim(partial, run, overwrite=overwrite)
-        written = _fill(workload, options, output, run, jobs=jobs, report=report)
+        # Not in the manifest's description: a table that is whole is right, whatever version it was made with.
+        head = run | library_versions()
+        claim(partial, head, "tuples", _difference, overwrite=overwrite)
+        who = Workers.of(workers)
+        written = _fill(workload, options, output, head, workers=who, report=report, tell=tell)
         manifest = Manifest(
             kind=KIND,
             command=command_line(),
@@ -132,7 +146,7 @@ def write_scores(
                 "standard_error_percent": list(written.precision),
                 "trials_run": written.trials_each,
             },
-            measured=_measured(written, jobs),
+            measured=_measured(written, who),
             outputs={output.name: sha256_file(output)},
         )
         manifest.write(Manifest.path_for(output))
@@ -141,18 +155,32 @@ def write_scores(
 
 
 def _fill(
-    workload: Workload, options: GenerateOptions, output: Path, run: dict[str, Any], *, jobs: int, report: Report
+    workload: Workload,
+    options: GenerateOptions,
+    output: Path,
+    head: dict[str, Any],
+    *,
+    workers: Workers,
+    report: Report,
+    tell: Tell,
 ) -> Written:
     """Finish the partial file and write the table from it."""
-    with PartialFile(partial_path(output), run, options.tuples) as partial:
+    usable = functools.partial(_usable, jobs=options.queue_size)
+    with Journal(partial_path(output), head, options.tuples, usable) as partial:
         resumed = len(partial)
         report(resumed)
         begin = time.monotonic()
         done = 0
-        for number, rows in finished_tuples(workload, options, partial.missing(), jobs=jobs):
-            partial.append(number, rows)
-            done += 1
-            report(resumed + done)
+        try:
+            for number, rows in finished_tuples(workload, options, partial.missing(), workers=workers, tell=tell):
+                partial.append(number, rows.encode("ascii").rstrip(b"\n").replace(b"\n", _BREAK))
+                done += 1
+                report(resumed + done)
+        except PolicyfactoryError:
+            # A scheduler that was never reached leaves nothing in the way of other options.
+            if not len(partial):
+                partial.path.unlink()
+            raise
         seconds = time.monotonic() - begin
         errors = np.empty(options.tuples)
         spreads = np.empty(options.tuples)
@@ -161,15 +189,46 @@ def _fill(
     # In floating point equal scores differ in their last bits.
     idle = int((spreads < 1e-12).sum())
     trials = _trials(options)
-    return Written(output, resumed, partial.damaged, done, done * trials, seconds, trials, (low, middle, high), idle)
+    return Written(
+        output,
+        resumed,
+        partial.damaged,
+        done,
+        done * trials,
+        seconds,
+        trials,
+        (low, middle, high),
+        idle,
+        partial.in_words(),
+    )
 
 
-def _table(partial: PartialFile, errors: NDArray[np.float64], spreads: NDArray[np.float64]) -> Iterator[bytes]:
+def _usable(number: int, found: bytes, *, jobs: int) -> bool:
+    """Say whether a record is what `finished_tuples` gives of a tuple: a line a job, numbers as it writes them."""
+    lines = found.decode("latin-1").split(_BREAK.decode())
+    return len(lines) == jobs and all(_is_row(line.split(","), str(number)) for line in lines)
+
+
+def _is_row(cells: list[str], number: str) -> bool:
+    if len(cells) != len(_COLUMNS) or cells[-1] != number:
+        return False
+    try:
+        values = [float(cell) for cell in cells]
+        written = [csv_number(value) for value in values]
+    except (ValueError, OverflowError):
+        return False
+    # The rules of `ScoreTable`; an unknown standard error is no number.
+    p, q, r, score, stderr, _ = values
+    possible = p >= 0 and q >= 1 and r >= 0 and 0 <= score <= 1.000001 and not stderr < 0
+    return written == cells and possible and not any(map(math.isinf, values))
+
+
+def _table(partial: Journal, errors: NDArray[np.float64], spreads: NDArray[np.float64]) -> Iterator[bytes]:
     """Give the table in parts; note for each tuple the typical standard error and the range of the scores."""
     yield HEADER.encode() + b"\n"
-    names = HEADER.split(",")
-    for number, rows in enumerate(partial.rows()):
-        columns = dict(zip(names, zip(*(line.split(b",") for line in rows.splitlines()), strict=True), strict=True))
+    for number, found in partial.found():
+        rows = found.replace(_BREAK, b"\n") + b"\n"
+        columns = dict(zip(_COLUMNS, zip(*(line.split(b",") for line in rows.splitlines()), strict=True), strict=True))
         errors[number] = np.sqrt(np.mean(np.array(columns["stderr"], dtype=np.float64) ** 2))
         spreads[number] = np.ptp(np.array(columns["score"], dtype=np.float64))
         yield rows
@@ -179,33 +238,17 @@ def _trials(options: GenerateOptions) -> int:
     return trials_run(options.estimator, options.trials, options.queue_size)
 
 
-def _measured(written: Written, jobs: int) -> dict[str, Any]:
+def _measured(written: Written, workers: Workers) -> dict[str, Any]:
     speed = round(written.trials / written.seconds) if written.seconds > 0 and written.trials else None
     return {
         "seconds": round(written.seconds, 3),
         "trials_per_second": speed,
         "tuples_done": written.done,
         "tuples_resumed": written.resumed,
-        "workers": jobs,
+        "backend": workers.backend,
+        # Of a cluster nobody knows how many: workers come and go.
+        "workers": workers.count if workers.scheduler is None else None,
     }
-
-
-def _claim(partial: Path, run: dict[str, Any], *, overwrite: bool) -> None:
-    """Make sure that a partial file, if there is one, belongs to this run."""
-    try:
-        head = read_head(partial)
-    except OutputError:
-        if not overwrite:
-            raise
-        head = {}
-    if head is None or head == json.loads(json.dumps(run)):
-        return
-    if not overwrite:
-        raise OutputError(
-            f"{partial}: holds finished tuples of a run with {_difference(head, run)}; give the same options to go on "
-            "with it, --overwrite to drop it, or another --output"
-        )
-    partial.unlink()
 
 
 def _check_finished(output: Path, run: dict[str, Any]) -> None:
@@ -248,6 +291,7 @@ def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
         "method": "an older or newer method",
         "workload_sha256": "another workload",
         "policyfactory": "policyfactory version",
+        **{name: name for name in library_versions()},
     }
     found = []
     for key in sorted(set(there) | set(here)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from policyfactory.core.workers.pool import Tell, Workers
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.run import GenerateOptions, Report, check_options, finished_tuples
 from policyfactory.trials.table import ScoreTable, parse_rows, read_score_table
@@ -17,8 +18,9 @@ def generate_scores(
     options: GenerateOptions,
     *,
     output: Path | None = None,
-    jobs: int = 1,
+    workers: Workers | int = 1,
     report: Report = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> ScoreTable:
     """Return the scores of random tuples of ``workload``.
 
@@ -30,10 +32,12 @@ def generate_scores(
         The rest.
     output : Path, optional
         Write the table there, with its manifest; see `policyfactory.trials.files`. Else it is in memory only.
-    jobs : int
-        How many workers; the table does not depend on it.
+    workers : Workers or int
+        Who does the work; a number means so many threads. The table does not depend on it.
     report : callable
         Called with the number of finished tuples after each.
+    tell : callable
+        Called with a sentence when a worker was lost, or workers are waited for; from any thread.
 
     Raises
     ------
@@ -41,13 +45,15 @@ def generate_scores(
         If an option can not be meant.
     WorkloadError
         If the workload is shorter than a tuple.
+    WorkersError
+        If the workers can not be reached, or are lost.
     """
     if output is not None:
-        write_scores(workload, options, output, jobs=jobs, report=report)
+        write_scores(workload, options, output, workers=workers, report=report, tell=tell)
         return read_score_table(output)
     check_options(workload, options)
     lines: dict[int, str] = {}
-    for number, rows in finished_tuples(workload, options, list(range(options.tuples)), jobs=jobs):
+    for number, rows in finished_tuples(workload, options, list(range(options.tuples)), workers=workers, tell=tell):
         lines[number] = rows
         report(len(lines))
     text = "".join(lines[number] for number in range(options.tuples))

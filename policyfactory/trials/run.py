@@ -6,15 +6,15 @@ written in the order of the tuples. So neither the number of workers nor an inte
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import threading
-import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from policyfactory import __version__
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed, generator
+from policyfactory.core.workers.pool import Backend, GoOn, Tell, Workers, results
 from policyfactory.trials.estimators import ESTIMATORS, Estimator, check_trials, estimate
 from policyfactory.trials.table import csv_rows
 from policyfactory.trials.tuples import check_sizes, cut_tuple, draw_places
@@ -25,16 +25,21 @@ __all__ = [
     "DEFAULT_TUPLES",
     "GenerateOptions",
     "Report",
+    "TuplePiece",
     "check_options",
     "describe",
     "finished_tuples",
     "tuple_rows",
+    "tuples_a_piece",
 ]
 
 # Raised whenever the same options would give other scores: a partial table of older code is not continued.
 _METHOD = 1
 _ORDERS = 2
 _MAX_TUPLES = 10**7
+_TUPLES_A_PIECE = 64
+_TRIALS_A_PIECE = 12_800_000
+_FEWEST_PIECES = 64
 DEFAULT_TUPLES = 441
 DEFAULT_TRIALS = 256_000
 
@@ -108,16 +113,58 @@ def tuple_rows(
     return csv_rows((cut.p, cut.q, cut.r, scores.score, scores.stderr), number)
 
 
-class _StopError(Exception):
-    """_StopError is raised in a worker whose results nobody waits for any more."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """What is common to all tuples."""
+
+    workload: Workload
+    options: GenerateOptions
+
+
+class TuplePiece(NamedTuple):
+    """Tuples that are scored together: their numbers, and the rows of the workload at which they begin."""
+
+    numbers: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+def _score(run: _Run, piece: TuplePiece, go_on: GoOn) -> list[tuple[int, str]]:
+    """Return number and lines of the table of each tuple of a piece."""
+    return [
+        (number, tuple_rows(run.workload, place, number, run.options, go_on=go_on))
+        for number, place in zip(piece.numbers, piece.places, strict=True)
+    ]
+
+
+def tuples_a_piece(backend: Backend, trials: int, tuples: int) -> int:
+    """Return how many tuples are sent to a worker at once.
+
+    A scheduler of Dask takes 1.6 ms of its one core for a piece (docs/clusters.md), so there a piece is about a second
+    of work; a run has 64 pieces at least, if it has so many tuples.
+
+    Parameters
+    ----------
+    backend : {"threading", "loky", "dask"}
+        Who does the work; threads and processes of one machine get one tuple at a time.
+    trials : int
+        Trials of a tuple.
+    tuples : int
+        Tuples of the run.
+    """
+    if backend != "dask":
+        return 1
+    return max(1, min(_TUPLES_A_PIECE, _TRIALS_A_PIECE // trials, tuples // _FEWEST_PIECES))
 
 
 def finished_tuples(
-    workload: Workload, options: GenerateOptions, numbers: list[int], *, jobs: int = 1
+    workload: Workload,
+    options: GenerateOptions,
+    numbers: list[int],
+    *,
+    workers: Workers | int = 1,
+    tell: Tell = lambda _: None,
 ) -> Iterator[tuple[int, str]]:
     """Give the tuples ``numbers`` as they are finished: number and lines of the table.
-
-    The workers are threads: the kernels hold no lock, the workload exists once, and nothing outlives the process.
 
     Parameters
     ----------
@@ -127,33 +174,16 @@ def finished_tuples(
         The rest.
     numbers : list of int
         Which tuples.
-    jobs : int
-        How many workers.
+    workers : Workers or int
+        Who does the work; a number means so many threads.
+    tell : callable
+        Called with a sentence when a worker was lost, or workers are waited for.
     """
     places = draw_places(check_options(workload, options), options.tuples, options.seed)
-    if jobs == 1 or len(numbers) < 2:
-        yield from ((number, tuple_rows(workload, int(places[number]), number, options)) for number in numbers)
-        return
-
-    from joblib import Parallel, delayed
-
-    stop = threading.Event()
-
-    def go_on() -> None:
-        if stop.is_set():
-            raise _StopError
-
-    def work(number: int) -> tuple[int, str]:
-        return number, tuple_rows(workload, int(places[number]), number, options, go_on=go_on)
-
-    parallel = Parallel(n_jobs=jobs, backend="threading", return_as="generator_unordered", batch_size=1)
-    results = parallel(delayed(work)(number) for number in numbers)
-    try:
-        for result in results:  # noqa: UP028 (yield from would close joblib's generator before the lines below)
-            yield result
-    finally:
-        stop.set()
-        # Joblib warns of tuples that were finished but not asked for: that is what ending early means.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            results.close()
+    workers = Workers.of(workers)
+    size = tuples_a_piece(workers.backend, options.trials, len(numbers))
+    chunks = (numbers[begin : begin + size] for begin in range(0, len(numbers), size))
+    pieces = (TuplePiece(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
+    with contextlib.closing(results(_score, _Run(workload, options), pieces, workers, tell=tell)) as found:
+        for scored in found:
+            yield from scored

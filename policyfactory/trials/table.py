@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.artefact import Manifest, atomic_write, read_bytes
 from policyfactory.core.errors import InputError, ScoreTableError
+from policyfactory.workload.header import printable
 
 __all__ = ["HEADER", "ScoreTable", "csv_number", "csv_rows", "parse_rows", "read_score_table", "write_score_table"]
 
@@ -29,9 +30,10 @@ Float64Array = NDArray[np.float64]
 
 HEADER = "p,q,r,score,stderr,tuple"
 _COLUMNS = ("p", "q", "r", "score", "stderr", "tuple_id")
-_MAX_BYTES = 1 << 31
+_MAX_BYTES = 1 << 29  # about ten million jobs
 # The artifact printed 12 significant digits: 32 of them sum to 1 within 1e-10.
 _SUM_TOLERANCE = 1e-6
+_LONGEST_LINE = 10_000  # bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -174,8 +176,11 @@ def read_score_table(path: Path | str) -> ScoreTable:
 def _parse(path: Path, data: bytes, *, header: bool, columns: int) -> dict[str, Any]:
     """Return the first ``columns`` columns of the lines after the header."""
     names = _COLUMNS[:columns]
+    if max(map(len, io.BytesIO(data))) > _LONGEST_LINE:
+        # Not by numpy: of each number it would make more bytes than the number has.
+        raise ScoreTableError(_first_bad_line(path, data, columns, header=header))
     lines = data.count(b"\n") + (not data.endswith(b"\n")) - header
-    if lines == 0:
+    if lines == 0 or not data[len(HEADER) * header :].strip():
         raise ScoreTableError(f"{path}:2: no scores after the header; run policyfactory generate again")
     try:
         rows = np.loadtxt(
@@ -195,6 +200,8 @@ def _first_bad_line(path: Path, data: bytes, columns: int, *, header: bool) -> s
     for number, raw in enumerate(io.BytesIO(data), start=1):
         if header and number == 1:
             continue
+        if len(raw) > _LONGEST_LINE:
+            return f"{path}:{number}: {len(raw):,} characters, expected {columns} numbers ({','.join(names)})"
         cells = raw.decode(errors="replace").rstrip("\r\n").split(",")
         if len(cells) != columns:
             return f"{path}:{number}: {len(cells)} columns, expected {columns} numbers ({','.join(names)})"
@@ -220,7 +227,7 @@ def _find_fault(columns: dict[str, Any]) -> tuple[int, str] | None:
         ("r", lambda r: ~(r >= 0) | np.isinf(r), "seconds of at least 0"),
         ("score", lambda s: ~((s >= 0) & (s <= 1 + _SUM_TOLERANCE)), "a share of 0 to 1"),
         ("stderr", lambda e: (e < 0) | np.isinf(e), "at least 0, or nan if it is not known"),
-        ("tuple_id", lambda i: ~(np.abs(i) < 2**53) | (i % 1 != 0), "the number of a tuple"),
+        ("tuple_id", lambda i: ~(np.abs(i) < 2**53) | (i != np.floor(i)), "the number of a tuple"),
     )
     found: list[tuple[int, str]] = []
     for name, broken, expected in rules:
@@ -261,7 +268,7 @@ def _origin(path: Path, digest: str) -> str:
     try:
         content = json.loads(read_bytes(manifest, limit=1 << 20))
         recorded = content["outputs"].get(path.name)
-        origin = str(content["parameters"].get("origin", ""))
+        origin = printable(str(content["parameters"].get("origin", "")), 1000)
     except (ValueError, KeyError, AttributeError, TypeError, InputError, RecursionError):
         raise ScoreTableError(
             f"{manifest}: is not a manifest of {path.name}; remove it or generate the table again"
@@ -269,6 +276,7 @@ def _origin(path: Path, digest: str) -> str:
     if recorded is not None and recorded != digest:
         raise ScoreTableError(
             f"{path}: is not the table that {manifest.name} describes (SHA-256 {digest[:12]}..., expected "
-            f"{str(recorded)[:12]}...); if you changed it on purpose, remove the manifest, else generate it again"
+            f"{printable(str(recorded), 12)}); if you changed it on purpose, remove the manifest, else generate it "
+            "again"
         )
     return origin

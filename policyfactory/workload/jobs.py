@@ -15,6 +15,7 @@ __all__ = ["Workload"]
 
 Int64Array = NDArray[np.int64]
 
+_LATEST = 2.0**62  # ticks
 _COLUMNS = ("job_id", "submit", "run_time", "requested_time", "processors", "user", "start")
 
 
@@ -83,6 +84,10 @@ class Workload:
             object.__setattr__(self, column, array)
         self._check()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only also where another process is given it: kernels are compiled for that, and would be again.
+        return Workload, tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
     def _check(self) -> None:
         n = len(self.job_id)
         if self.machine < 1:
@@ -105,6 +110,13 @@ class Workload:
                     f"{self.name}: job {self.job_id[at]} has {column} {getattr(self, column)[at]}, expected "
                     f"{expected} ({int(broken.sum())} such jobs); clean the log first (policyfactory workload clean)"
                 )
+        # The latest that any schedule can end; added up in floating point, which does not wrap around.
+        latest = sum(float(np.sum(column, dtype=np.float64)) for column in (self.run_time, self.requested_time))
+        if latest + float(self.submit.max(initial=0)) >= _LATEST:
+            raise WorkloadError(
+                f"{self.name}: the times of its jobs add up to {latest:.3g} ticks of its clock, beyond 64 bits; is a "
+                "time wrong? leave such jobs out (policyfactory workload show tells the mean request)"
+            )
         if n and (np.diff(self.submit) < 0).any():
             at = int(np.argmax(np.diff(self.submit) < 0)) + 1
             raise WorkloadError(f"{self.name}: job {self.job_id[at]} comes before the job ahead of it; sort the log")

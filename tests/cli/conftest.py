@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from commands import Run, runner
+from policyfactory.core.signals import SIGNALS
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """Take back the signals that a command took: tests, and what they start, must see theirs."""
+    before, hook = {number: signal.getsignal(number) for number in SIGNALS}, sys.unraisablehook
+    yield
+    sys.unraisablehook = hook
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from policyfactory.cli import evaluate_options, main
+from policyfactory.cli import evaluate_options, evaluate_run, main
 from policyfactory.evaluate.run import DEFAULT_METRICS
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -337,22 +339,94 @@ def test_names_from_files_stay_in_the_folder_and_are_no_markup(run: Run, tmp_pat
     assert len(list((tmp_path / "out" / "starts").rglob("*.csv"))) == 2
 
 
-def test_ctrl_c_is_one_message_and_the_folder_is_free_again(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    log = shared("traces/KTH-SP2-1996-2.1-cln.swf.gz")
-    command = [sys.executable, "-m", "policyfactory", "evaluate", str(log), "--policies", "WFP3,UNICEF,LEXP,SEXP"]
-    # Some minutes of simulations: the signal finds it at work on any machine.
-    command += ["--backfill", "conservative", "--resamples", "30", "--output", str(tmp_path / "out")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        while not process.stderr.readline().startswith("rules: "):
-            assert process.poll() is None
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=120)
-    # An interrupt that falls into an exec() of the standard library (a dataclass being made) makes CPython end by
-    # the signal itself after the exception was handled; a shell shows 130 for both.
-    assert process.returncode in (130, -signal.SIGINT), told
-    assert told.splitlines()[-1] == "stopped: no result was written"
-    assert "Traceback" not in told
-    assert "Warning" not in told
+def test_a_run_that_is_stopped_and_killed_goes_on_and_ends_in_the_same_bytes(
+    run: Run, shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    log = shared("oracles/online/trace_kth5k.swf.gz")
+    # Seconds of simulations: the signals find it at work on any machine.
+    words = ["evaluate", str(log), "--policies", "FCFS,WFP3", "--backfill", "conservative"]
+    words += ["--resamples", "40", "--length", "4w", "--analyses", "none", "--metrics", "mean_wait"]
+    words += ["--starts", "csv", "--jobs", "2"]
+    out = tmp_path / "out"
+    partial = out / "evaluation.partial"
+    for number in (signal.SIGINT, signal.SIGKILL):
+        before = partial.stat().st_size if partial.exists() else 0
+        command = [sys.executable, "-m", "policyfactory", *words, "--output", "out"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as work:
+            while not partial.exists() or partial.stat().st_size < before + 4000:
+                assert work.poll() is None
+                time.sleep(0.01)
+            work.send_signal(number)
+            _, told = work.communicate(timeout=120)
+        assert "Traceback" not in told
+        assert "Warning" not in told
+        if number == signal.SIGINT:
+            assert work.returncode == 130, told
+            kept = re.search(r"stopped by SIGINT: (\d+) finished simulations are kept in out/evaluation.partial", told)
+            assert kept, told
+            assert "the same command goes on from there" in told
+            assert not (out / "report.html").exists()
+    other = run(*words, "--seed", 1, "--output", "out", code=1).stderr
+    assert "holds finished simulations of a run with other experiments (evaluation)" in other
+    # A file of starts that is gone is made again with its simulation.
+    next((out / "starts").rglob("FCFS.csv")).unlink()
+    done = run(*words, "--output", "out")
+    resumed = re.search(r"(\d+) of 80 simulations were finished by an earlier run", done.stderr)
+    assert resumed
+    assert int(resumed[1]) > int(kept[1])
+    measured = json.loads((out / "manifest.json").read_text())["measured"]
+    assert measured["simulations_done"] + measured["simulations_resumed"] == 80
+    assert 0 < measured["simulations_resumed"] < int(resumed[1])
+    assert (measured["backend"], measured["workers"]) == ("threading", 2)
+    assert not partial.exists()
+    run(*words, "--output", "at-once")
+    names = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
+    assert Path("evaluation/ranks/ranks.svg") in names
+    assert names == sorted(path.relative_to(tmp_path / "at-once") for path in (tmp_path / "at-once").rglob("*.*"))
+    for name in names:
+        if name.name != "manifest.json":
+            assert (out / name).read_bytes() == (tmp_path / "at-once" / name).read_bytes(), name
+
+
+def test_ctrl_c_without_a_folder_says_how_it_could_have_gone_on(
+    run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+    monkeypatch.setattr(evaluate_run._Watch, "expect", stop)
+    words = ("evaluate", log, *FIRST, "--windows", "2x2d", "--analyses", "none")
+    told = run(*words, code=130).stderr.splitlines()[-1]
+    assert told.endswith("no result was written; with --output DIR the same command would go on from here")
+    told = run(*words, "--output", "out", code=130).stderr.splitlines()[-1]
+    assert told.endswith(": no result was written")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_backend_changes_nothing_and_a_wrong_one_is_told(
+    run: Run, shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    log = shared("oracles/online/trace_kth5k.swf.gz")
+    words = (
+        "evaluate",
+        log,
+        "--policies",
+        "FCFS,SPF",
+        "--windows",
+        "6x3d",
+        "--analyses",
+        "none",
+        "--metrics",
+        "mean_wait",
+    )
+    found = []
+    for backend, jobs in (("threading", 1), ("loky", 1)):
+        run(*words, "--backend", backend, "--jobs", jobs, "--output", backend)
+        names = [name for name in (tmp_path / backend).rglob("*.*") if name.name != "manifest.json"]
+        found.append({name.relative_to(tmp_path / backend): name.read_bytes() for name in names})
+        measured = json.loads((tmp_path / backend / "manifest.json").read_text())["measured"]
+        assert (measured["backend"], measured["workers"]) == (backend, jobs)
+        assert ("jobs_per_cpu_second" in measured) == (backend == "threading")
+    assert found[0] == found[1]
+    assert "--scheduler" in run(*words, "--backend", "loky", "--scheduler", "tcp://here:1", code=2).stderr

@@ -119,7 +119,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(run, tmp_path, undisturbed):
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in told
-    kept = re.search(r"stopped: (\d+) of 30 tuples are kept in t.csv.partial; the same command goes on", told)
+    kept = re.search(r"stopped by SIGINT: (\d+) of 30 tuples are kept in t.csv.partial; the same command goes on", told)
     assert kept is not None, told
     assert int(kept[1]) >= 3
     run("generate", *LONG, "--jobs", "2")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,63 @@ def test_json_has_one_form() -> None:
     assert artefact.dump_json({"b": 1, "a": "é"}) == '{\n  "a": "é",\n  "b": 1\n}\n'
     with pytest.raises(ValueError, match="Out of range"):
         artefact.dump_json(float("nan"))
+
+
+def test_what_a_killed_writer_left_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    (tmp_path / ".a.txt.tmp").write_text("half of a", encoding="utf-8")
+    artefact.atomic_write(path, "whole")
+    assert path.read_text(encoding="utf-8") == "whole"
+    assert list(tmp_path.iterdir()) == [path]
+    victim = tmp_path / "victim"
+    victim.write_text("untouched", encoding="utf-8")
+    (tmp_path / ".a.txt.tmp").symlink_to(victim)
+    with pytest.raises(OutputError, match=r"a\.txt: can not be written"):
+        artefact.atomic_write(path, "new")
+    assert (path.read_text(encoding="utf-8"), victim.read_text(encoding="utf-8")) == ("whole", "untouched")
+
+
+def test_two_writers_of_a_file_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+
+    def parts() -> Iterator[bytes]:
+        yield b"first "
+        with pytest.raises(OutputError, match=r"another run is writing it \(lock .*\.a\.txt\.tmp\)"):
+            artefact.atomic_write(path, "second")
+        yield b"still first"
+
+    artefact.atomic_write(path, parts())
+    assert path.read_bytes() == b"first still first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_system_without_locks_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(artefact.fcntl, "flock", no_locks)
+    with artefact.exclusive(path):
+        artefact.atomic_write(path, "written")
+
+    def parts() -> Iterator[bytes]:
+        yield b"first"
+        artefact.atomic_write(path, "second")
+
+    # The first finds its file gone, and says so in place of giving another's half its name.
+    with pytest.raises(OutputError, match="another run is writing it"):
+        artefact.atomic_write(path, parts())
+    assert path.read_text(encoding="utf-8") == "second"
+
+
+def test_a_folder_is_tried_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = tmp_path.stat().st_mtime_ns
+    artefact.check_output(tmp_path / "a.txt")
+    assert tmp_path.stat().st_mtime_ns == before
+    # Where files without names are not known.
+    monkeypatch.delattr(artefact.os, "O_TMPFILE")
+    artefact.check_output(tmp_path / "a.txt")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OutputError, match="can not write in /proc"):
+        artefact.check_output(Path("/proc/a.csv"))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Epoch, Policy
@@ -236,6 +236,9 @@ def test_predictions_are_refused() -> None:
 
 
 def test_times_beyond_the_clock_are_refused() -> None:
-    jobs = workload(1, (0, 2**61, 2**61, 1), (0, 2**61, 2**61, 1))
-    with pytest.raises(EvaluationError, match=r"more than the clock has .* that of job 1: clean the log"):
-        simulate(jobs, resolve("FCFS"))
+    with pytest.raises(WorkloadError, match="add up to .* ticks of its clock, beyond 64 bits"):
+        workload(1, (0, 2**61, 2**61, 1), (0, 2**61, 2**61, 1))
+    jobs = workload(1, (0, 10, 10, 1), (0, 10, 10, 1))
+    predictions = np.array([10, 2**62])
+    with pytest.raises(EvaluationError, match=r"more than the clock has .* that of job 2: clean the log"):
+        simulate(jobs, resolve("FCFS"), Rules(decide_by="prediction"), predictions)

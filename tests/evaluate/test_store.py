@@ -145,7 +145,10 @@ def test_names_become_distinct_file_names_that_stay_in_the_folder() -> None:
 def test_a_file_a_simulation(tmp_path: Path) -> None:
     four = schedule()
     writer = StartsWriter(tmp_path, "batsim", {"my log": "my_log"}, {"A/B": "A_B"})
-    writer(case_of(four.workload, 3, log="my log", kind="window"), four)
+    case = case_of(four.workload, 3, log="my log", kind="window")
+    assert not writer.has(case, "A/B")
+    writer.write(case, "A/B", writer.content(case, four))
+    assert writer.has(case, "A/B")
     written = pd.read_csv(tmp_path / "my_log" / "window-003" / "A_B.csv")
     assert written["workload_name"].tolist() == ["my log"] * 4
     assert written["allocated_resources"].tolist() == ["0-1", "2-3", "2", "0-1"]

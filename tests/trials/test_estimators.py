@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from naive import trials as naive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.engine.trials import order_values, pose
@@ -40,6 +41,53 @@ def exact_scores(problem) -> np.ndarray:
     order_values(problem, orders, values)
     mean = np.array([values[orders[:, 0] == j].mean() for j in range(len(problem.p))])
     return mean / mean.sum()
+
+
+def by_definition(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and standard errors from Y, float array (units, n): the ratio of means and the delta method."""
+    total = units.sum(axis=1)
+    score = units.mean(axis=0) / total.mean()
+    off = units - score * total[:, None]
+    return score, off.std(axis=0, ddof=1) / np.sqrt(len(units)) / total.mean()
+
+
+@pytest.mark.parametrize(("queue", "trials"), [(5, 41), (6, 240)])
+def test_scores_and_errors_are_those_of_the_definition(queue, trials):
+    problem = tuple_of(17, queue)
+    seed = words(10, queue)
+    drawn, plain = seed.astype(np.int64), np.zeros((trials, queue))
+    orders, values = np.empty((trials, queue), np.uint8), np.empty(trials)
+    naive.shuffle(drawn, orders)
+    naive.order_values(problem, orders, values)
+    # The unit is a trial: its value belongs to the job that went first.
+    plain[np.arange(trials), orders[:, 0]] = values
+    found = estimate(problem, "paper", trials, seed)
+    for mine, expected in zip((found.score, found.stderr), by_definition(plain), strict=True):
+        assert_allclose(mine, expected, rtol=1e-9)
+    assert found.trials == trials
+
+    blocks = -(-trials // (4 * queue))
+    drawn, means = seed.astype(np.int64), np.empty((blocks, queue))
+    for block in means:
+        one, four, values = np.empty((1, queue), np.uint8), np.empty((4, queue), np.uint8), np.empty((4, queue))
+        naive.shuffle(drawn, one)
+        naive.turn(one, four)
+        naive.front_values(problem, four, values)
+        # The unit is a block: the mean over its four orders.
+        block[:] = values.mean(axis=0)
+    found = estimate(problem, "stratified", trials, seed)
+    for mine, expected in zip((found.score, found.stderr), by_definition(means), strict=True):
+        assert_allclose(mine, expected, rtol=1e-9)
+    assert found.trials == 4 * queue * blocks
+
+
+def test_the_seed_is_left_as_it_was():
+    seed = words(11)
+    before = seed.copy()
+    first = [estimate(tuple_of(4, 5), name, 100, seed) for name in ESTIMATORS]
+    assert_array_equal(seed, before)
+    again = [estimate(tuple_of(4, 5), name, 100, seed) for name in ESTIMATORS]
+    assert [found.score.tolist() for found in again] == [found.score.tolist() for found in first]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -137,6 +185,21 @@ def test_the_caller_can_stop_the_work(monkeypatch):
 
 @pytest.mark.parametrize(("trials", "queue"), [(0, 32), (255, 32), (-1, 2), (10**13, 32)])
 def test_too_few_or_too_many_trials_are_refused(trials, queue):
-    with pytest.raises(UsageError, match="needs at least"):
+    with pytest.raises(UsageError, match=r"needs at least \d+ \(2 blocks of \d+\)"):
         check_trials(trials, queue)
     check_trials(256, 32)
+    check_trials(16, 2)
+    check_trials(10**12, 255)
+    with pytest.raises(UsageError, match="at most 1,000,000,000,000 are run"):
+        check_trials(10**12 + 1, 32)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "trials", "calls"), [("paper", 300, 3), ("paper", 301, 4), ("stratified", 288, 3)]
+)
+def test_the_caller_is_asked_before_each_part(monkeypatch, estimator, trials, calls):
+    monkeypatch.setattr("policyfactory.trials.estimators._TRIALS_A_CALL", 100)
+    asked = []
+    # Blocks of 24 trials: four of them are the whole blocks of a hundred trials.
+    estimate(tuple_of(3, 6), estimator, trials, words(9), go_on=lambda: asked.append(1))
+    assert len(asked) == calls

@@ -12,10 +12,12 @@ from numpy.testing import assert_array_equal
 from naive.trials import workload_of
 from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.core.journal import Journal, partial_path, read_head
+from policyfactory.core.workers.pool import Workers
+from policyfactory.trials import files
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.generate import generate_scores
-from policyfactory.trials.partial import PartialFile, partial_path
-from policyfactory.trials.run import GenerateOptions, describe, finished_tuples
+from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_piece
 from policyfactory.trials.table import read_score_table
 
 WORKLOAD = workload_of(300)
@@ -29,11 +31,11 @@ def expected(tmp_path_factory) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 4])
-def test_the_table_does_not_depend_on_the_workers(tmp_path, jobs, expected):
+@pytest.mark.parametrize("workers", [1, 2, 4, Workers(1, "loky"), Workers(3, "loky")], ids=str)
+def test_the_table_does_not_depend_on_the_workers(tmp_path, workers, expected):
     output = tmp_path / "t.csv"
     told: list[int] = []
-    table = generate_scores(WORKLOAD, OPTIONS, output=output, jobs=jobs, report=told.append)
+    table = generate_scores(WORKLOAD, OPTIONS, output=output, workers=workers, report=told.append)
     assert output.read_bytes() == expected
     assert told == list(range(10))
     assert (len(table), table.tuples) == (72, 9)
@@ -44,14 +46,15 @@ def test_the_table_does_not_depend_on_the_workers(tmp_path, jobs, expected):
     assert manifest["inputs"] == {"random": WORKLOAD.sha256()}
     assert manifest["outputs"] == {"t.csv": table.sha256}
     assert manifest["parameters"]["trials_run"] == 512
-    assert manifest["measured"]["workers"] == jobs
+    assert manifest["measured"]["workers"] == Workers.of(workers).count
+    assert manifest["measured"]["backend"] == Workers.of(workers).backend
     assert manifest["measured"]["trials_per_second"] > 0
 
 
 def test_a_table_in_memory_is_the_one_on_disk(tmp_path, expected):
     (tmp_path / "t.csv").write_bytes(expected)
     on_disk = read_score_table(tmp_path / "t.csv")
-    in_memory = generate_scores(WORKLOAD, OPTIONS, jobs=2)
+    in_memory = generate_scores(WORKLOAD, OPTIONS, workers=2)
     for column in ("p", "q", "r", "score", "stderr", "tuple_id"):
         assert_array_equal(getattr(in_memory, column), getattr(on_disk, column))
 
@@ -94,7 +97,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(tmp_path, after
     interrupt(output, after)
     assert partial_path(output).exists()
     assert not output.exists()
-    written = write_scores(WORKLOAD, OPTIONS, output, jobs=jobs)
+    written = write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
     assert (written.resumed, written.done, written.damaged) == (after, 9 - after, 0)
     assert output.read_bytes() == expected
     assert not partial_path(output).exists()
@@ -107,7 +110,7 @@ def test_the_manifest_differs_in_what_was_measured_only(tmp_path):
     interrupt_free = json.loads((tmp_path / "t.manifest.json").read_text())
     (tmp_path / "t.csv").unlink()
     interrupt(tmp_path / "t.csv", 4)
-    write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv", jobs=2)
+    write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv", workers=2)
     resumed = json.loads((tmp_path / "t.manifest.json").read_text())
     assert resumed.pop("measured") != whole.pop("measured")
     interrupt_free.pop("measured")
@@ -138,13 +141,70 @@ def test_a_changed_record_is_dropped_and_done_again(tmp_path, expected):
     assert output.read_bytes() == expected
 
 
-def test_a_record_changed_while_the_run_is_on_is_found(tmp_path):
-    with PartialFile(tmp_path / "p", {}, 1) as partial:
-        partial.append(0, "1,1,1,1,1,0\n")
-        content = (tmp_path / "p").read_bytes()
-        (tmp_path / "p").write_bytes(content.replace(b"1,1,1,1,1,0", b"1,1,1,1,2,0"))
-        with pytest.raises(OutputError, match="tuple 0 was changed on disk"):
-            list(partial.rows())
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b"abc", b"", b"1,1,1,0.125,0.1,0", b"|".join([b"1,1,1,0.125,0.1,1"] * 8), b"|".join([b"1,1,1,word,0.1,0"] * 8),
+        b"|".join([b"1,1,1,nan,0.1,0"] * 8), b"|".join([b"1,1,inf,0.125,0.1,0"] * 8),
+        b"|".join([b"1,1,1,0.125,-1,0"] * 8), b"|".join([b"1,0,1,0.125,0.1,0"] * 8),
+        b"|".join([b"1,1,1,0.125,0.1"] * 8), b"|".join([b"1,1,1,0.125,0.1,0,0"] * 8),
+        b"|".join([b"1,1,1,0.125,0.1,0"] * 9), b"|".join([b"1,1,1,1_0,0.1,0"] * 8),
+        b"|".join([b"1,1,1, 0.125,0.1,0"] * 8), b"|".join([b"1,1,1,1.5,0.1,0"] * 8), b"\xff,1,1,1,1,0",
+    ],
+)  # fmt: skip
+def test_a_record_with_a_right_checksum_and_no_scores_is_done_again(tmp_path, expected, rows):
+    assert files._usable(0, b"|".join([b"1,1,1,0.125,0.1,0"] * 8), jobs=8)
+    output = tmp_path / "t.csv"
+    interrupt(output, 2)
+    partial = partial_path(output)
+    head = read_head(partial)
+    # Without the first record, which would count in place of one that can not be used.
+    lines = partial.read_bytes().splitlines(keepends=True)
+    partial.write_bytes(lines[0] + lines[2])
+    with Journal(partial, head, OPTIONS.tuples) as journal:
+        journal.append(0, rows)
+    written = write_scores(WORKLOAD, OPTIONS, output)
+    assert (written.resumed, written.done, written.damaged) == (1, 8, 1)
+    assert written.damage == "1 damaged ones are done again"
+    assert output.read_bytes() == expected
+
+
+def test_a_changed_seed_in_the_first_line_brings_no_scores_of_the_other_seed(tmp_path):
+    other = dataclasses.replace(OPTIONS, seed=7)
+    write_scores(WORKLOAD, other, tmp_path / "right.csv")
+    output = tmp_path / "t.csv"
+    interrupt(output, 5)
+    partial = partial_path(output)
+    partial.write_bytes(partial.read_bytes().replace(b'"seed": 5', b'"seed": 7', 1))
+    written = write_scores(WORKLOAD, other, output)
+    assert (written.resumed, written.done, written.damaged) == (0, 9, 5)
+    assert "was damaged and is written anew, 5 damaged ones are done again" in written.damage
+    assert output.read_bytes() == (tmp_path / "right.csv").read_bytes()
+
+
+def test_with_the_right_seed_a_damaged_first_line_costs_nothing(tmp_path, expected):
+    output = tmp_path / "t.csv"
+    interrupt(output, 5)
+    partial = partial_path(output)
+    partial.write_bytes(partial.read_bytes().replace(b'"seed": 5', b'"seed": 7', 1))
+    written = write_scores(WORKLOAD, OPTIONS, output)
+    assert (written.resumed, written.done, written.damaged) == (5, 4, 0)
+    assert written.damage == f"the first line of {partial} was damaged and is written anew"
+    assert output.read_bytes() == expected
+
+
+def test_a_partial_table_of_other_versions_is_another_run_and_a_whole_table_is_not(tmp_path, monkeypatch, expected):
+    output = tmp_path / "t.csv"
+    monkeypatch.setattr(files, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scipy": "1.1"})
+    interrupt(output, 5)
+    monkeypatch.undo()
+    with pytest.raises(OutputError, match=r"numba 0\.1 \(now .*, numpy 1\.0 \(now .*, scipy 1\.1 \(now "):
+        write_scores(WORKLOAD, OPTIONS, output)
+    monkeypatch.setattr(files, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scipy": "1.1"})
+    write_scores(WORKLOAD, OPTIONS, output)
+    monkeypatch.undo()
+    assert write_scores(WORKLOAD, OPTIONS, output).done == 0
+    assert output.read_bytes() == expected
 
 
 @pytest.mark.parametrize(
@@ -216,7 +276,7 @@ def test_a_run_killed_between_table_and_manifest_is_completed(tmp_path, expected
 
 def test_what_is_no_partial_table_is_not_overwritten(tmp_path):
     (tmp_path / "t.csv.partial").write_text("my notes\n")
-    with pytest.raises(OutputError, match="is not a file of finished tuples"):
+    with pytest.raises(OutputError, match="is not a file of finished pieces"):
         write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
     assert (tmp_path / "t.csv.partial").read_text() == "my notes\n"
 
@@ -229,7 +289,7 @@ def test_two_runs_on_one_output(tmp_path):
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_full_disk_keeps_what_is_there(tmp_path, monkeypatch, expected, jobs):
     output = tmp_path / "t.csv"
-    append = PartialFile.append
+    append = Journal.append
     calls = []
 
     def fail(self, number, rows):
@@ -241,11 +301,11 @@ def test_a_full_disk_keeps_what_is_there(tmp_path, monkeypatch, expected, jobs):
             raise OutputError("full")
         append(self, number, rows)
 
-    monkeypatch.setattr(PartialFile, "append", fail)
+    monkeypatch.setattr(Journal, "append", fail)
     with pytest.raises(OutputError, match="full"):
-        write_scores(WORKLOAD, OPTIONS, output, jobs=jobs)
-    monkeypatch.setattr(PartialFile, "append", append)
-    written = write_scores(WORKLOAD, OPTIONS, output, jobs=jobs)
+        write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
+    monkeypatch.setattr(Journal, "append", append)
+    written = write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
     assert (written.resumed, written.damaged) == (3, 1)
     assert output.read_bytes() == expected
 
@@ -256,12 +316,6 @@ def test_tuples_in_which_nobody_waits_are_counted(tmp_path):
     assert write_scores(WORKLOAD, OPTIONS, tmp_path / "busy.csv").idle == 0
     assert write_scores(roomy, OPTIONS, tmp_path / "idle.csv").idle == 9
     assert write_scores(roomy, OPTIONS, tmp_path / "idle.csv").idle == 9
-
-
-def test_memory_of_a_partial_file_is_eight_bytes_a_tuple(tmp_path):
-    with PartialFile(tmp_path / "p", {}, 100_000) as partial:
-        assert partial._offsets.nbytes == 800_000
-        assert not [name for name in vars(partial) if isinstance(getattr(partial, name), (list, dict))]
 
 
 @pytest.mark.parametrize(
@@ -285,3 +339,27 @@ def test_the_description_of_a_run_is_plain_json():
     run = describe(WORKLOAD, OPTIONS)
     assert json.loads(json.dumps(run)) == run
     assert run["workload_sha256"] == WORKLOAD.sha256()
+
+
+@pytest.mark.parametrize(
+    ("backend", "trials", "tuples", "size"),
+    [
+        ("threading", 256, 10**6, 1),
+        ("loky", 256, 10**6, 1),
+        ("dask", 256_000, 441, 6),
+        ("dask", 256_000, 100_000, 50),
+        ("dask", 256, 100_000, 64),
+        ("dask", 10**9, 100_000, 1),
+        ("dask", 256, 63, 1),
+    ],
+)
+def test_pieces_are_about_a_second_of_work_where_a_piece_costs(backend, trials, tuples, size):
+    assert tuples_a_piece(backend, trials, tuples) == size
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 100])
+def test_the_table_does_not_depend_on_how_many_tuples_are_sent_at_once(tmp_path, monkeypatch, size, expected):
+    monkeypatch.setattr("policyfactory.trials.run.tuples_a_piece", lambda *_: size)
+    output = tmp_path / "t.csv"
+    write_scores(WORKLOAD, OPTIONS, output, workers=2)
+    assert output.read_bytes() == expected

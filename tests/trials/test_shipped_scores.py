@@ -52,7 +52,7 @@ def test_the_command_still_makes_it(path, manifest):
     run = describe(workload, options)
     assert {key: manifest["parameters"][key] for key in run} == run
     lines = path.read_text(encoding="ascii").splitlines(keepends=True)[1:]
-    for number, rows in finished_tuples(workload, options, [0, 200, 440], jobs=2):
+    for number, rows in finished_tuples(workload, options, [0, 200, 440], workers=2):
         assert rows == "".join(lines[32 * number : 32 * number + 32])
 
 

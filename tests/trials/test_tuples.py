@@ -48,3 +48,30 @@ def test_sizes_that_can_not_be_meant_are_refused():
         check_sizes(workload, 5, 1)
     with pytest.raises(UsageError, match="--state-size 0 to 10000"):
         check_sizes(workload, -1, 5)
+
+
+def test_sizes_up_to_the_limits_are_accepted():
+    workload = workload_of(10_010)
+    assert check_sizes(workload, 0, 2) == 10_009
+    assert check_sizes(workload, 16, 255) == 9_740
+    assert check_sizes(workload, 10_000, 9) == 2
+    assert check_sizes(workload, 10_000, 10) == 1
+    with pytest.raises(UsageError, match="a queue of 256 jobs"):
+        check_sizes(workload, 16, 256)
+    with pytest.raises(UsageError, match="a state of 10001 jobs"):
+        check_sizes(workload, 10_001, 2)
+    with pytest.raises(WorkloadError, match="needs 10000 \\+ 11 = 10011"):
+        check_sizes(workload, 10_000, 11)
+
+
+def test_the_bounded_slowdown_divides_by_ten_seconds_at_least():
+    assert [cut_tuple(workload_of(ticks=ticks), 0, 4, 6).problem.limits[2] for ticks in (1, 1000)] == [10, 10_000]
+
+
+def test_no_two_purposes_of_scores_and_fits_share_random_numbers():
+    from policyfactory.fit import bootstrap, certainty, nonlinear
+    from policyfactory.trials import convergence, run, tuples
+
+    streams = [tuples._PLACES, run._ORDERS, convergence._REPEATS]
+    streams += [nonlinear._STREAM, bootstrap._STREAM, certainty._STREAM]
+    assert len(set(streams)) == 6

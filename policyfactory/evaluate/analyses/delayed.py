@@ -140,7 +140,10 @@ class Delayed(Analysis):
 
 
 def _middle(processors: Int64Array) -> float:
-    """Return the (lower) median size, by counting: sizes are small numbers."""
+    """Return the (lower) median size, by counting where sizes are small numbers."""
+    if not len(processors) or processors.max() > 1 << 20:
+        middle = (len(processors) + 1) // 2 - 1
+        return float(np.partition(processors, middle)[middle]) if len(processors) else 0.0
     return float(np.searchsorted(np.cumsum(np.bincount(processors)), (len(processors) + 1) // 2))
 
 

@@ -110,8 +110,12 @@ def _by_time(schedule: Schedule, ticks: Int64Array) -> GroupSums:
 
 def _by_size(schedule: Schedule) -> GroupSums:
     jobs = schedule.workload
-    of_processors = np.searchsorted(_SIZES, np.arange(jobs.machine + 1), side="right") - 1
-    return _sums(schedule, of_processors[jobs.processors], np.arange(int(of_processors[-1]) + 1))
+    if jobs.machine <= len(jobs):
+        # A look into a table of all sizes is faster than a search for each job.
+        code = (np.searchsorted(_SIZES, np.arange(jobs.machine + 1), side="right") - 1)[jobs.processors]
+    else:
+        code = np.searchsorted(_SIZES, jobs.processors, side="right") - 1
+    return _sums(schedule, code, np.arange(int(np.searchsorted(_SIZES, jobs.machine, side="right"))))
 
 
 def _by_run_time(schedule: Schedule) -> GroupSums:

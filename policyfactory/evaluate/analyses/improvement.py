@@ -35,6 +35,7 @@ __all__ = ["Course", "Courses", "Improvement"]
 FloatArray = NDArray[np.float64]
 
 _BINS = {"week": WEEK, "day": DAY, "hour": HOUR}
+_MOST_BINS = 100_000
 _WEEKLY, _DAILY = 26 * WEEK, 10 * DAY  # spans from which time is counted in weeks, in days
 
 
@@ -69,7 +70,8 @@ class Improvement(Analysis):
         jobs = schedule.workload
         span = (int(jobs.submit[-1]) - int(jobs.submit[0])) / jobs.ticks
         bin_s = _BINS[self.every] if self.every else WEEK if span >= _WEEKLY else DAY if span >= _DAILY else HOUR
-        at = (schedule.end - jobs.submit[0]) // (bin_s * jobs.ticks)
+        # What ends later than any bin that is drawn counts in the last one.
+        at = np.minimum((schedule.end - jobs.submit[0]) // (bin_s * jobs.ticks), _MOST_BINS - 1)
         return Course(bin_s, np.cumsum(np.bincount(at, weights=schedule.start - jobs.submit)) / jobs.ticks)
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import sha256_file
+from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import InputError
 from policyfactory.evaluate.inputs import Cleaning, read_predictions
 from policyfactory.workload.clean import load_workload
@@ -168,8 +168,9 @@ def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
     prediction = None
     if source.predictions is not None:
         file = find_log(source.predictions, folders)
-        prediction = read_predictions(file, workload)
-        hashes[str(file)] = sha256_file(file)
+        with unchanged(file) as digest:
+            prediction = read_predictions(file, workload)
+        hashes[str(file)] = digest
     return ReadLog(source, workload, prediction, account, hashes, tuple(notes))
 
 

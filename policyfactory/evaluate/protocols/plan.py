@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from policyfactory.core.artefact import sha256_file
+from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
 from policyfactory.evaluate.analyses import make_analysis
@@ -22,6 +22,7 @@ from policyfactory.evaluate.statistics.intervals import STATISTICS, Statistic
 from policyfactory.evaluate.tuning.tuner import make_tuner
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import LARGEST_FILE
 from policyfactory.workload.resample import Draw, Resampling, parse_length
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 from policyfactory.workload.windows import WindowSpec, parse_windows
@@ -133,8 +134,9 @@ class Places:
         if spec.lower().endswith(".json") or "/" in spec:
             beside = self.folder / path
             path = beside if beside.is_file() else path
-            found = resolve(str(path) if "/" in str(path) else f"./{path}")
-            self.hashes[str(path)] = sha256_file(path)
+            with unchanged(path, limit=LARGEST_FILE) as digest:
+                found = resolve(str(path) if "/" in str(path) else f"./{path}")
+            self.hashes[str(path)] = digest
             return found
         return resolve(spec)
 

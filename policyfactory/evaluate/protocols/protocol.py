@@ -22,6 +22,7 @@ from policyfactory.evaluate.protocols.logs import LogSource, LublinSource, Tsafr
 from policyfactory.evaluate.protocols.plan import Places, Plan, read_plan
 from policyfactory.evaluate.protocols.reader import Reader
 from policyfactory.evaluate.report.claims import Claim
+from policyfactory.workload.header import printable
 from policyfactory.workload.presets import ESTIMATE_MISSING, find_preset
 
 __all__ = ["MAX_BYTES", "PROTOCOL_SCHEMA", "Protocol", "protocol_of", "read_content", "read_protocol"]
@@ -31,6 +32,7 @@ MAX_BYTES = 1_000_000
 _STEM = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LONGEST_NAME = 100
+_MOST_POINTS = 500  # of a line
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +84,10 @@ def read_content(path: Path) -> dict[str, Any]:
         If it can not be read, is larger than `MAX_BYTES`, or is no TOML.
     """
     data = read_bytes(path, limit=MAX_BYTES)
+    for number, line in enumerate(data.splitlines(), 1):
+        # Names inside names: reading one takes the square of their number.
+        if line.count(b".") > _MOST_POINTS:
+            raise InputError(f"{path}:{number}: has more than {_MOST_POINTS} points; break the line")
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -90,6 +96,12 @@ def read_content(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is no TOML: {error}; docs/protocols.md shows the layout") from None
     except RecursionError:
         raise InputError(f"{path}: lists or tables are nested too deeply; docs/protocols.md shows the layout") from None
+    except ValueError as error:
+        # What Python itself refuses: a date that is none, a number of thousands of digits.
+        raise InputError(
+            f"{path}: has a number or a date that can not be read ({printable(str(error), 60)}); docs/protocols.md "
+            "shows the layout"
+        ) from None
 
 
 def read_protocol(path: Path | str) -> Protocol:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ __all__ = ["MAX_ENTRIES", "MAX_TEXT", "Reader"]
 MAX_TEXT = 20_000
 MAX_ENTRIES = 1_000
 _SHOWN = 60
+_LARGEST = 1e300
 _REQUIRED: Any = object()
 
 
@@ -119,8 +119,8 @@ class Reader:
     def number(self, key: str, default: Any = _REQUIRED) -> Any:
         """Return a finite number."""
         value = self._take(key, default, (int, float), "a number")
-        if isinstance(value, int | float) and not math.isfinite(value):
-            raise self.error(key, "is not finite; write a number")
+        if isinstance(value, int | float) and not -_LARGEST <= value <= _LARGEST:
+            raise self.error(key, f"is not finite, or beyond {_LARGEST:g}; write a number")
         return value
 
     def flag(self, key: str, default: Any = _REQUIRED) -> Any:
@@ -203,5 +203,8 @@ def _visible(text: str) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return ascii(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
-    text = str(value)
+    try:
+        text = str(value)
+    except (RecursionError, ValueError):
+        return "(a value nested too deeply, or a number of thousands of digits)"
     return _visible(text)

@@ -169,7 +169,7 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StartsWriter:
-    """Writes ``DIRECTORY/LOG/window-003/POLICY.csv``, one file a simulation (the `keep` of `run.evaluate`).
+    """Writes ``DIRECTORY/LOG/window-003/POLICY.csv``, one file a simulation (a `Keep` of `run.evaluate`).
 
     Parameters
     ----------
@@ -190,18 +190,26 @@ class StartsWriter:
         """Return the file of a case and a policy."""
         return self.directory / self.logs[case.log] / f"{case.kind}-{case.number:03d}" / f"{self.policies[policy]}.csv"
 
-    def __call__(self, case: Case, schedule: Schedule) -> None:
-        """Write one schedule.
+    def content(self, case: Case, schedule: Schedule) -> bytes:
+        """Return the file of one schedule."""
+        frame = starts_frame(schedule) if self.layout == "csv" else batsim_frame(schedule, case.log)
+        return frame.to_csv(index=False, lineterminator="\n").encode()
+
+    def write(self, case: Case, policy: str, content: bytes) -> None:
+        """Write the file of a case and a policy.
 
         Raises
         ------
         OutputError
-            If the file can not be written.
+            If it can not be written.
         """
-        path = self.path(case, schedule.policy_name)
+        path = self.path(case, policy)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(f"{path.parent}: can not be created: {error.strerror}; choose another --output") from None
-        frame = starts_frame(schedule) if self.layout == "csv" else batsim_frame(schedule, case.log)
-        atomic_write(path, frame.to_csv(index=False, lineterminator="\n"))
+        atomic_write(path, content)
+
+    def has(self, case: Case, policy: str) -> bool:
+        """Say whether the file of a case and a policy is there."""
+        return self.path(case, policy).is_file()

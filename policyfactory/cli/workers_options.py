@@ -1,0 +1,86 @@
+"""The options that say who does the work, shared by the commands that share it out."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Annotated
+
+import typer
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.workers.pool import Workers
+
+__all__ = ["Backend", "BackendOption", "JobsOption", "SchedulerOption", "workers_of"]
+
+
+class Backend(enum.StrEnum):
+    """What the workers are."""
+
+    threading = "threading"
+    loky = "loky"
+    dask = "dask"
+
+
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--jobs", help="Workers on this machine (default: one a core); the result is the same."),
+]
+BackendOption = Annotated[
+    Backend | None,
+    typer.Option(
+        "--backend",
+        help="What the workers are: threads of this process (threading, the default), processes of this machine "
+        "(loky), or those of a Dask cluster (dask, with --scheduler; alone: threads). The result is the same.",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Work on the Dask cluster of this scheduler: tcp://HOST:PORT, tls://HOST:PORT, or its scheduler file "
+        "(FILE.json). Only on networks that you trust.",
+    ),
+]
+
+
+def workers_of(jobs: int | None, backend: Backend | None = None, scheduler: str | None = None) -> Workers:
+    """Return who does the work, from the options of a command.
+
+    Parameters
+    ----------
+    jobs : int or None
+        ``--jobs``; None means one worker a core.
+    backend : Backend or None
+        ``--backend``; None means threads, and Dask if there is a scheduler.
+    scheduler : str or None
+        ``--scheduler``; it means backend ``dask``.
+
+    Raises
+    ------
+    UsageError
+        If the options contradict each other, the address is none, or the backend is not installed.
+    InputError
+        If the scheduler file can not be read.
+    """
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs {jobs}: give at least 1 worker")
+    if scheduler is not None:
+        if backend not in {None, Backend.dask}:
+            raise UsageError(f"--scheduler {scheduler} is for --backend dask, not {backend}; leave one of them out")
+        if jobs is not None:
+            raise UsageError(
+                f"--jobs {jobs} with --scheduler {scheduler}: the workers of the cluster do the work, as many as it "
+                "has; leave --jobs out"
+            )
+    kind = backend or (Backend.dask if scheduler is not None else Backend.threading)
+    if kind == Backend.dask:
+        from policyfactory.core.workers.dask import check_installed
+        from policyfactory.core.workers.dask_address import scheduler_address
+
+        check_installed()
+        if scheduler is not None:
+            # Before hours of reading logs; the file is read again when the work begins.
+            scheduler_address(scheduler)
+    return Workers(jobs or len(os.sched_getaffinity(0)), kind.value, scheduler)

@@ -1,0 +1,196 @@
+"""Workers on this machine: the same results on threads and processes, and what a lost one costs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import worker_tasks
+from policyfactory.core.errors import (
+    EvaluationError,
+    FormulaError,
+    UsageError,
+    WorkersError,
+)
+from policyfactory.core.workers.pool import Workers, results
+from support import ROOT
+from worker_tasks import Shared, seen
+
+NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
+LOCAL = [Workers(1), Workers(2), Workers(1, "loky")]
+LOCAL += [Workers(3), Workers(2, "loky")] if NIGHTLY else []
+
+
+def alive(process: int) -> bool:
+    """Say whether a process runs; one that has ended and was not asked for its end does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(true, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("workers", LOCAL, ids=str)
+def test_results_are_the_same_whoever_works(workers):
+    expected = [7 + number**2 for number in range(100)]
+    assert list(results(worker_tasks.square, 7, range(100), workers, in_order=True)) == expected
+    assert list(results(worker_tasks.square, 7, [], workers)) == []
+
+
+@pytest.mark.parametrize("workers", [Workers(2), *([Workers(2, "loky")] if NIGHTLY else [])], ids=str)
+def test_order_is_kept_where_it_is_asked_for(tmp_path, workers):
+    assert list(results(worker_tasks.slow, tmp_path, range(20), workers, in_order=True)) == list(range(20))
+    (tmp_path / "second").unlink()
+    found = list(results(worker_tasks.slow, tmp_path, range(20), workers))
+    assert sorted(found) == list(range(20))
+    assert found[0] != 0
+
+
+def test_no_worker_runs_far_ahead_of_who_takes_the_results(tmp_path):
+    found = results(worker_tasks.count_calls, tmp_path, range(10_000), Workers(2), in_order=True)
+    assert next(found) == 0
+    time.sleep(0.5)
+    begun = len(list(tmp_path.iterdir()))
+    assert 4 <= begun <= 2 * 64 + 1
+    assert [next(found) for _ in range(200)] == list(range(1, 201))
+    found.close()
+    assert len(list(tmp_path.iterdir())) <= 201 + 2 * 64 + 1
+
+
+@pytest.mark.parametrize("workers", LOCAL, ids=str)
+@pytest.mark.parametrize("error", [worker_tasks.ERROR, ValueError("a defect")], ids=repr)
+def test_what_a_task_raises_is_raised_here_as_itself(workers, error):
+    with pytest.raises(type(error)) as raised:
+        list(results(worker_tasks.fail, error, range(10), workers))
+    assert str(raised.value) == str(error)
+    if isinstance(error, FormulaError):
+        assert (raised.value.reason, raised.value.text, raised.value.position) == (error.reason, error.text, 3)
+    if workers.backend == "loky":
+        assert "worker_tasks.py" in raised.value.__notes__[0]
+
+
+def test_an_error_that_can_not_be_sent_is_told_in_words():
+    with pytest.raises(WorkersError, match="a worker stopped with _UnsendableError: 1 and 2"):
+        list(results(worker_tasks.unsendable, None, [1], Workers(1, "loky")))
+
+
+@pytest.mark.parametrize("workers", LOCAL, ids=str)
+def test_an_error_in_making_the_pieces_is_raised(workers):
+    def pieces():
+        yield 1
+        raise EvaluationError("no more")
+
+    with pytest.raises(EvaluationError, match="no more"):
+        list(results(worker_tasks.square, 0, pieces(), workers))
+
+
+@pytest.mark.parametrize("workers", [Workers(2), Workers(2, "loky")], ids=str)
+def test_work_that_nobody_waits_for_ends_at_once(tmp_path, workers):
+    before = threading.active_count()
+    with pytest.raises(EvaluationError):
+        # The pieces end with an error while the first two are at work.
+        list(results(worker_tasks.wait, tmp_path, until(lambda: seen(tmp_path, "begun") > 0), workers))
+    begun = [int(path.name.partition("-")[2]) for path in tmp_path.glob("begun-*")]
+    assert begun
+    assert threading.active_count() == before
+    assert not any(alive(process) for process in begun if process != os.getpid())
+
+
+def until(true):
+    """Give two pieces, and then wait before it fails."""
+    yield from (1, 2)
+    wait_until(true)
+    raise EvaluationError("enough")
+
+
+def test_a_killed_process_costs_its_piece_only(tmp_path):
+    told: list[str] = []
+    shared = Shared(tmp_path)
+    found = list(
+        results(worker_tasks.kill_once, shared, range(12), Workers(2, "loky"), in_order=True, tell=told.append)
+    )
+    assert found == [(number, 0) for number in range(12)]
+    assert [seen(tmp_path, str(number)) for number in range(12)] == [1] * 5 + [2] + [1] * 6
+    assert len(told) == 1
+    assert told[0].startswith("worker process ")
+    assert told[0].endswith(" was lost (killed by signal 9); its piece is done again")
+    # Two at the beginning, and the one that took the place of the lost one.
+    assert seen(tmp_path, "arrived") == 3
+
+
+def test_a_piece_that_kills_its_workers_is_named():
+    told: list[str] = []
+    with pytest.raises(WorkersError, match=r"piece 'the one' was lost 3 times .*killed by signal 9.*memory"):
+        list(results(worker_tasks.fatal, None, ["the one"], Workers(1, "loky"), tell=told.append))
+    assert len(told) == 2
+
+
+def test_what_is_common_is_sent_once_to_each_process_however_large(tmp_path):
+    shared = Shared(tmp_path, 50 * 2**20)
+    (tmp_path / "5-before").touch()
+    found = list(results(worker_tasks.kill_once, shared, range(40), Workers(2, "loky")))
+    assert sorted(found) == [(number, 50 * 2**20) for number in range(40)]
+    assert seen(tmp_path, "arrived") == 2
+
+
+RUN = """
+import sys
+from pathlib import Path
+import worker_tasks
+from policyfactory.core.workers.pool import Workers, results
+if __name__ == "__main__":
+    list(results(worker_tasks.wait, Path(sys.argv[1]), range(9), Workers(2, "loky")))
+"""
+
+
+ENDS = [signal.SIGINT, signal.SIGKILL, *([signal.SIGTERM] if NIGHTLY else [])]
+
+
+@pytest.mark.parametrize("kind", ENDS, ids=lambda kind: kind.name)
+def test_processes_end_with_the_run_and_say_nothing(tmp_path, kind):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN, str(tmp_path)],
+        stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    )  # fmt: skip
+    wait_until(lambda: seen(tmp_path, "begun") == 2)
+    begun = [int(path.name.partition("-")[2]) for path in tmp_path.glob("begun-*")]
+    # As a terminal or a batch system does: to all processes of the run. Kill -9 is for the main one.
+    if kind == signal.SIGKILL:
+        process.kill()
+    else:
+        os.killpg(process.pid, kind)
+    _, told = process.communicate(timeout=60)
+    wait_until(lambda: not any(alive(number) for number in begun), 20)
+    if kind == signal.SIGINT:
+        # The main process' own, and nothing of any other.
+        assert told.count("Traceback") == 1
+        assert told.rstrip().endswith("KeyboardInterrupt")
+    else:
+        assert told == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0,), "0 workers; give at least 1"),
+        ((1, "forks"), "there is no backend 'forks'; there are threading, loky, dask"),
+        ((1, "loky", "tcp://a:1"), r"a scheduler \(tcp://a:1\) is for backend dask, not loky"),
+    ],
+)
+def test_workers_that_can_not_be_meant(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        Workers(*arguments)

@@ -1,0 +1,370 @@
+"""Workers of Dask: the same results, what a killed worker or scheduler costs, and what is told."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import logging
+import os
+import pickle
+import re
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import worker_tasks
+from commands import Run, runner
+from dask_cluster import Cluster
+from policyfactory import __version__
+from policyfactory.core.errors import FormulaError, InputError, UsageError, WorkersError
+from policyfactory.core.workers import dask, dask_fetch
+from policyfactory.core.workers.dask import DaskCrew
+from policyfactory.core.workers.dask_address import scheduler_address
+from policyfactory.core.workers.dask_local import token_of
+from policyfactory.core.workers.pool import Workers, results
+from support import ROOT
+from worker_tasks import Shared, seen
+
+Client = pytest.importorskip("distributed").Client
+RunPlugin = pytest.importorskip("policyfactory.core.workers.dask_worker").RunPlugin
+NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
+PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
+SMALL = ("--tuples", "12", "--trials", "512", "--output", "t.csv")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("dask"), 2)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    return runner(tmp_path, monkeypatch, capfd)
+
+
+def of(cluster: Cluster) -> Workers:
+    return Workers(1, "dask", str(cluster.file))
+
+
+def test_results_are_the_same_and_in_order(cluster):
+    told: list[str] = []
+    levels = {name: logging.getLogger(name).disabled for name in ("distributed", "distributed.client")}
+    expected = [7 + number**2 for number in range(60)]
+    found = list(results(worker_tasks.square, 7, range(60), of(cluster), in_order=True, tell=told.append))
+    assert found == expected
+    assert sorted(results(worker_tasks.square, 7, range(60), of(cluster))) == expected
+    assert list(results(worker_tasks.square, 7, [], of(cluster))) == []
+    assert all(sentence.startswith("the scheduler tcp://127") or "has come" in sentence for sentence in told)
+    assert {name: logging.getLogger(name).disabled for name in levels} == levels
+
+
+@pytest.mark.parametrize("error", [worker_tasks.ERROR, ValueError("a defect")], ids=repr)
+def test_what_a_task_raises_is_raised_here_as_itself(cluster, error):
+    with pytest.raises(type(error)) as raised:
+        list(results(worker_tasks.fail, error, range(10), of(cluster)))
+    assert str(raised.value) == str(error)
+    assert not isinstance(error, FormulaError) or raised.value.position == 3
+
+
+def test_work_that_nobody_waits_for_ends(cluster, tmp_path):
+    found = results(worker_tasks.wait, tmp_path, pieces_after(tmp_path), of(cluster))
+    with pytest.raises(UsageError, match="enough"):
+        next(found)
+    end = time.monotonic() + 30
+    while seen(tmp_path, "ended") < seen(tmp_path, "begun"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("dask-")]
+
+
+def pieces_after(folder: Path) -> Iterator[int]:
+    """Give pieces until one has begun, and then an error."""
+    yield from (1, 2)
+    while not seen(folder, "begun"):
+        time.sleep(0.05)
+    raise UsageError("enough")
+
+
+def test_generate_gives_the_same_bytes_on_every_backend(cluster, run, tmp_path):
+    tables = []
+    backends = [
+        ("--jobs", "2"), ("--backend", "loky", "--jobs", "1"), ("--backend", "dask", "--jobs", "2"),
+        ("--scheduler", cluster.file),
+    ]  # fmt: skip
+    for words in backends:
+        done = run("generate", *SMALL, *words, "--overwrite")
+        assert "12/12" in done.stderr
+        tables.append((tmp_path / "t.csv").read_bytes())
+    assert tables.count(tables[0]) == len(backends)
+    measured = json.loads((tmp_path / "t.manifest.json").read_text())["measured"]
+    assert (measured["backend"], measured["workers"]) == ("dask", None)
+
+
+def test_dask_without_a_scheduler_is_threads_of_this_process_and_opens_no_port_for_work():
+    before = {thread.name for thread in threading.enumerate()}
+    found = results(worker_tasks.whoami, 7, range(20), Workers(2, "dask"), in_order=True)
+    assert next(found) == (0, os.getpid())
+    ports = [port for port in listening() if port]
+    # Dask's web servers, for this machine alone; they have no page, and take no work.
+    assert len(ports) <= 2
+    for port in ports:
+        for page in ("", "/info/main/workers.html", "/health", "/json/counts.json"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}{page}", timeout=60)
+            assert refused.value.code == 404
+            refused.value.close()
+    assert list(found) == [(number, os.getpid()) for number in range(1, 20)]
+    left = {thread.name for thread in threading.enumerate()} - before
+    assert not [name for name in left if name.startswith("dask-")]
+
+
+def listening() -> list[int]:
+    """Return the ports at which this process listens; all must be this machine's own."""
+    inodes = {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
+    ports = []
+    for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *rest = line.split()
+        if state == "0A" and f"socket:[{rest[5]}]" in inodes:
+            address, port = local.split(":")
+            assert address == "0100007F"
+            ports.append(int(port, 16))
+    return ports
+
+
+def test_what_a_killed_command_left_on_the_workers_is_removed_by_the_next(cluster):
+    # As after kill -9: the plugin is there, and its client is not.
+    with Client(cluster.address, set_as_default=False, name="policyfactory") as gone:
+        token = token_of(gone.id)
+        gone.register_plugin(RunPlugin(token, pickle.dumps((worker_tasks.square, bytes(1 << 20)))))
+    with Client(cluster.address, set_as_default=False, name="policyfactory") as other:
+        own = token_of(other.id)
+        other.register_plugin(RunPlugin(own, pickle.dumps((worker_tasks.square, 0))))
+        assert {token, own} <= plugins(other)
+        assert list(results(worker_tasks.square, 0, [2], of(cluster))) == [4]
+        # That of a command which runs is left alone, and the run's own is gone with it.
+        assert {name for name in plugins(other) if name.startswith("policyfactory")} == {own}
+        assert set(other.run(lambda: len(__import__(RunPlugin.__module__, fromlist="_")._RUNS)).values()) == {1}
+        other.unregister_worker_plugin(own)
+
+
+def plugins(client) -> set[str]:
+    return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.worker_plugins))
+
+
+def test_a_piece_that_is_begun_while_the_scheduler_is_lost_is_ended(cluster, monkeypatch):
+    ended = []
+    with DaskCrew(worker_tasks.square, 0, of(cluster), ended.append) as crew:
+        real = crew._client.submit
+
+        def lost_meanwhile(*words, **named):
+            future = real(*words, **named)
+            # All that notice it have done so before the piece is noted.
+            crew._fail(crew._loss())
+            return future
+
+        monkeypatch.setattr(crew._client, "submit", lost_meanwhile)
+        monkeypatch.setattr(crew, "_collect", lambda: None)
+        crew.begin(2, ended.append)
+    ((value, error),) = ended
+    assert value is None
+    assert "was lost" in str(error)
+
+
+def test_no_result_waits_for_one_that_has_to_be_made_again(cluster, monkeypatch):
+    come: list[int] = []
+    real = Client.gather
+
+    async def late(client, futures):
+        while any(future.key.endswith("-3") for future in futures) and len(come) < 5:
+            await asyncio.sleep(0.05)
+        return await real(client, futures, asynchronous=True)
+
+    monkeypatch.setattr(Client, "gather", lambda client, futures, asynchronous: late(client, futures))
+    for result in results(worker_tasks.square, 0, range(6), of(cluster)):
+        come.append(result)  # noqa: PERF402 (it is looked at meanwhile)
+    assert come[5] == 4
+    assert sorted(come) == [number**2 for number in range(6)]
+
+
+def test_a_result_that_can_not_be_fetched_is_told_as_such_while_the_scheduler_is_there(cluster, monkeypatch):
+    async def never(*_arguments, **_named):
+        raise ValueError("not to be had")
+
+    monkeypatch.setattr(Client, "gather", never)
+    monkeypatch.setattr(dask_fetch, "_SOON", 0.05)
+    with pytest.raises(ValueError, match="not to be had"):
+        list(results(worker_tasks.square, 0, [1], of(cluster)))
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="starts one more worker: make nightly")
+def test_a_worker_of_another_version_is_refused_by_both_names(cluster, tmp_path):
+    package = tmp_path / "policyfactory"
+    package.mkdir()
+    (package / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    described = tmp_path / "policyfactory-0.0.1.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: policyfactory\nVersion: 0.0.1\n")
+    other = cluster.add(first=str(tmp_path))
+    try:
+        with Client(cluster.address, set_as_default=False) as client:
+            client.wait_for_workers(3, timeout=120)
+        with pytest.raises(WorkersError, match=rf"has policyfactory 0\.0\.1, this run is of {__version__}; install"):
+            list(results(worker_tasks.square, 0, [2], of(cluster)))
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_killed_worker_costs_what_it_had_begun_only(cluster, tmp_path):
+    told: list[str] = []
+    shared = Shared(tmp_path, 1 << 20, seconds=0.15)
+    pieces = range(40)
+    found = list(results(worker_tasks.kill_once, shared, pieces, of(cluster), in_order=True, tell=told.append))
+    assert found == [(number, 1 << 20) for number in pieces]
+    times = [seen(tmp_path, str(number)) for number in pieces]
+    assert times[5] == 2
+    # Results that lay on the killed worker for an instant may be made again.
+    assert sum(times) <= len(pieces) + 4
+    assert any("has gone; what it had begun is done again by others" in sentence for sentence in told)
+    assert seen(tmp_path, "arrived") == 2
+    cluster.workers.append(cluster.add())
+
+
+def test_a_lost_scheduler_leaves_what_is_finished_and_the_same_command_goes_on(tmp_path, run):
+    folder = tmp_path / "dask"
+    folder.mkdir()
+    cluster = Cluster(folder, 1)
+    long = ("--tuples", "40", "--trials", "40000", "--output", "t.csv")
+    partial = tmp_path / "t.csv.partial"
+
+    def kill() -> None:
+        while not partial.exists() or partial.read_bytes().count(b"\n") < 4:
+            time.sleep(0.02)
+        cluster.scheduler.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        told = run("generate", *long, "--scheduler", cluster.address, code=1).stderr
+        killer.join()
+    finally:
+        cluster.close()
+    assert f"error: the scheduler {cluster.address} was lost" in told
+    kept = partial.read_bytes().count(b"\n") - 1
+    assert 3 <= kept < 40
+    assert f"stopped: {kept} of 40 tuples are kept in t.csv.partial; the same command goes on from there" in told
+    assert "distributed" not in told
+    assert f"{kept} tuples were finished by an earlier run" in run("generate", *long, "--jobs", "2").stderr
+    table = (tmp_path / "t.csv").read_bytes()
+    run("generate", *long, "--jobs", "1", "--overwrite")
+    assert (tmp_path / "t.csv").read_bytes() == table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--scheduler", "nobody.invalid:8786"), 1, "there is no host nobody.invalid"),
+        (("--scheduler", "127.0.0.1:1"), 1, "nothing listens at this port; start a scheduler"),
+        (("--scheduler", "none.json"), 1, "none.json: no such file"),
+        (("--scheduler", "other.json"), 1, "other.json: is not a scheduler file of Dask"),
+        (("--scheduler", "here"), 2, "--scheduler here is not an address of a Dask scheduler; give tcp://HOST:PORT"),
+        (("--scheduler", "a:1", "--backend", "loky"), 2, "--scheduler a:1 is for --backend dask, not loky"),
+        (("--scheduler", "a:1", "--jobs", "3"), 2, "--jobs 3 with --scheduler a:1: the workers of the cluster do"),
+        (("--backend", "loky", "--convergence"), 2, "leave out --backend and --scheduler"),
+    ],
+)
+def test_wrong_addresses_are_told_and_leave_nothing(run, tmp_path, arguments, code, message):
+    (tmp_path / "other.json").write_text('{"address": 3}')
+    assert message in run("generate", "--tuples", "3", "--output", "t.csv", *arguments, code=code).stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["other.json"]
+
+
+@pytest.mark.parametrize("says", [b"", b"SSH-2.0-x\r\n"])
+def test_what_is_no_scheduler_is_told(says):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as caller:
+                caller.sendall(says)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(WorkersError, match="something answers there, but not as a Dask scheduler"):
+            list(results(worker_tasks.square, 0, [1], Workers(1, "dask", f"127.0.0.1:{server.getsockname()[1]}")))
+        thread.join()
+
+
+def test_a_web_server_waits_and_is_no_scheduler(monkeypatch):
+    monkeypatch.setattr(dask, "_ANSWER", 0.3)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        with pytest.raises(WorkersError, match=r"no Dask scheduler answers within 0\.3 seconds; .*8787 its web page"):
+            list(results(worker_tasks.square, 0, [1], Workers(1, "dask", f"127.0.0.1:{server.server_port}")))
+        server.shutdown()
+        thread.join()
+
+
+def test_the_page_quotes_our_messages():
+    rows = PAGE.partition("\n## When it does not work\n")[2].splitlines()
+    quoted = [row.split("`")[1] for row in rows if row.startswith("| `") and "in `logs/`" not in row]
+    assert len(quoted) >= 6
+    sources = sorted((ROOT / "policyfactory" / "core" / "workers").glob("dask*.py"))
+    # Strings that go on in the next line are one.
+    text = re.sub(r'"\s*\n\s*f?"', "", "".join(path.read_text(encoding="utf-8") for path in sources))
+    for quote in quoted:
+        assert re.search(re.sub(r"\d+", r"{[^}]+}", quote), text), quote
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("node:8786", "tcp://node:8786"), ("tcp://10.0.0.1:8786", "tcp://10.0.0.1:8786"), ("tls://n:1/", "tls://n:1"),
+        ("tcp://[::1]:8786", "tcp://[::1]:8786"),
+    ],
+)  # fmt: skip
+def test_addresses(text, address):
+    assert scheduler_address(text) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "node",
+        "node:0",
+        "node:99999",
+        "node:port",
+        "tcp://",
+        "http://n:1",
+        "tcp://n:1/path",
+        "tcp://\x1b[1m:1",
+        ":1",
+    ],
+)
+def test_what_is_no_address(text):
+    with pytest.raises(UsageError, match="is not an address of a Dask scheduler") as raised:
+        scheduler_address(text)
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"address": 1}', "[" * 100_000, "\x00"])
+def test_what_is_no_scheduler_file(tmp_path, text):
+    (tmp_path / "s.json").write_text(text)
+    with pytest.raises(InputError, match="is not a scheduler file of Dask"):
+        scheduler_address(str(tmp_path / "s.json"))
+
+
+def test_without_the_extra_the_cure_is_told(run, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    told = run("generate", *SMALL, "--backend", "dask", code=2).stderr
+    assert "backend dask needs Dask, which is not installed: pip install 'policyfactory[dask]'" in told

@@ -1,0 +1,98 @@
+"""Score tables at the limits of what is accepted, each from both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import ScoreTableError
+from policyfactory.trials.table import HEADER, ScoreTable, csv_number, csv_rows, parse_rows, read_score_table
+
+
+def read(tmp_path, text: str) -> ScoreTable:
+    (tmp_path / "t.csv").write_text(text, encoding="ascii")
+    return read_score_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "line", ["0,1,0,0,0,0", "1e300,1,1e300,1,1e300,-3", "1,1,1,1.0000005,nan,9007199254740991", "0.5,1,0.5,0.5,0.5,7"]
+)
+def test_the_least_and_the_largest_values_are_read(tmp_path, line):
+    table = read(tmp_path, f"{HEADER}\n{line}\n")
+    assert [table.p[0], table.q[0], table.r[0], table.score[0]] == [float(cell) for cell in line.split(",")[:4]]
+    assert table.tuple_id[0] == int(line.rpartition(",")[2])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("-1e-9,1,0,0.5,0,0", "p is -1e-09"),
+        ("inf,1,0,0.5,0,0", "p is inf"),
+        ("1,0.999,0,0.5,0,0", "q is 0.999"),
+        ("1,inf,0,0.5,0,0", "q is inf"),
+        ("1,1,-1,0.5,0,0", "r is -1"),
+        ("1,1,inf,0.5,0,0", "r is inf"),
+        ("1,1,nan,0.5,0,0", "r is nan"),
+        ("1,1,0,1.000002,0,0", "score is 1"),
+        ("1,1,0,nan,0,0", "score is nan"),
+        ("1,1,0,0.5,-1e-9,0", "stderr is -1e-09"),
+        ("1,1,0,0.5,0,9007199254740992", r"tuple is 9.0072e\+15"),
+        ("1,1,0,0.5,0,-9007199254740992", r"tuple is -9.0072e\+15"),
+        ("1,1,0,0.5,0,1.5", "tuple is 1.5"),
+    ],
+)
+def test_values_beyond_are_refused(tmp_path, line, message):
+    with pytest.raises(ScoreTableError, match=f"t.csv:3: {message}"):
+        read(tmp_path, f"{HEADER}\n1,1,0,0.5,0,0\n{line}\n")
+
+
+def test_the_first_faulty_line_is_named_whatever_its_column(tmp_path):
+    with pytest.raises(ScoreTableError, match=r"t\.csv:2: q is 0"):
+        read(tmp_path, "1,1,0,0.5\n1,0,0,0.5\n-1,1,0,0.5\n")
+    with pytest.raises(ScoreTableError, match=r"t\.csv:1: r is -3"):
+        read(tmp_path, "1,1,-3,0.5\n1,0,0,0.5\n")
+
+
+@pytest.mark.parametrize("cell", ["1_0", "\uff11", "0x10", ""])
+def test_only_plain_numbers_are_numbers(tmp_path, cell):
+    (tmp_path / "t.csv").write_text(f"1,1,0,0.5\n{cell},1,0,0.5\n", encoding="utf-8")
+    with pytest.raises(ScoreTableError, match=r"t\.csv:2: p is '.*', expected a number"):
+        read_score_table(tmp_path / "t.csv")
+
+
+def test_a_tuple_ends_where_its_scores_sum_to_1(tmp_path):
+    # The first sums to 1 - 5e-7, the second to 1 + 5e-7, the third to 1 in three parts.
+    rows = "".join(f"1,1,0,{score}\n" for score in (0.5, 0.4999995, 0.25, 0.7500005, 0.2, 0.3, 0.5))
+    table = read(tmp_path, rows)
+    assert table.tuple_id.tolist() == [0, 0, 1, 1, 2, 2, 2]
+    assert np.isnan(table.stderr).all()
+    assert "SC'17" in table.origin
+    with pytest.raises(ScoreTableError, match=r"t.csv:4: the scores from line 3 on sum to 1.1, expected 1"):
+        read(tmp_path, "1,1,0,0.5\n1,1,0,0.5\n1,1,0,0.5\n1,1,0,0.6\n")
+    with pytest.raises(ScoreTableError, match=r"t.csv:2: the last tuple \(from line 1\) sums to 0.999998"):
+        read(tmp_path, "1,1,0,0.5\n1,1,0,0.499998\n")
+
+
+def test_numbers_are_whole_where_a_double_counts():
+    assert csv_number(3.0) == "3"
+    assert csv_number(-3.0) == "-3"
+    assert csv_number(0.1) == "0.1"
+    assert csv_number(999999999999999.0) == "999999999999999"
+    assert csv_number(1e15) == "1000000000000000.0"
+    assert csv_number(-1e15) == "-1000000000000000.0"
+
+
+def test_lines_of_a_tuple_are_read_back():
+    text = csv_rows(([1, 2.5], [1, 2], [0, 7], [0.25, 0.75], [np.nan, 1e-9]), 12)
+    assert text == "1,1,0,0.25,nan,12\n2.5,2,7,0.75,1e-09,12\n"
+    table = parse_rows(text, name="rows", origin="here")
+    assert (table.name, table.origin, table.sha256) == ("rows", "here", "")
+    assert table.tuple_id.tolist() == [12, 12]
+    assert table.p.tolist() == [1, 2.5]
+
+
+def test_a_selection_keeps_the_name_and_loses_the_file(tmp_path):
+    table = read(tmp_path, f"{HEADER}\n1,1,0,0.5,0,4\n2,1,0,0.5,0,9\n")
+    assert (table.tuples, table.origin) == (2, "score table t.csv")
+    part = table.select([1])
+    assert (part.name, part.sha256, part.tuple_id.tolist()) == ("t", "", [9])

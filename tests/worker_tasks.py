@@ -1,0 +1,114 @@
+"""Tasks that tests give to workers; other processes import this module by its name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from policyfactory.core.errors import FormulaError
+
+__all__ = [
+    "Shared",
+    "count_calls",
+    "fail",
+    "fatal",
+    "kill_once",
+    "seen",
+    "slow",
+    "square",
+    "unsendable",
+    "wait",
+    "whoami",
+]
+
+
+class Shared:
+    """What is common; each arrival in a process leaves a file."""
+
+    def __init__(self, folder: Path, size: int = 0, seconds: float = 0.05) -> None:
+        self.folder = folder
+        self.data = bytes(size)
+        self.seconds = seconds
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        (self.folder / f"arrived-{uuid.uuid4().hex}").touch()
+
+
+def seen(folder: Path, name: str) -> int:
+    """Return how many files begin so."""
+    return len(list(folder.glob(f"{name}-*")))
+
+
+def square(shared, piece, go_on):
+    go_on()
+    return shared + piece * piece
+
+
+def whoami(shared, piece, go_on):
+    return piece, os.getpid()
+
+
+def slow(shared, piece, go_on):
+    """Let the first piece be done after the second."""
+    if piece == 1:
+        (shared / "second").touch()
+    while piece == 0 and not (shared / "second").exists():
+        time.sleep(0.01)
+    time.sleep(0.1 * (piece == 0))
+    return piece
+
+
+def count_calls(shared, piece, go_on):
+    (shared / f"{piece}-{uuid.uuid4().hex}").touch()
+    return piece
+
+
+def wait(shared, piece, go_on):
+    """Take 60 seconds, and say by whom it is done and when it is ended."""
+    (shared / f"begun-{os.getpid()}").touch()
+    try:
+        for _ in range(6000):
+            go_on()
+            time.sleep(0.01)
+    finally:
+        (shared / f"ended-{os.getpid()}").touch()
+
+
+def kill_once(shared, piece, go_on):
+    """Leave a file for each try; kill the worker in the first try of piece 5."""
+    count_calls(shared.folder, piece, go_on)
+    if piece == 5 and seen(shared.folder, "5") == 1:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(shared.seconds)
+    return piece, len(shared.data)
+
+
+def fatal(shared, piece, go_on):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail(shared, piece, go_on):
+    if piece == 3:
+        raise shared
+    return piece
+
+
+class _UnsendableError(Exception):
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def unsendable(shared, piece, go_on):
+    raise _UnsendableError(1, 2)
+
+
+ERROR = FormulaError("a formula ends too early", "p * ", 3)
