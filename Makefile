@@ -5,16 +5,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench nightly clean
+.PHONY: help demo test check docs bench nightly fuzz mutants clean
 
 help:
 	@echo "make demo     set up, then the whole job on the embedded workload: trials, fits, evaluation, export (results in demo/)"
 	@echo "make test     set up, then all tests"
 	@echo "make check    lint, format, types, import contract"
 	@echo "make docs     build the documentation into site/"
-	@echo "make bench    benchmarks, as ratios in one run"
+	@echo "make bench    all benchmarks and one table (build/bench); python benchmarks/page.py takes it over into docs/"
 	@echo "make nightly  the randomised tests with new examples; what needs a minute of Slurm's clock; and, if installed, a real"
 	@echo "              Grid Engine (gridengine-master, -exec, -client) and OAR (oar-server, oar-user, their -pgsql, postgresql)"
+	@echo "make fuzz     ten minutes of hostile input for every reader, what is found lies in .fuzz/"
+	@echo "make mutants  which changes of the engine, the scores and the fits no test notices (hours; ARGS='--sample 200')"
 	@echo "make clean    remove the environment and everything built"
 
 $(VENV)/.ready-%: pyproject.toml
@@ -46,8 +48,14 @@ bench: $(VENV)/.ready-test
 nightly: $(VENV)/.ready-test
 	POLICYFACTORY_NIGHTLY=1 $(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
+fuzz: $(VENV)/.ready-test
+	cd tests && PYTHONPATH=. nice $(abspath $(BIN))/python -m hostile.fuzz --coverage --seconds 600 --seed $$(date +%s) --folder ../.fuzz $(ARGS)
+
+mutants: $(VENV)/.ready-test
+	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m mutation $(ARGS)
+
 clean:
-	rm -rf $(VENV) .venv-* build dist site demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-* .fuzz build dist site demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 docs/commands.md: $(VENV)/.ready-base $(wildcard policyfactory/cli/*.py)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from policyfactory.core.errors import FormulaError
+from policyfactory.policy.multiplied import multiply_out
 from policyfactory.policy.nodes import Expression
 
 __all__ = ["linear_coefficients", "slope"]
@@ -18,17 +21,14 @@ def slope(expression: Expression, name: str) -> float | None:
     name : {"p", "q", "r", "w", "m"}
         The variable; a formula without it has the slope 0.
     """
-    import sympy
-
-    from policyfactory.policy.simplify import to_sympy
-
     if name not in expression.variables:
         return 0.0
     try:
-        derivative = to_sympy(expression).diff(sympy.Symbol(name))
-    except FormulaError:
+        found = multiply_out(expression).with_variable(name)
+        alone = ((name, Fraction(1)),)
+        return None if set(found) - {alone} else float(found.get(alone, 0))
+    except (FormulaError, OverflowError):
         return None
-    return float(derivative) if derivative.is_number else None
 
 
 def linear_coefficients(expression: Expression) -> dict[str, float] | None:

@@ -17,6 +17,7 @@ __all__ = ["Explanation", "Job", "TermValue", "additive_terms", "explain", "pars
 
 _TIMES = frozenset("prw")
 _LARGEST = 1e15
+_LONGEST_JOB = 300  # characters
 _MORE = {
     "p": "a longer request",
     "q": "more processors",
@@ -106,12 +107,16 @@ def parse_job(text: str) -> Job:
     UsageError
         If a part is no NAME=VALUE of p, q, r, w, m, is given twice, or out of range.
     """
+    if len(text) > _LONGEST_JOB:
+        raise UsageError(f"job {text[:60]!r}...: has {len(text):,} characters; write for example 'p=1h q=64 r=2d'")
     values: dict[str, float] = {}
     for part in re.split(r"[\s,;]+", text.strip()):
         name, equals, value = part.partition("=")
         if not equals or name not in VARIABLES:
             known = "; ".join(f"{name}: {words}" for name, words in VARIABLES.items())
-            raise UsageError(f"job {text!r}: {part!r} is not NAME=VALUE; write for example 'p=1h q=64 r=2d' ({known})")
+            raise UsageError(
+                f"job {text!r}: {part[:60]!r} is not NAME=VALUE; write for example 'p=1h q=64 r=2d' ({known})"
+            )
         if name in values:
             raise UsageError(f"job {text!r}: {name} is given twice; keep one")
         values[name] = _value(name, value, text)
@@ -131,7 +136,7 @@ def _value(name: str, value: str, text: str) -> float:
     least = 0 if name in {"r", "w"} else 1
     if not least <= found <= _LARGEST or (name not in _TIMES and found != int(found)):
         kind = "a time (1h, 30m, 3600)" if name in _TIMES else "a whole number"
-        raise UsageError(f"job {text!r}: {name}={value}: expected {kind} from {least}")
+        raise UsageError(f"job {text!r}: {name}={value!r}: expected {kind} from {least}")
     return found
 
 

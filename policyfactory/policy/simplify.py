@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from policyfactory.core.errors import FormulaError
 from policyfactory.policy.latex import to_latex
+from policyfactory.policy.multiplied import constant_value
 from policyfactory.policy.nodes import (
     FUNCTIONS,
     VARIABLES,
@@ -35,9 +36,9 @@ from policyfactory.policy.nodes import (
 if TYPE_CHECKING:
     import sympy
 
-__all__ = ["from_sympy", "round_coefficients", "simplify_order", "to_latex", "to_sympy"]
+__all__ = ["LARGEST", "from_sympy", "round_coefficients", "simplify_order", "to_latex", "to_sympy"]
 
-_LARGEST = 1000  # nodes; a longer formula is left as it is
+LARGEST = 1000  # nodes; a longer formula is left as it is
 _MOST_BITS = 4_000  # of an exact number
 _ROUNDS = 10
 
@@ -71,7 +72,7 @@ def simplify_order(
     """
     if expression.coefficients:
         raise FormulaError(f"the coefficient {expression.coefficients[0]} has no value; fit it first")
-    shorter = _shorter(expression) if expression.size <= _LARGEST else expression
+    shorter = _shorter(expression) if expression.size <= LARGEST else expression
     if shorter.size >= expression.size:
         shorter = expression
     return shorter if digits is None else round_coefficients(shorter, digits, rounding)
@@ -182,7 +183,7 @@ def _build(node: Expression) -> Sympy:
         case Call(function, arguments):
             parts = [_build(part) for part in arguments]
             if all(part.is_number for part in parts):
-                return _exact(_constant(function, [float(part) for part in parts]))
+                return _exact(constant_value(function, [float(part) for part in parts]))
             return sympy.Function(function)(*parts)
     raise TypeError(f"{type(node).__name__} is no part of a formula")
 
@@ -190,7 +191,7 @@ def _build(node: Expression) -> Sympy:
 def _power(base: Sympy, exponent: Sympy) -> Sympy:
     """Return base**exponent; what sympy would compute exactly is bounded first."""
     if base.is_number and exponent.is_number and not exponent.is_Integer:
-        return _exact(_constant("**", [float(base), float(exponent)]))
+        return _exact(constant_value("**", [float(base), float(exponent)]))
     if exponent.is_Rational:
         factor = base.as_coeff_Mul()[0]
         if factor.is_Rational:
@@ -200,24 +201,6 @@ def _power(base: Sympy, exponent: Sympy) -> Sympy:
     elif not exponent.is_Symbol and base.is_number:
         raise _NotWorthwhileError("a constant to a variable power is left as it is")
     return base**exponent
-
-
-def _constant(function: str, values: list[float]) -> float:
-    """Return a function of constants, NaN where it has no value."""
-    table: dict[str, Any] = {
-        "log10": math.log10,
-        "log2": math.log2,
-        "ln": math.log,
-        "exp": math.exp,
-        "abs": abs,
-        "min": min,
-        "max": max,
-        "**": math.pow,
-    }
-    try:
-        return float(table[function](*values))
-    except (ValueError, OverflowError):
-        return math.nan
 
 
 def _shorter(expression: Expression) -> Expression:

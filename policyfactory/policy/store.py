@@ -20,11 +20,20 @@ from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy
 
-__all__ = ["MODEL_SCHEMA", "Coefficient", "Model", "load_model", "model_from_json", "model_to_json", "save_model"]
+__all__ = [
+    "LARGEST_FILE",
+    "MODEL_SCHEMA",
+    "Coefficient",
+    "Model",
+    "load_model",
+    "model_from_json",
+    "model_to_json",
+    "save_model",
+]
 
 MODEL_SCHEMA = 1
 _KIND = "policyfactory-model"
-_LARGEST_FILE = 8 << 20
+LARGEST_FILE = 8 << 20  # bytes
 _MOST_COEFFICIENTS = 1000
 _MOST_WARNINGS, _LONGEST_WARNING = 10, 300
 _REQUIRED = ("kind", "schema_version", "name", "formula")
@@ -136,7 +145,7 @@ def load_model(path: Path) -> Model:
     ModelFileError
         If it is no model, or one of a newer schema.
     """
-    data = read_bytes(Path(path), limit=_LARGEST_FILE)
+    data = read_bytes(Path(path), limit=LARGEST_FILE)
     return model_from_json(_decode(data, str(path)), str(path))
 
 

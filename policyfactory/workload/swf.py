@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import re
 import shlex
-import zlib
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -22,13 +21,14 @@ from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
+from policyfactory.workload.packed import GZIP, PIECE, unpacked
 
-__all__ = ["GZIP", "OTHER_PACKINGS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
+__all__ = ["OTHER_PACKINGS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
 
-# 2 GiB of text are about 20 million jobs; what unpacks to more is no log, or an attack.
-_LARGEST_TEXT = 2 << 30
+# As of a file that is not packed: some ten million jobs. What unpacks to more is no log, or an attack.
+_LARGEST_TEXT = 1 << 30
 _LARGEST_HEADER = 1 << 20
-GZIP = b"\x1f\x8b"
+_SHORTEST_JOB = 36  # bytes of a line: 18 digits, 17 blanks, a line feed
 OTHER_PACKINGS = {
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
@@ -46,7 +46,10 @@ _ACCOUNTING = {
     "an accounting log of PBS": re.compile(rb"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];"),
 }
 # Widths like those of the archive's own files; a longer number moves the rest of its line.
-_ROW = "%5s %8s %6s %6s %4s %6s %5s %4s %6s %5s %2s %3s %3s %3s %2s %2s %2s %2s"
+_WIDTHS = (5, 8, 6, 6, 4, 6, 5, 4, 6, 5, 2, 3, 3, 3, 2, 2, 2, 2)
+_ROW = " ".join(f"%{width}s" for width in _WIDTHS)
+# From so many lines on a compiled kernel prints them: it takes as long to load as Python to print fewer.
+_MANY = 100_000
 
 
 def read_swf(path: Path | str) -> SwfLog:
@@ -69,35 +72,28 @@ def read_swf(path: Path | str) -> SwfLog:
     for magic, packing in OTHER_PACKINGS.items():
         if raw.startswith(magic):
             raise InputError(f"{path}: is packed with {packing}, only gzip is read here; unpack it first")
-    text = _unpack(raw, path) if raw.startswith(GZIP) else raw
-    return parse_swf(text, path, sha256=sha256_bytes(raw))
+    digest = sha256_bytes(raw)
+    if raw.startswith(GZIP):
+        return parse_swf(_unpack(raw, path), path, sha256=digest)
+    return parse_swf(raw, path, sha256=digest)
 
 
-def _unpack(raw: bytes, path: Path) -> bytes:
-    """Return what gzip members hold; zero bytes behind the last one are padding."""
-    parts: list[bytes] = []
+def _unpack(raw: bytes, path: Path) -> bytearray:
+    """Return what a file packed with gzip holds, in one growing buffer: parts that are joined would be held twice."""
+    text = bytearray()
     room = _LARGEST_TEXT
-    while raw:
-        member = zlib.decompressobj(wbits=31)
-        try:
-            parts.append(member.decompress(raw, room + 1))
-        except zlib.error as error:
-            raise InputError(
-                f"{path}: is damaged and can not be unpacked ({error}); download or copy it again"
-            ) from None
-        room -= len(parts[-1])
+    blocks = (raw[at : at + PIECE] for at in range(0, len(raw), PIECE))
+    for part in unpacked(blocks, str(path)):
+        room -= len(part)
         if room < 0:
             raise InputError(f"{path}: unpacks to more than {_LARGEST_TEXT:,} bytes; unpack it and split the log")
-        if not member.eof:
-            raise InputError(
-                f"{path}: ends in the middle of its packed data, after {sum(map(len, parts)):,} bytes of text: it was "
-                "cut off; download or copy it again (gzip -t tells whether it is whole)"
-            )
-        raw = member.unused_data.lstrip(b"\0")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(part) == PIECE and b"\n" not in part and b"\r" not in part:
+            raise TraceFormatError(f"{path}: unpacks to a line of more than {PIECE:,} characters; is this a log?")
+        text += part
+    return text
 
 
-def parse_swf(text: bytes, path: Path | str, *, sha256: str = "") -> SwfLog:
+def parse_swf(text: bytes | bytearray, path: Path | str, *, sha256: str = "") -> SwfLog:
     """Return the log that ``text`` is; ``path`` is for messages and the log's name.
 
     Raises
@@ -109,24 +105,27 @@ def parse_swf(text: bytes, path: Path | str, *, sha256: str = "") -> SwfLog:
     from policyfactory.workload import scan
 
     path = Path(path)
-    if not text.strip():
+    if text.isspace() or not text:
         raise TraceFormatError(f"{path}: is empty; a log has a line of 18 numbers for each job")
-    header, body, skipped, oddities = _split(text, path)
-    lines = body.count(b"\n")
-    points = body.count(b".") + body.count(b"e") + body.count(b"E")
+    header, text, start, skipped, oddities = _split(text, path)
+    # Space for what the text can hold at most: not for a line feed or a point each.
+    lines = min(text.count(b"\n", start), (len(text) - start) // _SHORTEST_JOB + 1)
+    points = min(sum(text.count(mark, start) for mark in (b".", b"e", b"E")), lines * scan.FIELD_COUNT)
     values = np.empty((scan.FIELD_COUNT, lines), dtype=np.int64)
     line = np.empty(lines, dtype=np.int64)
     decimals = np.empty((points, 6), dtype=np.int64)
     found = np.zeros(8, dtype=np.int64)
-    scan.scan_jobs(np.frombuffer(body, dtype=np.uint8), values, line, decimals, found)
+    data = np.frombuffer(text, dtype=np.uint8, offset=start)
+    data.flags.writeable = False  # one type, and one compiled kernel, whatever the text is in
+    scan.scan_jobs(data, values, line, decimals, found)
     result, jobs, special, comments, blanks, fault_line, fault_field, fault_byte = found.tolist()
     if result != scan.OK:
-        _refuse(_Place(path, body, skipped + fault_line + 1, first=jobs == 0), result, fault_field, fault_byte)
+        _refuse(_Place(path, text, start, skipped + fault_line + 1, first=jobs == 0), result, fault_field, fault_byte)
     if jobs == 0:
         raise TraceFormatError(f"{path}: has a header of {skipped:,} lines and no job; is it the whole file?")
     columns: dict[str, NDArray[Any]] = {field: values[number, :jobs] for number, field in enumerate(FIELDS)}
     line = line[:jobs] + (skipped + 1)
-    _put_decimals(columns, decimals[:special], _Place(path, body, 0), line)
+    _put_decimals(columns, decimals[:special], _Place(path, text, start, 0), line)
     oddities |= {"comment lines between the jobs": comments, "blank lines": blanks}
     return SwfLog(
         name=log_name(path),
@@ -147,8 +146,11 @@ def log_name(path: Path) -> str:
     return printable(name or path.name, 80)
 
 
-def _split(text: bytes, path: Path) -> tuple[Header, bytes, int, dict[str, int]]:
-    """Return the header, the rest (its last byte is a line feed), the lines before the rest, and what was odd."""
+def _split(text: bytes | bytearray, path: Path) -> tuple[Header, bytes | bytearray, int, int, dict[str, int]]:
+    """Return the header, the text (its last byte is a line feed), where its rest begins, the lines before, what is odd.
+
+    The rest is not cut off: it would be held twice.
+    """
     oddities = {}
     if text.startswith(b"\xef\xbb\xbf"):
         text = text[3:]
@@ -181,15 +183,16 @@ def _split(text: bytes, path: Path) -> tuple[Header, bytes, int, dict[str, int]]
             )
     if returns or b"\r\n" in text[at : at + 10_000]:
         oddities["lines that end as on Windows (CR LF)"] = text.count(b"\r\n")
-    return parse_header(lines), text[at:], skipped, oddities
+    return parse_header(lines), text, at, skipped, oddities
 
 
 class _Place:
     """Where in a file something is wrong."""
 
-    def __init__(self, path: Path, body: bytes, line: int, *, first: bool = False) -> None:
+    def __init__(self, path: Path, text: bytes | bytearray, start: int, line: int, *, first: bool = False) -> None:
         self.path = path
-        self.body = body
+        self.text = text
+        self.start = start
         self.line = line
         self.first = first
         # A fault in the very first job line more often means: not such a file at all.
@@ -199,9 +202,13 @@ class _Place:
             else "; mend or delete this line"
         )
 
+    def cut(self, first: int, end: int) -> bytes:
+        """Return some bytes behind the header; places are counted from its end."""
+        return bytes(self.text[self.start + first : self.start + end])
+
     def token(self, first: int, end: int | None = None) -> str:
         """Return the token that begins at byte ``first``, fit to be printed."""
-        piece = self.body[first : end if end is not None else first + 200]
+        piece = self.cut(first, end if end is not None else first + 200)
         if end is None:
             piece = re.split(rb"[ \t\r\n]", piece, maxsplit=1)[0]
         return printable(piece.decode("utf-8", errors="replace"), 40)
@@ -225,7 +232,7 @@ def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
 
 def _refuse_accounting(place: _Place, where: str) -> None:
     """Raise the error for what an accounting log begins with, if it is one."""
-    line = place.body.lstrip()[:2000].partition(b"\n")[0]
+    line = place.cut(0, 10_000).lstrip()[:2000].partition(b"\n")[0]
     for kind, beginning in _ACCOUNTING.items():
         if beginning.match(line):
             raise TraceFormatError(
@@ -247,7 +254,7 @@ def _put_decimals(
         # Correctly rounded: both are exact.
         values = digits / 10.0 ** np.minimum(behind, 22)
         for at in np.flatnonzero(kind == scan.IRREGULAR).tolist():
-            values[at] = _decimal(place.body[first[at] : end[at]])
+            values[at] = _decimal(place.cut(int(first[at]), int(end[at])))
         wrong = ~(np.abs(values) < 1e18)
         if field in WHOLE_FIELDS:
             wrong |= values != np.floor(values)
@@ -277,8 +284,12 @@ def format_swf(log: SwfLog | Workload) -> bytes:
     """
     log = log_of_workload(log) if isinstance(log, Workload) else log
     head = "".join(f"{line}\n" for line in log.header.lines)
-    cells = [_cells(column) for column in log.columns().values()]
-    rows = "\n".join(_ROW % row for row in zip(*cells, strict=True))
+    columns = list(log.columns().values())
+    if len(log) >= _MANY and all(column.dtype == np.int64 for column in columns):
+        from policyfactory.workload.print_rows import printed
+
+        return b"".join([head.encode("utf-8", errors="surrogateescape"), *printed(columns, _WIDTHS)])
+    rows = "\n".join(_ROW % row for row in zip(*map(_cells, columns), strict=True))
     return (head + rows + "\n").encode("utf-8", errors="surrogateescape")
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import FormulaError
 from policyfactory.export.queue import Queue
+from policyfactory.policy.multiplied import Term, multiply_out
 from policyfactory.policy.policy import Policy
 
 __all__ = ["Urgencies", "urgencies"]
 
 # qconf keeps six decimals of weight_waiting_time: the smallest factor is brought above this, for nine digits of it.
 _LEAST = 1000.0
+# What a formula may be a sum of: p*q, q, r, w.
+_TERMS: tuple[Term, ...] = tuple(tuple((name, Fraction(1)) for name in names) for names in ("pq", "q", "r", "w"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,25 +89,17 @@ def urgencies(policy: Policy) -> Urgencies | None:
     ----------
     policy : Policy
     """
-    import sympy
-
-    from policyfactory.policy.simplify import to_sympy
-
     if "m" in policy.variables:
         return None
-    p, q, r, w = sympy.symbols("p q r w")
     try:
-        value = to_sympy(policy.expression)
-        product = value.diff(p).diff(q)
-        rest = sympy.expand(value - product * p * q)
-    except FormulaError:
+        terms = dict(multiply_out(policy.expression).terms)
+        product, of_q, of_r, of_w = (float(terms.pop(term, 0)) for term in _TERMS)
+    except (FormulaError, OverflowError):
         return None
-    slopes = [rest.diff(symbol) for symbol in (p, q, r, w)]
-    if slopes[0] != 0 or not all(part.is_number for part in (product, *slopes)):
+    if any(terms):
         return None
-    _, of_q, of_r, of_w = map(float, slopes)
     # Lower scores run first, higher urgencies do. (0.0 - x has no negative zero.)
-    found = (0.0 - float(product), 0.0 - of_q, of_r - of_w)
+    found = (0.0 - product, 0.0 - of_q, of_r - of_w)
     sizes = [abs(factor) for factor in found if factor]
     if not sizes or not all(map(math.isfinite, sizes)):
         return None

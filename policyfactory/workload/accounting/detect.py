@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from policyfactory.core.errors import TraceFormatError, UsageError
+from policyfactory.workload.accounting.block import Block
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.record import Record
 from policyfactory.workload.header import printable
@@ -17,9 +18,10 @@ from policyfactory.workload.header import printable
 __all__ = ["FORMATS", "HEAD", "Format", "Reader", "detect", "find_format"]
 
 # A reader is ``read(lines, path, zone)``: the lines of one file without their ends, the file's name for messages, and
-# the zone of times that have none. It gives a Record for each run of a job, and a Passed for whatever it leaves out
-# or mends. It raises TraceFormatError only if the file as a whole can not be used; a single bad line is a Passed.
-Reader = Callable[[Iterable[str], str, dt.tzinfo | None], Iterator[Record | Passed]]
+# the zone of times that have none. It gives a Record for each run of a job, or a Block of many, and a Passed for
+# whatever it leaves out or mends. It raises TraceFormatError only if the file as a whole can not be used; a single bad
+# line is a Passed.
+Reader = Callable[[Iterable[str], str, dt.tzinfo | None], Iterator[Record | Passed | Block]]
 
 # Bytes at the beginning of a file that are looked at.
 HEAD = 1 << 16
@@ -78,7 +80,7 @@ def _is_pbs(lines: list[str]) -> bool:
 FORMATS = {
     known.name: known
     for known in (
-        Format("sacct", "Slurm: output of sacct -P, with its header line", "sacct", _is_sacct),
+        Format("sacct", "Slurm: output of sacct -P, with its header line", "sacct_blocks", _is_sacct, in_pieces=True),
         Format("sacct-json", "Slurm: output of sacct --json", "sacct_json", _is_json, in_pieces=True),
         Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", "filetxt", _is_filetxt),
         Format("pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", "pbs", _is_pbs),

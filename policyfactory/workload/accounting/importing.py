@@ -21,6 +21,12 @@ from policyfactory.workload.log import SwfLog
 
 __all__ = ["Imported", "Zone", "import_logs"]
 
+# What to look at where sacct printed no job.
+_NO_RECORDS = (
+    "no job in it, so the query of sacct found none; look at -S and -E (without -S it is today only), -a (without it "
+    "only one's own jobs), and the rights of who asked: with PrivateData=jobs only operators see the jobs of others"
+)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Zone:
@@ -116,12 +122,15 @@ def import_logs(
             gathering.add(known.reader()(text, source.name, clock), source.name)
             inputs.append((source.name, known.name, source.sha256))
     if not len(gathering) and not tally.steps():
-        raise WorkloadError(_no_records(inputs))
+        raise WorkloadError(f"{_names(inputs)}: {_NO_RECORDS}")
     dropped = sum(step.count for step in tally.steps() if step.action == "dropped")
     table = gathering.table()
     records = int(table.tasks.sum()) + dropped
-    jobs = jobs_of(table, rules, tally, zone.clock)
-    machine, machine_source = _machine(jobs, rules.unit, processors, zone, tally)
+    try:
+        jobs = jobs_of(table, rules, tally, zone.clock)
+        machine, machine_source = _machine(jobs, rules.unit, processors, zone, tally)
+    except (UsageError, WorkloadError) as error:
+        raise type(error)(f"{_names(inputs)}: {error}") from None
     started = jobs.allocated[jobs.rows] > 0
     ends = table.start[jobs.rows] + table.elapsed[jobs.rows]
     begins = int(table.submit[jobs.rows].min())
@@ -147,14 +156,10 @@ def import_logs(
     return Imported(swf_of(jobs, report, zone.clock, labels), report)
 
 
-def _no_records(inputs: list[tuple[str, str, str]]) -> str:
-    """Return what to look at where sacct printed no job."""
-    names = ", ".join(name for name, _, _ in inputs[:5])
-    return (
-        f"{printable(names, 300)}: no job in it, so the query of sacct found none; look at -S and -E (without -S it is "
-        "today only), -a (without it only one's own jobs), and the rights of who asked: with PrivateData=jobs only "
-        "operators see the jobs of others"
-    )
+def _names(inputs: list[tuple[str, str, str]]) -> str:
+    """Return the files that were read, for messages."""
+    more = ", ..." if len(inputs) > 5 else ""
+    return printable(", ".join(name for name, _, _ in inputs[:5]), 300) + more
 
 
 def _machine(jobs: Jobs, unit: str, told: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:

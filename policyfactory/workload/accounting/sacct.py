@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import itertools
 import re
 from collections.abc import Iterable, Iterator
-from operator import itemgetter
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.recommended import RECOMMENDED
 from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.sacct_columns import TERMS, WANTED, Columns
 from policyfactory.workload.accounting.slurm import (
     HET_ID,
     STEPS,
@@ -26,48 +24,7 @@ from policyfactory.workload.accounting.slurm import (
 from policyfactory.workload.accounting.times import Clock, duration, settle
 from policyfactory.workload.header import printable
 
-__all__ = ["Columns", "read"]
-
-# Columns that hold what users write, in which a delimiter can stand (22.05.8: JobName and SubmitLine, seen).
-_FREE = frozenset({
-    "jobname", "submitline", "workdir", "comment", "admincomment", "systemcomment", "constraints", "container", "wckey",
-    "reason", "stdin", "stdout", "stderr", "extra", "licenses",
-})  # fmt: skip
-
-# What is read of a line, in this order: the first of each list that the header has.
-_WANTED: dict[str, tuple[str, ...]] = {
-    "id": ("jobid", "jobidraw"),
-    "state": ("state",),
-    "submit": ("submit",),
-    "eligible": ("eligible",),
-    "start": ("start",),
-    "end": ("end",),
-    "elapsed_raw": ("elapsedraw",),
-    "elapsed": ("elapsed",),
-    "limit_raw": ("timelimitraw",),
-    "limit": ("timelimit",),
-    "requested": ("reqcpus",),
-    "allocated": ("alloccpus", "ncpus"),
-    "requested_nodes": ("reqnodes",),
-    "allocated_nodes": ("allocnodes", "nnodes"),
-    "allocated_tres": ("alloctres",),
-    "requested_tres": ("reqtres",),
-    "user": ("uid", "user"),
-    "group": ("gid", "group"),
-    "account": ("account",),
-    "partition": ("partition",),
-    "qos": ("qos",),
-    "suspended": ("suspended",),
-    "submit_line": ("submitline",),
-    "cluster": ("cluster",),
-}
-# What there must be: one column of each list.
-_NEEDED = (
-    ("JobID", "JobIDRaw"), ("State",), ("Submit",), ("Start",), ("End", "ElapsedRaw", "Elapsed"),
-    ("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS", "AllocTRES"),
-)  # fmt: skip
-_MOST_PLACEMENTS = 2000
-_TERMS = {name: place for place, name in enumerate(_WANTED)}
+__all__ = ["File", "count_of", "items_of", "local_times", "open_file", "read", "suspended_time"]
 
 _SHIFTED = "lines with more columns than the header: the delimiter stands in a job name or another free text"
 _UNREADABLE = "lines with a time, number or word that is none"
@@ -78,76 +35,14 @@ class _UnreadableError(ValueError):
     """A value that can not be what its column is for."""
 
 
-class Columns:
-    """Where a header line says that things are.
-
-    Parameters
-    ----------
-    header : str
-        The header line.
-    place : str
-        File and line, for messages.
-
-    Raises
-    ------
-    TraceFormatError
-        If a column that is needed is missing, or there are two of one name.
-    """
-
-    def __init__(self, header: str, place: str) -> None:
-        self.delimiter = "\x1f" if "\x1f" in header else "|"
-        self.names = header.strip(" ").split(self.delimiter)
-        # With -p in place of -P every line ends with a delimiter.
-        self.closed = self.names[-1] == ""
-        if self.closed:
-            self.names.pop()
-        known = [name.casefold() for name in self.names]
-        double = next((name for name in self.names if known.count(name.casefold()) > 1), None)
-        if double is not None:
-            raise TraceFormatError(f"{place}: two columns are called {printable(double, 40)}; ask for it once")
-        missing = [" or ".join(names) for names in _NEEDED if not any(name.casefold() in known for name in names)]
-        if missing:
-            raise TraceFormatError(
-                f"{place}: no column {', no column '.join(missing)} among {printable(', '.join(self.names), 600)}; "
-                f"ask for it: {RECOMMENDED}"
-            )
-        self.width = len(known)
-        # Behind the last column stands an empty one, for all that the header does not have.
-        self.positions = [
-            next((known.index(name) for name in names if name in known), self.width) for names in _WANTED.values()
-        ]
-        self.tells_allocation = self.positions[_TERMS["allocated_tres"]] < self.width
-        self.free = [place for place, name in enumerate(known) if name in _FREE]
-        self.pick = itemgetter(*self.positions)
-
-    def placements(self, fields: list[str]) -> Iterator[list[str]]:
-        """Give the ways to read a line with too many fields: the surplus belongs to the free texts."""
-        surplus = len(fields) - self.width
-        for cuts in itertools.islice(
-            itertools.combinations_with_replacement(range(len(self.free)), surplus), _MOST_PLACEMENTS
-        ):
-            rows, at = [], 0
-            for column in range(self.width):
-                more = sum(1 for cut in cuts if self.free[cut] == column)
-                rows.append(self.delimiter.join(fields[at : at + 1 + more]))
-                at += 1 + more
-            yield rows
-
-    def too_many_placements(self, fields: list[str]) -> bool:
-        """Tell whether there are more ways than can be tried."""
-        ways = 1
-        for number in range(1, len(fields) - self.width + 1):
-            ways = ways * (len(self.free) + number - 1) // number
-        return ways > _MOST_PLACEMENTS
-
-
 @dataclasses.dataclass(slots=True)
-class _File:
+class File:
     """What is known while a file is read."""
 
     path: str
     clock: Clock
     columns: Columns
+    first_name: str
     cluster: str = ""
     zoneless: bool = False  # the times of the line that was read last
     local: int = 0
@@ -156,9 +51,13 @@ class _File:
     def count_zone(self, record: Record) -> None:
         """Count a record, the last that was read, if its times depend on the zone."""
         if self.zoneless:
-            if not self.local:
-                self.first_local = (record.line, record.job)
-            self.local += 1
+            self.count_local(record.line, record.job, 1)
+
+    def count_local(self, line: int, job: str, count: int) -> None:
+        """Count records whose times depend on the zone; the first of them is ``job``."""
+        if not self.local or line < self.first_local[0]:
+            self.first_local = (line, job)
+        self.local += count
 
     def record(self, fields: list[str], line: int) -> tuple[Record, str]:
         """Return the record of one line, and how its times were settled (empty: nothing to settle).
@@ -175,7 +74,7 @@ class _File:
         ) = self.columns.pick([*fields, ""])  # fmt: skip
         try:
             ran = int(elapsed_raw) if elapsed_raw else (duration(elapsed) if elapsed else None)
-            rested = _suspended(suspended)
+            rested = suspended_time(suspended)
             read = self.clock.read
             came, began, ended = read(submit), read(start), read(end)
             chosen: list[int | None] = [
@@ -195,10 +94,10 @@ class _File:
                 ran,
                 rested,
                 *read_limit(limit_raw, limit),
-                _count(requested) if requested else tres(requested_tres, "cpu"),
-                _count(allocated) if allocated else tres(allocated_tres, "cpu"),
-                _count(requested_nodes) if requested_nodes else tres(requested_tres, "node"),
-                _count(allocated_nodes) if allocated_nodes else tres(allocated_tres, "node"),
+                count_of(requested) if requested else tres(requested_tres, "cpu"),
+                count_of(allocated) if allocated else tres(allocated_tres, "cpu"),
+                count_of(requested_nodes) if requested_nodes else tres(requested_tres, "node"),
+                count_of(allocated_nodes) if allocated_nodes else tres(allocated_tres, "node"),
                 state_of(state),
                 user,
                 group,
@@ -209,7 +108,7 @@ class _File:
         except ValueError:
             raise _UnreadableError from None
         self.zoneless = len(submit) == 19
-        if record.state in {State.running, State.pending}:
+        if record.state is State.running or record.state is State.pending:
             record.end = None
         if record.state is State.pending:
             record.start = None
@@ -225,15 +124,28 @@ class _File:
         return record, told
 
 
-def _count(text: str) -> int:
-    """Return a count; sacct without --noconvert prints 2048 as 2K."""
+def count_of(text: str) -> int:
+    """Return a count; sacct without --noconvert prints 2048 as 2K.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
     try:
         return int(text)
     except ValueError:
         return int(text.removesuffix("K")) * 1024
 
 
-def _suspended(text: str) -> int | None:
+def suspended_time(text: str) -> int | None:
+    """Return the seconds of column Suspended; None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If it is no time.
+    """
     if not text:
         return None
     if text == "00:00:00":
@@ -266,36 +178,61 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         If the header lacks what is needed, or the lines are of several clusters.
     """
     numbered = enumerate(lines, start=1)
-    number, header = next(((number, line) for number, line in numbered if line.strip()), (1, ""))
-    file = _File(path, Clock(zone or dt.UTC), Columns(header, f"{path}:{number}"))
-    cluster = file.columns.positions[_TERMS["cluster"]]
-    job_at = file.columns.positions[0]
-    first_name = header.partition(file.columns.delimiter)[0]
+    file = open_file(numbered, path, zone)
     for number, line in numbered:
-        fields = line.split(file.columns.delimiter)
-        if file.columns.closed and fields[-1] == "":
-            fields.pop()
-        if fields[0] == first_name and len(fields) > 1:
-            # Dumps one after the other in one file: each has its header.
-            file.columns = Columns(line, f"{path}:{number}")
-            cluster, job_at = file.columns.positions[_TERMS["cluster"]], file.columns.positions[0]
-        elif len(fields) == file.columns.width:
-            if "." in fields[job_at]:
-                yield Passed(number, fields[job_at], STEPS, WHY_STEPS, "skipped")
-                continue
-            if cluster < file.columns.width and fields[cluster] != file.cluster:
-                _one_cluster(file, fields[cluster], number)
-            try:
-                record, told = file.record(fields, number)
-            except _UnreadableError:
-                yield Passed(number, fields[job_at], _UNREADABLE, _WHY_UNREADABLE)
-                continue
-            if told:
-                yield _of_clock(record, told)
-            file.count_zone(record)
-            yield record
-        elif line.strip():
-            yield from _odd(file, fields, number)
+        yield from items_of(file, number, line)
+    yield from local_times(file)
+
+
+def open_file(numbered: Iterator[tuple[int, str]], path: str, zone: dt.tzinfo | None) -> File:
+    """Read the header line, the first that is not blank.
+
+    Raises
+    ------
+    TraceFormatError
+        If it lacks what is needed.
+    """
+    number, header = next(((number, line) for number, line in numbered if line.strip()), (1, ""))
+    columns = Columns(header, f"{path}:{number}")
+    return File(path, Clock(zone or dt.UTC), columns, header.partition(columns.delimiter)[0])
+
+
+def items_of(file: File, number: int, line: str) -> Iterator[Record | Passed]:
+    """Give what one line has.
+
+    Raises
+    ------
+    TraceFormatError
+        If it is a header that lacks what is needed, or of another cluster.
+    """
+    columns = file.columns
+    fields = line.split(columns.delimiter)
+    if columns.closed and fields[-1] == "":
+        fields.pop()
+    if len(fields) > 1 and fields[0] == file.first_name:
+        # Dumps one after the other in one file: each has its header.
+        file.columns = Columns(line, f"{file.path}:{number}")
+    elif len(fields) == columns.width:
+        if "." in fields[columns.job_at]:
+            yield Passed(number, fields[columns.job_at], STEPS, WHY_STEPS, "skipped")
+            return
+        if columns.cluster_at < columns.width and fields[columns.cluster_at] != file.cluster:
+            _one_cluster(file, fields[columns.cluster_at], number)
+        try:
+            record, told = file.record(fields, number)
+        except _UnreadableError:
+            yield Passed(number, fields[columns.job_at], _UNREADABLE, _WHY_UNREADABLE)
+            return
+        if told:
+            yield _of_clock(record, told)
+        file.count_zone(record)
+        yield record
+    elif line.strip():
+        yield from _odd(file, fields, number)
+
+
+def local_times(file: File) -> Iterator[Passed]:
+    """Say, when all is read, how many lines had times that depend on the zone."""
     if file.local:
         why = "they are local times of --time-zone; SLURM_TIME_FORMAT=%s needs none"
         yield Passed(*file.first_local, "lines with times that have no zone", why, "kept", file.local)
@@ -315,7 +252,7 @@ def _of_clock(record: Record, told: str) -> Passed:
     return Passed(record.line, record.job, what[told], why[told], "changed" if told != "settled" else "kept")
 
 
-def _odd(file: _File, fields: list[str], number: int) -> Iterator[Record | Passed]:
+def _odd(file: File, fields: list[str], number: int) -> Iterator[Record | Passed]:
     """Give what can be made of a line that has not as many fields as the header."""
     columns = file.columns
     job = fields[columns.positions[0]] if columns.positions[0] < len(fields) else ""
@@ -348,19 +285,19 @@ def _odd(file: _File, fields: list[str], number: int) -> Iterator[Record | Passe
 _ID = re.compile(r"\d+(?:[_+](?:\d+|\[[^\]]*\]))?(?:\.\w+)?", re.ASCII)
 
 
-def _sensible(file: _File, row: list[str], number: int) -> Record | None:
+def _sensible(file: File, row: list[str], number: int) -> Record | None:
     """Return the record of ``row`` if every column that is read holds what it is for.
 
     Whether the limit was asked for is left open: the submit line is one of the texts that may hold the surplus.
     """
     columns = file.columns
-    values = dict(zip(_WANTED, columns.pick([*row, ""]), strict=True))
+    values = dict(zip(WANTED, columns.pick([*row, ""]), strict=True))
     step = "." in values["id"]
     whole = ("requested", "allocated", "requested_nodes", "allocated_nodes", "elapsed_raw")
     if not _ID.fullmatch(values["id"]) or any(values[name] and not values[name].isdigit() for name in whole):
         return None
     for name, column in (("user", "uid"), ("group", "gid")):
-        position = columns.positions[_TERMS[name]]
+        position = columns.positions[TERMS[name]]
         numbered = position < columns.width and columns.names[position].casefold() == column
         if numbered and not (values[name].isdigit() or (step and not values[name])):
             return None
@@ -373,7 +310,7 @@ def _sensible(file: _File, row: list[str], number: int) -> Record | None:
     return record if record.state is not State.unknown and record.submit is not None else None
 
 
-def _one_cluster(file: _File, name: str, number: int) -> None:
+def _one_cluster(file: File, name: str, number: int) -> None:
     """Remember the cluster's name; a log of two can not become one workload."""
     if file.cluster and name and name != file.cluster:
         raise TraceFormatError(

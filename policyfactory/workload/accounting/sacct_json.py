@@ -20,8 +20,8 @@ from policyfactory.workload.header import printable
 
 __all__ = ["read"]
 
-# A job with a hundred steps has some hundred thousand characters.
-_LARGEST_VALUE = 64 << 20
+# A job with a hundred steps has some hundred thousand characters. Of values, the shortest take twenty times their text.
+_LARGEST_VALUE = 24 << 20
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 

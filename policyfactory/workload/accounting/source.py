@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import itertools
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.accounting.detect import HEAD
-from policyfactory.workload.swf import GZIP, OTHER_PACKINGS
+from policyfactory.workload.packed import GZIP, PIECE, unpacked
+from policyfactory.workload.swf import OTHER_PACKINGS
 
 __all__ = ["LONGEST_LINE", "Source"]
 
@@ -20,7 +21,6 @@ __all__ = ["LONGEST_LINE", "Source"]
 LONGEST_LINE = 1 << 20
 # 16 GiB of text are more than 50 million lines; what unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 16 << 30
-_BLOCK = 1 << 20
 _OTHER_FORMS = OTHER_PACKINGS | {b"\xff\xfe": "as UTF-16 text", b"\xfe\xff": "as UTF-16 text"}
 
 
@@ -146,7 +146,7 @@ class Source:
     def _blocks(self) -> Iterator[bytes]:
         while True:
             try:
-                block = self._file.read(_BLOCK)
+                block = self._file.read(PIECE)
             except OSError as error:
                 raise InputError(f"{self.name}: can not be read: {error.strerror}; check the disk") from None
             if not block:
@@ -164,19 +164,4 @@ class Source:
             yield first
             yield from blocks
             return
-        member = zlib.decompressobj(wbits=31)
-        data = first
-        while True:
-            try:
-                yield (part := member.decompress(data, _BLOCK))
-            except zlib.error as error:
-                raise InputError(f"{self.name}: is damaged and can not be unpacked ({error}); copy it again") from None
-            data = member.unconsumed_tail
-            if member.eof:
-                # Zero bytes behind the last member are padding.
-                data = member.unused_data.lstrip(b"\0") or next(blocks, b"").lstrip(b"\0")
-                if not data:
-                    return
-                member = zlib.decompressobj(wbits=31)
-            elif not data and not (data := next(blocks, b"")) and not part:
-                raise InputError(f"{self.name}: ends in the middle of its packed data; copy it again (gzip -t tells)")
+        yield from unpacked(itertools.chain([first], blocks), self.name)

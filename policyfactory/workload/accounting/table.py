@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.workload.accounting.block import NAMES, NUMBERS, Block
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.record import Limit, Record, State
 from policyfactory.workload.accounting.report import Tally
@@ -20,12 +21,7 @@ __all__ = ["LIMITS", "STATES", "Gathering", "Table"]
 # A number above this counts nothing that a cluster has: it is taken as unknown.
 _LARGEST = 1 << 40
 _MOST_RECORDS = 50_000_000
-_NUMBERS = (
-    "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
-    "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind",
-    "user", "group", "account", "partition", "qos",
-)  # fmt: skip
-_NAMES = ("user", "group", "account", "partition", "qos")
+_NUMBERS = NUMBERS + NAMES
 # Numbers that wait to be put into columns: those of some thousand records.
 _BLOCK = len(_NUMBERS) << 13
 _PARTS = re.compile(r"\d{1,15}", re.ASCII)
@@ -152,7 +148,7 @@ class Gathering:
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._blocks: list[NDArray[np.int64]] = []
-        self._names = {name: _Codes({"": 0}) for name in _NAMES}
+        self._names = {name: _Codes({"": 0}) for name in NAMES}
         self._first: dict[str, int] = {}
         self._job: list[str] = []
         self._again: dict[str, list[int]] = {}
@@ -162,7 +158,7 @@ class Gathering:
     def __len__(self) -> int:
         return len(self._job)
 
-    def add(self, items: Iterable[Record | Passed], path: str) -> None:
+    def add(self, items: Iterable[Record | Passed | Block], path: str) -> None:
         """Add what a reader gives for one file.
 
         Raises
@@ -171,12 +167,17 @@ class Gathering:
             If there are more than 50 million records.
         """
         self._files.append((len(self._job), path))
-        user, group, account, partition, qos = (self._names[name] for name in _NAMES)
+        user, group, account, partition, qos = (self._names[name] for name in NAMES)
         first, jobs = self._first.setdefault, self._job
         numbers: list[int | None] = []
         for item in items:
             if isinstance(item, Passed):
                 self._tally.passed(item, path)
+                continue
+            if isinstance(item, Block):
+                self._add_numbers(numbers, path)
+                numbers = []
+                self._add_many(item, path)
                 continue
             numbers += (
                 item.line, item.submit, item.eligible, item.start, item.end, item.elapsed, item.suspended, item.limit,
@@ -192,19 +193,47 @@ class Gathering:
             if item.group_id is not None:
                 self._het.setdefault(item.group_id, []).append(row)
             if len(numbers) >= _BLOCK:
-                self._add_block(numbers, path)
+                self._add_numbers(numbers, path)
                 numbers = []
-                if row >= _MOST_RECORDS:
-                    raise WorkloadError(
-                        f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once"
-                    )
-        self._add_block(numbers, path)
+        self._add_numbers(numbers, path)
 
-    def _add_block(self, numbers: list[int | None], path: str) -> None:
-        """Keep the numbers of some records as columns; what no cluster counts to is unknown, and counted."""
-        known = [-1 if number is None else min(number, _LARGEST + 1) for number in numbers]
-        block = np.array(known, dtype=np.int64).reshape(-1, len(_NUMBERS)).T
+    def _add_many(self, block: Block, path: str) -> None:
+        """Add records that are columns already."""
+        begin, count = len(self._job), len(block.job)
+        names = [self._coded(name, *codes) for name, codes in zip(NAMES, block.names, strict=True)]
+        self._job += block.job
+        rows = range(begin, begin + count)
+        firsts = list(map(self._first.setdefault, block.job, rows))
+        if firsts != list(rows):
+            for job, before, row in zip(block.job, firsts, rows, strict=True):
+                if before != row:
+                    self._again.setdefault(job, [before]).append(row)
+        for place, group in block.groups:
+            self._het.setdefault(group, []).append(begin + place)
+        self._add_columns(np.concatenate([block.numbers, names]), path)
+
+    def _coded(self, name: str, codes: Column, texts: list[str]) -> Column:
+        """Return a block's names as the numbers of this table; new ones are numbered by appearance."""
+        found, firsts = np.unique(codes, return_index=True)
+        numbers = np.zeros(len(texts), dtype=np.int64)
+        for code in found[np.argsort(firsts)].tolist():
+            numbers[code] = self._names[name][texts[code]]
+        return numbers[codes]
+
+    def _add_numbers(self, numbers: list[int | None], path: str) -> None:
+        """Keep the numbers of some records as columns."""
+        known = [-1 if number is None else number for number in numbers]
+        try:
+            flat = np.array(known, dtype=np.int64)
+        except OverflowError:
+            flat = np.array([max(-1, min(number, _LARGEST + 1)) for number in known], dtype=np.int64)
+        self._add_columns(flat.reshape(-1, len(_NUMBERS)).T, path)
+
+    def _add_columns(self, block: NDArray[np.int64], path: str) -> None:
+        """Keep columns; what no cluster counts to is unknown, and counted."""
         begin = len(self._job) - block.shape[1]
+        if begin + block.shape[1] > _MOST_RECORDS:
+            raise WorkloadError(f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once")
         for row in np.flatnonzero((block > _LARGEST).any(axis=0)).tolist():
             self._tally.passed(
                 Passed(

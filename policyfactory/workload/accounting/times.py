@@ -20,6 +20,7 @@ _NO_TIME = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)", "0"})
 _DURATION = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,5}))?(?::(\d{1,5}))?(?:\.\d{1,9})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 # Readings are an hour apart, or half an hour on Lord Howe Island.
 _TOLERANCE = 300
 _MOST_MINUTES = 1 << 16
@@ -34,6 +35,9 @@ def find_zone(name: str) -> dt.tzinfo:
         If this computer knows none of that name.
     """
     try:
+        if not _ZONE.fullmatch(name):
+            # Whatever else it is, zoneinfo would look for a module or a file of that name.
+            raise ValueError(name)
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise UsageError(

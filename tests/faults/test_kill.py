@@ -1,0 +1,208 @@
+"""``kill -9`` at any moment: what is on the disk is old, new or can be gone on with, and the end has the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from faults.processes import NIGHTLY, Nursery, Run, hidden, results, tree, wait_until
+
+# Most of an evaluation's time goes into its report: in every run of the tests it is killed less often.
+KILLS = {"generate": 100 if NIGHTLY else 20, "evaluate": 20 if NIGHTLY else 2, "loky": 20 if NIGHTLY else 1}
+GENERATE = ("--tuples", "60", "--trials", "6400", "--output", "out/t.csv", "--jobs", "2")
+EVALUATE = ("--policies", "FCFS,SAF", "--estimate-missing", "runtime", "--windows", "6x100jobs", "--jobs", "2")
+EVALUATE += ("--output", "out")
+COMMANDS = {"generate": GENERATE, "evaluate": EVALUATE}
+
+
+def folders(top: Path) -> Iterator[Path]:
+    """Give new folders in which outputs are made."""
+    number = 0
+    while True:
+        number += 1
+        folder = top / str(number)
+        (folder / "out").mkdir(parents=True)
+        yield folder
+
+
+class Undisturbed:
+    """What a command leaves that nobody disturbs, and how long it takes."""
+
+    def __init__(self, nursery: Nursery, folder: Path, *words: object) -> None:
+        (folder / "out").mkdir()
+        begin = time.monotonic()
+        run = nursery.start(folder, *words, brief=True)
+        run.must_end()
+        self.seconds = time.monotonic() - begin
+        self.files = results(folder)
+        assert hidden(folder) == []
+
+
+@pytest.fixture(scope="module", params=COMMANDS)
+def words(request: pytest.FixtureRequest, log: Path) -> tuple[object, ...]:
+    return (request.param, log, *COMMANDS[request.param])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory, words: tuple[object, ...]) -> Undisturbed:
+    return Undisturbed(nursery, tmp_path_factory.mktemp("undisturbed"), *words)
+
+
+def kill_at_random(
+    start: Callable[[Path], Run], top: Path, undisturbed: Undisturbed, victim: Callable[[Run], int], kills: int
+) -> Counter[str]:
+    """Kill runs at random moments until so many were met; whenever one comes to its end, compare and begin anew.
+
+    Returns where the kills fell.
+    """
+    drawn = random.Random(kills)
+    places = folders(top)
+    folder = next(places)
+    met: Counter[str] = Counter()
+    while met.total() - met["after the work"] < kills:
+        run = start(folder)
+        end = time.monotonic() + drawn.uniform(0, undisturbed.seconds)
+        wait_until(lambda run=run, end=end: time.monotonic() > end or not run.running(), "", 600)
+        if run.running():
+            os.kill(victim(run), signal.SIGKILL)
+            files = [path.name for path in (folder / "out").rglob("*")]
+            locked = any(name.endswith(".lock") for name in files)
+            files = [name for name in files if not name.startswith(".")]
+            work = "at work" if len(files) == 1 and files[0].endswith(".partial") else "in the last files"
+            met[(work if files else "before work") if locked or not files else "after the work"] += 1
+        if run.end() == 0:
+            assert results(folder) == undisturbed.files
+            assert hidden(folder) == []
+            folder = next(places)
+    start(folder).must_end()
+    assert results(folder) == undisturbed.files
+    assert hidden(folder) == []
+    return met
+
+
+def test_twenty_kills_of_the_main_process_end_in_the_same_bytes(
+    nursery: Nursery, tmp_path: Path, words: tuple[object, ...], undisturbed: Undisturbed
+) -> None:
+    met = kill_at_random(
+        lambda folder: nursery.start(folder, *words, brief=True),
+        tmp_path,
+        undisturbed,
+        lambda run: run.pid,
+        KILLS[str(words[0])],
+    )
+    logging.getLogger(__name__).info("%s was killed %s", words[0], dict(met))
+    assert met.total() - met["after the work"] == KILLS[str(words[0])]
+
+
+@pytest.mark.parametrize("victim", ["main process", "worker"])
+def test_processes_that_are_killed_change_no_byte(nursery: Nursery, tmp_path: Path, log: Path, victim: str) -> None:
+    """Of workers that are processes one may go, and all must go when the main process does."""
+    words = ("generate", log, *GENERATE)
+    (tmp_path / "whole").mkdir()
+    whole = Undisturbed(nursery, tmp_path / "whole", *words)
+    drawn = random.Random(victim)
+    places = folders(tmp_path / "killed")
+    for _ in range(KILLS["loky"]):
+        folder = next(places)
+        run = nursery.start(folder, *words, "--backend", "loky")
+        wait_until(lambda run=run: len(run.workers()) >= 2 or not run.running(), "no workers")
+        time.sleep(drawn.uniform(0, 2.0))
+        workers = [pid for pid in run.workers() if "tracker" not in command(pid)]
+        if victim == "worker" and workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(drawn.choice(workers), signal.SIGKILL)
+        elif run.running():
+            run.kill()
+        if run.end():
+            assert run.end() == -signal.SIGKILL, run.told
+            assert victim == "main process", run.told
+            nursery.start(folder, *words, "--backend", "loky").must_end()
+        assert results(folder) == whole.files
+        assert hidden(folder) == []
+
+
+def test_a_kill_while_python_starts_and_imports_leaves_nothing(nursery: Nursery, tmp_path: Path, log: Path) -> None:
+    for delay in (0.05, 0.2, 0.5):
+        run = nursery.fresh(tmp_path, "generate", log, *GENERATE[:-4], "--output", "t.csv")
+        time.sleep(delay)
+        run.kill()
+        run.end()
+        assert {name for name in tree(tmp_path) if not name.startswith("t.csv")} <= {
+            ".t.csv.lock",
+            ".t.csv.partial.tmp",
+        }
+
+
+def command(pid: int) -> str:
+    """Return the command line of a process, empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def burn_each(nursery: Nursery, start: Callable[[Path, int | None], Run], top: Path, whole: Undisturbed) -> int:
+    """Kill a command before every change of a file that it makes, each time in a new folder; run it again to its end.
+
+    Returns how many changes there were, of which all are met at night and every third by day.
+    """
+    step = 1 if NIGHTLY else 3
+    for number, folder in enumerate(folders(top)):
+        fuse = 1 + number * step
+        run = start(folder, fuse)
+        code = run.end()
+        if code == 0:
+            return fuse - step
+        assert code == -signal.SIGKILL, run.told
+        for name, content in results(folder).items():
+            if not name.endswith((".partial", ".lock", ".tmp")):
+                assert content == whole.files[name], f"{name} is neither absent nor whole before change {fuse}"
+        start(folder, None).must_end()
+        assert results(folder) == whole.files, f"change {fuse}"
+        assert hidden(folder) == [], f"change {fuse}"
+    raise AssertionError
+
+
+SMALL: dict[str, Sequence[str]] = {
+    "lublin": ("workload", "lublin", "--jobs", "40", "--output", "out/m.swf"),
+    "generate": ("generate", "LOG", "--tuples", "2", "--trials", "256", "--jobs", "1", "--output", "out/t.csv"),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_kill_before_any_change_of_a_file_costs_nothing(
+    nursery: Nursery, tmp_path: Path, log: Path, name: str
+) -> None:
+    words = [str(log) if word == "LOG" else word for word in SMALL[name]]
+    (tmp_path / "whole").mkdir()
+    whole = Undisturbed(nursery, tmp_path / "whole", *words)
+    changes = burn_each(
+        nursery, lambda folder, fuse: nursery.start(folder, *words, fuse=fuse, brief=True), tmp_path / "killed", whole
+    )
+    assert changes >= 5
+
+
+def test_a_file_that_is_replaced_is_the_old_or_the_new_one(nursery: Nursery, tmp_path: Path) -> None:
+    made = {}
+    for seed in (1, 2):
+        nursery.start(tmp_path, "workload", "lublin", "--jobs", "40", "--seed", seed, "-o", "m.swf").must_end()
+        made[seed] = (tmp_path / "m.swf").read_bytes()
+    assert made[1] != made[2]
+    seen = set()
+    for fuse in range(1, 100):
+        (tmp_path / "m.swf").write_bytes(made[1])
+        run = nursery.start(tmp_path, "workload", "lublin", "--jobs", "40", "--seed", 2, "-o", "m.swf", fuse=fuse)
+        if run.end() == 0:
+            break
+        seen.add((tmp_path / "m.swf").read_bytes())
+    assert seen == {made[1], made[2]}
+    assert tree(tmp_path) == {"m.swf": made[2]}

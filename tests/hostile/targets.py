@@ -1,0 +1,349 @@
+"""Every reader of the package: small genuine inputs, and how a reader is called on what became of them.
+
+A call returns what it found out in a few words: inputs with an answer that was not heard before are worth more changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import functools
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from hostile import seeds
+from policyfactory.core.errors import FormulaError, PolicyfactoryError, TraceFormatError
+from policyfactory.core.journal import Journal
+from policyfactory.core.toml import dump_toml
+from policyfactory.core.units import parse_duration
+from policyfactory.core.workers.dask_address import scheduler_address
+from policyfactory.evaluate.cases import CaseFacts
+from policyfactory.evaluate.found import decode, encode
+from policyfactory.evaluate.inputs import read_predictions
+from policyfactory.evaluate.pieces import Run
+from policyfactory.evaluate.protocols.protocol import read_content, read_protocol
+from policyfactory.evaluate.recorded import Overuse
+from policyfactory.export import TARGETS as EXPORTS
+from policyfactory.export.linear import linear_coefficients
+from policyfactory.export.queue_file import read_queue
+from policyfactory.export.site import Site
+from policyfactory.fit.expand import nonlinear_names
+from policyfactory.fit.sample import prepare
+from policyfactory.fit.userform import fit_user_form
+from policyfactory.policy.compile import compile_expression
+from policyfactory.policy.explain import explain, parse_job
+from policyfactory.policy.expression import parse
+from policyfactory.policy.latex import to_latex
+from policyfactory.policy.simplify import simplify_order
+from policyfactory.policy.store import load_model, model_from_json, model_to_json
+from policyfactory.trials.table import ScoreTable, read_score_table
+from policyfactory.workload.accounting import sacct_blocks, source
+from policyfactory.workload.accounting.importing import Zone, import_logs
+from policyfactory.workload.accounting.limits import parse_limit, parse_limits
+from policyfactory.workload.accounting.times import duration, find_zone, parse_date
+from policyfactory.workload.clean import clean, clean_log
+from policyfactory.workload.describe import describe
+from policyfactory.workload.show import description_rows
+from policyfactory.workload.swf import format_swf, parse_swf, read_swf
+
+__all__ = ["TARGETS", "Target"]
+
+BERLIN = Zone(find_zone("Europe/Berlin"), "Europe/Berlin", "told by the test")
+_JOB = parse_job("p=1h q=64 r=2d w=30m m=128")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """A reader.
+
+    Parameters
+    ----------
+    name : str
+    seeds : list of bytes
+        Genuine inputs.
+    call : function of Path to str
+        Reads the file and says what it found.
+    file : str
+        What the file is called; errors must name it. Empty: the input is a text on the command line.
+    packed : bool
+        Seeds are gzip members: mostly it is what they hold that is changed.
+    examples : int
+        How many inputs a test run of thirty seconds has time for.
+    """
+
+    name: str
+    seeds: list[bytes]
+    call: Callable[[Path], str]
+    file: str
+    packed: bool = False
+    examples: int = 700
+
+
+def _swf(path: Path) -> str:
+    log = read_swf(path)
+    said = [str(sorted(log.oddities))]
+    assert np.isfinite(log.submit.astype(float)).all()
+    with contextlib.suppress(PolicyfactoryError):
+        said.append(str(len(description_rows([describe(log)]))))
+    again = parse_swf(format_swf(log), path)
+    for ours, theirs in zip(log.columns().values(), again.columns().values(), strict=True):
+        assert np.array_equal(ours, theirs), "a log that is written and read again is another"
+    for preset in ("default", "sc17"):
+        workload, report = clean(log, preset=preset, estimate_missing="runtime")
+        said += [step.what for step in report.steps]
+        assert len(workload)
+        assert report.summary()
+    kept, _ = clean_log(log, estimate_missing="drop")
+    return " ".join([*said, str(len(kept).bit_length())])
+
+
+def _import(path: Path) -> str:
+    found = import_logs([path], zone=BERLIN)
+    assert len(found.log) == found.report.jobs
+    again = parse_swf(format_swf(found.log), path)
+    assert len(again) == len(found.log)
+    assert again.header.processors == found.report.machine
+    json.dumps(found.report.as_dict(), allow_nan=False)
+    for step in found.report.steps:
+        assert step.place.startswith(str(path))
+    return " ".join(f"{step.action} {step.what}" for step in found.report.steps)
+
+
+def _blocks(path: Path) -> str:
+    """Import a log in small pieces and blocks, by the compiled kernels; line by line it must be the same."""
+    answers = []
+    with contextlib.ExitStack() as changed:
+        changed.enter_context(patch.object(source, "PIECE", 97))
+        changed.enter_context(patch.object(sacct_blocks, "LONGEST_LINE", 1500))
+        for block in (300, 1 << 20):
+            with patch.object(sacct_blocks, "_BLOCK", block):
+                try:
+                    found = import_logs([path], zone=BERLIN)
+                    # Steps of one kind of action may be met in another order within a block.
+                    steps = sorted(f"{step.action} {step.what} {step.count}" for step in found.report.steps)
+                    notes, jobs = [], []
+                    for line in format_swf(found.log).split(b"\n"):
+                        (notes if line.startswith(b";") else jobs).append(line)
+                    digest = hashlib.sha256(b"\n".join([*sorted(notes), *jobs])).hexdigest()
+                    answers.append((digest, *steps))
+                except PolicyfactoryError as error:
+                    answers.append((str(error),))
+    blocks, lines = answers
+    # How far a log is read before its first fault is told depends on the block.
+    early = len(blocks) == len(lines) == 1 and any("a line of more than" in one[0] for one in answers)
+    assert blocks == lines or early, f"{blocks} by blocks, {lines} by lines"
+    if len(blocks) == 1:
+        raise TraceFormatError(blocks[0])
+    return " ".join(blocks[1:])
+
+
+def _found(path: Path) -> str:
+    value = decode(path.read_bytes(), _workload)
+    with contextlib.suppress(TypeError):
+        # A record of fields that no analysis makes may be one that can not be written.
+        again = encode(value)
+        assert encode(decode(again, _workload)) == again, "what is read and written is another"
+    return type(value).__name__
+
+
+def _found_seeds() -> list[bytes]:
+    rng = np.random.default_rng(1)
+    facts = CaseFacts("kth", 1, "window", 100, 64, 1e6, None, "0" * 64)
+    seen = [None, (rng.random(3), np.int64(5)), Overuse(*[1] * len(dataclasses.fields(Overuse))), _workload()]
+    run = Run(facts, [1.5, math.inf], 7.0, 3, [math.nan], seen)
+    return [encode(run), encode(run, _workload().sha256()), encode(np.asfortranarray(rng.integers(0, 9, (2, 3)))), b"7"]
+
+
+def _scores(path: Path) -> str:
+    table = read_score_table(path)
+    assert len(table)
+    return f"{len(table).bit_length()} {table.tuples.bit_length()} {np.isnan(table.stderr).any()}"
+
+
+def _manifest(path: Path) -> str:
+    table = path.with_name("table.csv")
+    table.write_bytes(seeds.SCORES[0])
+    data = path.read_bytes().replace(b"0123", hashlib.sha256(seeds.SCORES[0]).hexdigest().encode())
+    path.write_bytes(data)
+    return str(bool(read_score_table(table).origin))
+
+
+def _shorten(text: str) -> str:
+    tree = parse(text)
+    assert parse(tree.text()) == tree or "nan" in tree.text()
+    shorter = simplify_order(tree)
+    assert shorter.size <= tree.size
+    assert parse(shorter.text()).text() == shorter.text()
+    linear = linear_coefficients(tree)
+    compile_expression(tree)
+    return f"{shorter.size < tree.size} {linear is None} {len(to_latex(tree)).bit_length()}"
+
+
+def _model(path: Path) -> str:
+    model = load_model(path)
+    assert model_from_json(json.loads(json.dumps(model_to_json(model))), "again").policy == model.policy
+    explained = explain(model.policy, _JOB)
+    said = [str(len(explained.terms)), _shorten(model.policy.formula)]
+    for name in ("c", "lua", "python", "latex", "pbs", "gridengine", "oar"):
+        with contextlib.suppress(PolicyfactoryError):
+            said.append(f"{name} {len(EXPORTS[name].make(model, Site()).files)}")
+    return " ".join(said)
+
+
+def _protocol(path: Path) -> str:
+    content = read_content(path)
+    protocol = read_protocol(path)
+    assert _equal(_read_again(dump_toml(content)), content), "TOML that is written and read again is another"
+    return f"{len(protocol.logs)} {len(protocol.experiments)} {len(protocol.claims)}"
+
+
+def _read_again(text: str) -> Any:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Tell whether two values of TOML are equal, NaN to itself as well."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _text_of(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def _formula(path: Path) -> str:
+    text = _text_of(path)
+    try:
+        form = parse(text, coefficients=True)
+    except FormulaError as error:
+        if error.position is not None and not 0 <= error.position <= len(text):
+            raise IndexError(error.position) from error
+        raise
+    return f"{len(form.coefficients)} {_shorten(text)}"
+
+
+@functools.cache
+def _sample() -> Any:
+    rng = np.random.default_rng(1)
+    p, q, r = rng.integers(1, 9999, 60), rng.integers(1, 64, 60), rng.integers(0, 999, 60)
+    return prepare(ScoreTable(p, q, r, np.full(60, 1 / 30), np.full(60, 0.01), np.repeat([0, 1], 30)))
+
+
+def _form(path: Path) -> str:
+    text = _text_of(path)
+    with contextlib.suppress(FormulaError):
+        form = parse(text, coefficients=True)
+        # The time of a fit is bounded by steps, each as slow as the form is long: not what is asked here.
+        if len(nonlinear_names(form)) > 2 or form.size > 100:
+            return "long"
+    fit = fit_user_form(_sample(), text, starts=2)
+    return f"{len(fit.terms)} {fit.family} {fit.converged}"
+
+
+@functools.cache
+def _workload() -> Any:
+    return clean(parse_swf(seeds.SWF[0], "log"), estimate_missing="runtime")[0]
+
+
+def _predictions(path: Path) -> str:
+    return str(len(read_predictions(path, _workload())))
+
+
+def _queue(path: Path) -> str:
+    queue, notes = read_queue(path.read_bytes(), str(path), zone=dt.UTC)
+    return f"{len(queue.job).bit_length()} {queue.priority is None} {notes}"
+
+
+def _journal(path: Path) -> str:
+    with Journal(path, {"seed": 1}, 3) as journal:
+        whole = [number for number, _ in journal.found()]
+        assert len(journal) == len(whole)
+        return f"{journal.head_damaged} {whole} {min(journal.damaged, 3)}"
+
+
+def _journal_seed() -> bytes:
+    head = b'{"seed": 1}'
+    lines = [b"policyfactory partial result %b %b" % (hashlib.sha256(head).hexdigest()[:16].encode(), head)]
+    for number in range(3):
+        body = b"%d %b" % (number, b"1,2,3,0.5,0.1,0|" * number)
+        digest = hashlib.sha256(hashlib.sha256(head).digest() + body).hexdigest()
+        lines.append(digest[:16].encode() + b" " + body)
+    return b"\n".join([*lines, b""])
+
+
+def _options(path: Path) -> str:
+    """Read a text by everything that options are read by."""
+    text = _text_of(path)
+    readers: list[Callable[[str], object]] = [
+        parse_duration,
+        duration,
+        parse_job,
+        find_zone,
+        lambda text: parse_limit(text, "--unlimited"),
+        lambda text: parse_limits([text], "--partition-limit"),
+        lambda text: parse_date(text, dt.UTC, "--begin"),
+    ]
+    said = []
+    for reader in readers:
+        try:
+            said.append(type(reader(text)).__name__)
+        except PolicyfactoryError as error:
+            _check_words(str(error))
+            said.append("")
+    return " ".join(said)
+
+
+def _check_words(message: str) -> None:
+    assert 0 < len(message) < 3000, f"a message of {len(message)} characters"
+    raw = [c for c in message if not c.isprintable() and c != "\n"]
+    assert not raw, f"raw {raw[0]!r} in {message!r}"
+
+
+_SCHEDULER = json.dumps(
+    {"type": "Scheduler", "id": "Scheduler-4711", "address": "tcp://10.1.2.3:8786", "services": {"dashboard": 8787}}
+    | {"started": 1_700_000_000.25, "workers": {}}
+).encode()
+_EVERYTHING = [*seeds.SACCT, *seeds.SACCT_JSON, *seeds.PBS, *seeds.FILETXT, *seeds.SWF, *seeds.QUEUES, *seeds.SCORES]
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("swf", seeds.SWF, _swf, "log.swf"),
+        Target("swf.gz", seeds.PACKED, _swf, "log.swf.gz", packed=True),
+        Target("sacct", seeds.SACCT, _import, "log.txt"),
+        Target("sacct.gz", [gzip.compress(text, mtime=0) for text in seeds.SACCT], _import, "log.gz", packed=True),
+        Target("sacct-blocks", [text * 3 for text in seeds.SACCT], _blocks, "log.txt", examples=300),
+        Target("sacct-json", seeds.SACCT_JSON, _import, "log.json"),
+        Target("pbs", seeds.PBS, _import, "20260302"),
+        Target("filetxt", seeds.FILETXT, _import, "jobcomp.log"),
+        Target("detection", _EVERYTHING, _import, "log"),
+        Target("scores", seeds.SCORES, _scores, "scores.csv"),
+        Target("manifest", seeds.MANIFEST, _manifest, "table.manifest.json"),
+        Target("model", seeds.MODEL, _model, "model.json"),
+        Target("protocol", seeds.PROTOCOLS, _protocol, "small.toml"),
+        Target("formula", seeds.FORMULAS, _formula, ""),
+        Target("form", seeds.FORMS, _form, ""),
+        Target("predictions", seeds.PREDICTIONS, _predictions, "predictions.csv"),
+        Target("queue", seeds.QUEUES, _queue, "queue.csv"),
+        Target("journal", [_journal_seed()], _journal, "result.csv.partial"),
+        Target("found", _found_seeds(), _found, ""),
+        Target("scheduler", [_SCHEDULER], lambda path: scheduler_address(str(path)), "scheduler.json"),
+        Target("options", seeds.TEXTS, _options, ""),
+    )
+}
