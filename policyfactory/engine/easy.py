@@ -207,7 +207,6 @@ def _submit_alone(
     needed = jobs.processors[job]
     if is_empty(queue):
         if needed > state[FREE]:
-            state[SMALLEST] = NEVER
             _enqueue(jobs, state, queue, queue[BOUNDS, LOW])
         else:
             start_job(jobs, state, heap, running, job)

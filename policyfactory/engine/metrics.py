@@ -89,8 +89,8 @@ def busy_integrals(start: Int64Array, end: Int64Array, processors: Int64Array) -
             job = by_start[started]
             started += 1
         time = end[job] if ends else start[job]
-        length = float(time - now) if step > 0 else 0.0
-        linear[step] = busy * length
+        # Nothing is busy before the first, so it does not matter when that time began.
+        linear[step] = busy * float(time - now)
         square[step] = busy * linear[step]
         now = time
         busy += -processors[job] if ends else processors[job]

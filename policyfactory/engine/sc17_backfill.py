@@ -53,10 +53,15 @@ def bring_forward(jobs: Sc17Jobs, space: Space, picks: Picks, count: int) -> Non
         Jobs of the queue that are seen.
     """
     queue, place, free = space.queue, space.state[PLACE], space.state[FREE]
-    if jobs.processors[queue[place]] <= free or not _some_fits(jobs, space, count):
-        return
     now = math.floor(space.clock[0])
-    shadow, extra = _reservation(jobs, space, picks, now)
+    shadow, extra = 0.0, 0
+    if jobs.processors[queue[place]] > free:
+        if not _some_fits(jobs, space, count):
+            return
+        shadow, extra = _reservation(jobs, space, picks, now)
+    elif now > 0:
+        # A head that fits is reserved second 0, by which only jobs of no run time end, in that second itself.
+        return
     for at in range(place + 1, place + count):
         job = queue[at]
         needed = jobs.processors[job]

@@ -12,16 +12,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from policyfactory.policy.expression import Binary, Call, Coefficient, Expression, Negative, Number
+from policyfactory.policy.expression import Binary, Coefficient, Expression, Negative, Number
 
 __all__ = ["Monomial", "are_free", "expand", "monomial_name", "nonlinear_names"]
 
 # A product of coefficients with their whole exponents, by name; () is the part without a coefficient.
 Monomial = tuple[tuple[str, int], ...]
 Expanded = dict[Monomial, Expression]
+# A formula and how many parts it has.
+_Sized = dict[Monomial, tuple[Expression, int]]
 
 _MOST_MONOMIALS = 60
 _LARGEST_POWER = 8
+_LONGEST = 1000  # parts of a formula
 
 
 def expand(node: Expression, fixed: frozenset[str] = frozenset()) -> Expanded | None:
@@ -38,23 +41,60 @@ def expand(node: Expression, fixed: frozenset[str] = frozenset()) -> Expanded | 
     -------
     dict of Monomial to Expression, or None
         None if a coefficient stands in a function, an exponent or a divisor that is a sum, or if there are too
-        many products.
+        many products, or formulas too long.
     """
-    if not set(node.coefficients) - fixed:
-        return {(): node}
-    match node:
-        case Coefficient(name):
-            return {((name, 1),): Number(1.0)}
-        case Negative(part):
-            inner = expand(part, fixed)
-            return None if inner is None else {key: _negative(value) for key, value in inner.items()}
-        case Binary("**", base, Number(value)) if value == int(value) and 1 <= value <= _LARGEST_POWER:
-            return _power(expand(base, fixed), int(value))
-        case Binary("+" | "-" | "*" | "/" as operator, left, right):
-            return _combine(operator, expand(left, fixed), expand(right, fixed))
-        case Call() | Binary():
-            return None
-    return None
+    found = _Expansion(fixed).of(node)
+    return None if found is None else {key: value for key, (value, _) in found.items()}
+
+
+class _Expansion:
+    """What each part of a form becomes, found once.
+
+    Parameters
+    ----------
+    fixed : frozenset of str
+        Coefficients to treat as numbers.
+    """
+
+    def __init__(self, fixed: frozenset[str]) -> None:
+        self._fixed = fixed
+        self._sized: dict[int, tuple[bool, int]] = {}
+        self._found: dict[int, _Sized | None] = {}
+
+    def of(self, node: Expression) -> _Sized | None:
+        """Return the expansion of ``node``, each formula with its number of parts; the form must outlive this."""
+        key = id(node)
+        if key not in self._found:
+            self._found[key] = self._expanded(node)
+        return self._found[key]
+
+    def is_free(self, node: Expression) -> bool:
+        """Return whether a coefficient that is not fixed stands in ``node``."""
+        return self._size(node)[0]
+
+    def _size(self, node: Expression) -> tuple[bool, int]:
+        known = self._sized.get(id(node))
+        if known is None:
+            parts = [self._size(part) for part in node.children]
+            free = isinstance(node, Coefficient) and node.name not in self._fixed
+            known = (free or any(part[0] for part in parts), 1 + sum(part[1] for part in parts))
+            self._sized[id(node)] = known
+        return known
+
+    def _expanded(self, node: Expression) -> _Sized | None:
+        if not self.is_free(node):
+            return {(): (node, self._size(node)[1])}
+        match node:
+            case Coefficient(name):
+                return {((name, 1),): (Number(1.0), 1)}
+            case Negative(part):
+                inner = self.of(part)
+                return None if inner is None else {key: (_negative(v), n + 1) for key, (v, n) in inner.items()}
+            case Binary("**", base, Number(value)) if value == int(value) and 1 <= value <= _LARGEST_POWER:
+                return _power(self.of(base), int(value))
+            case Binary("+" | "-" | "*" | "/" as operator, left, right):
+                return _combine(operator, self.of(left), self.of(right))
+        return None
 
 
 def are_free(monomials: list[Monomial]) -> bool:
@@ -93,8 +133,9 @@ def monomial_name(monomial: Monomial) -> str:
 
 def _blocking(form: Expression, fixed: frozenset[str]) -> str | None:
     """Return a coefficient that stands where the form can not be multiplied out."""
+    expansion = _Expansion(fixed)
     for node in form.walk():
-        if expand(node, fixed) is None and all(expand(part, fixed) is not None for part in node.children):
+        if expansion.of(node) is None and all(expansion.of(part) is not None for part in node.children):
             # The node itself is what can not be: an exponent or divisor to blame first, else what is inside.
             for part in reversed(node.children):
                 free = [name for name in part.coefficients if name not in fixed]
@@ -114,29 +155,34 @@ def _negative(value: Expression) -> Expression:
     return value.part if isinstance(value, Negative) else Negative(value)
 
 
-def _combine(operator: str, left: Expanded | None, right: Expanded | None) -> Expanded | None:
+def _combine(operator: str, left: _Sized | None, right: _Sized | None) -> _Sized | None:
     if left is None or right is None or len(left) * len(right) > _MOST_MONOMIALS:
         return None
+    total: _Sized
     if operator in "+-":
         total = dict(left)
-        for key, value in right.items():
+        for key, (value, size) in right.items():
             if key in total:
-                total[key] = Binary(operator, total[key], value)
+                before, more = total[key]
+                total[key] = Binary(operator, before, value), more + size + 1
             else:
-                total[key] = value if operator == "+" else _negative(value)
-        return total
-    if operator == "/" and len(right) != 1:
+                total[key] = (value, size) if operator == "+" else (_negative(value), size + 1)
+    elif operator == "/" and len(right) != 1:
         return None
-    total = {}
-    for key_left, value_left in left.items():
-        for key_right, value_right in right.items():
-            key = _times(dict(key_left), dict(key_right), 1 if operator == "*" else -1)
-            value = _joined(operator, value_left, value_right)
-            total[key] = Binary("+", total[key], value) if key in total else value
-    return total
+    else:
+        total = {}
+        for key_left, (value_left, size_left) in left.items():
+            for key_right, (value_right, size_right) in right.items():
+                key = _times(dict(key_left), dict(key_right), 1 if operator == "*" else -1)
+                value, size = _joined(operator, value_left, value_right), size_left + size_right + 1
+                if key in total:
+                    before, more = total[key]
+                    value, size = Binary("+", before, value), more + size + 1
+                total[key] = value, size
+    return total if all(size <= _LONGEST for _, size in total.values()) else None
 
 
-def _power(base: Expanded | None, exponent: int) -> Expanded | None:
+def _power(base: _Sized | None, exponent: int) -> _Sized | None:
     result = base
     for _ in range(exponent - 1):
         result = _combine("*", result, base)

@@ -20,6 +20,7 @@ from policyfactory.fit.result import Fit, Term
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.units import coefficient_unit
 from policyfactory.policy.expression import Expression, parse, substitute
+from policyfactory.workload.header import printable
 
 __all__ = ["STARTS", "fit_nonlinear"]
 
@@ -57,7 +58,10 @@ def fit_nonlinear(
     found = [search.minimise(start) for start in _starts(len(problem.names), starts, seed)]
     minima = sorted((minimum for minimum in found if np.isfinite(minimum.cost)), key=lambda minimum: minimum.cost)
     if not minima:
-        raise FitError(f"{text}: none of {starts} starts led to a finite sum of squares; check the domain of the form")
+        raise FitError(
+            f"{printable(text, 200)}: none of {starts} starts led to a finite sum of squares; check the domain of the "
+            "form"
+        )
     polished = [problem.minimise(np.array(minimum.values)) for minimum in _different(minima)[:_POLISHED]]
     best = min(polished, key=lambda minimum: minimum.cost)
     ended = [minimum for minimum in minima if minimum.ended]
@@ -100,7 +104,7 @@ class _Problem:
         form = parse(text, coefficients=True)
         expanded = expand(form, nonlinear)
         if expanded is None:
-            raise FitError(f"{text}: can not be multiplied out; write it as a sum of terms")
+            raise FitError(f"{printable(text, 200)}: can not be multiplied out; write it as a sum of terms")
         self.text = text
         self.names = [name for name in form.coefficients if name in nonlinear]
         self.offset = expanded.pop((), None)
@@ -186,7 +190,8 @@ def _fit(sample: Sample, problem: _Problem, best: _Minimum, *, name: str, method
     slopes = fit.design(sample) * sample.weight[:, None]
     if not (np.isfinite(residual).all() and np.isfinite(slopes).all()):
         raise FitError(
-            f"{problem.text}: the best minimum lies at the edge of where the form has a value; use another form"
+            f"{printable(problem.text, 200)}: the best minimum lies at the edge of where the form has a value; use "
+            "another form"
         )
     norm = np.linalg.norm(slopes, axis=0)
     condition = float(np.linalg.cond(slopes / np.where(norm > 0, norm, 1.0)))

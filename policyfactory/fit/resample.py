@@ -58,13 +58,15 @@ class Refit:
         """
         terms = self.right.shape[1]
         weights = counts.T.astype(np.float64)
-        gram = (weights @ self.gram.reshape(len(self.gram), -1)).reshape(-1, terms, terms)
+        gram = np.tensordot(weights, self.gram, axes=1)
         right = weights @ self.right
-        try:
-            solution = np.linalg.solve(gram, right[:, :, None])[:, :, 0].astype(np.float64)
-        except np.linalg.LinAlgError:
-            least = [np.linalg.lstsq(g, b, rcond=None)[0] for g, b in zip(gram, right, strict=True)]
-            solution = np.stack(least).astype(np.float64)
+        # A matrix that is singular but for rounding would be solved without a word, by coefficients of any size.
+        sizes = np.linalg.eigvalsh(gram)
+        weak = sizes[:, 0] <= sizes[:, -1] * terms * np.finfo(np.float64).eps
+        sound = np.where(weak[:, None, None], np.eye(terms), gram)
+        solution = np.linalg.solve(sound, right[:, :, None])[:, :, 0].astype(np.float64)
+        for position in np.flatnonzero(weak):
+            solution[position] = np.linalg.lstsq(gram[position], right[position], rcond=None)[0]
         return solution.T
 
     def coefficients(self, solutions: FloatArray) -> FloatArray:

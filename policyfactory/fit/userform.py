@@ -11,6 +11,7 @@ from policyfactory.fit.result import Fit, Term, exact_fit
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.policy.expression import Expression, parse
 from policyfactory.trials.table import ScoreTable
+from policyfactory.workload.header import printable
 
 __all__ = ["fit_form", "fit_user_form", "split_name"]
 
@@ -66,14 +67,14 @@ def fit_user_form(sample: Sample, text: str, *, name: str = "form", seed: int = 
     count = len(form.coefficients)
     if not 0 < count <= _MOST_COEFFICIENTS:
         raise FitError(
-            f"{text[:200]}: has {count} coefficients, expected 1 to {_MOST_COEFFICIENTS}; write for example "
+            f"{printable(text, 200)}: has {count} coefficients, expected 1 to {_MOST_COEFFICIENTS}; write for example "
             "a*log10(p)*q + b*log10(r), where a and b are found by the fit"
         )
     if not form.variables:
-        raise FitError(f"{text[:200]}: is the same for all jobs and ranks none; use p, q or r in it")
+        raise FitError(f"{printable(text, 200)}: is the same for all jobs and ranks none; use p, q or r in it")
     unknown = sorted(form.variables - {"p", "q", "r"})
     if unknown:
-        raise FitError(f"{text[:200]}: has {', '.join(unknown)}, which no score table knows; use p, q and r")
+        raise FitError(f"{printable(text, 200)}: has {', '.join(unknown)}, which no score table knows; use p, q and r")
     expanded = expand(form)
     if expanded is None or not are_free([key for key in expanded if key]):
         return fit_nonlinear(sample, text, nonlinear_names(form), name=name, seed=seed, starts=starts)

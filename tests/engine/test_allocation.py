@@ -92,3 +92,47 @@ def test_many_holes_outgrow_the_first_work_space() -> None:
     failed, found = fast(start, end, [1] * 400 + [200], 400)
     assert failed == -1
     assert found[-1] == [(number, number) for number in range(1, 400, 2)]
+
+
+def test_many_intervals_outgrow_the_first_work_space() -> None:
+    # 120 single processors, every second one freed: 60 holes. Twelve jobs, one after the other, take all of them.
+    start = [0] * 120 + list(range(1, 13))
+    end = [1 if number % 2 else 99 for number in range(120)] + list(range(2, 14))
+    size = [1] * 120 + [60] * 12
+    failed, found = fast(start, end, size, 120)
+    assert failed == -1
+    assert found == naive_allocate(start, end, size, 120)
+    assert sum(len(intervals) for intervals in found) == 120 + 12 * 60
+    # Then a job of no length finds the machine full, with just no room left for its interval.
+    for jobs in range(8, 40):
+        start, end = [0] * 4 + [0] * jobs, [9] * 4 + [0] * jobs
+        failed, found = fast(start, end, [1] * 4 + [3] * jobs, 4)
+        assert failed == -1
+        assert found[4:] == [[(0, 2)]] * jobs
+
+
+def test_a_job_of_no_length_frees_nothing_when_it_ends() -> None:
+    # B has processors 0 and 1 for no time while A holds them: what ends at 2 must not be free for C, which fails.
+    failed, _ = fast([0, 2, 3], [9, 2, 5], [4, 2, 1], 4)
+    assert failed == 2
+
+
+def test_what_is_freed_on_both_sides_of_a_hole_is_one_hole() -> None:
+    # 9 processors, A to C hold three each; A and C end, then B: the next job gets 0 to 8 as one interval.
+    failed, found = fast([0, 0, 0, 3], [1, 2, 1, 5], [3, 3, 3, 9], 9)
+    assert (failed, found[3]) == (-1, [(0, 8)])
+
+
+def test_a_hole_that_is_used_up_is_gone() -> None:
+    # 7 single processors; 0 and 2 are free at 1, and G takes both; 4 and 6 are free at 2, and H takes these.
+    start, end = [0] * 7 + [1, 2], [1, 99, 1, 99, 2, 99, 2, 99, 99]
+    failed, found = fast(start, end, [1] * 7 + [2, 2], 7)
+    assert failed == -1
+    assert found[7:] == [[(0, 0), (2, 2)], [(4, 4), (6, 6)]]
+
+
+def test_holes_that_come_from_above_are_in_order() -> None:
+    # 6, 4, 2 and 0 are freed one after the other, each before all others; then one job takes the four.
+    failed, found = fast([0] * 7 + [4], [4, 99, 3, 99, 2, 99, 1, 99], [1] * 7 + [4], 7)
+    assert failed == -1
+    assert found[7] == [(0, 0), (2, 2), (4, 4), (6, 6)]

@@ -39,6 +39,13 @@ def test_a_large_sum_does_not_swallow_small_ones() -> None:
     ones = np.array([2**60, *[1] * 1024], dtype=np.int64)
     zero = np.zeros(1025, dtype=np.int64)
     assert group_sums(zero, 1, ones, zero, zero + 1, 1)[2].tolist() == [2**60 + 1024]
+    # Nor the other way round, nor in the work; neighbours of 2**60 are 256 apart.
+    late = np.array([*[1] * 100, 2**60, *[1] * 40], dtype=np.int64)
+    zero = np.zeros(141, dtype=np.int64)
+    assert group_sums(zero, 1, late, zero, zero + 1, 1)[2].tolist() == [2**60 + 256]
+    assert group_sums(zero, 1, zero, late, zero + 1, 1)[1].tolist() == [2**60 + 256]
+    # A slowdown of 2**60 and 140 of 1.
+    assert group_sums(zero, 1, late, zero, zero + 1, 1)[3].tolist() == [2**60 + 256]
 
 
 @given(st.lists(intervals, max_size=30), st.integers(0, 60), st.integers(1, 40), st.integers(1, 12))

@@ -10,8 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive import sc17 as naive
-from policyfactory.engine.sc17_events import DELAY
-from policyfactory.engine.sc17_order import program_keys
+from policyfactory.engine.sc17_events import DELAY, PLACE, SORTED, Sc17Jobs, new_space
+from policyfactory.engine.sc17_order import (
+    BY_FORMULA,
+    BY_KEY,
+    EXCHANGE,
+    F4,
+    UNICEF,
+    WFP,
+    Sc17Order,
+    program_keys,
+    sort_visible,
+)
+from policyfactory.evaluate.prepare import formula_of
 from policyfactory.evaluate.sc17 import OWN_KEYS, simulate_sc17
 from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.catalogue import CATALOGUE
@@ -19,20 +30,23 @@ from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.workload.jobs import Workload
 
 # Others: the package's formula, and the same arithmetic by hand (x: the p of the policy; now: whole seconds).
-OTHERS: dict[str, naive.Key] = {
+OTHERS: dict[str, naive.Key | naive.FromOldest] = {
     "-p*q": lambda job, now: -job.x * job.processors,
     "q": lambda job, now: job.processors,
     "-(w + p)/p": lambda job, now: naive.divide(-(now - job.submit + job.x), job.x),
     "p - 3*w": lambda job, now: job.x - 3 * (now - job.submit),
+    # r counts from the oldest of the jobs that are seen: other wide jobs go first as it is dispatched.
+    "q*r - p": naive.FromOldest(lambda job, now, oldest: job.processors * (job.submit - oldest) - job.x),
 }
 NAMES = (*OWN_KEYS, *OTHERS)
 
 
 def policy(name: str) -> Policy:
-    return CATALOGUE[name] if name in CATALOGUE else Policy(name, name)
+    epoch = Epoch("oldest-waiting") if isinstance(OTHERS.get(name), naive.FromOldest) else Epoch()
+    return CATALOGUE[name] if name in CATALOGUE else Policy(name, name, epoch=epoch)
 
 
-def order(name: str) -> str | naive.Key:
+def order(name: str) -> str | naive.Key | naive.FromOldest:
     return OTHERS.get(name, name)
 
 
@@ -131,7 +145,7 @@ def test_wfp3_divides_in_single_precision() -> None:
 def test_keys_of_the_programs_functions(name: str) -> None:
     rng = np.random.default_rng(8)
     p, q, r = rng.integers(0, 200_000, 400), rng.integers(1, 2000, 400), np.sort(rng.integers(0, 10**6, 400))
-    p[:3], r[:2] = 0, 0
+    p[:3], r[:2], r[3] = 0, 0, 1
     jobs = [naive.Job(int(c), float(a), float(a), float(a), int(b)) for a, b, c in zip(p, q, r, strict=True)]
     keys = program_keys(int(name[1]), p.astype(float), q, r.astype(float))
     assert keys.tolist() == naive.program_keys(name, jobs)
@@ -238,3 +252,68 @@ def test_the_cube_of_wfp3_is_rounded_once() -> None:
     assert cubes.tolist() == [naive.cube(ratio) for ratio in ratios.tolist()]
     powers = np.array([math.pow(ratio, 3.0) for ratio in ratios.tolist()])
     np.testing.assert_allclose(cubes, powers, rtol=2.3e-16)
+
+
+def test_in_second_0_a_job_of_no_run_time_goes_ahead_of_a_head_that_fits() -> None:
+    # A head that fits is reserved second 0, and a job that is believed to take no time ends by then in that second.
+    n, unknown = 22, np.full(22, -1)
+    columns = (np.arange(n), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.full(n, 2), np.full(n, 2))
+    for first, moved in ((0, True), (1, False)):
+        submit = columns[1] + np.where(np.arange(n) < 16, 0, first)
+        workload = Workload("zero", 5, columns[0], submit, *columns[2:], unknown, unknown)
+        rules = Rules(backfill="easy", decide_by="runtime", compatibility="sc17")
+        assert any(job.backfilled for job in assert_same(workload, "F4", rules)) == moved
+
+
+def test_in_second_0_nothing_else_goes_ahead_of_a_head_that_fits() -> None:
+    # Jobs of one processor, none left over beyond what the head is reserved: they have to take their turn.
+    n, unknown = 22, np.full(22, -1)
+    columns = (np.arange(n), np.zeros(n, dtype=np.int64), np.full(n, 5), np.full(n, 5), np.ones(n, dtype=np.int64))
+    workload = Workload("one each", 40, *columns, unknown, unknown)
+    jobs = assert_same(workload, "F4", Rules(backfill="easy", decide_by="runtime", compatibility="sc17"))
+    assert not any(job.backfilled for job in jobs)
+
+
+KINDS = {"F4": BY_KEY, "SPF": EXCHANGE, "WFP3": WFP, "UNICEF": UNICEF, "p - 3*w": BY_FORMULA, "q*r - p": BY_FORMULA}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("count", [2, 3, 9, 32])
+def test_the_visible_part_is_sorted_whatever_its_order_was(name: str, count: int) -> None:
+    # 40 jobs, the queue begins at place 5; in a run it is nearly in order all the time.
+    for seed in range(6):
+        rng = np.random.default_rng([17, seed])
+        submit, request = np.sort(rng.integers(0, 50, 40)), rng.integers(1, 9, 40) * 10.0
+        submit[:2] = 0
+        width, unknown = rng.integers(1, 7, 40), np.full(40, -1)
+        whole = request.astype(np.int64)
+        log = Workload("log", 6, np.arange(40), submit, whole, whole, width, unknown, unknown)
+        plain = [
+            naive.Job(int(r), p, p, p, int(q)) for r, p, q in zip(submit.tolist(), request.tolist(), width, strict=True)
+        ]
+        none = np.full(40, np.nan)
+        jobs = Sc17Jobs(submit * 1.0, request, request, request, width, none, none, np.zeros(40, dtype=np.bool_))
+        chosen = policy(name)
+        formula = formula_of(log, chosen)
+        key = {
+            "F4": program_keys(F4, request, width, submit * 1.0),
+            "UNICEF": np.log2(width) * request,
+        }.get(name, request)
+        space = new_space(40, 6, backfill=False)
+        space.clock[0] = 60.25
+        space.queue[:] = rng.permutation(40)
+        space.state[PLACE] = 5
+        before = space.queue.tolist()
+        work = (np.empty(32), np.empty((4 + formula.depth, 32)))
+        with np.errstate(all="ignore"):
+            sort_visible(jobs, space, Sc17Order(KINDS[name], key, formula, 6.0, False, 32, *work), count)
+        wanted = naive.Sc17([plain[at] for at in before], 6, naive.KEYS.get(name, order(name)), backfill=False)
+        wanted.now = 60.25
+        wanted.array = wanted.array[: 5 + count]
+        wanted.sort(5)
+        number = {id(job): at for at, job in enumerate(plain)}
+        assert space.queue[5 : 5 + count].tolist() == [number[id(job)] for job in wanted.array[5:]]
+        assert space.queue[:5].tolist() == before[:5]
+        assert space.queue[5 + count :].tolist() == before[5 + count :], "what is not seen stays"
+        # Keys that do not change: what is in order is not looked at again.
+        assert space.state[SORTED] == (5 + count if name == "F4" else 0)

@@ -95,9 +95,101 @@ def test_sort_keys_order_as_the_scores(scores: list[float]) -> None:
             assert (a == b) == (key_a == key_b)
 
 
+def test_sort_keys_tell_neighbours_apart() -> None:
+    for value in (1.0, 1.5, 3.0, 1e300, 1e-300):
+        for sign in (1.0, -1.0):
+            below, above = np.nextafter(sign * value, -np.inf), np.nextafter(sign * value, np.inf)
+            keys = sort_keys(np.array([below, sign * value, above]))
+            assert np.diff(keys).tolist() == [1, 1]
+
+
+def test_a_new_table_is_empty_in_the_middle_and_takes_its_capacity_at_either_end() -> None:
+    for capacity in (1, 10, 500):
+        table = new_table(2, capacity)
+        assert table.shape[0] == 3
+        assert is_empty(table)
+        assert table[0, 0] == table[0, 1] == table.shape[1] // 2
+        assert table.shape[1] >= 2 * capacity + 32
+        for direction in (-1, 1):
+            table = new_table(2, capacity)
+            for key in range(capacity):
+                at = insert_gap(table, 2, lower_bound(table, direction * key))
+                table[1:, at] = direction * key, key
+            assert [row[0] for row in used(table)] == sorted(direction * key for key in range(capacity))
+
+
+def test_a_full_table_that_drifts_is_put_back_whole() -> None:
+    # 200 entries in 464 columns: moved to the middle they overlap with where they were.
+    for direction in (-1, 1):
+        table, plain = new_table(3, 200), []
+        for key in range(2000):
+            if len(plain) == 200:
+                low, high = table[0, :2]
+                remove_column(table, 3, int(low) if direction > 0 else int(high) - 1)
+                del plain[0 if direction > 0 else -1]
+            at = insert_gap(table, 3, lower_bound(table, direction * key))
+            table[1:, at] = direction * key, key, 3 * key
+            plain.insert(len(plain) if direction > 0 else 0, (direction * key, key, 3 * key))
+            assert 0 <= table[0, 0] <= table[0, 1] <= table.shape[1]
+            if key % 40 == 0 or key > 1900:
+                assert used(table) == plain
+
+
 def test_sort_keys_at_the_edges() -> None:
     keys = sort_keys(np.array([-np.inf, -1e308, -5e-324, -0.0, 0.0, 5e-324, 1e308, np.inf]))
     assert (np.diff(keys) >= 0).all()
     assert keys[3] == keys[4]
     # Overdue jobs (FIRST_KEY + their number) go before a score of -inf.
     assert keys[0] - FIRST_KEY == 2**52 - 1
+
+
+def filled(count: int, capacity: int, shift: int = 0) -> np.ndarray:
+    """Return a table with the keys 0, 10, 20, ..., ``shift`` columns from where they would begin."""
+    table = new_table(3, capacity)
+    low = table.shape[1] // 2 - count // 2 + shift
+    table[0, :2] = low, low + count
+    table[1:, low : low + count] = 10 * np.arange(count)
+    return table
+
+
+def test_an_entry_is_put_in_and_taken_out_at_the_nearer_end() -> None:
+    # Only columns between it and that end are moved; as near to both, those to the right.
+    for count in (1, 2, 5, 6):
+        for shift in (-3, 0, 3):
+            for place in range(count + 1):
+                table = filled(count, 10, shift)
+                low, high = (int(bound) for bound in table[0, :2])
+                at = insert_gap(table, 3, low + place)
+                table[1:, at] = 10 * place - 5
+                left = place < count - place
+                assert table[0, :2].tolist() == ([low - 1, high] if left else [low, high + 1])
+                keys = [*range(0, 10 * place, 10), 10 * place - 5, *range(10 * place, 10 * count, 10)]
+                assert used(table) == [(key, key, key) for key in keys]
+            for place in range(count):
+                table = filled(count, 10, shift)
+                low, high = (int(bound) for bound in table[0, :2])
+                remove_column(table, 3, low + place)
+                left = place < count - 1 - place
+                assert table[0, :2].tolist() == ([low + 1, high] if left else [low, high - 1])
+
+
+def test_a_table_goes_back_into_the_middle_only_from_an_end() -> None:
+    for direction in (-1, 1):
+        table = filled(4, 10)
+        size, ends = table.shape[1], [(0, 4), (table.shape[1] - 4, table.shape[1])]
+        assert size == 2 * 10 + 64, "twice the capacity, and 64 to spare"
+        # One column from the end: it moves there.
+        low = 1 if direction < 0 else size - 5
+        table[0, :2] = low, low + 4
+        table[1:, low : low + 4] = 10 * np.arange(4)
+        remove_column(table, 3, low + 1 if direction > 0 else low + 2)
+        at = insert_gap(table, 3, low if direction < 0 else int(table[0, 1]))
+        table[1:, at] = 10 * direction + 15 + 5 * direction
+        reached = ends[0] if direction < 0 else ends[1]
+        assert tuple(table[0, :2]) == reached, "there is still room at the end"
+        # At the end: it is put into the middle, then the entry is put in at the nearer end.
+        before = used(table)
+        at = insert_gap(table, 3, int(table[0, 0]))
+        table[1:, at] = -50
+        assert used(table) == [(-50, -50, -50), *before]
+        assert tuple(table[0, :2]) == ((size - 4) // 2 - 1, (size - 4) // 2 + 4)

@@ -234,3 +234,14 @@ def test_weekly_switches_on_a_log(shared: Callable[[str], Path]) -> None:
         part = log.select((log.submit >= edges[period]) & (log.submit < edges[period + 1]))
         alone = [(simulate(part, order, rules).start - part.submit).sum() for order in arms]
         assert costs[period].tolist() == alone
+
+
+def test_the_first_pass_of_a_new_order_is_made_in_full() -> None:
+    # A has 2 of 3 processors until 10. First come, first served: B is reserved all at 10, C would outlast that.
+    # Shortest first from 5 on: the next event is D's submission at 6, and C, the head now, fits.
+    unknown = np.full(4, -1)
+    submit, run_time, width = np.array([0, 1, 2, 6]), np.array([10, 30, 20, 50]), np.array([2, 3, 1, 3])
+    workload = Workload("four", 3, np.arange(4), submit, run_time, run_time, width, unknown, unknown)
+    simulation = SwitchingSimulation(workload, [policy("r"), policy("p")])
+    simulation.run_timetable([0, 1], edges=[0, 5, 1000])
+    assert simulation.start.tolist() == [0, 26, 6, 56]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -158,6 +159,31 @@ def test_orders_are_those_of_the_plain_twin_and_the_stream_goes_on():
         naive.shuffle(plain, expected)
         assert_array_equal(orders, expected)
         assert_array_equal(words, plain)
+
+
+@pytest.mark.parametrize("n", [3, 6, 7, 33])
+def test_words_in_excess_of_the_last_multiple_are_drawn_again(n):
+    # Of 2**32 words fewer than n are; so the first word is chosen: from the state (0, s1, s2, x) it is x turned by 7
+    # bits. The words that leave 0 to n when multiplied by n, a fraction of 2**32, are drawn again below 2**32 mod n.
+    again = 0
+    for low in range(n + 1):
+        if low % math.gcd(n, 2**32):
+            continue
+        odd = n // math.gcd(n, 2**32)
+        word = low // math.gcd(n, 2**32) * pow(odd, -1, 2**32) % 2**32
+        start = [0, 271, 828, ((word >> 7) | (word << 25)) % 2**32]
+        assert next_word(*start)[0] == word
+        words, plain = np.array(start), np.array(start)
+        orders, expected = np.empty((2, n), np.uint8), np.empty((2, n), np.uint8)
+        shuffle(words, orders)
+        naive.shuffle(plain, expected)
+        assert_array_equal(orders, expected)
+        assert_array_equal(words, plain)
+        drawn, steps = start, 0
+        while list(drawn) != words.tolist():
+            drawn, steps = next_word(*drawn)[1:], steps + 1
+        again += steps - 2 * (n - 1)
+    assert again >= 2**32 % n // math.gcd(n, 2**32)
 
 
 def test_all_orders_are_equally_likely():

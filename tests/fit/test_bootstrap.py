@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import cast
+
 import numpy as np
 import pytest
 
 from naive.fit import refit as naive_refit
 from policyfactory.fit import resample
-from policyfactory.fit.bootstrap import bootstrap, draw_counts, interval
+from policyfactory.fit.bootstrap import Candidate, bootstrap, draw_counts, interval
 from policyfactory.fit.certainty import ladder, measure_certainty
 from policyfactory.fit.forms import fit_all_forms
 from policyfactory.fit.polynomials import fit_all_polynomials
-from policyfactory.fit.resample import refit
+from policyfactory.fit.resample import Refit, refit
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.fit.userform import fit_user_form
 from policyfactory.trials.table import ScoreTable
@@ -25,7 +28,7 @@ def uneven(sc17_table: ScoreTable) -> Sample:
     return prepare(sc17_table.select(rng.permutation(rows)))
 
 
-@pytest.mark.parametrize("block", [1 << 10, 1 << 16])
+@pytest.mark.parametrize("block", [1, 1 << 10, 1 << 16])
 def test_a_refit_is_the_fit_of_the_copied_rows(uneven: Sample, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     monkeypatch.setattr(resample, "_BLOCK", block)
     fits = [*fit_all_forms(uneven).fits[:3], *fit_all_polynomials(uneven)[:2]]
@@ -174,3 +177,88 @@ def test_nothing_is_certain_where_nothing_is_different(made) -> None:  # type: i
     sample = prepare(made(lambda p, q, r: 0.03 + 0 * p, noise=0.01, tuples=50))
     found = measure_certainty(fit_all_forms(sample).fits[:10], sample, replicates=40, seed=1)
     assert found.certain_from() is None
+
+
+def test_the_interval_is_the_central_95_percent() -> None:
+    assert interval(np.arange(1001.0)) == pytest.approx((25, 975))
+    assert interval(np.array([7.0])) == (7, 7)
+    assert np.isnan(interval(np.empty(0))).all()
+
+
+def test_shares_and_ratios_by_hand(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 0.02 - 1e-10 * p * q + 0.005 * np.log10(r), tuples=5))
+    fit = fit_user_form(sample, "z + a*p*q + b*log10(r)")
+    place = {term.coefficient: at for at, term in enumerate(fit.terms)}
+    drawn = np.empty((3, 4))
+    drawn[place["z"]] = [-1, -1, -1, -1]
+    drawn[place["a"]] = [-2, -4, 5, -10]
+    drawn[place["b"]] = [1, 0, 10, -5]
+    candidate = Candidate(fit, drawn, np.ones(4), np.array([1, 2, 1, 1]), 0.1)
+    assert candidate.first == 0.75
+    # The constant's sign is not told; a zero has not the sign of the fit either.
+    assert candidate.other_sign() == {"a (p*q)": 0.25, "b (log10(r))": 0.5}
+    assert candidate.ratios()[place["a"]].tolist() == [-1, -1, 1, -1]
+    assert candidate.ratios()[place["b"]].tolist() == [0.5, 0, 2, -0.5]
+    assert dataclasses.replace(candidate, coefficients=drawn[:, :0]).other_sign() == {}, "nothing was drawn"
+
+
+def test_equal_errors_rank_in_the_order_given(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 0.03 + 0 * p, noise=0.01, tuples=6))
+    fits = [fit_user_form(sample, text) for text in ("a*p + b*q", "a*p + b*q", "a*p + b")]
+    told: list[int] = []
+    found = bootstrap(fits, sample, replicates=8, seed=2, advance=lambda: told.append(1))
+    assert (found.candidates[1].rank == found.candidates[0].rank + 1).all()
+    assert found.candidates[1].first == 0
+    assert found.of(fits[1]) is found.candidates[1]
+    assert found.of(fit_user_form(sample, "a*q")) is None
+    assert (len(told), found.replicates, found.seed) == (3, 8, 2)
+
+
+def test_five_tuples_have_a_held_out_error_each_left_out_once(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 0.03 + 0 * p, noise=0.01, tuples=5, size=8))
+    fit = fit_user_form(sample, "a*p + b")
+    design, total = fit.design(sample), 0.0
+    for left in range(5):
+        out = sample.tuple_of == left
+        coefficients, _ = naive_refit(
+            design, sample.score, sample.weight, sample.tuple_of, sorted({0, 1, 2, 3, 4} - {left})
+        )
+        total += float(np.abs(design[out] @ coefficients - sample.score[out]).sum())
+    candidate = bootstrap([fit], sample, replicates=1, seed=1).candidates[0]
+    assert candidate.held_out == pytest.approx(total / len(sample), rel=1e-9)
+
+
+def test_fewer_or_more_tuples_can_be_drawn_than_there_are() -> None:
+    assert (draw_counts(7, 30, seed=1, drawn=3).sum(axis=0) == 3).all()
+    assert (draw_counts(7, 30, seed=1, drawn=20).sum(axis=0) == 20).all()
+    assert draw_counts(7, 30, seed=1).max(axis=1).min() > 0, "the first and the last tuple are drawn too"
+
+
+def test_tuples_that_do_not_determine_the_form_get_the_solution_of_least_norm(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 1e-7 * p + 1e-4 * q + 0.01, noise=1e-3, tuples=6, size=2))
+    fit = fit_user_form(sample, "a*p + b*q + c*r + d")
+    prepared = refit(fit, sample)
+    # Each tuple alone: two rows for four coefficients, so the rows are met. Beside them a replicate of everything.
+    counts = np.column_stack([np.eye(6, dtype=np.int64), np.ones(6, dtype=np.int64)])
+    solutions = prepared.solve(counts)
+    assert prepared.absolute_errors(solutions, counts)[:6].max() < 1e-9
+    assert prepared.coefficients(solutions)[:, 6] == pytest.approx(fit.coefficients, rel=1e-6)
+    for tuple_ in range(6):
+        rows = sample.tuple_of == tuple_
+        weight = sample.weight[rows]
+        matrix = prepared.basis[rows] * weight[:, None]
+        # Where the two rows differ by far in weight, the lighter one is lost in the products of the heavier one.
+        expected, *_ = np.linalg.lstsq(matrix, sample.score[rows] * weight, rcond=1e-7)
+        assert np.linalg.norm(solutions[:, tuple_]) <= np.linalg.norm(expected) * 1.01
+
+
+def test_what_rounding_alone_determines_gets_the_solution_of_least_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two terms; one tuple has next to nothing to say of the second, below the rounding of the first.
+    right = np.array([[1.0, 1.0], [1.0, 1.0]])
+    gram = np.array([np.diag([1.0, 3e-16]), np.diag([1.0, 0.5])])
+    columns = (np.empty((0, 2)), np.eye(2), gram, right, np.empty(0))
+    prepared = Refit(*columns, sample=cast(Sample, None))
+    found = prepared.solve(np.array([[1, 0, 3], [0, 2, 1]]))
+    assert found == pytest.approx(np.array([[1, 1, 1], [0, 2, 8]]), rel=1e-12)
+    monkeypatch.setattr(np.linalg, "lstsq", lambda *_, **__: pytest.fail("for those that are not determined only"))
+    assert prepared.solve(np.array([[0, 3], [2, 1]])) == pytest.approx(np.array([[1, 1], [2, 8]]), rel=1e-12)

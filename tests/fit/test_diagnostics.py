@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from policyfactory.fit.bootstrap import bootstrap
-from policyfactory.fit.diagnostics import agreement, diagnose, slopes
+from policyfactory.fit.diagnostics import agreement, diagnose, order_share, slopes
 from policyfactory.fit.forms import fit_all_forms
 from policyfactory.fit.inference import infer
 from policyfactory.fit.model import examine
@@ -15,6 +17,7 @@ from policyfactory.fit.result import Fit
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.fit.userform import fit_user_form
 from policyfactory.policy.expression import parse
+from policyfactory.trials.table import ScoreTable
 
 
 def warnings(fit: Fit, sample: Sample) -> str:
@@ -112,3 +115,130 @@ def test_a_stable_sign_is_not_warned_of(made) -> None:  # type: ignore[no-untype
     candidate = bootstrap([fit], sample, replicates=50, seed=1).candidates[0]
     assert candidate.other_sign() == {"a (p*q)": 0.0, "b (log10(r))": 0.0}
     assert "sign" not in "\n".join(examine(fit, sample, candidate).diagnosis.warnings)
+
+
+# Each limit, from both sides. ----------------------------------------------------------------------------------------
+
+
+def queues(*jobs: list[tuple[float, float, float]]) -> Sample:
+    """Return tuples of (p, q, score) as a sample; all jobs are submitted at 1."""
+    p, q, score = np.array([job for queue in jobs for job in queue]).T
+    number = np.repeat(np.arange(len(jobs)), [len(queue) for queue in jobs])
+    return prepare(ScoreTable(p, q, np.ones(len(p)), score, np.full(len(p), np.nan), number))
+
+
+def swapped(swaps: int) -> list[tuple[float, float, float]]:
+    """Return five jobs of which so many pairs have the scores the other way round than the run times."""
+    order = [0, 1, 2, 3, 4]
+    while swaps:
+        at = next(at for at in range(4) if order[at] < order[at + 1])
+        order[at], order[at + 1] = order[at + 1], order[at]
+        swaps -= 1
+    return [(1.0 + at, 1.0, (1 + score) / 16) for at, score in enumerate(order)]
+
+
+@pytest.fixture(scope="module")
+def sound(made):  # type: ignore[no-untyped-def]
+    """A fit without any warning: fit, sample, inference."""
+    sample = prepare(made(lambda p, q, r: 1e-7 * p + 1e-4 * q + 2e-7 * r, noise=1e-4))
+    fit = fit_user_form(sample, "a*p + b*q + c*r")
+    return fit, sample, infer(fit, sample)
+
+
+@pytest.mark.parametrize(
+    ("vif", "weighted", "said"),
+    [
+        ((1, 9.5, 1), (1, 1, 9.5), []),
+        ((1, 10, 1), (1, 1, 10), []),
+        ((1, 10.5, 1), (1, 1, 1), ["variance inflation above 10 for 1 of 3 terms (largest 10.5, q)"]),
+        ((12, np.nan, np.inf), (1, 1, 1), ["variance inflation above 10 for 2 of 3 terms (largest 1.798e+308, r)"]),
+        ((np.nan, 1, 1), (10.5, 1, 11), ["inflation above 10 of the weighted rows for 2 of 3 terms (largest 11, r)"]),
+    ],
+)
+def test_inflation_is_told_above_ten(sound, vif, weighted, said: list[str]) -> None:  # type: ignore[no-untyped-def]
+    fit, sample, inference = sound
+    changed = dataclasses.replace(inference, vif=np.array(vif), vif_weighted=np.array(weighted))
+    found = diagnose(fit, sample, changed).warnings
+    assert len(found) == len(said)
+    assert all(text in line for text, line in zip(said, found, strict=True))
+
+
+def test_the_inflation_of_the_constant_is_not_told(made) -> None:  # type: ignore[no-untyped-def]
+    # It says only that the scores have a level; the order of a queue does not depend on it.
+    sample = prepare(made(lambda p, q, r: 0.01 + 1e-7 * p + 1e-4 * q + 2e-7 * r, noise=1e-4))
+    fit = fit_user_form(sample, "z + a*p + b*q + c*r")
+    place = [term.text for term in fit.terms].index("1") if "1" in [term.text for term in fit.terms] else None
+    inference = infer(fit, sample)
+    factors = np.ones(len(fit.terms))
+    if place is not None:
+        factors[place] = 1000.0
+    assert not diagnose(fit, sample, dataclasses.replace(inference, vif_weighted=factors)).warnings
+
+
+@pytest.mark.parametrize(("condition", "told"), [(29.5, False), (30.0, False), (30.5, True)])
+def test_a_condition_is_told_above_thirty(sound, condition: float, told: bool) -> None:  # type: ignore[no-untyped-def]
+    fit, sample, inference = sound
+    found = diagnose(dataclasses.replace(fit, condition=condition), sample, inference).warnings
+    assert any(f"ill-conditioned: condition number {condition}" in line for line in found) == told
+    assert len(found) == told
+
+
+def test_uncertain_signs_are_told_worst_first(sound) -> None:  # type: ignore[no-untyped-def]
+    fit, sample, inference = sound
+    assert not diagnose(fit, sample, inference, {"a": 0.025, "b": 0.0}).warnings
+    (one,) = diagnose(fit, sample, inference, {"a": 0.026}).warnings
+    assert one.endswith("turn the sign of a in 3% of the cases")
+    (three,) = diagnose(fit, sample, inference, {"a": 0.1, "b": 0.4, "c": 0.3}).warnings
+    assert three.endswith("turn the sign of b in 40%, c in 30%, a in 10% of the cases")
+    (four,) = diagnose(fit, sample, inference, {"a": 0.1, "b": 0.4, "c": 0.3, "d": 0.2}).warnings
+    assert four.endswith("turn the sign of b in 40%, c in 30%, d in 20% of the cases and 1 more")
+
+
+@pytest.mark.parametrize(("swaps", "share"), [((4, 5), 0.55), ((4, 6), 0.5), ((10, 10), 0.0)])
+def test_an_order_is_told_below_55_percent(swaps: tuple[int, int], share: float) -> None:
+    sample = queues(*map(swapped, swaps))
+    fit = fit_user_form(sample, "a*p")
+    assert order_share(fit, sample) == share
+    told = f"orders only {share:.0%} of the pairs" in warnings(fit, sample)
+    assert told == (share < 0.55)
+
+
+@pytest.mark.parametrize(("flips", "told"), [(1, True), (2, False)])
+def test_a_term_that_orders_98_percent_alone_is_told(flips: int, told: bool) -> None:
+    # Five queues of five jobs are 50 pairs. p + 1.5*q orders a queue as p does, but for one pair where the
+    # shortest job has q = 2 and the others have 1.
+    plain = [(1.0 + at, 1.0, (2.5 + at) / 32) for at in range(5)]
+    flipped = [(1.0, 2.0, 4.0 / 32), *plain[1:]]
+    sample = queues(*[flipped] * flips, *[plain] * (5 - flips))
+    fit = fit_user_form(sample, "a*p + b*q")
+    assert fit.coefficients[1] / fit.coefficients[0] == pytest.approx(1.5)
+    diagnosis = diagnose(fit, sample, infer(fit, sample))
+    assert diagnosis.dominance["p"] == pytest.approx(1 - flips / 50)
+    assert any("the term p alone orders 98.0%" in line for line in diagnosis.warnings) == told
+
+
+def test_one_term_has_nothing_to_dominate() -> None:
+    sample = queues(swapped(0), swapped(1))
+    for form in ("a*p", "a*p + b"):
+        fit = fit_user_form(sample, form)
+        assert diagnose(fit, sample, infer(fit, sample)).dominance == {}
+
+
+def test_the_grid_has_21_quantiles_and_a_tiny_fall_is_none() -> None:
+    jobs = [(float(p), 1.0 + p % 2, 0.01) for p in range(1, 102)]
+    sample = queues(jobs[:51], jobs[51:])
+    # The quantiles of 1, 2, ..., 101 are 1, 6, 11, ...: one of twenty steps falls.
+    assert [slope.falling for slope in slopes(parse("abs(p - 6)"), sample)] == [0.05, 0.0, 0.0]
+    assert slopes(parse("p - 1e-8*q"), sample)[1].falling == 0.0
+    assert slopes(parse("p - 1e-6*q"), sample)[1].falling == 1.0
+    assert [slope.falling for slope in slopes(parse("p - p"), sample)] == [0.0, 0.0, 0.0]
+
+
+def test_pairs_are_counted_in_the_first_500_queues() -> None:
+    pair = [(1.0, 1.0, 0.4), (2.0, 1.0, 0.6)]
+    sample = queues(*[pair] * 502)
+    first = np.tile([1.0, 2.0], 502)
+    second = first.copy()
+    second[2 * 499 : 2 * 499 + 2] = [2.0, 1.0]
+    second[2 * 500 :] = 0.0
+    assert agreement(first, second, sample) == 499 / 500

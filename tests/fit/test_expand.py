@@ -104,3 +104,73 @@ def test_products_that_depend_on_each_other_are_not_free(text: str) -> None:
     assert expanded is not None
     assert not are_free([key for key in expanded if key])
     assert nonlinear_names(parse(text, coefficients=True))
+
+
+def expanded_names(text: str) -> list[str] | None:
+    expanded = expand(parse(text, coefficients=True))
+    return None if expanded is None else [monomial_name(key) for key in expanded]
+
+
+def test_whole_powers_up_to_the_eighth_are_multiplied_out() -> None:
+    assert expanded_names("(a*p)**1") == ["a"]
+    assert expanded_names("(a*p)**8") == ["a_8"]
+    for exponent in ("9", "1.5", "0", "-1"):
+        assert expanded_names(f"(a*p)**{exponent}") is None
+    assert expanded_names("(a*p + b*q)**3") == ["a_3", "a_2_b", "a_b_2", "b_3"]
+
+
+def test_up_to_sixty_products_are_multiplied_out() -> None:
+    def total(letter: str, count: int) -> str:
+        return "(" + " + ".join(f"{letter}{k}*p" for k in range(count)) + ")"
+
+    sixty = expanded_names(f"{total('a', 6)}*{total('b', 10)}")
+    assert sixty is not None
+    assert len(sixty) == 60
+    assert expanded_names(f"{total('a', 1)}*{total('b', 61)}") is None
+    assert expanded_names(f"{total('a', 8)}*{total('b', 8)}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a*p/(b*b)", ["a_per_b_2"]),
+        ("a*b*p/(c*d)", ["a_b_per_c_d"]),
+        ("p/(a*b)", ["per_a_b"]),
+        ("a*p - -(b*q)", ["a", "b"]),
+        ("a*p/a + b*q", ["", "b"]),
+    ],
+)
+def test_products_are_named_with_their_exponents(text: str, names: list[str]) -> None:
+    assert expanded_names(text) == names
+
+
+@pytest.mark.parametrize(
+    ("products", "free"),
+    [
+        ([{"a": 1}, {"b": 1}], True),
+        ([{"a": 1, "b": 1}, {"b": 1, "c": 1}, {"a": 1, "c": 1}], False),  # the three signs multiply to +
+        ([{"a": 1, "b": 1}, {"a": 1, "b": -1}], False),  # so do these two
+        ([{"a": 1, "b": 1}, {"b": 1}], True),
+        ([{"a": 3}], True),
+        ([{"a": 2}], False),
+        ([{"a": 1, "b": 2}, {"a": 2, "b": 1}], True),
+        ([{"a": 1, "b": 2}, {"a": 2, "b": 4}], False),
+        ([{"b": 1}, {"a": 1}, {"c": 5}], True),
+        ([], True),
+    ],
+)
+def test_free_products_have_any_sizes_and_signs(products: list[dict[str, int]], free: bool) -> None:
+    assert are_free([tuple(sorted(product.items())) for product in products]) is free
+
+
+@pytest.mark.parametrize("sign", ["+", "-"])
+def test_formulas_of_up_to_a_thousand_parts_are_multiplied_out(sign: str) -> None:
+    def grouped(term: str, groups: int) -> str:
+        return f" {sign} ".join([f"({f' {sign} '.join([term] * 50)})"] * groups)
+
+    assert expanded_names(grouped("a*p", 4)) == ["a"]
+    assert expanded_names(grouped("a*p", 6)) is None
+    assert expanded_names(f"a*({grouped('p', 8)})") == ["a"]
+    assert expanded_names(f"a*({grouped('p', 12)})") is None
+    one_too_long = f"({grouped('a*p', 4)} + b*q) {sign} ({grouped('a*p', 2)})"
+    assert expanded_names(one_too_long) is None

@@ -60,16 +60,21 @@ def test_the_error_is_the_spread_over_new_tables(made) -> None:  # type: ignore[
     assert 0.6 < np.mean(errors) / np.std(found) < 1.5
 
 
-def test_inflation_is_that_of_statsmodels(sc17: Sample) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_inflation_is_that_of_statsmodels(sc17: Sample, weighted: bool) -> None:
     from statsmodels.stats.outliers_influence import variance_inflation_factor
 
-    columns = fit_all_polynomials(sc17)[1].design(sc17)[:, 1:]
+    fit = fit_all_polynomials(sc17)[1]
+    columns = fit.design(sc17) * sc17.weight[:, None] if weighted else fit.design(sc17)[:, 1:]
     unit = columns / np.linalg.norm(columns, axis=0)
     # From 0.15 on statsmodels centres the columns unless told not to.
     new = "standardize" in inspect.signature(variance_inflation_factor).parameters
     plain = {"standardize": False} if new else {}
     expected = [variance_inflation_factor(unit, k, **plain) for k in range(unit.shape[1])]
     assert inflation(columns) == pytest.approx(expected, rel=1e-6)
+    found = infer(fit, sc17)
+    # The constant has none among the unweighted terms: their regressions have no constant either.
+    assert (found.vif_weighted if weighted else found.vif[1:]) == pytest.approx(expected, rel=1e-6)
 
 
 def test_inflation_of_two_columns_by_hand() -> None:
@@ -77,8 +82,13 @@ def test_inflation_of_two_columns_by_hand() -> None:
     columns = np.array([[1.0, 0.6], [0.0, 0.8]])
     assert inflation(columns) == pytest.approx([1 / 0.64, 1 / 0.64], rel=1e-14)
     assert inflation(np.eye(3)) == pytest.approx([1, 1, 1])
-    assert np.isinf(inflation(np.ones((4, 2)))).all()
+    assert inflation(columns * [1e-9, 1e6]) == pytest.approx([1 / 0.64, 1 / 0.64], rel=1e-12), "units are no matter"
+    assert inflation(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])).tolist() == [np.inf, np.inf], "a column of zeros"
+    assert inflation(np.ones((4, 2))).tolist() == [np.inf, np.inf]
     assert inflation(np.empty((4, 0))).shape == (0,)
+    # Never below 1, not even by the rounding of its steps.
+    rng = np.random.default_rng(3)
+    assert min(inflation(np.linalg.qr(rng.normal(size=(9, 6)))[0] * 10.0**k).min() for k in range(-9, 9)) >= 1
 
 
 def test_a_nonlinear_coefficient_has_the_error_of_its_linearisation(made) -> None:  # type: ignore[no-untyped-def]

@@ -74,6 +74,21 @@ def test_bootstrap_and_held_out_error_go_into_the_model(sc17_table: ScoreTable) 
     json.dumps(written, allow_nan=False)
 
 
+def test_the_model_knows_the_range_of_its_data_and_shortens_long_formulas(made) -> None:  # type: ignore[no-untyped-def]
+    table = made(lambda p, q, r: 1e-7 * p + 1e-4 * q + 0.01, noise=1e-4, tuples=4, size=8)
+    sample = prepare(table)
+    long = "log10(" + " + ".join(["p", *["q"] * 70]) + ")"
+    fit = fit_user_form(sample, f"a*{long} + b", name="n" * 260)
+    model = build_model(examine(fit, sample), sample, name="x")
+    written = model_to_json(model)["diagnostics"]["data_range"]
+    for column, name in ((sample.p, "p_s"), (sample.q, "q_processors"), (sample.r, "r_s")):
+        assert written[name] == [column.min(), column.max()]
+    term = next(c.term for c in model.coefficients if c.name == "a")
+    assert len(term) == 200
+    assert term == long[:197] + "..."
+    assert f"{'n' * 197}... (user)" in model.policy.description
+
+
 def test_display_rounds_and_the_model_does_not(sc17: Sample) -> None:
     fit = fit_user_form(sc17, "a*p**b*q + c*log10(r)")
     assert sort_key(fit, digits=3) == "p**0.625*q + 99300*log10(r)"

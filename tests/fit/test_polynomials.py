@@ -92,3 +92,20 @@ def test_the_mixture_has_the_area_as_a_term(sc17: Sample) -> None:
     mixture = fit_mixture(sc17)
     assert [term.text for term in mixture.terms] == ["1", "p", "q", "r", "p*q"]
     assert [term.unit for term in mixture.terms] == ["1", "1/s", "1/processors", "1/s", "1/(s processors)"]
+
+
+def test_polynomials_that_can_not_be_told_apart_are_named_and_refused(made) -> None:  # type: ignore[no-untyped-def]
+    from policyfactory.core.errors import FitError
+    from policyfactory.fit.polynomials import fit_determined_polynomials
+    from policyfactory.fit.sample import prepare
+
+    table = made(lambda p, q, r: 1e-7 * p + 1e-4 * q + 0.01, noise=1e-4, tuples=4)
+    two_sizes = ScoreTable(
+        table.p, np.where(table.q > 8, 16.0, 4.0), table.r, table.score, table.stderr, table.tuple_id
+    )
+    fits, failures = fit_determined_polynomials(prepare(two_sizes))
+    assert [fit.name for fit in fits] == ["LIN"]
+    assert list(failures) == ["QDR", "CUB", "QUA", "QUI", "SEX"]
+    assert all("linearly dependent" in reason for reason in failures.values())
+    with pytest.raises(FitError, match="QDR: the 8 terms are linearly dependent"):
+        fit_all_polynomials(prepare(two_sizes))

@@ -30,6 +30,17 @@ from policyfactory.policy.expression import parse
         ("p**(q/q)", "?"),
         ("abs(-p)", "1/s"),
         ("1/(sqrt(p)*log10(q))", "s^0.5"),
+        ("sqrt(p*q)", "1/(s^0.5 processors^0.5)"),
+        ("sqrt(q**4)", "1/processors^2"),
+        ("max(p, q)", "?"),
+        ("min(p, r, q)", "?"),
+        ("max(q, q, q)", "1/processors"),
+        ("p**0.001", "1/s^0.001"),
+        # A score table knows neither the waiting time nor the machine, and what they stand with has no unit then.
+        ("p*w", "?"),
+        ("w + p", "?"),
+        ("w**2", "?"),
+        ("sqrt(m)", "?"),
     ],
 )
 def test_unit_of_what_multiplies_a_term(term: str, unit: str) -> None:

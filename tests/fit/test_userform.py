@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import FitError, FormulaError, UsageError
+from policyfactory.fit import userform
 from policyfactory.fit.forms import fit_all_forms
-from policyfactory.fit.sample import Sample
+from policyfactory.fit.sample import Sample, prepare
 from policyfactory.fit.userform import fit_form, fit_user_form, split_name
 
 POWER = "a*p**b*q + c*log10(r)"
@@ -76,6 +77,17 @@ def test_the_answer_does_not_depend_on_the_seed_when_it_says_that_it_is_sure(sc1
     assert first.coefficients == pytest.approx(second.coefficients, rel=1e-5)
 
 
+def test_the_seed_is_1_unless_another_is_given(made, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    seeds = []
+    monkeypatch.setattr(userform, "fit_nonlinear", lambda *_, seed, **__: seeds.append(seed))
+    table = made(lambda p, q, r: p * q, tuples=4, size=8)
+    fit_form(table, POWER)
+    fit_user_form(prepare(table), POWER)
+    fit_form(table, POWER, seed=7)
+    fit_user_form(prepare(table), POWER, seed=8)
+    assert seeds == [1, 1, 7, 8]
+
+
 def test_a_form_that_the_table_does_not_determine_says_so(made) -> None:  # type: ignore[no-untyped-def]
     # The scores do not depend on p: any exponent does, with the coefficient 0.
     table = made(lambda p, q, r: 0.005 * np.log10(r))
@@ -95,8 +107,21 @@ def test_a_part_without_a_coefficient_is_kept(made) -> None:  # type: ignore[no-
 def test_names_are_split_off() -> None:
     assert split_name("a*p", "form1") == ("form1", "a*p")
     assert split_name("MINE = a*p", "form1") == ("MINE", "a*p")
-    with pytest.raises(UsageError, match="name"):
-        split_name("a/b=p", "form1")
+    assert split_name("x=a*p", "form1") == ("x", "a*p")
+    assert split_name("n" * 40 + "=a*p", "form1") == ("n" * 40, "a*p")
+    assert split_name("a*p = b", "form1") == ("a*p", "b"), "what stands before the first sign is the name"
+    for name in ("a/b", "a|b", "a\\b", "a`b", "a<b", "", " ", "n" * 41, "a\nb", "a\x1bb"):
+        with pytest.raises(UsageError, match="name"):
+            split_name(f"{name}=p", "form1")
+
+
+def test_up_to_forty_coefficients_are_fitted(sc17: Sample) -> None:
+    products = [f"{a}*log10({b} + {c})" for b in "pqr" for c in range(1, 15) for a in [f"c{ord(b)}_{c}"]]
+    # So many terms can not be told apart: what is asked is only whether they are counted.
+    with pytest.raises(FitError, match="linearly dependent"):
+        fit_user_form(sc17, " + ".join([f"a{k}*p" for k in range(40)]).replace("*p", "*p", 1) + " + q - q")
+    with pytest.raises(FitError, match="has 41 coefficients, expected 1 to 40"):
+        fit_user_form(sc17, " + ".join(products[:41]))
 
 
 @pytest.mark.parametrize(

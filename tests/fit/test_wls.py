@@ -78,6 +78,15 @@ def test_filip_reaches_the_limit_of_double_precision() -> None:
     assert np.sqrt(solution.sse / reference.freedom) == pytest.approx(reference.residual_sd, rel=1e-9)
 
 
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps, reason="no extended type to refine with on this platform"
+)
+def test_refinement_comes_to_its_end_on_wampler5() -> None:
+    # One step less, or one that goes the wrong way, ends between 9.0 and 9.7 digits.
+    reference = certified("Wampler5")
+    assert digits(solve(reference.design, reference.y).coefficients, reference.coefficients) >= 10
+
+
 def test_longley_is_the_data_set_that_statsmodels_ships() -> None:
     from statsmodels.datasets import longley
 
@@ -160,3 +169,48 @@ def test_too_few_rows_are_an_error() -> None:
 def test_a_value_that_is_not_finite_is_an_error(bad: float) -> None:
     with pytest.raises(FitError, match="not finite"):
         solve(np.array([[1.0], [bad], [2.0]]), np.ones(3))
+    with pytest.raises(FitError, match="not finite"):
+        solve(np.array([[1.0], [3.0], [2.0]]), np.array([1.0, bad, 1.0]))
+
+
+def test_as_many_rows_as_terms_are_met_exactly() -> None:
+    solution = solve(np.array([[1.0, 1.0], [1.0, 3.0]]), np.array([5.0, 9.0]))
+    assert solution.coefficients == pytest.approx([3.0, 2.0], rel=1e-15)
+    assert solution.sse == pytest.approx(0, abs=1e-28)
+
+
+def test_the_units_of_a_column_do_not_change_the_condition() -> None:
+    rng = np.random.default_rng(6)
+    design, target = rng.normal(size=(30, 3)), rng.normal(size=30)
+    plain, other = solve(design, target), solve(design * [2.0**-40, 1.0, 2.0**33], target)
+    assert other.condition == plain.condition
+    norms = np.linalg.norm(design * [2.0**-40, 1.0, 2.0**33] / other.scale, axis=0)
+    assert (norms >= 0.5).all()
+    assert (norms < 1).all()
+    # A column and another that differs from it by the angle of 3-4-5: singular values sqrt(1 +- 4/5).
+    assert solve(np.array([[0.5, 0.4], [0.0, 0.3]]), np.ones(2)).condition == pytest.approx(3, rel=1e-14)
+
+
+def test_a_term_that_is_zero_everywhere_is_an_error() -> None:
+    with pytest.raises(FitError, match="the 2 terms are linearly dependent"):
+        solve(np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), np.ones(3))
+
+
+@pytest.mark.parametrize(("angle", "fits"), [(2.0**-51, False), (2.0**-48, True)])
+def test_terms_depend_on_each_other_where_the_condition_is_that_of_rounding(angle: float, fits: bool) -> None:
+    # The columns (1, 0) and (1, angle) have the condition 2/angle; two terms are told apart up to 1/(2 eps) = 2**51.
+    design = np.array([[1.0, 1.0], [0.0, angle]])
+    if fits:
+        assert solve(design, np.array([3.0, angle])).coefficients == pytest.approx([2.0, 1.0], rel=1e-9)
+        return
+    with pytest.raises(FitError, match="linearly dependent"):
+        solve(design, np.ones(2))
+
+
+@pytest.mark.parametrize("size", [1.0, 0.01])
+def test_the_bound_of_the_error_is_the_textbooks(size: float) -> None:
+    # Bjorck 1996, section 1.4: eps (k + k^2 |r| / (|A| |x|)); here |A| = 5, |x| = 5, |r| = 10, k = 3 (times the size).
+    matrix, x, residual = size * np.diag([3.0, 4.0]), np.array([3.0, 4.0]), size * np.array([6.0, 8.0])
+    eps = np.finfo(float).eps
+    assert wls._error_bound(3.0, residual, matrix, x) / eps == pytest.approx(3 + 9 * 0.4, rel=1e-14)
+    assert wls._error_bound(3.0, residual, matrix, 0 * x) / eps == pytest.approx(3, rel=1e-14)

@@ -39,6 +39,13 @@ class Job:
 Key = Callable[[Job, int], float]
 
 
+@dataclasses.dataclass(frozen=True)
+class FromOldest:
+    """A key that also takes the first submit time of the jobs that are seen."""
+
+    key: Callable[[Job, int, int], float]
+
+
 def divide(a: float, b: float) -> float:
     """Divide as C does: by zero too."""
     with np.errstate(all="ignore"):
@@ -103,7 +110,7 @@ def exchange_sort(queue: list[Job]) -> list[Job]:
 class Sc17:
     """The dispatcher. ``run`` fills in the jobs' start, end and backfilled."""
 
-    def __init__(self, jobs: Sequence[Job], machine: int, order: str | Key, backfill: bool) -> None:
+    def __init__(self, jobs: Sequence[Job], machine: int, order: str | Key | FromOldest, backfill: bool) -> None:
         self.jobs = list(jobs)
         self.array = list(jobs)
         self.free = machine
@@ -174,8 +181,12 @@ class Sc17:
             return
         if self.order == "SPF":
             queue = exchange_sort(queue)
-        elif callable(self.order):
-            keys = {id(job): self.order(job, now) for job in queue}
+        elif callable(self.order) or isinstance(self.order, FromOldest):
+            oldest = min(job.submit for job in queue)
+            if isinstance(self.order, FromOldest):
+                keys = {id(job): self.order.key(job, now, oldest) for job in queue}
+            else:
+                keys = {id(job): self.order(job, now) for job in queue}
             queue.sort(key=lambda job: math.inf if math.isnan(keys[id(job)]) else keys[id(job)])
         if self.backfill:
             self.bring_forward(queue, now)
@@ -211,7 +222,7 @@ class Sc17:
                 return now + least, future - head.processors
 
 
-def sc17(jobs: Sequence[Job], machine: int, order: str | Key, backfill: bool) -> None:
+def sc17(jobs: Sequence[Job], machine: int, order: str | Key | FromOldest, backfill: bool) -> None:
     """Schedule; ``order`` is FCFS, SPF, a name of `KEYS`, or a key."""
     Sc17(jobs, machine, KEYS.get(order, order) if isinstance(order, str) else order, backfill).run()
 
