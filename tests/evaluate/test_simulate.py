@@ -236,7 +236,7 @@ def test_predictions_are_refused() -> None:
 
 
 def test_times_beyond_the_clock_are_refused() -> None:
-    with pytest.raises(WorkloadError, match="add up to .* ticks of its clock, beyond 64 bits"):
+    with pytest.raises(WorkloadError, match=r"add up to .* ticks of its clock, beyond 64 bits"):
         workload(1, (0, 2**61, 2**61, 1), (0, 2**61, 2**61, 1))
     jobs = workload(1, (0, 10, 10, 1), (0, 10, 10, 1))
     predictions = np.array([10, 2**62])
