@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from floors import hold
+from floors import hold, record
 from policyfactory.evaluate import simulate
 from policyfactory.evaluate.protocols.protocol import Protocol, protocol_of
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol
@@ -79,9 +79,9 @@ def test_half_of_the_time_is_the_kernels(benchmark: Any, kernel: list[float]) ->
         return
     whole = benchmark.stats.stats.min
     benchmark.extra_info["jobs per CPU second"] = round(study.jobs_simulated / whole)
-    print()
-    print(f"{study.jobs_simulated:,} jobs, {study.jobs_simulated / whole:,.0f} per CPU second from end to end")
-    hold("kernel's share of the CPU time", sum(kernel) / whole, least=SHARE)
+    rate = study.jobs_simulated / whole / 1e6
+    record("a protocol from end to end", f"{study.jobs_simulated:,} jobs", rate, "M jobs/CPU s")
+    hold("kernel's share of the CPU time", sum(kernel) / whole, least=SHARE, group="a protocol from end to end")
 
 
 @pytest.mark.benchmark(group="a protocol from end to end", timer=time.perf_counter)
@@ -98,8 +98,8 @@ def test_two_workers_are_nearly_twice_as_fast(benchmark: Any) -> None:
     two = benchmark.pedantic(run_protocol, (what, logs, RunSettings(2)), rounds=1)
     assert one.outcomes[0].evaluation.values.tobytes() == two.outcomes[0].evaluation.values.tobytes()
     if benchmark.enabled and len(os.sched_getaffinity(0)) > 1:
-        print()
-        hold("two workers, times as fast as one", alone / benchmark.stats.stats.min, least=TWO)
+        times = alone / benchmark.stats.stats.min
+        hold("two workers (wall clock)", times, least=TWO, group="a protocol from end to end", to="one worker")
 
 
 @pytest.mark.benchmark(group="a protocol from end to end")
@@ -114,9 +114,9 @@ def test_memory_is_flat_in_the_number_of_resamples(benchmark: Any) -> None:
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout.splitlines()[-1]))
     benchmark.pedantic(lambda: None, rounds=1)
-    print()
-    print(f"peak of {peaks[0] / 1e6:,.0f} MB with 4 resampled logs a log, {peaks[1] / 1e6:,.0f} MB with 44")
-    hold("bytes to spare", GROWTH - (peaks[1] - peaks[0]), least=0)
+    record("peak memory", "a protocol, two workers, 4 resampled logs a log", peaks[0] / 1e6, "MB")
+    grown = peaks[1] - peaks[0]
+    record("peak memory", "a protocol, more for 44 resampled logs a log", grown / 1e6, "MB", ceiling=GROWTH / 1e6)
 
 
 def peak() -> int:

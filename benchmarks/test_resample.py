@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from floors import hold
+from floors import record
 from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.workload.clean import load_workload
@@ -46,9 +46,12 @@ def test_a_resample(benchmark: Any, history: History) -> None:
     own = benchmark.stats.stats.min / len(made)
     bare = simulated(made) / len(made)
     benchmark.extra_info["us a job"] = round(own * 1e6, 3)
-    print()
-    hold(f"{history.workload.name}, resampled million jobs a CPU second", 1e-6 / own, least=LEAST)
-    hold(f"{history.workload.name}, resampling, times as fast as the bare simulation", bare / own, least=FASTER)
+    name = f"{history.workload.name}, two years"
+    record("resampling", name, 1e-6 / own, "M jobs/CPU s", floor=LEAST)
+    times = bare / own
+    record(
+        "resampling", f"{name}, beside", times, "ratio", floor=FASTER, ratio=times, to="one simulation of these jobs"
+    )
 
 
 @pytest.mark.benchmark(group="other load and requests", timer=time.process_time)
@@ -57,9 +60,8 @@ def test_the_axes(benchmark: Any, history: History) -> None:
     axes = Sensitivity(1.1, parse_estimates("noisy:0.2"))
     benchmark.pedantic(lambda: axes.apply(made, seed=1), rounds=9)
     if benchmark.enabled:
-        print()
         own = benchmark.stats.stats.min / len(made)
-        hold(f"{history.workload.name}, load and noise, million jobs a CPU second", 1e-6 / own, least=LEAST)
+        record("resampling", f"{history.workload.name}, load and noise", 1e-6 / own, "M jobs/CPU s", floor=LEAST)
 
 
 def simulated(workload: Any) -> float:

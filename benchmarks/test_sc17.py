@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from floors import hold
+from floors import record
 from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.workload.clean import load_workload
@@ -51,8 +51,8 @@ def test_kernel(benchmark: Any, windows: list[Workload], name: str, backfill: st
     if benchmark.enabled:
         rate = len(windows) / benchmark.stats.stats.min
         benchmark.extra_info["windows per CPU second"] = round(rate)
-        print()
-        hold(f"SC'17 mode, {name}, backfill {backfill}, windows per CPU second", rate, least=FLOOR)
+        what = f"{name}, {'backfilling' if backfill == 'easy' else 'no backfilling'}"
+        record("simulator, rules of SC'17", what, rate, "windows/CPU s", floor=FLOOR)
 
 
 @pytest.mark.benchmark(group="SC'17 mode, SDSC-BLUE, plain Python", timer=time.process_time)
@@ -70,4 +70,5 @@ def test_plain_python(benchmark: Any, windows: list[Workload], backfill: str) ->
 
     benchmark.pedantic(run, rounds=1)
     if benchmark.enabled:
-        print(f"\nplain Python: {1 / benchmark.stats.stats.min:.2f} windows per CPU second")
+        what = f"WFP3, backfill {backfill}, the plain Python twin"
+        record("simulator, rules of SC'17", what, 1 / benchmark.stats.stats.min, "windows/CPU s")

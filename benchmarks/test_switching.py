@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from test_easy import LOGS, read
 
-from floors import hold
+from floors import hold, record
 from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.evaluate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.policy.catalogue import resolve
@@ -26,6 +26,7 @@ from policyfactory.workload.jobs import Workload
 STATIC = [resolve(name) for name in ("FCFS", "LCFS", "SPF", "LPF", "SQF", "LQF", "SRF", "LRF", "SAF", "LAF")]
 TIMED = [resolve(name) for name in ("LEXP", "SEXP")]
 RULES = Rules(threshold=144000)
+GROUP = "switching policies"
 LENGTHS = {"week": 7 * 86400, "day": 86400}
 
 pytestmark = pytest.mark.skipif("not config.getoption('--benchmark-enable')")
@@ -70,13 +71,10 @@ def test_switching(logs: dict[str, Workload], log: str, length: str) -> None:
 
     timetable()
     one = plain(workload, STATIC) / len(STATIC)
-    print()
-    hold(f"{log}, a switch a {length}, simulate / timetable", one / seconds(timetable), least=1 / 1.5)
-    hold(
-        f"{log}, a switch a {length}, simulate / steps",
-        one / seconds(steps),
-        least=1 / (1.5 if length == "week" else 4),
-    )
+    name, to = f"{log}, a switch a {length}", "one policy, simulated"
+    hold(f"{name}, by a timetable", one / seconds(timetable), least=1 / 1.5, group=GROUP, to=to)
+    least = 1 / (1.5 if length == "week" else 4)
+    hold(f"{name}, step by step", one / seconds(steps), least=least, group=GROUP, to=to)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -84,12 +82,12 @@ def test_switching(logs: dict[str, Workload], log: str, length: str) -> None:
 def test_periods(logs: dict[str, Workload], log: str, length: str) -> None:
     workload = logs[log]
     edges = np.arange(0, int(workload.submit[-1]) + LENGTHS[length], LENGTHS[length])
-    print()
     for kind, policies in (("static", STATIC), ("timed", TIMED)):
         simulate_periods(workload, policies, RULES, edges[:2])
         alone = seconds(lambda policies=policies: simulate_periods(workload, policies, RULES, edges), 3)
         ratio = plain(workload, policies) / alone
-        hold(f"{log}, each {length} alone, {kind}, simulate / periods", ratio, least=1 / 1.2)
+        name = f"{log}, each {length} alone, {kind}"
+        hold(name, ratio, least=1 / 1.2, group=GROUP, to="the log as a whole")
 
 
 @pytest.mark.parametrize("threshold", [math.inf, 144000, 0], ids=str)
@@ -102,6 +100,7 @@ def test_ocst(logs: dict[str, Workload], log: str, threshold: float) -> None:
     }
     slowest = max(times, key=times.__getitem__)
     mean = len(workload) * len(times) / sum(times.values())
-    print()
-    hold(f"{log} as ocst, threshold {threshold:g} s, million jobs a second, 12 policies", mean / 1e6, least=1.5)
-    hold(f"  the slowest of them, {slowest}", len(workload) / times[slowest] / 1e6, least=1)
+    name, unit = f"{log}, threshold {threshold:g} s", "M jobs/CPU s"
+    record("simulator, rules of ocst", f"{name}, 12 policies", mean / 1e6, unit, floor=1.5)
+    slow = len(workload) / times[slowest] / 1e6
+    record("simulator, rules of ocst", f"{name}, the slowest of 12", slow, unit, floor=1.0)

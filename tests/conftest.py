@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("nightly", deadline=None, max_examples=2000)
 settings.load_profile("nightly" if os.environ.get("POLICYFACTORY_NIGHTLY") else "fixed")
+
+# Of what is drawn without hypothesis (tests/engine/test_small_workloads.py). In the environment, for pytest's workers.
+if os.environ.get("POLICYFACTORY_NIGHTLY"):
+    os.environ.setdefault("POLICYFACTORY_SEED", str(secrets.randbits(32)))
+
+
+def pytest_report_header() -> list[str]:
+    """Tell the seed of the night."""
+    return [f"POLICYFACTORY_SEED={os.environ['POLICYFACTORY_SEED']}"] if "POLICYFACTORY_SEED" in os.environ else []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,8 +13,8 @@ from support import ROOT, shared_path
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# Its commands need a cluster: tests/slurm/test_afternoon.py runs every one of them.
-ON_A_CLUSTER = "afternoon"
+# Their commands need a cluster: tests/slurm/test_afternoon.py and test_jobqueue.py run every one of them.
+ON_A_CLUSTER = {"afternoon", "clusters"}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -35,7 +35,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page) and page.stem != ON_A_CLUSTER], ids=lambda page: page.stem
+    "page", [page for page in PAGES if blocks(page) and page.stem not in ON_A_CLUSTER], ids=lambda page: page.stem
 )
 def test_code_and_commands_of_a_page_run(
     page: Path, reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

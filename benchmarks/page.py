@@ -1,0 +1,154 @@
+"""Take the measures of ``make bench`` over into docs/: the data, the curves as pictures, the tables of performance.md.
+
+``make bench && python benchmarks/page.py`` takes a quarter of an hour, this script some seconds of it. Numbers in
+docs/performance.md stand between two marks and are written here, so that they are those of docs/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from results import Results, csv_text, load, markdown, number
+
+from floors import Curve, slope_of
+from policyfactory.core.artefact import atomic_write, dump_json
+from policyfactory.core.picture import COLOURS, new_figure, save_picture
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCH = ROOT / "build" / "bench" / "performance.json"
+TITLES = {
+    "generate": "Trials",
+    "queue": "The queue of a trial",
+    "machine": "The machine",
+    "jobs": "Jobs of a log",
+    "memory": "Memory",
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write data, pictures and tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--bench", type=Path, default=BENCH, help="what make bench wrote")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs")
+    given = parser.parse_args(arguments)
+    data, pictures, page = given.output / "data", given.output / "img", given.output / "performance.md"
+    pictures.mkdir(parents=True, exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True)
+    if given.bench.exists():
+        found = load(given.bench)
+        atomic_write(data / "performance.csv", csv_text(found.measures))
+        atomic_write(data / "performance-curves.csv", curves_csv(found.curves))
+        atomic_write(data / "performance.manifest.json", dump_json(found.manifest))
+        for figure in dict.fromkeys(curve.figure for curve in found.curves):
+            draw(figure, [curve for curve in found.curves if curve.figure == figure], pictures)
+        replace(page, {"machine": lambda: of_machine(found), "table": lambda: markdown(found.measures)})
+        replace(page, {"slopes": lambda: slopes(found.curves), "worst": lambda: worst(found)})
+    peers = data / "performance-peers.csv"
+    if peers.exists():
+        replace(page, {"peers": lambda: of_peers(peers)})
+
+
+def replace(page: Path, parts: dict[str, Callable[[], Iterable[str]]]) -> None:
+    """Write the parts of the page that stand between marks."""
+    text = page.read_text(encoding="utf-8")
+    for name, lines in parts.items():
+        begin, end = f"<!-- {name}: written by benchmarks/page.py -->", f"<!-- end of {name} -->"
+        if begin not in text or end not in text:
+            raise SystemExit(f"{page}: no marks {begin!r} and {end!r}")
+        new = "\n".join([begin, "", *lines(), "", end])
+        text = re.sub(re.escape(begin) + r".*?" + re.escape(end), lambda _, new=new: new, text, flags=re.DOTALL)
+    atomic_write(page, text)
+
+
+def of_machine(found: Results) -> Iterable[str]:
+    """Give one paragraph: where and with what the numbers were measured."""
+    where, versions = found.manifest["parameters"], found.manifest["versions"]
+    loads = found.manifest["measured"]["load"]
+    names = ("policyfactory", "python", "numpy", "numba", "scipy", "pandas")
+    yield (
+        f"Measured on {where['system']}, {where['processor']}, {where['cores']} cores, {where['memory_gib']} GiB; "
+        f"{', '.join(f'{name} {versions[name]}' for name in names if name in versions)}. Processes that wanted to run "
+        f"at the end, on average over 1, 5 and 15 minutes: {', '.join(f'{load:g}' for load in loads)}."
+    )
+    yardsticks = sorted(measure.yardstick for measure in found.measures if measure.yardstick)
+    if yardsticks:
+        middle = yardsticks[len(yardsticks) // 2]
+        yield (
+            f"The yardstick (plain C, before each measure) ran at {number(middle)} million trials a CPU second in "
+            f"the median, from {number(yardsticks[0])} to {number(yardsticks[-1])}: so much did the machine vary."
+        )
+    missed = [measure for measure in found.measures if measure.missed]
+    yield f"{len(found.measures)} measures; {len(missed)} miss what is promised."
+
+
+def slopes(curves: Iterable[Curve]) -> Iterable[str]:
+    """Give a table of slopes beside theory."""
+    yield "| what | by | sizes | slope | theory | why |"
+    yield "|---|---|---|---:|---:|---|"
+    for curve in curves:
+        slope, error = slope_of(curve)
+        sizes = [x for x, _ in curve.points if x >= curve.begin]
+        theory = "" if curve.theory is None else f"{curve.theory:g}"
+        span = f"{number(sizes[0])} to {number(sizes[-1])}"
+        yield f"| {curve.name} | {curve.by} | {span} | {slope:.2f} ± {error:.2f} | {theory} | {curve.reason} |"
+
+
+def worst(found: Results) -> Iterable[str]:
+    """Give the five measures that fare worst beside what they are compared with."""
+    ratios = sorted((row for row in found.measures if row.ratio is not None), key=lambda row: row.ratio or 0.0)
+    yield "| measure | times as good as |"
+    yield "|---|---|"
+    for row in ratios[:5]:
+        yield f"| {row.group}: {row.what} | {number(row.ratio)} × {row.to} |"
+
+
+def of_peers(path: Path) -> Iterable[str]:
+    """Give the table of the comparison side by side."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    yield "| log | program | simulation, CPU s | process, CPU s | peak, MB | jobs/CPU s | other starts | mean wait, s |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|"
+    for row in rows:
+        rate, other = number(float(row["jobs_per_cpu_s"])), int(row["other_starts"])
+        cells = (
+            f"{row['log']} ({int(row['jobs']):,} jobs)", row["program"], row["simulation_cpu_s"], row["process_cpu_s"],
+            row["peak_mb"], rate, f"{other:,}", row["mean_wait_s"],
+        )  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
+
+
+def curves_csv(curves: Iterable[Curve]) -> str:
+    """Return all points as CSV."""
+    lines = ["figure,name,by,unit,x,y"]
+    for curve in curves:
+        name, by = f'"{curve.name}"', f'"{curve.by}"'
+        lines += [f"{curve.figure},{name},{by},{curve.unit},{x:g},{y:.4g}" for x, y in curve.points]
+    return "\n".join(lines) + "\n"
+
+
+def draw(figure: str, curves: list[Curve], pictures: Path) -> None:
+    """Draw the curves of one picture, a dashed line of theory's slope through the last point of each."""
+    canvas = new_figure(7.0, 4.2)
+    axis: Any = canvas.subplots()
+    for colour, curve in zip(COLOURS, curves, strict=False):
+        x, y = zip(*curve.points, strict=True)
+        axis.plot(x, y, "o-", color=colour, label=f"{curve.name}: {slope_of(curve)[0]:.2f}", markersize=4)
+        if curve.theory is not None:
+            line = [y[-1] * (size / x[-1]) ** curve.theory for size in x]
+            axis.plot(x, line, "--", color=colour, linewidth=0.8, alpha=0.6)
+    axis.set(xscale="log", yscale="log", title=TITLES.get(figure, figure))
+    axis.set_xlabel(" or ".join(dict.fromkeys(curve.by for curve in curves)))
+    axis.set_ylabel(" or ".join(dict.fromkeys(curve.unit for curve in curves)))
+    axis.legend(fontsize=8, title="slope; dashed: theory", title_fontsize=8)
+    save_picture(canvas, pictures / f"performance-{figure}.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()
