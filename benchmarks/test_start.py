@@ -54,7 +54,7 @@ SMALLEST = {
         "runtime",
         "--output",
         "{tmp}/e",
-    ],  # fmt: skip
+    ],
     "export to Lua": ["export", "SAF", "--to", "lua", "--output", "{tmp}/saf.lua"],
 }
 
