@@ -135,7 +135,9 @@ def curves_csv(curves: Iterable[Curve]) -> str:
 
 def draw(figure: str, curves: list[Curve], pictures: Path) -> None:
     """Draw the curves of one picture, a dashed line of theory's slope through the last point of each."""
-    canvas = new_figure(7.0, 4.2)
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    canvas = new_figure(9.0, 4.2)
     axis: Any = canvas.subplots()
     for colour, curve in zip(COLOURS, curves, strict=False):
         x, y = zip(*curve.points, strict=True)
@@ -146,7 +148,17 @@ def draw(figure: str, curves: list[Curve], pictures: Path) -> None:
     axis.set(xscale="log", yscale="log", title=TITLES.get(figure, figure))
     axis.set_xlabel(" or ".join(dict.fromkeys(curve.by for curve in curves)))
     axis.set_ylabel(" or ".join(dict.fromkeys(curve.unit for curve in curves)))
-    axis.legend(fontsize=8, title="slope; dashed: theory", title_fontsize=8)
+    for side, values in (
+        (axis.xaxis, [x for curve in curves for x, _ in curve.points]),
+        (axis.yaxis, [y for curve in curves for _, y in curve.points]),
+    ):
+        # Numbers as text, as save_picture has no mathematics; a short axis has more of them than powers of ten.
+        side.set_major_locator(LogLocator(subs=(1, 2, 5) if max(values) < 40 * min(values) else (1,)))
+        side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+        side.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    axis.legend(
+        fontsize=8, title="slope; dashed: theory", title_fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5)
+    )
     save_picture(canvas, pictures / f"performance-{figure}.png", dpi=110)
 
 

@@ -131,7 +131,7 @@ def test_queue(benchmark: Any, estimator: str) -> None:
         benchmark, "queue", f"a trial, {estimator}", "jobs in the queue", [8, 16, 32, 64, 128],
         lambda problem: trials(problem, count, estimator),
         prepare=lambda queue: posed(queue, 256), per=lambda _: count / 1e6,
-        unit="CPU us a trial", theory=1.0,
+        unit="CPU us a trial", theory=1.0, begin=16,
         reason="a trial starts each job once, and merges it into a list of running jobs that the machine bounds",
     )  # fmt: skip
 
