@@ -33,6 +33,7 @@ __all__ = [
     "read_bytes",
     "sha256_bytes",
     "sha256_file",
+    "try_lock",
     "unchanged",
 ]
 
@@ -49,11 +50,8 @@ def sha256_bytes(data: bytes) -> str:
 
 def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_bytes(path: Path, *, limit: int = 1 << 30) -> bytes:
@@ -250,7 +248,7 @@ def _locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:
             except (FileExistsError, FileNotFoundError):
                 continue  # another process was quicker
             try:
-                mine = _lock(file)
+                mine = try_lock(file)
                 # Who had the lock may have removed or renamed the file since it was opened here.
                 if mine and _is(lock, file):
                     if not (found and empty):
@@ -268,7 +266,7 @@ def _locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:
         raise OutputError(f"{path}: can not be written: {lock.name}: {_reason(error)}; check the permissions") from None
 
 
-def _lock(file: IO[bytes]) -> bool:
+def try_lock(file: IO[bytes]) -> bool:
     """Lock a file; tell whether nobody else has it, or nobody can know."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,7 +7,6 @@ them: half a minute of processor time for each worker.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import IO, Any
 
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
+
+from policyfactory.core.artefact import try_lock
 
 __all__ = ["SharedCache", "share"]
 
@@ -77,16 +78,8 @@ class SharedCache(FunctionCache):
             lock = Path(self.cache_path, f"{self._impl.filename_base}.lock")
             self._held = lock.open("ab")
             end = time.monotonic() + _PATIENCE
-            while not _locked(self._held) and time.monotonic() < end:
+            while not try_lock(self._held) and time.monotonic() < end:
                 time.sleep(_PAUSE)
-
-
-def _locked(file: IO[bytes]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def share(dispatcher: Any, function: Callable[..., Any]) -> None:
