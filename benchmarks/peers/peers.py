@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
+# Benchmarks and tests are no packages: what follows is found in these folders (so the imports stand below, E402).
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from test_easy import LOGS, read  # noqa: E402

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.processes import NIGHTLY, Nursery, hidden, results
+from faults.processes import EVALUATE, NIGHTLY, Nursery, hidden, results
 from schedulers.processes import require
 
 # The wall clock as the C library tells it; other clocks, as that of durations, are left alone.
@@ -56,20 +56,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 if NIGHTLY:
     COMMANDS |= {
-        "evaluate": (
-            (
-                "evaluate",
-                "LOG",
-                "--policies",
-                "FCFS,SAF",
-                "--estimate-missing",
-                "runtime",
-                "--windows",
-                "6x100jobs",
-                "--output",
-                "e",
-            )
-        ),
+        "evaluate": ((*EVALUATE, "e")),
         "learn": (
             "learn",
             "LOG",

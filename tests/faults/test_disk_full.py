@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from faults.disks import Disk, read_only, small_disk
-from faults.processes import NIGHTLY, Nursery, Run, hidden, results, tree
+from faults.processes import EVALUATE, NIGHTLY, Nursery, Run, hidden, results, tree
 
 TUPLES = ("--tuples", "64", "--trials", "256")
 # Name: command, and how much room there is: none at all, or enough to begin.
@@ -26,18 +26,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], int]] = {
     "a plugin": (("export", "SAF", "--to", "lua", "--output", "DISK/saf.lua"), 0),
     "several files": (("export", "SAF", "--to", "gridengine", "--processors", "64", "--output", "DISK/ge"), 0),
     "an evaluation": (
-        (
-            "evaluate",
-            "LOG",
-            "--policies",
-            "FCFS,SAF",
-            "--estimate-missing",
-            "runtime",
-            "--windows",
-            "6x100jobs",
-            "--output",
-            "DISK/e",
-        ),
+        (*EVALUATE, "DISK/e"),
         32768,
     ),
 }

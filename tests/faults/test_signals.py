@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.processes import NIGHTLY, Nursery, Run, hidden, is_stopping, results, tree, wait_until
+from faults.processes import EVALUATE, NIGHTLY, Nursery, Run, hidden, is_stopping, results, tree, wait_until
 from policyfactory.core.signals import Stop, behind
 
 NAMES = ("SIGTERM", "SIGINT", "SIGHUP")
@@ -50,20 +50,7 @@ def test_a_run_that_is_stopped_says_what_is_kept_and_goes_on(
 LONG: dict[str, tuple[str, ...]] = {
     "generate": ("generate", "LOG", *GENERATE),
     "fit": ("fit", "SCORES", "--family", "all", "--bootstrap", "20000", "--output", "f.json"),
-    "evaluate": (
-        (
-            "evaluate",
-            "LOG",
-            "--policies",
-            "FCFS,SAF",
-            "--estimate-missing",
-            "runtime",
-            "--windows",
-            "50x10jobs",
-            "--output",
-            "e",
-        )
-    ),
+    "evaluate": ((*EVALUATE[:-2], "50x10jobs", "--output", "e")),
     "tune": (
         "tune",
         "LOG",
