@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from floors import record
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.swf.files import read_swf
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

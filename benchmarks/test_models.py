@@ -7,8 +7,8 @@ import time
 import pytest
 
 from floors import record
-from policyfactory.workload.lublin import LublinModel, draw_jobs
-from policyfactory.workload.tsafrir import draw_estimates
+from policyfactory.workload.models.lublin import LublinModel, draw_jobs
+from policyfactory.workload.models.tsafrir import draw_estimates
 
 
 @pytest.mark.parametrize("mode", ["typeless", "typed"])

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from floors import hold, record
-from policyfactory.evaluate import simulate
-from policyfactory.evaluate.protocols.protocol import Protocol, protocol_of
+from policyfactory.evaluate.protocol import Protocol, protocol_of
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol
+from policyfactory.simulate import simulate
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from floors import record
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import windows_sc17

@@ -27,11 +27,11 @@ import pytest
 from floors import Curve, record, record_curve, slope_of
 from policyfactory.engine.moments import add_blocks, add_orders
 from policyfactory.engine.trials import Problem, pose
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.trials.run import GenerateOptions, finished_tuples
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.lublin import generate_lublin
+from policyfactory.workload.models.lublin import generate_lublin
 
 LOAD = 0.8
 SMALL = os.environ.get("POLICYFACTORY_BENCH_SMALL") == "1"
@@ -190,7 +190,7 @@ def test_jobs_that_starve(benchmark: Any) -> None:
 
 
 def test_parsing(benchmark: Any) -> None:
-    from policyfactory.workload.swf import format_swf, parse_swf
+    from policyfactory.workload.swf.files import format_swf, parse_swf
 
     curve(
         benchmark, "jobs", "reading SWF", "jobs", [10**k for k in range(4, 7)],
@@ -203,7 +203,7 @@ PEAK = """
 import json, sys
 sys.path[:0] = [sys.argv[2]]
 from test_scaling import drawn
-from policyfactory.evaluate.simulate import Rules, simulate
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
 workload = drawn(int(sys.argv[1]), 256, widest=64)
 simulate(workload, resolve('FCFS'), Rules())

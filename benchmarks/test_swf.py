@@ -23,8 +23,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from floors import record
 from policyfactory.workload.clean import clean
 from policyfactory.workload.describe import describe
-from policyfactory.workload.log import FIELDS
-from policyfactory.workload.swf import format_swf, parse_swf, read_swf
+from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
+from policyfactory.workload.swf.log import FIELDS
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parent.parent.parent / "shared"))
 CURIE = SHARED / "traces" / "CEA-Curie-2011-2.1-cln.swf.gz"

@@ -17,10 +17,10 @@ import pytest
 from test_easy import LOGS, read
 
 from floors import hold, record
-from policyfactory.evaluate.simulate import Rules, simulate
-from policyfactory.evaluate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.workload.jobs import Workload
 
 STATIC = [resolve(name) for name in ("FCFS", "LCFS", "SPF", "LPF", "SQF", "LQF", "SRF", "LRF", "SAF", "LAF")]

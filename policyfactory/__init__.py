@@ -13,56 +13,62 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+# A package becomes an attribute of its parent when it is first imported, and never again: so now, not after
+# somebody has asked for the function of that name.
+import policyfactory.simulate
+
+del policyfactory.simulate
+
 __version__ = "0.1.0"
 
 # name -> module that defines it
 _PUBLIC: dict[str, str] = {
     "CATALOGUE": "policyfactory.policy.catalogue",
-    "Case": "policyfactory.evaluate.cases",
-    "Evaluation": "policyfactory.evaluate.evaluation",
+    "Case": "policyfactory.simulate.cases",
+    "Evaluation": "policyfactory.statistics.evaluation",
     "Experiment": "policyfactory.evaluate.experiment",
     "GenerateOptions": "policyfactory.trials.run",
-    "METRICS": "policyfactory.evaluate.metrics",
+    "METRICS": "policyfactory.simulate.metrics",
     "Model": "policyfactory.policy.store",
     "Outcome": "policyfactory.evaluate.experiment",
     "Policy": "policyfactory.policy.policy",
     "PolicyfactoryError": "policyfactory.core.errors",
     "Precision": "policyfactory.evaluate.precision",
-    "Protocol": "policyfactory.evaluate.protocols.protocol",
-    "Rules": "policyfactory.evaluate.rules",
+    "Protocol": "policyfactory.evaluate.protocol",
+    "Rules": "policyfactory.simulate.rules",
     "RunSettings": "policyfactory.evaluate.study",
-    "Schedule": "policyfactory.evaluate.schedule",
+    "Schedule": "policyfactory.simulate.schedule",
     "ScoreTable": "policyfactory.trials.table",
     "Study": "policyfactory.evaluate.study",
-    "Tuner": "policyfactory.evaluate.tuning.tuner",
+    "Tuner": "policyfactory.tuning.tuner",
     "Workload": "policyfactory.workload.jobs",
-    "case_of": "policyfactory.evaluate.cases",
-    "cases_of": "policyfactory.evaluate.protocols.from_plan",
-    "compare": "policyfactory.evaluate.statistics.compare",
-    "default_workload": "policyfactory.workload.lublin",
+    "case_of": "policyfactory.simulate.cases",
+    "cases_of": "policyfactory.evaluate.from_plan",
+    "compare": "policyfactory.statistics.compare",
+    "default_workload": "policyfactory.workload.models.lublin",
     "fit_form": "policyfactory.fit.userform",
     "fit_forms": "policyfactory.fit.forms",
     "fit_polynomials": "policyfactory.fit.polynomials",
-    "generate_lublin": "policyfactory.workload.lublin",
+    "generate_lublin": "policyfactory.workload.models.lublin",
     "generate_scores": "policyfactory.trials.generate",
     "load_model": "policyfactory.policy.store",
     "load_workload": "policyfactory.workload.clean",
-    "measure": "policyfactory.evaluate.metrics",
+    "measure": "policyfactory.simulate.metrics",
     "read_logs": "policyfactory.evaluate.study",
-    "read_protocol": "policyfactory.evaluate.protocols.protocol",
+    "read_protocol": "policyfactory.evaluate.protocol",
     "read_score_table": "policyfactory.trials.table",
-    "read_swf": "policyfactory.workload.swf",
+    "read_swf": "policyfactory.workload.swf.files",
     "resample": "policyfactory.workload.resample",
     "resolve": "policyfactory.policy.catalogue",
-    "run_experiment": "policyfactory.evaluate.carry_out",
+    "run_experiment": "policyfactory.evaluate.experiments",
     "run_protocol": "policyfactory.evaluate.study",
     "save_model": "policyfactory.policy.store",
-    "simulate": "policyfactory.evaluate.simulate",
+    "simulate": "policyfactory.simulate.simulate",
     "to_model": "policyfactory.fit.model",
-    "tsafrir_estimates": "policyfactory.workload.tsafrir",
-    "write_report": "policyfactory.evaluate.report.folder",
+    "tsafrir_estimates": "policyfactory.workload.models.tsafrir",
+    "write_report": "policyfactory.evaluate.folder",
     "write_score_table": "policyfactory.trials.table",
-    "write_swf": "policyfactory.workload.swf",
+    "write_swf": "policyfactory.workload.swf.files",
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604 (the names are the keys above)

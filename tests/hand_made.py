@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.evaluate.analyses.base import Analysis
-from policyfactory.evaluate.cases import Case, case_of, facts_of
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.report.sections import Cell, Section, Table
-from policyfactory.evaluate.simulate import Rules, Schedule
+from policyfactory.analyses.base import Analysis
 from policyfactory.policy.policy import Policy
+from policyfactory.report.sections import Cell, Section, Table
+from policyfactory.simulate.cases import Case, case_of, facts_of
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulate.simulate import Rules, Schedule
+from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.jobs import Workload
 
 # submit, run time, requested time, processors, user.

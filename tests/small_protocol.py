@@ -7,13 +7,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from policyfactory.analyses import ANALYSES
 from policyfactory.core.artefact import dump_json
-from policyfactory.evaluate.analyses import ANALYSES
+from policyfactory.evaluate.described import section_dict
+from policyfactory.evaluate.folder import as_dict
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocols.protocol import Protocol, protocol_of
-from policyfactory.evaluate.report.described import section_dict
-from policyfactory.evaluate.report.folder import as_dict
-from policyfactory.evaluate.report.store import results_csv
+from policyfactory.evaluate.protocol import Protocol, protocol_of
+from policyfactory.evaluate.store import results_csv
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.workload.jobs import Workload
 

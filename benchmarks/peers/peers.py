@@ -32,8 +32,8 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 from test_easy import LOGS, read  # noqa: E402
 
 from policyfactory.core.artefact import atomic_write  # noqa: E402
-from policyfactory.evaluate.simulate import Rules, simulate  # noqa: E402
 from policyfactory.policy.catalogue import resolve  # noqa: E402
+from policyfactory.simulate.simulate import Rules, simulate  # noqa: E402
 from policyfactory.workload.jobs import Workload  # noqa: E402
 
 COLUMNS = (
@@ -44,7 +44,7 @@ COLUMNS = (
 OURS = """
 import json, sys, time
 from pathlib import Path
-from policyfactory.evaluate.simulate import Rules, simulate
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.workload.clean import load_workload
 workload = load_workload(Path(sys.argv[1]), machine=int(sys.argv[2]))[0]

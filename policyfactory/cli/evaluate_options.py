@@ -249,7 +249,7 @@ def plain_content(plain: Plain, seed: int, *, written: bool) -> dict[str, Any]:
     UsageError
         If two options contradict each other.
     """
-    from policyfactory.evaluate.protocols.plan import IF_KNOWN
+    from policyfactory.evaluate.plan import IF_KNOWN
 
     if (plain.decide_by == "prediction") != (plain.predictions is not None):
         raise UsageError("--decide-by prediction and --predictions FILE.csv belong together; give both or none")
@@ -324,7 +324,7 @@ def _logs(plain: Plain) -> dict[str, Any]:
 
 
 def _log_name(path: Path) -> str:
-    from policyfactory.workload.swf import log_name
+    from policyfactory.workload.swf.files import log_name
 
     return log_name(path)
 

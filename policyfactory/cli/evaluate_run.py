@@ -17,15 +17,15 @@ from policyfactory.core.artefact import Manifest, check_directory, command_line,
 from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.random import check_seed
-from policyfactory.core.workers.pool import Tell, Workers
+from policyfactory.parallel.pool import Tell, Workers
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from policyfactory.evaluate.experiment import Experiment
-    from policyfactory.evaluate.protocols.logs import ReadLog
-    from policyfactory.evaluate.protocols.protocol import Protocol
-    from policyfactory.evaluate.report.starts import StartsWriter
+    from policyfactory.evaluate.logs import ReadLog
+    from policyfactory.evaluate.protocol import Protocol
+    from policyfactory.evaluate.starts import StartsWriter
     from policyfactory.evaluate.study import Study
 
 __all__ = ["Request", "run_content", "run_options", "run_protocols"]
@@ -58,7 +58,7 @@ def run_options(plain: Plain, request: Request) -> None:
 def run_content(content: dict[str, Any], request: Request, *, shown: Sequence[str] = ()) -> None:
     """Run a protocol that was made from options; ``shown`` are analyses that are printed too."""
     from policyfactory.core.toml import dump_toml
-    from policyfactory.evaluate.protocols.protocol import protocol_of
+    from policyfactory.evaluate.protocol import protocol_of
 
     protocol = protocol_of(content)
     text = _headed(dump_toml(content), _narrowing(request))
@@ -82,7 +82,7 @@ def _of_protocol(
     path: Path, request: Request, chosen: tuple[Sequence[str], Sequence[str], Path | None, int | None]
 ) -> _Work:
     from policyfactory.core.toml import dump_toml
-    from policyfactory.evaluate.protocols.protocol import MAX_BYTES, protocol_of, read_content
+    from policyfactory.evaluate.protocol import MAX_BYTES, protocol_of, read_content
     from policyfactory.evaluate.study import selected
 
     only, logs, traces, resamples = chosen
@@ -110,7 +110,7 @@ def _narrowing(request: Request) -> list[str]:
 
 def _headed(text: str, beside: Sequence[str]) -> str:
     """Return a protocol with what was asked for beside it; not the whole command, which may differ in its folders."""
-    from policyfactory.evaluate.report.html.text import visible
+    from policyfactory.core.text import visible
 
     return f"# As run, with {visible(' '.join(beside))}\n{text}" if beside else text
 
@@ -148,8 +148,8 @@ def _run(work: _Work, request: Request) -> None:
         _show(study, manifest, work.shown, as_json=request.as_json)
         return
     _refuse_earlier(work.output, overwrite=request.overwrite)
-    from policyfactory.evaluate.report.folder import write_report
-    from policyfactory.evaluate.report.html.page import LARGE_PAGE
+    from policyfactory.evaluate.folder import write_report
+    from policyfactory.report.page import LARGE_PAGE
 
     with _folder(work.output), exclusive(work.output / "results.csv"):
         writer = _starts_writer(work, request)
@@ -179,7 +179,7 @@ def _folder(output: Path) -> Iterator[None]:
 
 
 def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
-    from policyfactory.evaluate.report.store import listed
+    from policyfactory.evaluate.store import listed
 
     if partial_path(output / _PARTIAL).exists():
         return  # a run that did not come to its end, maybe while it wrote: whose it is, is looked at later
@@ -192,7 +192,7 @@ def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
 
 
 def _starts_writer(work: _Work, request: Request) -> StartsWriter | None:
-    from policyfactory.evaluate.report.starts import StartsWriter, file_names
+    from policyfactory.evaluate.starts import StartsWriter, file_names
 
     if request.starts == "none" or work.output is None:
         return None
@@ -217,10 +217,10 @@ def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
 
 
 def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[Study, Manifest]:
+    from policyfactory.evaluate.folder import protocol_dict
     from policyfactory.evaluate.precision import Precision
-    from policyfactory.evaluate.report.folder import protocol_dict
-    from policyfactory.evaluate.report.words import rules_in_words
     from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
+    from policyfactory.evaluate.words import rules_in_words
 
     precision = None if request.precision is None else Precision.parse(request.precision, request.max_resamples)
     begin = time.perf_counter(), time.process_time()
@@ -329,15 +329,15 @@ def _with_progress(counts: _Counts, work: Callable[[Callable[[Experiment], _Watc
 def _heading(text: str) -> None:
     from rich.text import Text
 
-    from policyfactory.evaluate.report.html.text import visible
+    from policyfactory.core.text import visible
 
     console().rule(Text(visible(text)), align="left")
 
 
 def _show(study: Study, manifest: Manifest, shown: Sequence[str], *, as_json: bool) -> None:
     from policyfactory.cli.evaluation_tables import show_sections, show_standings
-    from policyfactory.evaluate.report.described import section_dict
-    from policyfactory.evaluate.report.folder import as_dict
+    from policyfactory.evaluate.described import section_dict
+    from policyfactory.evaluate.folder import as_dict
 
     if as_json:
         told = {

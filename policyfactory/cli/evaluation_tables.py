@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from policyfactory.cli.console import console, show_table
-from policyfactory.evaluate.report.html.numbers import NumberFormat, format_for
-from policyfactory.evaluate.report.html.text import visible
-from policyfactory.evaluate.report.sections import Cell, Section, Table
+from policyfactory.core.text import visible
+from policyfactory.report.numbers import NumberFormat, format_for
+from policyfactory.report.sections import Cell, Section, Table
 
 __all__ = ["show_section", "show_sections", "show_standings"]
 

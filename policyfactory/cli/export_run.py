@@ -30,10 +30,10 @@ from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve_model
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.workload.accounting.times import shown
-from policyfactory.workload.header import counts_nodes, printable
+from policyfactory.workload.swf.header import counts_nodes, printable
 
 if TYPE_CHECKING:
-    from policyfactory.workload.log import SwfLog
+    from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["Request", "carry_out"]
 
@@ -138,7 +138,7 @@ def carry_out(request: Request) -> None:
     if request.weight is not None and made.scale is None:
         raise UsageError(f"--weight: {target.name} makes no whole numbers of the scores of {model.policy.name}")
     if request.workload is not None and made.install and not _drawn(site):
-        from policyfactory.workload.swf import read_swf
+        from policyfactory.workload.swf.files import read_swf
 
         _tell_unit(read_swf(request.workload))
     files = _places(request, made)
@@ -213,7 +213,7 @@ def _sample(request: Request, policy: Policy) -> Sample:
     if request.workload is None:
         return wide_sample(policy, begin=request.begin, life=request.life)
     from policyfactory.workload.clean import clean
-    from policyfactory.workload.swf import read_swf
+    from policyfactory.workload.swf.files import read_swf
 
     log = read_swf(request.workload)
     workload, account = clean(log, estimate_missing=request.estimate_missing, machine=request.processors)

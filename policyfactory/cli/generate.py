@@ -16,7 +16,7 @@ from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.units import format_duration
 
 if TYPE_CHECKING:
-    from policyfactory.core.workers.pool import Workers
+    from policyfactory.parallel.pool import Workers
     from policyfactory.trials.convergence import Precision
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions
@@ -118,7 +118,7 @@ def _check(output: Path | None, *, convergence: bool) -> None:
 
 def _workload(trace: Path | None, processors: int | None, preset: str) -> tuple[Workload, dict[str, str]]:
     """Return the workload, and the name and SHA-256 of the file that it is from."""
-    from policyfactory.workload.lublin import DEFAULT_JOBS, DEFAULT_SEED, default_workload, generate_lublin
+    from policyfactory.workload.models.lublin import DEFAULT_JOBS, DEFAULT_SEED, default_workload, generate_lublin
 
     if trace is None:
         if processors is None:

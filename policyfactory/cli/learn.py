@@ -189,7 +189,7 @@ def _check(metric: str, threshold: str, windows: str | None, seed: int) -> None:
     """Refuse what a later step would refuse, before any work."""
     from policyfactory.core.random import check_seed
     from policyfactory.core.units import parse_duration
-    from policyfactory.evaluate.metrics import METRICS
+    from policyfactory.simulate.metrics import METRICS
     from policyfactory.workload.windows import parse_windows
 
     check_seed(seed)
@@ -221,7 +221,7 @@ def _make_room(folder: Path, *, overwrite: bool) -> None:
 
 def _jobs(log: Path) -> int:
     from policyfactory.workload.cutting import in_order
-    from policyfactory.workload.swf import read_swf
+    from policyfactory.workload.swf.files import read_swf
 
     return len(in_order(read_swf(log))[0])
 

@@ -14,15 +14,15 @@ from policyfactory.cli import workload_import, workload_models, workload_resampl
 from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive
 from policyfactory.core.errors import UsageError
-from policyfactory.workload.archive import ARCHIVE_URL
+from policyfactory.workload.swf.archive import ARCHIVE_URL
 
 if TYPE_CHECKING:
-    from policyfactory.workload.archive import KnownLog
     from policyfactory.workload.cleaning_report import CleaningReport
     from policyfactory.workload.describe import Description
-    from policyfactory.workload.download import Download, Patience
-    from policyfactory.workload.log import SwfLog
     from policyfactory.workload.presets import Preset
+    from policyfactory.workload.swf.archive import KnownLog
+    from policyfactory.workload.swf.download import Download, Patience
+    from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["app"]
 
@@ -74,7 +74,7 @@ def show(
     """Describe logs: size, load, requests and their accuracy, what is missing, what is odd."""
     from policyfactory.workload.describe import describe
     from policyfactory.workload.quirks import find_quirks
-    from policyfactory.workload.swf import read_swf
+    from policyfactory.workload.swf.files import read_swf
 
     described: list[tuple[Description, list[str]]] = []
     with exclusive(None if output is None else check_directory(output) / "pictures"):
@@ -135,7 +135,7 @@ def clean(
 ) -> None:
     """Drop and repair what can not be simulated, sort, count times from the first job; say what was done and why."""
     from policyfactory.workload.clean import clean_log
-    from policyfactory.workload.swf import read_swf, write_swf
+    from policyfactory.workload.swf.files import read_swf, write_swf
 
     rules = _rules(preset, overrun, zero_run, longest_request)
     _check_other(source, target)
@@ -212,7 +212,7 @@ def window(
 ) -> None:
     """Cut a log by time or by number of jobs; all fields are kept, times count from each piece's first job."""
     from policyfactory.workload.cutting import cut_between, cut_windows, in_order
-    from policyfactory.workload.swf import read_swf, write_swf
+    from policyfactory.workload.swf.files import read_swf, write_swf
     from policyfactory.workload.windows import parse_windows
 
     by_place = start is not None or end is not None or jobs is not None or skip > 0
@@ -264,8 +264,8 @@ def download(
     timeout: Annotated[float, typer.Option(help="Seconds without an answer before an attempt fails.", min=0.1)] = 30.0,
 ) -> None:
     """Download logs of the Parallel Workloads Archive by name; an interrupted download goes on where it stopped."""
-    from policyfactory.workload.archive import KNOWN_LOGS, find_log
-    from policyfactory.workload.download import Patience
+    from policyfactory.workload.swf.archive import KNOWN_LOGS, find_log
+    from policyfactory.workload.swf.download import Patience
 
     if listing:
         rows = [[log.name, log.short, log.site, "yes" if log.sha256 else "-"] for log in KNOWN_LOGS.values()]
@@ -290,8 +290,8 @@ def download(
 def _download_one(log: KnownLog, path: Path, base_url: str, sha256: str | None, patience: Patience) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from policyfactory.workload.download import download as fetch
-    from policyfactory.workload.swf import read_swf
+    from policyfactory.workload.swf.download import download as fetch
+    from policyfactory.workload.swf.files import read_swf
 
     columns = (
         TextColumn("{task.description}"),

@@ -13,7 +13,7 @@ from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import Manifest, command_line, dump_json, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.workload.accounting.recommended import RECOMMENDED_LINES
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 if TYPE_CHECKING:
     from policyfactory.workload.accounting.importing import Imported, Zone

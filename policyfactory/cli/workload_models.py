@@ -18,8 +18,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
 
 if TYPE_CHECKING:
-    from policyfactory.workload.lublin import PerClass
-    from policyfactory.workload.tsafrir import UserBin
+    from policyfactory.workload.models.lublin import PerClass
+    from policyfactory.workload.models.tsafrir import UserBin
 
 __all__ = ["estimates", "lublin", "register"]
 
@@ -95,9 +95,9 @@ def lublin(
     The offered load is the sum of run time times processors, over the machine's processors times the time from
     the first submission to the last.
     """
-    from policyfactory.workload.lublin import LublinModel
-    from policyfactory.workload.lublin_recipe import Recipe, make_log
-    from policyfactory.workload.lublin_swf import format_log, write_log
+    from policyfactory.workload.models.lublin import LublinModel
+    from policyfactory.workload.models.lublin_recipe import Recipe, make_log
+    from policyfactory.workload.models.lublin_swf import format_log, write_log
 
     if requests is Requests.none and (max_estimate or bins):
         raise UsageError("--max-estimate and --bin belong to the estimate model; add --estimates tsafrir")
@@ -196,10 +196,10 @@ def estimates(
     All other fields stay. Run times above the longest request are cut to it; lines without run time or processors
     are dropped.
     """
-    from policyfactory.workload.lublin_recipe import tell_estimates
-    from policyfactory.workload.swf import format_swf, read_swf, write_swf
-    from policyfactory.workload.tsafrir import draw_estimates
-    from policyfactory.workload.tsafrir_log import replace_requests, usable_lines
+    from policyfactory.workload.models.lublin_recipe import tell_estimates
+    from policyfactory.workload.models.tsafrir import draw_estimates
+    from policyfactory.workload.models.tsafrir_log import replace_requests, usable_lines
+    from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
 
     longest = _longest(max_estimate)
     how = f"{stream.value} stream, seed {seed}"

@@ -19,9 +19,9 @@ from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
     from policyfactory.workload.jobs import Workload
-    from policyfactory.workload.log import SwfLog
     from policyfactory.workload.resample import History, Resampling
     from policyfactory.workload.sensitivity import Sensitivity
+    from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["register", "resample"]
 
@@ -84,7 +84,7 @@ def resample(
     from policyfactory.workload.clean import load_workload
     from policyfactory.workload.resample import History, Resampling, parse_length
     from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
-    from policyfactory.workload.swf import format_swf, write_swf
+    from policyfactory.workload.swf.files import format_swf, write_swf
 
     if weeks is not None and length is not None:
         raise UsageError("--weeks and --length say the same thing; give one of them")
@@ -132,7 +132,7 @@ def _report(history: History, how: Resampling, made: Workload, account: Cleaning
 
 def _as_log(workload: Workload) -> SwfLog:
     """Return the jobs as a log whose header has a note for each step that made them."""
-    from policyfactory.workload.log import log_of_workload
+    from policyfactory.workload.swf.log import log_of_workload
 
     log = log_of_workload(dataclasses.replace(workload, origin=""))
     header = log.header.replace({"Conversion": f"policyfactory {__version__}"}, tuple(workload.origin.split("; ")))

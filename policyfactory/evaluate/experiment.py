@@ -6,19 +6,19 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from policyfactory.evaluate.cases import Case
-from policyfactory.evaluate.contenders import Contender
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.rules import Rules
 from policyfactory.evaluate.run import DEFAULT_METRICS
+from policyfactory.simulate.cases import Case
+from policyfactory.simulate.rules import Rules
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.tuning.contenders import Contender
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.analyses.base import Analysis
-    from policyfactory.evaluate.report.reference import Reference
-    from policyfactory.evaluate.report.sections import Section
-    from policyfactory.evaluate.statistics.compare import Comparison
-    from policyfactory.evaluate.statistics.intervals import Statistic
-    from policyfactory.evaluate.statistics.summary import Summary
+    from policyfactory.analyses.base import Analysis
+    from policyfactory.evaluate.reference import Reference
+    from policyfactory.report.sections import Section
+    from policyfactory.statistics.compare import Comparison
+    from policyfactory.statistics.intervals import Statistic
+    from policyfactory.statistics.summary import Summary
 
 __all__ = ["Experiment", "Outcome", "Watch"]
 

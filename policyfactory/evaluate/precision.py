@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.statistics.widths import half_widths
+from policyfactory.statistics.widths import half_widths
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.evaluation import Evaluation
     from policyfactory.evaluate.experiment import Experiment
+    from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = ["DEFAULT_MAX_RESAMPLES", "Precision", "in_words", "needed", "next_batch", "widest"]
 

@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.workers.pool import Tell, Workers, results
-from policyfactory.evaluate.cases import Case, CaseFacts, case_of
-from policyfactory.evaluate.contenders import Contender, check_contenders
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.found import decode
-from policyfactory.evaluate.metrics import METRICS
-from policyfactory.evaluate.pieces import Done, Job, Keep, Run, Shared, pieces, simulate_piece
-from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.codec import decode
+from policyfactory.evaluate.work import Done, Job, Keep, Run, Shared, pieces, simulate_piece
+from policyfactory.parallel.pool import Tell, Workers, results
+from policyfactory.simulate.cases import Case, CaseFacts, case_of
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulate.rules import Rules
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.tuning.contenders import Contender, check_contenders
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.analyses.base import Analysis
-    from policyfactory.evaluate.finished import Finished
+    from policyfactory.analyses.base import Analysis
+    from policyfactory.evaluate.resume import Finished
 
 __all__ = ["DEFAULT_METRICS", "Keep", "Looks", "check_metrics", "evaluate", "join"]
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.workers.pool import Tell, Workers
-from policyfactory.evaluate.carry_out import run_experiment
+from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
-from policyfactory.evaluate.finished import Partial, description
-from policyfactory.evaluate.pieces import Keep
+from policyfactory.evaluate.experiments import run_experiment
+from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocols.from_plan import from_plan
-from policyfactory.evaluate.protocols.logs import ReadLog, read_log
-from policyfactory.evaluate.protocols.protocol import Protocol
-from policyfactory.evaluate.report.claims import claim_sections
-from policyfactory.evaluate.report.sections import Section
+from policyfactory.evaluate.protocol import Protocol
+from policyfactory.evaluate.resume import Partial, description
+from policyfactory.evaluate.work import Keep
+from policyfactory.parallel.pool import Tell, Workers
+from policyfactory.report.sections import Section
 
 __all__ = ["RunSettings", "Study", "read_logs", "run_protocol", "selected"]
 

@@ -125,7 +125,7 @@ def _span(policy: Policy | None, begin: int | None, life: int, longest_wait: int
 
 def wide_sample(policy: Policy | None = None, *, begin: int | None = None, life: int = DEFAULT_LIFE) -> Sample:
     """Return the sample that is used where no log is given: the workload model's default jobs."""
-    from policyfactory.workload.lublin import default_workload
+    from policyfactory.workload.models.lublin import default_workload
 
     return sample_of(default_workload(), policy, begin=begin, life=life)
 

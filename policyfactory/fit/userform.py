@@ -11,7 +11,7 @@ from policyfactory.fit.result import Fit, Term, exact_fit
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.policy.expression import Expression, parse
 from policyfactory.trials.table import ScoreTable
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["fit_form", "fit_user_form", "split_name"]
 

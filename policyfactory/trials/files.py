@@ -34,7 +34,7 @@ from policyfactory.core.artefact import (
 )
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
-from policyfactory.core.workers.pool import Tell, Workers
+from policyfactory.parallel.pool import Tell, Workers
 from policyfactory.trials.estimators import trials_run
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
 from policyfactory.trials.table import HEADER, csv_number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policyfactory.core.workers.pool import Tell, Workers
+from policyfactory.parallel.pool import Tell, Workers
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.run import GenerateOptions, Report, check_options, finished_tuples
 from policyfactory.trials.table import ScoreTable, parse_rows, read_score_table

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from policyfactory import __version__
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed, generator
-from policyfactory.core.workers.pool import Backend, GoOn, Tell, Workers, results
+from policyfactory.parallel.pool import Backend, GoOn, Tell, Workers, results
 from policyfactory.trials.estimators import ESTIMATORS, Estimator, check_trials, estimate
 from policyfactory.trials.table import csv_rows
 from policyfactory.trials.tuples import check_sizes, cut_tuple, draw_places

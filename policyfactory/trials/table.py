@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.artefact import Manifest, atomic_write, read_bytes
 from policyfactory.core.errors import InputError, ScoreTableError
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["HEADER", "ScoreTable", "csv_number", "csv_rows", "parse_rows", "read_score_table", "write_score_table"]
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from policyfactory.core.units import format_duration
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["CleaningReport", "CleaningStep"]
 

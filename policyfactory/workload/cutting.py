@@ -12,8 +12,8 @@ import numpy as np
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.workload.derive import derive, site_clock
-from policyfactory.workload.header import printable
-from policyfactory.workload.log import SwfLog
+from policyfactory.workload.swf.header import printable
+from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import WindowSpec, slices_by_jobs, slices_by_time, slices_sc17, too_few
 
 __all__ = ["cut_between", "cut_windows", "in_order", "parse_moment"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.workload.header import Header, printable
-from policyfactory.workload.log import SwfLog
+from policyfactory.workload.swf.header import Header, printable
+from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["derive", "site_clock"]
 

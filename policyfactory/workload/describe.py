@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.workload.header import printable
-from policyfactory.workload.log import SwfLog
 from policyfactory.workload.parts import join_parts
+from policyfactory.workload.swf.header import printable
+from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["Description", "Occupancy", "describe", "joined_log", "occupancy"]
 

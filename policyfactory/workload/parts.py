@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.workload.log import SwfLog
+from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["JoinedParts", "join_parts"]
 

@@ -13,7 +13,7 @@ from policyfactory.core.picture import COLOURS, new_figure, save_picture
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.clock import LONGEST_SPAN, arrivals
 from policyfactory.workload.describe import Description, joined_log, size_of
-from policyfactory.workload.log import SwfLog
+from policyfactory.workload.swf.log import SwfLog
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from policyfactory.core.units import DAY, format_duration
 from policyfactory.workload.clock import LONGEST_SPAN
 from policyfactory.workload.describe import Description, joined_log, share, size_of
-from policyfactory.workload.log import FIELD_NAMES, FIELDS, SwfLog
 from policyfactory.workload.parts import join_parts
+from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, SwfLog
 
 __all__ = ["find_quirks"]
 

@@ -156,7 +156,7 @@ def apply_estimates(
     if rule.kind == "user" or not len(workload):
         return workload
     if rule.kind == "tsafrir":
-        from policyfactory.workload.tsafrir import tsafrir_estimates
+        from policyfactory.workload.models.tsafrir import tsafrir_estimates
 
         longest = longest_s if longest_s is not None else -(-int(workload.requested_time.max()) // workload.ticks)
         return tsafrir_estimates(workload, max_estimate=longest, seed=int(random.integers(2**62)))

@@ -12,7 +12,7 @@ import pytest
 from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.recommended import RECOMMENDED_LINES
-from policyfactory.workload.swf import parse_swf
+from policyfactory.workload.swf.files import parse_swf
 from support import ROOT
 
 SACCT = "oracles/slurm/sacct_recommended.txt"

@@ -9,7 +9,7 @@ import pytest
 
 from policyfactory.cli.learn_words import record_in_words, verdict
 from policyfactory.policy.store import load_model
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.swf.files import read_swf
 
 
 def test_a_log_becomes_a_policy_tested_on_jobs_that_chose_nothing(run, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.workload.lublin import offered_load
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.models.lublin import offered_load
+from policyfactory.workload.swf.files import read_swf
 
 
 def body(path: Path) -> list[str]:

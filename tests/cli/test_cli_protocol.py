@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.cli import main
-from policyfactory.evaluate.protocols.protocol import read_content
+from policyfactory.evaluate.protocol import read_content
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.cli import main
-from policyfactory.evaluate.protocols.protocol import read_protocol
+from policyfactory.evaluate.protocol import read_protocol
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

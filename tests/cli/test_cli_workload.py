@@ -13,9 +13,9 @@ import pytest
 
 from naive.logs import HEADER, line, text_of
 from naive.serving import Server, serving
-from policyfactory.workload.archive import KNOWN_LOGS
 from policyfactory.workload.clean import load_workload
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.swf.archive import KNOWN_LOGS
+from policyfactory.workload.swf.files import read_swf
 
 Run = Callable[..., Any]
 KTH = "traces/KTH-SP2-1996-2.1-cln.swf.gz"

@@ -8,8 +8,8 @@ from rich.console import Console
 from policyfactory.cli import console as console_module
 from policyfactory.cli import evaluation_tables
 from policyfactory.cli.evaluation_tables import show_section, show_sections, show_standings
-from policyfactory.evaluate.report.sections import Cell, Column, Section, Table
-from policyfactory.evaluate.statistics.intervals import Interval
+from policyfactory.report.sections import Cell, Column, Section, Table
+from policyfactory.statistics.intervals import Interval
 
 COLUMNS = (
     Column("policy"),

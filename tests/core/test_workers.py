@@ -19,7 +19,7 @@ from policyfactory.core.errors import (
     UsageError,
     WorkersError,
 )
-from policyfactory.core.workers.pool import Workers, results
+from policyfactory.parallel.pool import Workers, results
 from support import ROOT
 from worker_tasks import Shared, seen
 
@@ -150,7 +150,7 @@ RUN = """
 import sys
 from pathlib import Path
 import worker_tasks
-from policyfactory.core.workers.pool import Workers, results
+from policyfactory.parallel.pool import Workers, results
 if __name__ == "__main__":
     list(results(worker_tasks.wait, Path(sys.argv[1]), range(9), Workers(2, "loky")))
 """

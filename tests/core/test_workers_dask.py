@@ -24,16 +24,16 @@ from commands import Run, runner
 from dask_cluster import Cluster
 from policyfactory import __version__
 from policyfactory.core.errors import FormulaError, InputError, UsageError, WorkersError
-from policyfactory.core.workers import dask, dask_fetch
-from policyfactory.core.workers.dask import DaskCrew
-from policyfactory.core.workers.dask_address import scheduler_address
-from policyfactory.core.workers.dask_local import token_of
-from policyfactory.core.workers.pool import Workers, results
+from policyfactory.parallel import dask, dask_fetch
+from policyfactory.parallel.dask import DaskCrew
+from policyfactory.parallel.dask_address import scheduler_address
+from policyfactory.parallel.dask_local import token_of
+from policyfactory.parallel.pool import Workers, results
 from support import ROOT
 from worker_tasks import Shared, seen
 
 Client = pytest.importorskip("distributed").Client
-RunPlugin = pytest.importorskip("policyfactory.core.workers.dask_worker").RunPlugin
+RunPlugin = pytest.importorskip("policyfactory.parallel.dask_worker").RunPlugin
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 SMALL = ("--tuples", "12", "--trials", "512", "--output", "t.csv")
@@ -318,7 +318,7 @@ def test_the_page_quotes_our_messages():
     rows = PAGE.partition("\n## When it does not work\n")[2].splitlines()
     quoted = [row.split("`")[1] for row in rows if row.startswith("| `") and "in `logs/`" not in row]
     assert len(quoted) >= 6
-    sources = sorted((ROOT / "policyfactory" / "core" / "workers").glob("dask*.py"))
+    sources = sorted((ROOT / "policyfactory" / "parallel").glob("dask*.py"))
     # Strings that go on in the next line are one.
     text = re.sub(r'"\s*\n\s*f?"', "", "".join(path.read_text(encoding="utf-8") for path in sources))
     for quote in quoted:

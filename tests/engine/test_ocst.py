@@ -28,8 +28,8 @@ from naive.online_cases import (
 )
 from naive.orders import ORDERS
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 

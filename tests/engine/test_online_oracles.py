@@ -16,11 +16,11 @@ import pytest
 
 from naive.online import Job, Online
 from naive.orders import ORDERS
-from policyfactory.evaluate.metrics import measure
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.swf.files import read_swf
 
 Columns = dict[str, np.ndarray]
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 

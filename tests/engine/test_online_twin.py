@@ -18,8 +18,8 @@ from naive.online_cases import (
     random_rules,
     random_workload,
 )
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 SHAPES = (

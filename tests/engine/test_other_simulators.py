@@ -17,8 +17,8 @@ import pytest
 
 from naive.online import Job
 from naive.other_simulators import accasim_easy, batsched_easy_fast, rlscheduler
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 Columns = dict[str, np.ndarray]

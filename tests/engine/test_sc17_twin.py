@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive import sc17 as naive
-from policyfactory.engine.sc17_events import DELAY, PLACE, SORTED, Sc17Jobs, new_space
-from policyfactory.engine.sc17_order import (
+from policyfactory.engine.compat.sc17_events import DELAY, PLACE, SORTED, Sc17Jobs, new_space
+from policyfactory.engine.compat.sc17_order import (
     BY_FORMULA,
     BY_KEY,
     EXCHANGE,
@@ -22,11 +22,11 @@ from policyfactory.engine.sc17_order import (
     program_keys,
     sort_visible,
 )
-from policyfactory.evaluate.prepare import formula_of
-from policyfactory.evaluate.sc17 import OWN_KEYS, simulate_sc17
-from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.simulate.prepare import formula_of
+from policyfactory.simulate.sc17 import OWN_KEYS, simulate_sc17
+from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload
 
 # Others: the package's formula, and the same arithmetic by hand (x: the p of the policy; now: whole seconds).

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.online_cases import Shape, random_workload
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 

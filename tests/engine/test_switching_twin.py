@@ -29,10 +29,10 @@ from naive.online_cases import (
     random_workload,
     score_of,
 )
-from policyfactory.evaluate.simulate import Rules, simulate
-from policyfactory.evaluate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.cases import CaseFacts
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.metrics import METRICS, Metric
-from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.cases import CaseFacts
+from policyfactory.simulate.metrics import METRICS, Metric
+from policyfactory.simulate.simulate import Rules
+from policyfactory.statistics.evaluation import Evaluation
 
 # Log -> metric -> policy -> one value a case.
 Table = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]

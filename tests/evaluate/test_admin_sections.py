@@ -6,14 +6,14 @@ import dataclasses
 
 import pytest
 
+from policyfactory.analyses import make_analysis
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.carry_out import run_experiment
-from policyfactory.evaluate.cases import Case, case_of
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.simulate import Rules
-from policyfactory.evaluate.tuning.tuner import Tuner
+from policyfactory.evaluate.experiments import run_experiment
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.cases import Case, case_of
+from policyfactory.simulate.simulate import Rules
+from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.windows import cut, parse_windows
 from support import shared_path

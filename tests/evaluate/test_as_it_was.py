@@ -15,23 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from policyfactory.analyses.replay import Replay, wait_distance
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
-from policyfactory.evaluate.analyses.replay import Replay, wait_distance
-from policyfactory.evaluate.carry_out import run_experiment
-from policyfactory.evaluate.cases import case_of
+from policyfactory.evaluate.described import finding, setting
 from policyfactory.evaluate.experiment import Experiment, Outcome
-from policyfactory.evaluate.metrics import METRICS, measure
-from policyfactory.evaluate.protocols.from_plan import cases_of, from_plan
-from policyfactory.evaluate.protocols.logs import LogSource, ReadLog, TsafrirSource
-from policyfactory.evaluate.protocols.plan import Plan
-from policyfactory.evaluate.protocols.protocol import protocol_of, read_protocol
-from policyfactory.evaluate.recorded import AS_IT_WAS, lacking_starts, overuse_of, recorded_schedule
-from policyfactory.evaluate.report.described import finding, setting
-from policyfactory.evaluate.report.sections import Section
-from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.experiments import run_experiment
+from policyfactory.evaluate.from_plan import cases_of, from_plan
+from policyfactory.evaluate.logs import LogSource, ReadLog, TsafrirSource
+from policyfactory.evaluate.plan import Plan
+from policyfactory.evaluate.protocol import protocol_of, read_protocol
 from policyfactory.evaluate.run import evaluate, join
-from policyfactory.evaluate.simulate import simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.report.sections import Section
+from policyfactory.simulate.cases import case_of
+from policyfactory.simulate.metrics import METRICS, measure
+from policyfactory.simulate.recorded import AS_IT_WAS, lacking_starts, overuse_of, recorded_schedule
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.core.workers.pool import Workers
-from policyfactory.evaluate.cases import Case, case_of
-from policyfactory.evaluate.protocols.from_plan import from_plan
-from policyfactory.evaluate.protocols.protocol import Protocol
-from policyfactory.evaluate.report.starts import StartsWriter
+from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.run import evaluate
+from policyfactory.evaluate.starts import StartsWriter
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol, selected
+from policyfactory.parallel.pool import Workers
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.cases import Case, case_of
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.lublin import generate_lublin
+from policyfactory.workload.models.lublin import generate_lublin
 from small_protocol import make_or_die, run, small_protocol, told
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.evaluate.carry_out import run_experiment
-from policyfactory.evaluate.protocols.from_plan import from_plan
-from policyfactory.evaluate.protocols.plan import Resamples
-from policyfactory.evaluate.protocols.protocol import Protocol, read_protocol
+from policyfactory.evaluate.experiments import run_experiment
+from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.plan import Resamples
+from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.study import read_logs, selected
 from policyfactory.workload.resample import Resampling, resample
 

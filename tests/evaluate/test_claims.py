@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.report.claims import Claim, claim_sections, judge
+from policyfactory.evaluate.claims import Claim, claim_sections, judge
+from policyfactory.statistics.evaluation import Evaluation
 
 Make = Callable[..., Evaluation]
 

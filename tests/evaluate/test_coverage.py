@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyfactory.evaluate.statistics.compare import compare_values
-from policyfactory.evaluate.statistics.intervals import Statistic
+from policyfactory.statistics.compare import compare_values
+from policyfactory.statistics.intervals import Statistic
 from support import ROOT
 
-SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "coverage.py"))
+SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "studies" / "coverage.py"))
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 # The whole takes four minutes; every day a few, the smallest and the most skewed numbers of cases among them.
 DAILY = {("median", 6), ("mean", 6), ("ratio", 10), ("place", 10)}

@@ -16,7 +16,7 @@ from support import ROOT
 
 DATA = ROOT / "docs" / "data"
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
-MODEL: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "distribution_model.py"))
+MODEL: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "studies" / "distribution_model.py"))
 # What the page calls "as they are sent" is what is sent.
 SENT = {tuples: tuples_a_piece("dask", 256_000, tuples) for tuples in (441, 100_000)}
 Costs, simulate = MODEL["Costs"], MODEL["simulate"]

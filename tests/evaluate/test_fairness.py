@@ -8,11 +8,11 @@ from hand_made import cells, conclude, schedule, table, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyfactory.analyses import make_analysis
+from policyfactory.analyses.fairness import Fairness, jain_index
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.fairness import Fairness, jain_index
-from policyfactory.evaluate.simulate import Schedule
-from policyfactory.evaluate.statistics.intervals import Interval
+from policyfactory.simulate.simulate import Schedule
+from policyfactory.statistics.intervals import Interval
 
 # Users 1, 2, 3 with two, one and one jobs of 10 s; a job of nobody.
 JOBS = workload([(0, 10, 10, 1, 1), (0, 10, 10, 1, 2), (0, 10, 10, 1, 1), (0, 10, 10, 1, 3), (0, 10, 10, 1, -1)])

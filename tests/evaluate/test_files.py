@@ -13,10 +13,10 @@ import pytest
 
 from policyfactory.core.errors import OutputError
 from policyfactory.core.picture import new_figure
-from policyfactory.evaluate.report.files import save_sections, table_csv
-from policyfactory.evaluate.report.html.drawings import Drawings
-from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.evaluate.statistics.compare import Interval
+from policyfactory.report.drawings import Drawings
+from policyfactory.report.files import save_sections, table_csv
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.statistics.compare import Interval
 
 COLUMNS = (Column("policy"), Column("mean wait", "s"), Column("jobs"))
 ROWS = (

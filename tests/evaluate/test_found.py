@@ -17,16 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from policyfactory.analyses import ANALYSES, make_analysis
+from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import InputError
-from policyfactory.evaluate.analyses import ANALYSES, make_analysis
-from policyfactory.evaluate.analyses.replay import Replay
-from policyfactory.evaluate.cases import case_of
-from policyfactory.evaluate.contenders import Contender
-from policyfactory.evaluate.found import RECORDS, decode, encode
-from policyfactory.evaluate.pieces import Job, Run, Shared, simulate_piece
-from policyfactory.evaluate.rules import Rules
-from policyfactory.evaluate.tuning.tuner import make_tuner
+from policyfactory.evaluate.codec import RECORDS, decode, encode
+from policyfactory.evaluate.work import Job, Run, Shared, simulate_piece
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.cases import case_of
+from policyfactory.simulate.rules import Rules
+from policyfactory.tuning.contenders import Contender
+from policyfactory.tuning.tuner import make_tuner
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 
@@ -84,7 +84,7 @@ def test_what_every_analysis_keeps_comes_back_as_it_was(name: str, rules: Rules,
 
 def test_every_record_is_a_class_that_is_there() -> None:
     for module, kind in RECORDS.values():
-        assert isinstance(getattr(import_module(f"policyfactory.evaluate.{module}"), kind), type)
+        assert isinstance(getattr(import_module(f"policyfactory.{module}"), kind), type)
 
 
 def test_the_jobs_of_a_case_are_mentioned_and_other_jobs_are_told(jobs: Workload) -> None:

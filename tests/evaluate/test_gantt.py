@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hand_made import cells, conclude, schedule, table, workload
 
+from policyfactory.analyses import make_analysis
+from policyfactory.analyses.excerpt import Excerpt, busiest, excerpt_of, keep, worst
+from policyfactory.analyses.gantt import Gantt
+from policyfactory.analyses.gantt_picture import draw_gantt
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import save_picture
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.excerpt import Excerpt, busiest, excerpt_of, keep, worst
-from policyfactory.evaluate.analyses.gantt import Gantt
-from policyfactory.evaluate.analyses.gantt_picture import draw_gantt
-from policyfactory.evaluate.cases import case_of
-from policyfactory.evaluate.simulate import Rules, Schedule, simulate
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.cases import case_of
+from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.workload.clean import load_workload
 from support import shared_path
 

@@ -8,11 +8,11 @@ from hand_made import cells, conclude, schedule, table, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyfactory.analyses import make_analysis
+from policyfactory.analyses.course import bin_width, course_of, load_sums
+from policyfactory.analyses.load import Load
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.course import bin_width, course_of, load_sums
-from policyfactory.evaluate.analyses.load import Load
-from policyfactory.evaluate.simulate import Schedule
+from policyfactory.simulate.simulate import Schedule
 
 HOUR, DAY, WEEK = 3600, 86_400, 604_800
 

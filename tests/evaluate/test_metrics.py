@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from naive import schedule_metrics
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
-from policyfactory.evaluate.metrics import METRICS, measure
-from policyfactory.evaluate.simulate import Rules, Schedule
+from policyfactory.simulate.metrics import METRICS, measure
+from policyfactory.simulate.simulate import Rules, Schedule
 from policyfactory.workload.jobs import Workload
 
 # 4 processors, four jobs (A, B, C, D):

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from policyfactory.core.picture import new_figure, svg_bytes
-from policyfactory.evaluate.report.html.drawings import Drawings
-from policyfactory.evaluate.report.html.numbers import format_for
-from policyfactory.evaluate.report.html.page import Group, Page, render
-from policyfactory.evaluate.report.html.tables import MOST_ROWS
-from policyfactory.evaluate.report.html.text import anchors, visible
-from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.evaluate.statistics.compare import Interval
+from policyfactory.core.text import anchors, visible
+from policyfactory.report.drawings import Drawings
+from policyfactory.report.html_tables import MOST_ROWS
+from policyfactory.report.numbers import format_for
+from policyfactory.report.page import Group, Page, render
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.statistics.compare import Interval
 
 HOSTILE = "</script><script>alert(\"1 & 2\")</script>\u202e\x00\ud800<b title='x'>"
 

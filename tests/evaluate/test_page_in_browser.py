@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from policyfactory.core.picture import new_figure
-from policyfactory.evaluate.report.html.page import Group, Page, render
-from policyfactory.evaluate.report.html.text import visible
-from policyfactory.evaluate.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.evaluate.statistics.compare import Interval
+from policyfactory.core.text import visible
+from policyfactory.report.page import Group, Page, render
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.statistics.compare import Interval
 
 POLICY = "<img src=x onerror=alert(1)>"
 LOG = "</script><script>alert(2)</script>"

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policyfactory.analyses import make_analysis
+from policyfactory.analyses.weekly_view import course_of
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import svg_bytes
 from policyfactory.core.units import WEEK
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.weekly_view import course_of
-from policyfactory.evaluate.cases import Case, case_of
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.report.sections import Section, Table
 from policyfactory.evaluate.run import Looks, evaluate
-from policyfactory.evaluate.simulate import Rules, Schedule, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.report.sections import Section, Table
+from policyfactory.simulate.cases import Case, case_of
+from policyfactory.simulate.simulate import Rules, Schedule, simulate
+from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import History

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.protocols.protocol import read_protocol
+from policyfactory.evaluate.protocol import read_protocol
 from policyfactory.fit.model import sort_key
 from policyfactory.fit.polynomials import fit_all_polynomials
 from policyfactory.fit.sample import prepare
@@ -48,8 +48,8 @@ def test_the_protocol_has_the_experiments_of_the_paper(root: Path) -> None:
 def test_the_scripts_write_numbers_pictures_and_tables(
     root: Path, shared: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main = runpy.run_path(str(root / "evaluate" / "multicollinearity.py"))["main"]
-    page = runpy.run_path(str(root / "evaluate" / "multicollinearity_page.py"))["main"]
+    main = runpy.run_path(str(root / "evaluate" / "studies" / "multicollinearity.py"))["main"]
+    page = runpy.run_path(str(root / "evaluate" / "studies" / "multicollinearity_page.py"))["main"]
     results = tmp_path / "results"
     written = {"claims/claims/claims": "experiment,log,claim 1\neasy,kth,holds (3 of 3)\n"}
     for name in ("runtime", "request", "easy"):
@@ -84,9 +84,11 @@ def test_the_scripts_write_numbers_pictures_and_tables(
 
 def test_the_tables_of_the_page_are_those_of_the_files(root: Path) -> None:
     page = (root / "docs" / "polynomials.md").read_text(encoding="utf-8")
-    tables = runpy.run_path(str(root / "evaluate" / "multicollinearity_page.py"))["tables"](root / "docs" / "data")
+    tables = runpy.run_path(str(root / "evaluate" / "studies" / "multicollinearity_page.py"))["tables"](
+        root / "docs" / "data"
+    )
     for name, text in tables.items():
-        assert text in page, f"{name}: put in the table that evaluate/multicollinearity_page.py prints"
+        assert text in page, f"{name}: put in the table that evaluate/studies/multicollinearity_page.py prints"
 
 
 def test_the_sentences_of_the_page_are_true(root: Path) -> None:

@@ -13,12 +13,12 @@ import pytest
 
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.core.toml import dump_toml
+from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.logs import read_log
+from policyfactory.evaluate.plan import parse_threshold
 from policyfactory.evaluate.precision import Precision, needed
-from policyfactory.evaluate.protocols.from_plan import from_plan
-from policyfactory.evaluate.protocols.logs import read_log
-from policyfactory.evaluate.protocols.plan import parse_threshold
-from policyfactory.evaluate.protocols.protocol import MAX_BYTES, Protocol, protocol_of, read_content, read_protocol
-from policyfactory.evaluate.protocols.reader import Reader
+from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content, read_protocol
+from policyfactory.evaluate.reader import Reader
 from policyfactory.evaluate.study import read_logs, selected
 from support import ROOT
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.carry_out import conclude
-from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.report.reference import Reference, reference_section, reference_values
+from policyfactory.evaluate.experiments import conclude
+from policyfactory.evaluate.reference import Reference, reference_section, reference_values
+from policyfactory.statistics.evaluation import Evaluation
 
 Make = Callable[..., Evaluation]
 

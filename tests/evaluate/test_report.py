@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from policyfactory.core.artefact import Manifest, dump_json, sha256_file
-from policyfactory.evaluate.carry_out import conclude
-from policyfactory.evaluate.evaluation import Evaluation
+from policyfactory.evaluate.described import winners
 from policyfactory.evaluate.experiment import Experiment
+from policyfactory.evaluate.experiments import conclude
+from policyfactory.evaluate.folder import as_dict, write_report
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocols.protocol import protocol_of
-from policyfactory.evaluate.report.described import winners
-from policyfactory.evaluate.report.folder import as_dict, write_report
-from policyfactory.evaluate.report.store import listed
+from policyfactory.evaluate.protocol import protocol_of
+from policyfactory.evaluate.store import listed
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol, selected
+from policyfactory.statistics.evaluation import Evaluation
 
 Make = Callable[..., Evaluation]
 COST = {"A": [4.0, 8.0, 2.0, 6.0, 10.0, 7.0], "B": [0.1 + 0.2, 9.0, 2.0, 5.0, 1.0, 1.5]}

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
+from policyfactory.analyses import ANALYSES
+from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import OutputError
-from policyfactory.evaluate.analyses import ANALYSES
-from policyfactory.evaluate.analyses.replay import Replay
+from policyfactory.evaluate.codec import decode, encode, is_kept
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.finished import Partial
-from policyfactory.evaluate.found import decode, encode, is_kept
-from policyfactory.evaluate.pieces import Job, Run, pieces
+from policyfactory.evaluate.from_plan import from_plan
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocols.from_plan import from_plan
-from policyfactory.evaluate.protocols.protocol import Protocol
-from policyfactory.evaluate.rules import Rules
+from policyfactory.evaluate.protocol import Protocol
+from policyfactory.evaluate.resume import Partial
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
+from policyfactory.evaluate.work import Job, Run, pieces
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.rules import Rules
 from small_protocol import SIMULATIONS, run, small_protocol, told
 
 
@@ -239,7 +239,7 @@ def _analyses(experiment: Experiment) -> tuple[Any, ...]:
 
 def test_every_analysis_states_what_it_keeps() -> None:
     for module, name in ANALYSES.values():
-        analysis = getattr(import_module(f"policyfactory.evaluate.analyses.{module}"), name)
+        analysis = getattr(import_module(f"policyfactory.analyses.{module}"), name)
         assert not is_kept(object(), analysis)
     assert not is_kept(None, Replay)
 
@@ -292,7 +292,7 @@ def test_the_records_of_another_run_are_left_alone_unless_they_are_dropped(
 def test_a_run_under_other_versions_of_the_libraries_is_another(
     protocol: Protocol, partial: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from policyfactory.evaluate import finished
+    from policyfactory.evaluate import resume as finished
 
     monkeypatch.setattr(finished, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scipy": "1.1"})
     interrupted(protocol, partial, 1)

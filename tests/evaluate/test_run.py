@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policyfactory.analyses.base import Analysis
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.analyses.base import Analysis
-from policyfactory.evaluate.cases import Case, case_of
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.metrics import METRICS, measure
-from policyfactory.evaluate.report.sections import Section
 from policyfactory.evaluate.run import DEFAULT_METRICS, Looks, check_metrics, evaluate, join
-from policyfactory.evaluate.simulate import Rules, Schedule, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.report.sections import Section
+from policyfactory.simulate.cases import Case, case_of
+from policyfactory.simulate.metrics import METRICS, measure
+from policyfactory.simulate.simulate import Rules, Schedule, simulate
+from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import cut, parse_windows

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.protocols.from_plan import from_plan
-from policyfactory.evaluate.protocols.logs import ReadLog, read_log
-from policyfactory.evaluate.protocols.protocol import Protocol, read_protocol
-from policyfactory.evaluate.report.reference import Found, reference_values
+from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.logs import ReadLog, read_log
+from policyfactory.evaluate.protocol import Protocol, read_protocol
+from policyfactory.evaluate.reference import Found, reference_values
 from policyfactory.evaluate.run import evaluate
+from policyfactory.statistics.evaluation import Evaluation
 
 MODES = ("actual", "estimates", "backfilling")
 # Ours and the oracle's names.

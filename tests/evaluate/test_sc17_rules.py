@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.metrics import METRICS, measure
-from policyfactory.evaluate.sc17 import TICKS, simulate_sc17
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import CATALOGUE, resolve
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.simulate.metrics import METRICS, measure
+from policyfactory.simulate.sc17 import TICKS, simulate_sc17
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 SC17 = Rules(compatibility="sc17")

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from naive import sc17 as naive
-from policyfactory.evaluate.sc17 import simulate_sc17
-from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.sc17 import simulate_sc17
+from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload
 
 
 @pytest.fixture(scope="module")
 def script(root: Path) -> dict[str, Any]:
-    return runpy.run_path(str(root / "evaluate" / "sc17_window.py"))
+    return runpy.run_path(str(root / "evaluate" / "studies" / "sc17_window.py"))
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
-from policyfactory.evaluate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.evaluation import Evaluation
 from policyfactory.evaluate.experiment import Experiment, Outcome
-from policyfactory.evaluate.report.caveats import (
+from policyfactory.evaluate.standings import sections_of
+from policyfactory.evaluate.words import closing_words
+from policyfactory.report.caveats import (
     chance_in_words,
     chances_in_words,
     counted,
     enumerated,
     intervals_in_words,
 )
-from policyfactory.evaluate.report.sections import Section, Table
-from policyfactory.evaluate.report.standings import sections_of
-from policyfactory.evaluate.report.words import closing_words
-from policyfactory.evaluate.statistics.compare import compare
-from policyfactory.evaluate.statistics.intervals import Interval, Statistic
-from policyfactory.evaluate.statistics.ranks import mean_ranks
-from policyfactory.evaluate.statistics.summary import summarise
-from policyfactory.evaluate.statistics.wins import wins
+from policyfactory.report.sections import Section, Table
+from policyfactory.statistics.compare import compare
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.intervals import Interval, Statistic
+from policyfactory.statistics.ranks import mean_ranks
+from policyfactory.statistics.summary import summarise
+from policyfactory.statistics.wins import wins
 
 Make = Callable[..., Evaluation]
 

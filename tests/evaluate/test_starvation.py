@@ -10,13 +10,13 @@ from hand_made import cells, conclude, schedule, table, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyfactory.analyses import make_analysis
+from policyfactory.analyses.starvation import Starvation
+from policyfactory.analyses.waits import waits_of
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.starvation import Starvation
-from policyfactory.evaluate.analyses.waits import waits_of
-from policyfactory.evaluate.metrics import measure
-from policyfactory.evaluate.simulate import Rules, Schedule, simulate
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.simulate import Rules, Schedule, simulate
 
 HOUR = 3600
 JOBS = workload([(0, 600, 900, 1, 7), (60, 600, 900, 2, 8), (120, 30, 60, 4, -1), (180, 600, 900, 1, 7)])

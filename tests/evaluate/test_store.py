@@ -14,9 +14,7 @@ import pytest
 
 from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import EvaluationError
-from policyfactory.evaluate.cases import case_of
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.report.starts import (
+from policyfactory.evaluate.starts import (
     BATSIM_COLUMNS,
     StartsWriter,
     allocated_resources,
@@ -24,8 +22,10 @@ from policyfactory.evaluate.report.starts import (
     file_names,
     starts_frame,
 )
-from policyfactory.evaluate.report.store import listed, remove, results_csv
-from policyfactory.evaluate.simulate import Rules, Schedule
+from policyfactory.evaluate.store import listed, remove, results_csv
+from policyfactory.simulate.cases import case_of
+from policyfactory.simulate.simulate import Rules, Schedule
+from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.jobs import Workload
 
 Make = Callable[..., Evaluation]

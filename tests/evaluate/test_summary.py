@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from policyfactory.core.units import DAY, HOUR
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.report.display import percent, scale_for, shown_units
-from policyfactory.evaluate.report.words import closing_words, rules_in_words
-from policyfactory.evaluate.rules import Rules
-from policyfactory.evaluate.statistics.compare import compare
-from policyfactory.evaluate.statistics.ranks import ranks
-from policyfactory.evaluate.statistics.summary import summarise, worst_off
+from policyfactory.evaluate.words import closing_words, rules_in_words
+from policyfactory.report.display import percent, scale_for, shown_units
+from policyfactory.simulate.rules import Rules
+from policyfactory.statistics.compare import compare
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.ranks import ranks
+from policyfactory.statistics.summary import summarise, worst_off
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 
 Make = Callable[..., Evaluation]

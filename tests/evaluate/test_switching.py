@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.simulate import Rules, simulate
-from policyfactory.evaluate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.workload.jobs import Workload
 
 FCFS, LCFS, SPF = resolve("FCFS"), resolve("LCFS"), resolve("SPF")

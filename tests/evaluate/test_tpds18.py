@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.protocols.plan import Plan, Resamples
-from policyfactory.evaluate.protocols.protocol import Protocol, read_protocol
+from policyfactory.evaluate.plan import Plan, Resamples
+from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol, selected
-from policyfactory.evaluate.tuning.tuner import Tuner
+from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.clean import load_workload
 from policyfactory.workload.resample import Resampling
 from support import ROOT

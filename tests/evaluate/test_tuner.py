@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from naive import online
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.simulate import Rules, simulate
-from policyfactory.evaluate.tuning import costs
-from policyfactory.evaluate.tuning.costs import MAX_PERIODS, period_costs, period_edges
-from policyfactory.evaluate.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner, make_tuner
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.tuning import costs
+from policyfactory.tuning.costs import MAX_PERIODS, period_costs, period_edges
+from policyfactory.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner, make_tuner
 from policyfactory.workload.jobs import Workload
 
 HOUR = 3600

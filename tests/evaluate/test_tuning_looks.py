@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policyfactory.analyses import make_analysis
+from policyfactory.analyses.choices import Shares
+from policyfactory.analyses.palette import area_look, line_look
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.choices import Shares
-from policyfactory.evaluate.analyses.palette import area_look, line_look
-from policyfactory.evaluate.cases import CaseFacts, case_of
-from policyfactory.evaluate.evaluation import Evaluation
-from policyfactory.evaluate.report.sections import Section
 from policyfactory.evaluate.run import Looks, evaluate
-from policyfactory.evaluate.simulate import Rules, Schedule
-from policyfactory.evaluate.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.report.sections import Section
+from policyfactory.simulate.cases import CaseFacts, case_of
+from policyfactory.simulate.simulate import Rules, Schedule
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner
 from policyfactory.workload.jobs import Workload
 
 ARMS = tuple(map(resolve, ("FCFS", "SPF", "LPF")))
@@ -227,11 +227,11 @@ def test_a_dozen_lines_and_areas_are_told_apart() -> None:
 
 
 def test_what_tuners_save_is_an_answer_of_the_report() -> None:
-    from policyfactory.evaluate.analyses.improvement import Improvement
-    from policyfactory.evaluate.cases import case_of
+    from policyfactory.analyses.improvement import Improvement
     from policyfactory.evaluate.run import Looks, evaluate
     from policyfactory.policy.catalogue import resolve
-    from policyfactory.workload.lublin import default_workload
+    from policyfactory.simulate.cases import case_of
+    from policyfactory.workload.models.lublin import default_workload
 
     arms = (resolve("FCFS"), resolve("SPF"))
     for contenders, answered in ((arms, False), ((*arms, Tuner("mine", arms, feedback="random")), True)):

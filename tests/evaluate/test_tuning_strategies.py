@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive import tuning as naive
-from policyfactory.evaluate.tuning.bandits import Beliefs, ThompsonSampling, Ucb
-from policyfactory.evaluate.tuning.costs import noise_factors
-from policyfactory.evaluate.tuning.strategies import EpsilonGreedy, FollowTheLeader, MeanWaits, Uniform
+from policyfactory.tuning.bandits import Beliefs, ThompsonSampling, Ucb
+from policyfactory.tuning.costs import noise_factors
+from policyfactory.tuning.strategies import EpsilonGreedy, FollowTheLeader, MeanWaits, Uniform
 
 WORLD = st.integers(1, 4).flatmap(
     lambda arms: st.lists(

@@ -35,12 +35,12 @@ def warm() -> None:
     import policyfactory.cli.export_run
     import policyfactory.engine.easy
     import policyfactory.engine.trials
-    import policyfactory.evaluate.report.folder
+    import policyfactory.evaluate.folder
     import policyfactory.evaluate.study
     import policyfactory.fit.run
     import policyfactory.trials.files
     import policyfactory.workload.clean
-    import policyfactory.workload.scan  # noqa: F401
+    import policyfactory.workload.swf.scan  # noqa: F401
     from policyfactory.cli.main import build_app
 
     build_app()

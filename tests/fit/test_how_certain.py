@@ -12,7 +12,7 @@ import numpy as np
 
 
 def test_the_script_writes_its_numbers_and_pictures(root: Path, shared: Callable[[str], Path], tmp_path: Path) -> None:
-    script = runpy.run_path(str(root / "evaluate" / "how_certain.py"))
+    script = runpy.run_path(str(root / "evaluate" / "studies" / "how_certain.py"))
     published = shared("oracles/sc17-score-distribution.csv")
     small = ["--jobs-in-log", "3000", "--tuples", "40", "--trials", "992", "--replicates", "5"]
     few = ["--logs", "1", "--log-tuples", "20"]

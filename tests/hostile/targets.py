@@ -25,13 +25,10 @@ from policyfactory.core.errors import FormulaError, PolicyfactoryError, TraceFor
 from policyfactory.core.journal import Journal
 from policyfactory.core.toml import dump_toml
 from policyfactory.core.units import parse_duration
-from policyfactory.core.workers.dask_address import scheduler_address
-from policyfactory.evaluate.cases import CaseFacts
-from policyfactory.evaluate.found import decode, encode
+from policyfactory.evaluate.codec import decode, encode
 from policyfactory.evaluate.inputs import read_predictions
-from policyfactory.evaluate.pieces import Run
-from policyfactory.evaluate.protocols.protocol import read_content, read_protocol
-from policyfactory.evaluate.recorded import Overuse
+from policyfactory.evaluate.protocol import read_content, read_protocol
+from policyfactory.evaluate.work import Run
 from policyfactory.export import TARGETS as EXPORTS
 from policyfactory.export.linear import linear_coefficients
 from policyfactory.export.queue_file import read_queue
@@ -39,12 +36,15 @@ from policyfactory.export.site import Site
 from policyfactory.fit.expand import nonlinear_names
 from policyfactory.fit.sample import prepare
 from policyfactory.fit.userform import fit_user_form
+from policyfactory.parallel.dask_address import scheduler_address
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.simplify import simplify_order
 from policyfactory.policy.store import load_model, model_from_json, model_to_json
+from policyfactory.simulate.cases import CaseFacts
+from policyfactory.simulate.recorded import Overuse
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.accounting import sacct_blocks, source
 from policyfactory.workload.accounting.importing import Zone, import_logs
@@ -53,7 +53,7 @@ from policyfactory.workload.accounting.times import duration, find_zone, parse_d
 from policyfactory.workload.clean import clean, clean_log
 from policyfactory.workload.describe import describe
 from policyfactory.workload.show import description_rows
-from policyfactory.workload.swf import format_swf, parse_swf, read_swf
+from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
 
 __all__ = ["TARGETS", "Target"]
 

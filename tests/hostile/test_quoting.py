@@ -22,8 +22,8 @@ from commands import Run
 from naive.exports import compiler
 from naive.hostile import PIECES, hostile_model
 from policyfactory.core.artefact import command_line, dump_json
+from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.report.html.text import visible
 from policyfactory.export import TARGETS, Site
 from policyfactory.export.targets import ascii_text, identifier
 from policyfactory.policy.policy import Policy

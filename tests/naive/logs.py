@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from policyfactory.workload.log import FIELDS, SwfLog
-from policyfactory.workload.swf import parse_swf
+from policyfactory.workload.swf.files import parse_swf
+from policyfactory.workload.swf.log import FIELDS, SwfLog
 
 HEADER = """\
 ; Version: 2.2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.workload.lublin import LublinModel
+from policyfactory.workload.models.lublin import LublinModel
 
 __all__ = ["CONFIGS", "flatten", "measure", "model_of", "node_classes"]
 

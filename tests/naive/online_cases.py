@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from naive.online import Job, Online, Score
-from policyfactory.evaluate.simulate import Rules
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload
 
 Plain = Callable[[np.float64, np.float64, np.float64, np.float64], np.float64]

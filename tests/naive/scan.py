@@ -1,4 +1,4 @@
-"""The scanner of logs, told line by line with the standard library: the twin of policyfactory.workload.scan."""
+"""The scanner of logs, told line by line with the standard library: the twin of policyfactory.workload.swf.scan."""
 
 from __future__ import annotations
 

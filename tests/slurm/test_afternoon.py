@@ -19,7 +19,7 @@ import pytest
 
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import load_model
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.swf.files import read_swf
 from schedulers.processes import require, short_directory, wait_for
 from schedulers.slurm import Cluster
 from schedulers.slurmdbd import Accounting

@@ -12,7 +12,7 @@ import pytest
 from policyfactory.core.artefact import sha256_file
 from policyfactory.trials.run import GenerateOptions, describe, finished_tuples
 from policyfactory.trials.table import read_score_table
-from policyfactory.workload.lublin import default_workload
+from policyfactory.workload.models.lublin import default_workload
 
 
 @pytest.fixture(scope="module")

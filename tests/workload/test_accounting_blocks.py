@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from accounting_logs import COLUMNS, job, sacct_text, waiting
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload import swf
 from policyfactory.workload.accounting import sacct, sacct_blocks
 from policyfactory.workload.accounting.block import Block
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.source import LONGEST_LINE, Source
 from policyfactory.workload.accounting.table import Gathering
-from policyfactory.workload.lublin import generate_lublin
-from policyfactory.workload.print_rows import printed
-from policyfactory.workload.swf import format_swf
+from policyfactory.workload.models.lublin import generate_lublin
+from policyfactory.workload.swf import files as swf
+from policyfactory.workload.swf.files import format_swf
+from policyfactory.workload.swf.print_rows import printed
 
 ALL = [*COLUMNS, "AllocTRES", "Timelimit", "Elapsed", "SubmitLine", "Cluster"]
 MORE = {"AllocTRES": "cpu=4,node=1", "Timelimit": "01:00:00", "Elapsed": "00:01:40", "SubmitLine": "", "Cluster": "c"}

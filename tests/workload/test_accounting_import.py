@@ -21,7 +21,7 @@ from policyfactory.workload.accounting.rules import Rules
 from policyfactory.workload.accounting.source import LONGEST_LINE, Source
 from policyfactory.workload.accounting.to_swf import Labels, write_import
 from policyfactory.workload.clean import load_workload
-from policyfactory.workload.swf import format_swf, read_swf
+from policyfactory.workload.swf.files import format_swf, read_swf
 
 FIELDS = ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status", "user", "group", "queue")
 

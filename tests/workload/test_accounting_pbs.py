@@ -27,7 +27,7 @@ from policyfactory.workload.accounting.pbs_fields import (
     vnode_processors,
 )
 from policyfactory.workload.accounting.record import Limit, Record, State
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.swf.files import read_swf
 
 # 2026-03-02 10:00:00 UTC
 T = 1_772_445_600

@@ -14,9 +14,9 @@ from naive.logs import HEADER, log_of, text_of
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.workload.clean import clean, clean_log, load_workload, machine_of
 from policyfactory.workload.cleaning_report import CleaningReport
-from policyfactory.workload.log import SwfLog
 from policyfactory.workload.presets import PRESETS
-from policyfactory.workload.swf import format_swf, parse_swf, read_swf
+from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
+from policyfactory.workload.swf.log import SwfLog
 
 SUBMIT = {"submit": 50}
 

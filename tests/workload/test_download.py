@@ -17,8 +17,8 @@ import pytest
 from naive.serving import Server, serving
 from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import InputError, OutputError, UsageError
-from policyfactory.workload.archive import ARCHIVE_URL, KNOWN_LOGS, find_log
-from policyfactory.workload.download import Download, Patience, download, partial_path
+from policyfactory.workload.swf.archive import ARCHIVE_URL, KNOWN_LOGS, find_log
+from policyfactory.workload.swf.download import Download, Patience, download, partial_path
 
 CONTENT = random.Random(1).randbytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -82,7 +82,7 @@ def test_a_later_call_goes_on_where_an_earlier_one_gave_up(server: Server, targe
 def test_a_call_that_was_killed_is_gone_on_with(server: Server, target: Path) -> None:
     # kill -9 in the middle leaves the part and nothing that stands in the way.
     program = (
-        "import os, pathlib, sys; from policyfactory.workload.download import download\n"
+        "import os, pathlib, sys; from policyfactory.workload.swf.download import download\n"
         "end = lambda done, _: done > 100_000 and os.kill(os.getpid(), 9)\n"
         "download(sys.argv[1], pathlib.Path(sys.argv[2]), progress=end)"
     )
@@ -242,7 +242,7 @@ def test_a_note_of_a_part_that_is_nonsense_is_ignored(server: Server, target: Pa
 
 
 def test_endless_answers_are_cut_short(server: Server, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyfactory.workload.download._LARGEST", 100_000)
+    monkeypatch.setattr("policyfactory.workload.swf.download._LARGEST", 100_000)
     with pytest.raises(InputError, match="more than 100,000 bytes are sent; no log is that large"):
         fetch(server, target)
     server.length = False

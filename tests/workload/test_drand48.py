@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive.drand48 as naive
-from policyfactory.workload.drand48 import GlibcRand, lrand48_values, random_shuffle, seed48, uniform48
+from policyfactory.workload.models.drand48 import GlibcRand, lrand48_values, random_shuffle, seed48, uniform48
 
 
 @pytest.mark.parametrize(

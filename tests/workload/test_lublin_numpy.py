@@ -19,7 +19,7 @@ from scipy import stats
 
 from naive.lublin_measures import CONFIGS, flatten, measure, model_of
 from policyfactory.core.errors import UsageError
-from policyfactory.workload.lublin import (
+from policyfactory.workload.models.lublin import (
     Draw,
     LublinModel,
     default_workload,
@@ -28,8 +28,8 @@ from policyfactory.workload.lublin import (
     offered_load,
     scale_to_load,
 )
-from policyfactory.workload.lublin_constants import MAX_LN_GAP, TYPELESS, daily_weights
-from policyfactory.workload.lublin_streams import clock_time
+from policyfactory.workload.models.lublin_constants import MAX_LN_GAP, TYPELESS, daily_weights
+from policyfactory.workload.models.lublin_streams import clock_time
 
 FALSE_ALARM = 1e-4
 JOBS = 200_000

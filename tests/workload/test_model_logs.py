@@ -10,11 +10,11 @@ import pytest
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.workload.clean import load_workload
-from policyfactory.workload.lublin import LublinModel, cut_run_times, draw_jobs, offered_load, scale_to_load
-from policyfactory.workload.lublin_swf import format_log, load_of, log_of_draw, write_log
-from policyfactory.workload.swf import parse_swf, read_swf
-from policyfactory.workload.tsafrir import Estimates, draw_estimates
-from policyfactory.workload.tsafrir_log import replace_requests, usable_lines
+from policyfactory.workload.models.lublin import LublinModel, cut_run_times, draw_jobs, offered_load, scale_to_load
+from policyfactory.workload.models.lublin_swf import format_log, load_of, log_of_draw, write_log
+from policyfactory.workload.models.tsafrir import Estimates, draw_estimates
+from policyfactory.workload.models.tsafrir_log import replace_requests, usable_lines
+from policyfactory.workload.swf.files import parse_swf, read_swf
 
 HEAD = "; Version: 2.2\n; MaxProcs: 8\n; Note: from a site\n"
 # Job, submit, wait, run, allocated, ..., requested (8), request (9), ..., status (11), ..., user (12).

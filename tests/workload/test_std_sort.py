@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.workload.lublin import generate_lublin
-from policyfactory.workload.std_sort import largest_first
-from policyfactory.workload.tsafrir import tsafrir_estimates
+from policyfactory.workload.models.lublin import generate_lublin
+from policyfactory.workload.models.std_sort import largest_first
+from policyfactory.workload.models.tsafrir import tsafrir_estimates
 
 
 def drawn(count: int, different: int) -> list[int]:

@@ -18,9 +18,9 @@ from naive import scan as naive
 from naive.logs import HEADER, line, log_of, text_of
 from policyfactory.core.errors import InputError, OutputError, TraceFormatError
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.log import FIELDS, SwfLog
-from policyfactory.workload.scan import scan_number
-from policyfactory.workload.swf import format_swf, parse_swf, read_swf, write_swf
+from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf, write_swf
+from policyfactory.workload.swf.log import FIELDS, SwfLog
+from policyfactory.workload.swf.scan import scan_number
 
 KINDS = ("ok", "bad number", "bad width", "too large", "decimal", "irregular")
 
@@ -298,7 +298,7 @@ def test_damaged_packed_files(tmp_path: Path) -> None:
 
 
 def test_a_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyfactory.workload.swf._LARGEST_TEXT", 100_000)
+    monkeypatch.setattr("policyfactory.workload.swf.files._LARGEST_TEXT", 100_000)
     (tmp_path / "bomb.swf.gz").write_bytes(gzip.compress(b" " * 1_000_000))
     refused(tmp_path / "bomb.swf.gz", "unpacks to more than 100,000 bytes; unpack it and split the log")
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import naive.tsafrir as naive
 from naive.tsafrir_measures import SAMPLES, measure
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.workload import tsafrir, tsafrir_bins
-from policyfactory.workload.drand48 import GlibcRand
-from policyfactory.workload.lublin import LublinModel, draw_jobs, generate_lublin
-from policyfactory.workload.tsafrir import assign, draw_estimates, draw_histogram, tsafrir_estimates
-from policyfactory.workload.tsafrir_bins import (
+from policyfactory.workload.models import tsafrir, tsafrir_bins
+from policyfactory.workload.models.drand48 import GlibcRand
+from policyfactory.workload.models.lublin import LublinModel, draw_jobs, generate_lublin
+from policyfactory.workload.models.tsafrir import assign, draw_estimates, draw_histogram, tsafrir_estimates
+from policyfactory.workload.models.tsafrir_bins import (
     chance,
     distinct_estimates,
     head_sizes,

@@ -19,10 +19,10 @@ from scipy import stats
 
 import naive.tsafrir as naive
 from naive.tsafrir_measures import SAMPLES, measure
-from policyfactory.workload.lublin import LublinModel, draw_jobs
-from policyfactory.workload.tsafrir import assign, draw_estimates, draw_histogram
-from policyfactory.workload.tsafrir_bins import _RANKS_SEEN, JOINT, chance, head_sizes, head_times, rank_head
-from policyfactory.workload.tsafrir_user import merge_sizes, merge_times
+from policyfactory.workload.models.lublin import LublinModel, draw_jobs
+from policyfactory.workload.models.tsafrir import assign, draw_estimates, draw_histogram
+from policyfactory.workload.models.tsafrir_bins import _RANKS_SEEN, JOINT, chance, head_sizes, head_times, rank_head
+from policyfactory.workload.models.tsafrir_user import merge_sizes, merge_times
 
 HOUR = 3600
 

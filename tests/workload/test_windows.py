@@ -16,7 +16,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.clean import clean, load_workload
 from policyfactory.workload.cutting import cut_between, cut_windows, in_order, parse_moment
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.log import SwfLog
+from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import (
     WindowSpec,
     cut,

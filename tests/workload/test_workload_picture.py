@@ -16,10 +16,10 @@ from policyfactory.workload.clean import clean_log
 from policyfactory.workload.clock import arrivals
 from policyfactory.workload.derive import site_clock
 from policyfactory.workload.describe import describe
-from policyfactory.workload.log import SwfLog
 from policyfactory.workload.picture import draw_log
 from policyfactory.workload.quirks import find_quirks
-from policyfactory.workload.swf import read_swf
+from policyfactory.workload.swf.files import read_swf
+from policyfactory.workload.swf.log import SwfLog
 
 PICTURES = ["accuracy", "arrivals", "run-times", "sizes"]
 

@@ -13,7 +13,7 @@ from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.workload.accounting.block import Block
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.record import Record
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["FORMATS", "HEAD", "Format", "Reader", "detect", "find_format"]
 

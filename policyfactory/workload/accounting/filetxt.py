@@ -18,7 +18,7 @@ from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.record import Record, State
 from policyfactory.workload.accounting.slurm import read_limit, state_of, tres
 from policyfactory.workload.accounting.times import Clock, settle
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["read"]
 

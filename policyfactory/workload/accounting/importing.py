@@ -16,8 +16,8 @@ from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.table import Gathering
 from policyfactory.workload.accounting.times import WatchedZone, machine_zone, shown
 from policyfactory.workload.accounting.to_swf import Labels, swf_of
-from policyfactory.workload.header import printable
-from policyfactory.workload.log import SwfLog
+from policyfactory.workload.swf.header import printable
+from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["Imported", "Zone", "import_logs"]
 

@@ -22,7 +22,7 @@ from policyfactory.workload.accounting.slurm import (
     tres,
 )
 from policyfactory.workload.accounting.times import Clock, duration, settle
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["File", "count_of", "items_of", "local_times", "open_file", "read", "suspended_time"]
 

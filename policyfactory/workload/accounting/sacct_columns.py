@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.recommended import RECOMMENDED
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["TERMS", "WANTED", "Columns"]
 

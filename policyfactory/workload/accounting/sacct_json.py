@@ -16,7 +16,7 @@ from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.record import Limit, Record, State
 from policyfactory.workload.accounting.slurm import LARGEST, array_tasks, mark_asked, state_of
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["read"]
 

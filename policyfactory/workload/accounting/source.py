@@ -12,8 +12,8 @@ from typing import IO, Self
 
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.accounting.detect import HEAD
-from policyfactory.workload.packed import GZIP, PIECE, unpacked
-from policyfactory.workload.swf import OTHER_PACKINGS
+from policyfactory.workload.swf.files import OTHER_PACKINGS
+from policyfactory.workload.swf.packed import GZIP, PIECE, unpacked
 
 __all__ = ["LONGEST_LINE", "Source"]
 

@@ -14,7 +14,7 @@ from policyfactory.workload.accounting.block import NAMES, NUMBERS, Block
 from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.record import Limit, Record, State
 from policyfactory.workload.accounting.report import Tally
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["LIMITS", "STATES", "Gathering", "Table"]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from policyfactory.core.errors import UsageError
-from policyfactory.workload.header import printable
+from policyfactory.workload.swf.header import printable
 
 __all__ = ["Clock", "WatchedZone", "duration", "find_zone", "machine_zone", "parse_date", "settle", "shown"]
 

@@ -19,9 +19,9 @@ from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import Jobs
 from policyfactory.workload.accounting.table import STATES, Column
-from policyfactory.workload.header import NODES_NOTE, Header, parse_header, printable
-from policyfactory.workload.log import FIELDS, SwfLog
-from policyfactory.workload.swf import format_swf
+from policyfactory.workload.swf.files import format_swf
+from policyfactory.workload.swf.header import NODES_NOTE, Header, parse_header, printable
+from policyfactory.workload.swf.log import FIELDS, SwfLog
 
 __all__ = ["Labels", "swf_of", "write_import"]
 

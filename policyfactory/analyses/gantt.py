@@ -1,0 +1,224 @@
+"""Two schedules of one case side by side: which job runs when, on how many processors, and who gains by it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from policyfactory.analyses.base import Analysis
+from policyfactory.analyses.common import (
+    check_place,
+    chosen_logs,
+    log_cells,
+    log_columns,
+    place_of,
+    shared_unit,
+    stem_by_log,
+    texts,
+    whole_number,
+)
+from policyfactory.analyses.excerpt import Excerpt, Kept, busiest, excerpt_of, keep, worst
+from policyfactory.analyses.gantt_picture import Colouring, draw_gantt
+from policyfactory.analyses.gantt_words import gantt_in_words
+from policyfactory.core.errors import UsageError
+from policyfactory.core.units import parse_duration
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.simulate.metrics import METRICS
+
+if TYPE_CHECKING:
+    from policyfactory.simulate.cases import Case
+    from policyfactory.simulate.schedule import Schedule
+    from policyfactory.statistics.evaluation import Evaluation
+
+__all__ = ["Gantt"]
+
+Around = Literal["busiest", "worst"]
+_MOVED = 10  # jobs that gain most, and that lose most, in the table
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gantt(Analysis):
+    """A Gantt chart of two policies, one above the other.
+
+    Parameters
+    ----------
+    case : int
+        Number of the case.
+    policies : sequence of str
+        Two names, or one that is compared with the baseline. Empty: the baseline and the policy that gains most in this
+        case by the first metric.
+    around : {"busiest", "worst"}
+        What is shown: the stretch of ``length`` with the largest backlog under the first of the two policies, or the
+        wait of the job that loses most under the second.
+    first : str
+        Begin of the stretch, as a time since the first submission ("3d12h"), instead of ``around``.
+    length : str
+        How long it is.
+    colour : {"wait", "user"}
+        Jobs that wait less or more than under the other policy, or the users with most work.
+    rectangles : int
+        At most so many are drawn in both charts together; small jobs are left out first, and counted.
+    log : str
+        The log to look at; empty: each.
+
+    Raises
+    ------
+    UsageError
+        If an option is none of these.
+    """
+
+    name: ClassVar[str] = "gantt"
+
+    case: int = 1
+    policies: Sequence[str] = ()
+    around: Around = "busiest"
+    first: str = ""
+    length: str = "1d"
+    colour: Colouring = "wait"
+    rectangles: int = 3000
+    log: str = ""
+
+    def __post_init__(self) -> None:
+        whole_number(self.name, "case", self.case, 1)
+        whole_number(self.name, "rectangles", self.rectangles, 2)
+        names = texts(self.name, "policies", self.policies)
+        if len(names) > 2 or len(set(names)) < len(names):
+            raise UsageError(
+                f"analysis gantt: policies are {', '.join(map(str, names))}; give one or two different names"
+            )
+        object.__setattr__(self, "policies", names)
+        for option, words in (("around", Around), ("colour", Colouring)):
+            if getattr(self, option) not in get_args(words):
+                known = ", ".join(get_args(words))
+                raise UsageError(f"analysis gantt: {option} is {getattr(self, option)!r}; choose one of {known}")
+        if self.first and self.around != "busiest":
+            raise UsageError(f"analysis gantt: first = {self.first!r} and around = {self.around!r}; give one of them")
+        if not 0 < _seconds("length", self.length) < math.inf:
+            raise UsageError(f"analysis gantt: length is {self.length!r}; give a duration, for example 1d or 12h")
+        if self.first and math.isinf(_seconds("first", self.first)):
+            raise UsageError(
+                f"analysis gantt: first is {self.first!r}; give a time since the first submission, as 3d12h"
+            )
+
+    def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
+        """Refuse a log, a case or a policy that there is not."""
+        check_place(cases, self.name, self.log, self.case)
+        for name in self.policies:
+            if name not in policies:
+                raise UsageError(f"analysis gantt: there is no policy {name!r}; there are {', '.join(policies)}")
+
+    def observe(self, case: Case, schedule: Schedule) -> Kept | None:
+        """Return the schedule of the chosen case, a few bytes a job; nothing of any other."""
+        chosen = case.number == self.case and self.log in {"", case.log}
+        # Of one named policy the other one is the baseline, whose name is not known yet.
+        named = len(self.policies) < 2 or schedule.policy_name in self.policies
+        return keep(schedule) if chosen and named else None
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the charts, who moved most, and the words."""
+        found: dict[str, Excerpt] = {}
+        for log in chosen_logs(evaluation, self.name, self.log):
+            for row in evaluation.rows(log):
+                if evaluation.cases[row].number == self.case:
+                    found[log] = self._excerpt(evaluation, int(row), seen[row])
+        stems = stem_by_log("gantt", list(found)) if found else {}
+        pictures = tuple(
+            Picture(
+                stems[log],
+                f"{log}, {place_of(evaluation, log, self.case)}: the schedules of {' and '.join(own.policies)}",
+                functools.partial(draw_gantt, own, self.colour, self.rectangles),
+                _NOTES[self.colour if len(own.policies) > 1 else "user"],
+            )
+            for log, own in found.items()
+        )
+        moved = _moved_table(found)
+        tables = (moved,) if moved.rows else ()
+        told = gantt_in_words(evaluation, found, self.case, self.rectangles)
+        return Section("gantt", "Two schedules side by side", told, tables, pictures)
+
+    def _excerpt(self, evaluation: Evaluation, row: int, kept: list[Kept | None]) -> Excerpt:
+        pair = self._pair(evaluation, row)
+        chosen = [one for one in (kept[k] for k in pair) if one is not None]
+        names = tuple(evaluation.policies[k] for k in pair)
+        jobs = chosen[0].jobs
+        length = round(_seconds("length", self.length) * jobs.ticks)
+        if self.first:
+            begin = int(jobs.submit[0]) + round(_seconds("first", self.first) * jobs.ticks)
+            return excerpt_of(names, chosen, (begin, begin + length), "first")
+        if self.around == "worst" and len(chosen) == 2:
+            return excerpt_of(names, chosen, worst(chosen, length), "worst")
+        return excerpt_of(names, chosen, busiest(chosen[0], length), "busiest")
+
+    def _pair(self, evaluation: Evaluation, row: int) -> list[int]:
+        """Return the places of the two policies; of one, if there is no other."""
+        if self.policies:
+            places = [evaluation.policies.index(name) for name in self.policies]
+            return places if len(places) == 2 else sorted({0, *places})
+        if len(evaluation.policies) == 1:
+            return [0]
+        values = evaluation.values[row, 1:, 0]
+        sign = -1.0 if METRICS[evaluation.metrics[0]].lower_is_better is False else 1.0
+        return [0, 1 + int(np.argmin(np.where(np.isfinite(values), sign * values, np.inf)))]
+
+
+_NOTES = {
+    "wait": "Blue jobs wait less than under the other policy, orange ones more, grey ones as long. Hatched: "
+    "backfilled. Which processors a job has is chosen afterwards, the lowest free ones; the policies decide only when "
+    "it runs.",
+    "user": "Each colour is a user; grey are all others. Hatched: backfilled. Which processors a job has is chosen "
+    "afterwards, the lowest free ones; the policies decide only when it runs.",
+}
+
+
+def _seconds(option: str, text: object) -> float:
+    if not isinstance(text, str):
+        raise UsageError(f'analysis gantt: {option} is {text!r}; give a duration as text, for example "1d"')
+    return parse_duration(text)
+
+
+def _moved_table(found: dict[str, Excerpt]) -> Table:
+    logs = list(found)
+    unit = shared_unit(float(wait[at]) for own in found.values() for at in own.moved(_MOVED) for wait in own.waits)
+    columns = (
+        *log_columns(logs),
+        Column("job", "", "its id in the log"),
+        Column("user"),
+        Column("processors", "processors"),
+        Column("requested time", "s"),
+        Column("first policy"),
+        Column("its wait", "s", shown=unit),
+        Column("second policy"),
+        Column("its wait there", "s", shown=unit),
+        Column("change", "s", "wait under the second policy minus wait under the first", shown=unit),
+    )
+    rows = []
+    for log, own in found.items():
+        if len(own.policies) < 2:
+            continue
+        for at in own.moved(_MOVED):
+            user = int(own.jobs.user[at])
+            first, second = (float(wait[at]) for wait in own.waits)
+            cells = (
+                Cell(str(own.jobs.job_id[at])),
+                Cell("unknown" if user < 0 else str(user)),
+                Cell(int(own.jobs.processors[at])),
+                Cell(float(own.jobs.requested_time[at]) / own.jobs.ticks),
+                Cell(own.policies[0]),
+                Cell(first),
+                Cell(own.policies[1]),
+                Cell(second),
+                Cell(second - first, mark="worse" if second > first else "better"),
+            )
+            rows.append((*log_cells(logs, log), *cells))
+    return Table(
+        "moved",
+        "Jobs of the picture whose waits differ most between the two policies",
+        columns,
+        tuple(rows),
+        "Single jobs, so there are no intervals.",
+    )

@@ -1,0 +1,188 @@
+"""Groups of jobs that a reader recognises: users, sizes, run times, requests; and their sums in one schedule.
+
+Sizes are classes of powers of four, 1, 2-4, 5-16, 17-64 and so on: ten of them at most up to 262,144 processors, the
+same on every machine, so that machines can be compared. Run times and requests are classes that people speak in: a
+minute, an hour, a shift, a day. By run time means by the *actual* run time, since that is what a user experiences and
+what the bounded slowdown divides by; by request means by what the scheduler was told, the one that a user can change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.units import DAY, HOUR, MINUTE
+from policyfactory.engine.grouping import group_sums
+from policyfactory.simulate.metrics import TAU
+
+if TYPE_CHECKING:
+    from policyfactory.simulate.schedule import Schedule
+
+__all__ = ["GROUPINGS", "UNKNOWN_USER", "GroupSums", "Grouping", "GroupingName", "sums_by_user"]
+
+GroupingName = Literal["size", "runtime", "request", "user"]
+Int64Array = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+UNKNOWN_USER = -1
+_SIZES = np.array([1, 2, *(4**k + 1 for k in range(1, 31))], dtype=np.int64)
+_TIMES = (0, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY)
+_TIME_LABELS = ("under 1 min", "1 to 10 min", "10 min to 1 h", "1 to 6 h", "6 to 24 h", "24 h or more")
+_TIME_SHORTS = ("< 1 min", "1-10 min", "10-60 min", "1-6 h", "6-24 h", "24 h +")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class GroupSums:
+    """The sums of each group in one schedule.
+
+    Parameters
+    ----------
+    key : int64 array (groups,), ascending
+        The user's number, or the number of the class.
+    jobs : int64 array (groups,)
+        Jobs, at least 1.
+    work : float64 array (groups,), processor-seconds
+        Sum of q p.
+    wait : float64 array (groups,), s
+        Sum of the waits.
+    bsld : float64 array (groups,)
+        Sum of the bounded slowdowns.
+    """
+
+    key: Int64Array
+    jobs: Int64Array
+    work: FloatArray
+    wait: FloatArray
+    bsld: FloatArray
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Grouping:
+    """One way to divide the jobs.
+
+    Parameters
+    ----------
+    name : {"size", "runtime", "request", "user"}
+        What it is called in options and files.
+    title : str
+        What it divides by, as "by ..." goes on.
+    many : str
+        What its groups are called.
+    phrase : str
+        What comes before the label of a group in a sentence.
+    sums : callable
+        From a schedule to its `GroupSums`.
+    label, short : callable
+        From a key and the processors of the machine to the name of the group, in a sentence and below an axis.
+    """
+
+    name: GroupingName
+    title: str
+    many: str
+    phrase: str
+    sums: Callable[[Schedule], GroupSums]
+    label: Callable[[int, int], str]
+    short: Callable[[int, int], str]
+
+
+def _sums(schedule: Schedule, code: Int64Array, key: Int64Array) -> GroupSums:
+    jobs = schedule.workload
+    run_time = schedule.end - schedule.start
+    least = TAU * jobs.ticks
+    found = group_sums(code, len(key), schedule.start - jobs.submit, run_time, jobs.processors, least)
+    count, work, wait, bsld = found
+    there = count > 0
+    ticks = jobs.ticks
+    return GroupSums(key[there], count[there], work[there] / ticks, wait[there] / ticks, bsld[there])
+
+
+def _by_time(schedule: Schedule, ticks: Int64Array) -> GroupSums:
+    # Counting the edges that are passed is faster than searching among so few of them.
+    code = np.zeros(len(ticks), dtype=np.int64)
+    for edge in _TIMES[1:]:
+        code += ticks >= edge * schedule.workload.ticks
+    return _sums(schedule, code, np.arange(len(_TIMES)))
+
+
+def _by_size(schedule: Schedule) -> GroupSums:
+    jobs = schedule.workload
+    if jobs.machine <= len(jobs):
+        # A look into a table of all sizes is faster than a search for each job.
+        code = (np.searchsorted(_SIZES, np.arange(jobs.machine + 1), side="right") - 1)[jobs.processors]
+    else:
+        code = np.searchsorted(_SIZES, jobs.processors, side="right") - 1
+    return _sums(schedule, code, np.arange(int(np.searchsorted(_SIZES, jobs.machine, side="right"))))
+
+
+def _by_run_time(schedule: Schedule) -> GroupSums:
+    return _by_time(schedule, schedule.end - schedule.start)
+
+
+def _by_request(schedule: Schedule) -> GroupSums:
+    return _by_time(schedule, schedule.workload.requested_time)
+
+
+def sums_by_user(schedule: Schedule) -> GroupSums:
+    """Return the sums of each user; every unknown user is `UNKNOWN_USER`.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule.
+    """
+    user = schedule.workload.user
+    low, high = (int(user.min()), int(user.max())) if len(user) else (0, 0)
+    if high - low >= 4 * len(user) + 1024:
+        key, code = np.unique(user, return_inverse=True)
+        return _sums(schedule, code, key)
+    # Users are small numbers in most logs: a table finds their groups without sorting the jobs.
+    return _sums(schedule, user - low, np.arange(low, high + 1))
+
+
+def _size_ends(key: int, machine: int) -> tuple[int, int]:
+    return int(_SIZES[key]), min(int(_SIZES[key + 1]) - 1, machine)
+
+
+def _size_label(key: int, machine: int) -> str:
+    low, high = _size_ends(key, machine)
+    if low == high:
+        return f"{low:,} processor{'s' if low > 1 else ''}"
+    return f"{low:,} to {high:,} processors"
+
+
+def _size_short(key: int, machine: int) -> str:
+    low, high = (str(end) if end <= 4096 else f"{end // 1000}k" for end in _size_ends(key, machine))
+    return low if low == high else f"{low}-{high}"
+
+
+def _time_label(key: int, _machine: int) -> str:
+    return _TIME_LABELS[key]
+
+
+def _time_short(key: int, _machine: int) -> str:
+    return _TIME_SHORTS[key]
+
+
+def _user_label(key: int, _machine: int) -> str:
+    return "unknown users" if key == UNKNOWN_USER else f"user {key}"
+
+
+def _user_short(key: int, _machine: int) -> str:
+    return "unknown" if key == UNKNOWN_USER else str(key)
+
+
+GROUPINGS: dict[GroupingName, Grouping] = {
+    grouping.name: grouping
+    for grouping in (
+        Grouping("size", "size", "size classes", "jobs of ", _by_size, _size_label, _size_short),
+        Grouping("runtime", "run time", "run-time classes", "jobs that run ", _by_run_time, _time_label, _time_short),
+        Grouping(
+            "request", "requested time", "request classes", "jobs that request ", _by_request, _time_label, _time_short
+        ),
+        Grouping("user", "user", "users", "", sums_by_user, _user_label, _user_short),
+    )
+}

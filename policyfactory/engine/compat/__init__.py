@@ -1,0 +1,1 @@
+"""The scheduling rules of other programs, kernel by kernel: SC17 and ocst."""

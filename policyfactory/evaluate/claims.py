@@ -1,0 +1,237 @@
+"""Sentences of a paper, made testable: which policies shall be better than which, judged pair by pair.
+
+A claim **holds** on a log of an experiment if every pair is better with an interval that does not cover zero; it **does
+not hold** if some pair is worse with such an interval; otherwise it is **not shown**. Each interval has its 95 % for
+itself. That all pairs come out better by chance is less likely than that one does, so ``holds`` needs no adjustment;
+that at least one of many comes out worse is more likely, so ``does not hold`` is judged after Holm over the claim's
+pairs of the log, and a pair that is worse only before it leaves the claim not shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, get_args
+
+from policyfactory.core.errors import UsageError
+from policyfactory.report.caveats import counted, enumerated
+from policyfactory.report.sections import Cell, Column, Section, Table
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.statistics.compare import LEVEL, Paired, compare_values, holm
+from policyfactory.statistics.estimates import difference_unit
+from policyfactory.statistics.intervals import Statistic
+
+if TYPE_CHECKING:
+    from policyfactory.evaluate.experiment import Experiment, Outcome
+    from policyfactory.statistics.evaluation import Evaluation
+
+__all__ = ["Claim", "Judgement", "claim_sections", "judge"]
+
+Holds = Literal["holds", "does not hold", "not shown", "too few cases"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the paper and the pairs of policies in which it can be seen.
+
+    Parameters
+    ----------
+    text : str
+        The sentence, in our own words.
+    better, than : tuple of str
+        Every policy of ``better`` shall be better than every one of ``than``.
+    metric : str
+        The metric that is meant; must be one of each experiment's.
+    experiments : tuple of str
+        Names of the experiments in which it is judged; empty: all.
+    logs : tuple of str
+        Logs on which it is judged; empty: all of the experiment's.
+
+    Raises
+    ------
+    UsageError
+        If there is no pair, or a policy shall be better than itself.
+    """
+
+    text: str
+    better: tuple[str, ...]
+    than: tuple[str, ...]
+    metric: str
+    experiments: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.better or not self.than:
+            raise UsageError(f"claim {self.text!r}: name at least one policy in better and one in than")
+        both = sorted(set(self.better) & set(self.than))
+        if both:
+            raise UsageError(f"claim {self.text!r}: {both[0]} is in better and in than; name it once")
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs, (better, than)."""
+        return [(one, other) for one in self.better for other in self.than]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """A claim on one log of one experiment.
+
+    Parameters
+    ----------
+    experiment, log : str
+        Where.
+    statistic : str
+        The experiment's statistic.
+    verdict : str
+        ``holds``, ``does not hold``, ``not shown``, or ``too few cases`` if no pair has an interval.
+    pairs : dict of (str, str) to Paired
+        The comparison of each pair of the claim.
+    """
+
+    experiment: str
+    log: str
+    statistic: Statistic
+    verdict: Holds
+    pairs: Mapping[tuple[str, str], Paired]
+
+    def count(self, verdict: str) -> int:
+        """Return how many pairs have this verdict."""
+        return sum(pair.verdict == verdict for pair in self.pairs.values())
+
+
+def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
+    """Return whether a claim holds, on each log of each of its experiments.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim; an experiment without one of its policies or its metric is left out.
+    outcomes : sequence of Outcome
+        All experiments of the protocol.
+    """
+    found = []
+    for outcome in outcomes:
+        evaluation, experiment = outcome.evaluation, outcome.experiment
+        if claim.experiments and experiment.name not in claim.experiments:
+            continue
+        known = {*evaluation.policies} >= {*claim.better, *claim.than} and claim.metric in evaluation.metrics
+        for log in evaluation.logs if known else ():
+            if not claim.logs or log in claim.logs:
+                pairs = _compared(claim, evaluation, log, experiment)
+                found.append(Judgement(experiment.name, log, experiment.statistic, _verdict(pairs), pairs))
+    return found
+
+
+def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experiment) -> dict[tuple[str, str], Paired]:
+    values = evaluation.matrix(log, claim.metric)
+    direction = METRICS[claim.metric].lower_is_better
+    places = {policy: column for column, policy in enumerate(evaluation.policies)}
+    return {
+        (one, other): compare_values(
+            values[:, places[one]],
+            values[:, places[other]],
+            lower_is_better=direction,
+            statistic=experiment.statistic,
+            seed=experiment.seed,
+        )
+        for one, other in claim.pairs
+    }
+
+
+def _verdict(pairs: Mapping[tuple[str, str], Paired]) -> Holds:
+    verdicts = [pair.verdict for pair in pairs.values()]
+    if all(verdict == "too few cases" for verdict in verdicts):
+        return "too few cases"
+    if all(verdict == "better" for verdict in verdicts):
+        return "holds"
+    adjusted = holm(1.0 if pair.estimate.p is None else pair.estimate.p for pair in pairs.values())
+    worse = any(verdict == "worse" and p < 1 - LEVEL for verdict, p in zip(verdicts, adjusted, strict=True))
+    return "does not hold" if worse else "not shown"
+
+
+# In words and tables. ------------------------------------------------------------------------------------------------
+
+
+def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list[Section]:
+    """Return which of the claims survive: an overview, then a section a claim with its pairs.
+
+    Parameters
+    ----------
+    claims : sequence of Claim
+        Of the protocol.
+    outcomes : sequence of Outcome
+        All its experiments.
+    """
+    judged = [(claim, judge(claim, outcomes)) for claim in claims]
+    judged = [(claim, found) for claim, found in judged if found]
+    if not judged:
+        return []
+    return [_overview(judged), *(_section(number, *entry) for number, entry in enumerate(judged, 1))]
+
+
+def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
+    places = list(dict.fromkeys((row.experiment, row.log) for _, found in judged for row in found))
+    columns = [Column("experiment"), Column("log")]
+    columns += [Column(f"claim {number}", "", claim.text) for number, (claim, _) in enumerate(judged, 1)]
+    verdicts = [{(row.experiment, row.log): row for row in found} for _, found in judged]
+    rows = tuple((Cell(place[0]), Cell(place[1]), *(_short(own.get(place)) for own in verdicts)) for place in places)
+    how = (
+        "A claim holds where each of its pairs is better with a 95 % interval of the paired difference that does not "
+        "cover zero; it does not hold where some pair is worse with such an interval, also after Holm's adjustment for "
+        "the claim's pairs; elsewhere it is not shown, which is not the same as false."
+    )
+    texts = [f"Claim {number}: {claim.text}. {_totals(found)}" for number, (claim, found) in enumerate(judged, 1)]
+    table = Table("claims", "Claims by experiment and log", tuple(columns), rows, "In brackets: pairs better, of all.")
+    return Section("claims", "Which conclusions survive", (how, *texts), (table,))
+
+
+def _totals(found: Sequence[Judgement]) -> str:
+    counts = {verdict: sum(row.verdict == verdict for row in found) for verdict in get_args(Holds)}
+    told = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items() if count)
+    return f"{told[0].upper()}{told[1:]} of {len(found)}."
+
+
+def _short(row: Judgement | None) -> Cell:
+    if row is None:
+        return Cell(None)
+    if row.verdict == "too few cases":
+        return Cell(row.verdict)
+    return Cell(f"{row.verdict} ({row.count('better')} of {len(row.pairs)})")
+
+
+def _section(number: int, claim: Claim, found: list[Judgement]) -> Section:
+    tables = [_table(claim, row, at) for at, row in enumerate(found, 1)]
+    return Section(f"claim-{number}", f"{number}. {claim.text}", (_told(claim, found),), tuple(tables))
+
+
+def _told(claim: Claim, found: list[Judgement]) -> str:
+    parts = []
+    for verdict in get_args(Holds):
+        places = [f"{row.experiment}, {row.log}" for row in found if row.verdict == verdict]
+        if places:
+            parts.append(f"{verdict} in {len(places)} ({'; '.join(places)})")
+    return (
+        f"{enumerated(claim.better)} better than {enumerated(claim.than)} by {claim.metric}, "
+        f"{counted(len(claim.pairs), 'pair')}: {'; '.join(parts)}."
+    )
+
+
+def _table(claim: Claim, row: Judgement, number: int) -> Table:
+    unit = difference_unit(row.statistic, METRICS[claim.metric].unit)
+    columns = (
+        Column("policy"),
+        Column("than"),
+        Column("difference", "percentage points" if unit == "pp" else unit, f"{row.statistic} of policy minus than"),
+        Column("better in", "", "cases in which the policy is better, of all"),
+    )
+    cells = tuple(
+        (
+            Cell(one),
+            Cell(other),
+            Cell(pair.estimate.value, pair.estimate.interval, pair.verdict if pair.estimate.interval else ""),
+            Cell(f"{pair.wins} of {pair.estimate.cases}"),
+        )
+        for (one, other), pair in row.pairs.items()
+    )
+    return Table(f"pairs-{number}", f"{row.experiment}, {row.log}: {row.verdict}", columns, cells)

@@ -1,0 +1,172 @@
+"""What was run and what was found, as JSON values: the content of ``evaluation.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from policyfactory.evaluate.store import plain
+from policyfactory.policy.policy import Policy
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES
+from policyfactory.statistics.summary import Summary, worst_off
+
+if TYPE_CHECKING:
+    from policyfactory.evaluate.experiment import Experiment, Outcome
+    from policyfactory.report.sections import Section
+    from policyfactory.simulate.rules import Rules
+    from policyfactory.statistics.evaluation import Evaluation
+    from policyfactory.tuning.contenders import Contender
+
+__all__ = ["EVALUATION_SCHEMA", "finding", "section_dict", "setting", "winners"]
+
+EVALUATION_SCHEMA = 2
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    return {
+        "name": policy.name,
+        "formula": policy.formula,
+        "epoch": {"rule": policy.epoch.rule, "unix_time": policy.epoch.unix_time},
+        "threshold_s": policy.threshold,
+        "source": policy.source,
+    }
+
+
+def _contender(contender: Contender) -> dict[str, Any]:
+    if isinstance(contender, Policy):
+        return _policy(contender)
+    fields = {field.name: getattr(contender, field.name) for field in dataclasses.fields(contender)}
+    arms = [arm.name for arm in contender.arms]
+    return {"name": contender.name, "tuner": {key: fields[key] for key in fields if key not in ("name", "arms")}} | {
+        "arms": arms
+    }
+
+
+def _rules(rules: Rules) -> dict[str, Any]:
+    return {
+        "backfill": rules.backfill,
+        "decide_by": rules.decide_by,
+        "threshold_s": rules.threshold,
+        "ties": rules.ties,
+        "overrun": rules.overrun,
+        "backfill_policy": None if rules.backfill_policy is None else _policy(rules.backfill_policy),
+        "compatibility": rules.compatibility,
+    }
+
+
+def setting(experiment: Experiment, evaluation: Evaluation, axes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything that determines an experiment's numbers, as JSON values.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was simulated.
+    evaluation : Evaluation
+        The values.
+    axes : mapping
+        What was done to the logs to make the cases, as JSON values.
+    """
+    own = {case.log: case.rules.threshold for case in experiment.cases if case.rules is not None}
+    content = {
+        "name": experiment.name,
+        "title": experiment.title,
+        **axes,
+        "rules": _rules(experiment.rules),
+        "log_thresholds_s": own,
+        "policies": [_contender(contender) for contender in experiment.contenders],
+        "baseline": evaluation.baseline,
+        "metrics": [
+            {"name": name, "unit": METRICS[name].unit, "lower_is_better": METRICS[name].lower_is_better}
+            | {"description": METRICS[name].description}
+            for name in evaluation.metrics
+        ],
+        "statistic": experiment.statistic,
+        "analyses": [{"name": one.name} | _options(one) for one in experiment.analyses],
+        "cases": [dataclasses.asdict(case) for case in evaluation.cases],
+        "bootstrap": {
+            "unit": "case",
+            "level": LEVEL,
+            "resamples": RESAMPLES,
+            "seed": experiment.seed,
+            "least_cases": MIN_CASES,
+        },
+    }
+    # Only where it is: what is evaluated without a record is described as ever.
+    found: dict[str, Any] = plain(content | ({"recorded": True} if experiment.recorded else {}))
+    return found
+
+
+def _options(analysis: Any) -> dict[str, Any]:
+    return dataclasses.asdict(analysis) if dataclasses.is_dataclass(analysis) else {}  # type: ignore[arg-type]
+
+
+def winners(summaries: Sequence[Summary], metric: str) -> dict[str, str | None]:
+    """Return the policy that is best in ``metric`` on each log (the first of equals).
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+        Of `summary.summarise`.
+    metric : str
+        The metric that decides.
+    """
+    found: dict[str, str | None] = {}
+    for row in summaries:
+        if row.metric == metric:
+            found[row.log] = found.get(row.log) or (row.policy if row.best else None)
+    return found
+
+
+def finding(outcome: Outcome) -> dict[str, Any]:
+    """Return what an experiment found but the values of single cases, as JSON values.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What was found.
+
+    Returns
+    -------
+    dict
+        ``winner`` is the policy that is best in the first metric, null where the logs do not agree; ``recorded`` is
+        there if the schedule as it was is shown.
+    """
+    evaluation = outcome.evaluation
+    by_log = winners(outcome.summaries, evaluation.metrics[0])
+    content = {
+        "winner": next(iter(by_log.values())) if len(set(by_log.values())) == 1 else None,
+        "winners": by_log,
+        "words": list(outcome.words),
+        "precision": list(outcome.precision),
+        "summary": [dataclasses.asdict(row) for row in outcome.summaries],
+        "differences": [dataclasses.asdict(row) for row in outcome.comparisons],
+        "worst_off": {log: [dataclasses.asdict(row) for row in worst_off(evaluation, log)] for log in evaluation.logs},
+    }
+    found: dict[str, Any] = plain(content | _recorded(outcome))
+    return found
+
+
+def _recorded(outcome: Outcome) -> dict[str, Any]:
+    """Return what was found of the schedule as it was; nothing if it is not shown."""
+    if not outcome.recorded_summaries:
+        return {}
+    content: dict[str, Any] = {
+        "summary": [dataclasses.asdict(row) for row in outcome.recorded_summaries],
+        "differences": [dataclasses.asdict(row) for row in outcome.recorded_comparisons],
+    }
+    parts = {section.name: section_dict(section) for section in outcome.sections}
+    return {"recorded": content | {name: parts[name] for name in ("replay",) if name in parts}}
+
+
+def section_dict(section: Section) -> dict[str, Any]:
+    """Return the words and the tables of a section as JSON values, a table as one object a row."""
+    tables = {
+        table.name: [
+            {column.title: cell.value for column, cell in zip(table.columns, row, strict=True)} for row in table.rows
+        ]
+        for table in section.tables
+    }
+    found: dict[str, Any] = plain({"words": list(section.paragraphs), "tables": tables})
+    return found

@@ -1,0 +1,282 @@
+"""From an experiment as it is written to one that can be run: its logs cut, or drawn from, case by case.
+
+A case is made when it is run and dropped when its contenders are done, so memory is that of the logs and of the cases
+that are running; what is random in a case depends on its number alone, so that batches and workers change nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.evaluate.experiment import Experiment
+from policyfactory.evaluate.logs import LogSource, ReadLog
+from policyfactory.evaluate.plan import Plan, Resamples
+from policyfactory.policy.policy import Policy
+from policyfactory.simulate.cases import Case
+from policyfactory.simulate.recorded import AS_IT_WAS, lacking_starts
+from policyfactory.simulate.rules import Rules
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.resample import Draw, History, Resampling, parse_length
+from policyfactory.workload.sensitivity import Sensitivity
+from policyfactory.workload.windows import cut, parse_windows
+
+__all__ = ["cases_of", "from_plan"]
+
+
+def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
+    """Return the experiment of a plan, its logs read.
+
+    Parameters
+    ----------
+    plan : Plan
+        As written.
+    logs : mapping of str to ReadLog
+        The logs by name; those of the plan that are not among them are left out.
+
+    Raises
+    ------
+    UsageError
+        If no log is left, a case that is to be skipped does not exist, predictions can not follow a resample, or the
+        schedule as it was is to be shown and is not known.
+    WorkloadError
+        If a log has fewer windows than asked for or no whole week.
+    """
+    chosen = [logs[name] for name in plan.logs if name in logs]
+    if not chosen:
+        raise UsageError(f"experiment {plan.name}: none of its logs is left ({', '.join(plan.logs)}); name one of them")
+    if plan.rules.decide_by == "prediction":
+        _check_predictions(plan, chosen)
+    cases: list[Case] = []
+    more = {}
+    for log in chosen:
+        draw = _Draw.of(plan, log)
+        if draw is not None:
+            more[log.source.name] = draw.case
+        own = _cases(plan, log) if draw is None else [draw.case(number) for number in range(1, draw.count + 1)]
+        cases += _without_skipped(plan, log.source.name, own)
+    recorded, unrecorded = _record(plan, chosen, cases)
+    return Experiment(
+        name=plan.name,
+        cases=tuple(cases),
+        contenders=plan.contenders,
+        title=plan.title,
+        rules=plan.rules,
+        metrics=plan.metrics,
+        statistic=plan.statistic,
+        analyses=plan.analyses,
+        references=plan.references,
+        seed=plan.seed,
+        more=more,
+        recorded=recorded,
+        unrecorded=unrecorded,
+    )
+
+
+def cases_of(
+    workload: Workload,
+    *,
+    windows: str | None = None,
+    resamples: int | None = None,
+    length: str = "log",
+    draw: Draw = "log",
+    seed: int = 0,
+) -> list[Case]:
+    """Return the cases of one log: its windows, logs that are drawn from it, or the whole of it.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    windows : str, optional
+        How to cut it, for example ``10x15d``.
+    resamples : int, optional
+        Or how many logs to draw from it.
+    length : str
+        Length of a drawn log: ``2y``, ``26w``, ``log`` (as long as the log).
+    draw : {"log", "active"}
+        Which weeks of a user are drawn from; see `Resampling`.
+    seed : int
+        Seed of what is drawn.
+
+    Raises
+    ------
+    UsageError
+        If a text can not be meant, or both windows and drawn logs are asked for.
+    WorkloadError
+        If the log is too short.
+    """
+    if windows is not None and resamples is not None:
+        raise UsageError("a log is cut into windows or drawn from, not both; leave one out")
+    name = workload.name
+    plan = Plan(
+        name=name,
+        title=name,
+        logs=(name,),
+        contenders=(),
+        rules=Rules(),
+        windows=None if windows is None else parse_windows(windows),
+        resamples=None if resamples is None else Resamples(resamples, Resampling(parse_length(length), draw)),
+        seed=seed,
+    )
+    return list(from_plan(plan, {name: ReadLog(LogSource(name), workload, None, {}, {}, ())}).cases)
+
+
+def _check_predictions(plan: Plan, logs: list[ReadLog]) -> None:
+    for log in logs:
+        if log.prediction is None:
+            raise UsageError(
+                f"experiment {plan.name}: decisions by prediction, and log {log.source.name} has no predictions; name "
+                "a file with them (predictions), or decide by request"
+            )
+    if plan.resamples is not None:
+        raise UsageError(
+            f"experiment {plan.name}: predictions belong to the jobs of the log itself; use windows, not resampled logs"
+        )
+    if not all(isinstance(one, Policy) for one in plan.contenders):
+        raise UsageError(f"experiment {plan.name}: tuners can not decide by prediction; decide by request")
+
+
+def _record(plan: Plan, logs: Sequence[ReadLog], cases: Sequence[Case]) -> tuple[bool, str]:
+    """Return whether the schedule as it was is shown, and why not where it is known in part."""
+    if plan.recorded is False:
+        return False, ""
+    why = _not_as_recorded(plan, logs)
+    partly = False
+    if not why:
+        lacking = [f"{_called(case)}: {text}" for case in cases if (text := lacking_starts(case.make()))]
+        partly = bool(lacking) and any((case.make().start >= 0).any() for case in cases)
+        more = f" ({len(lacking)} such cases)" if len(lacking) > 1 else ""
+        why = f"{lacking[0]}{more}" if lacking else ""
+    if any(one.name.casefold() == AS_IT_WAS for one in plan.contenders):
+        why = why or f"a policy is called {AS_IT_WAS} too, and needs another name"
+    if why and plan.recorded:
+        raise UsageError(
+            f"experiment {plan.name}: the schedule as it was can not be shown: {why}; leave it out (--no-recorded, "
+            "recorded = false)"
+        )
+    return not why, f"The schedule as it was is not shown: {why}." if partly else ""
+
+
+def _called(case: Case) -> str:
+    return case.log if case.kind == "log" else f"{case.log}, {case.kind} {case.number}"
+
+
+def _not_as_recorded(plan: Plan, logs: Sequence[ReadLog]) -> str:
+    """Return why the cases are not what the log's own machine was given; empty if they are."""
+    if plan.resamples is not None:
+        return "the cases are resampled logs, which no machine ever ran"
+    if plan.sensitivity.load != 1:
+        return f"the jobs arrive {plan.sensitivity.load:g} times as fast as they did"
+    rule = str(plan.sensitivity.estimates)
+    modelled = [log.source.name for log in logs if log.source.tsafrir is not None]
+    if rule != "user" or modelled:
+        return f"requested times are not the users' but {rule if rule != 'user' else f'modelled in {modelled[0]}'}"
+    return ""
+
+
+def _rules_of(plan: Plan, log: ReadLog) -> Rules | None:
+    """Return the rules of a log of its own, if it has any: a threshold that depends on its longest request."""
+    if plan.times_longest is None:
+        return None
+    return dataclasses.replace(plan.rules, threshold=math.floor(plan.times_longest * log.longest_request_s))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Axes:
+    """What is done to the jobs of every case."""
+
+    sensitivity: Sensitivity
+    seed: int
+    longest_s: int
+
+    @classmethod
+    def of(cls, plan: Plan, log: ReadLog) -> _Axes:
+        return cls(plan.sensitivity, plan.seed, math.ceil(log.longest_request_s))
+
+    def apply(self, workload: Workload, number: int) -> Workload:
+        """Return the jobs of the case of a number; its requests are drawn anew for each case.
+
+        As ``policyfactory workload resample`` does it: the same seed and number give the same jobs.
+        """
+        return self.sensitivity.apply(workload, seed=self.seed, number=number, longest_s=self.longest_s)
+
+
+# What is there: windows and whole logs. -------------------------------------------------------------------------------
+
+
+def _cases(plan: Plan, log: ReadLog) -> list[Case]:
+    name, rules, axes = log.source.name, _rules_of(plan, log), _Axes.of(plan, log)
+    if plan.windows is None:
+        make = functools.partial(axes.apply, log.workload, 1)
+        return [Case(name, 1, "log", make, rules, log.prediction, plan.seed)]
+    parts = cut(log.workload, plan.windows)
+    predictions = _predictions(log, parts)
+    return [
+        Case(name, number, "window", functools.partial(axes.apply, part, number), rules, prediction, plan.seed)
+        for number, (part, prediction) in enumerate(zip(parts, predictions, strict=True), 1)
+    ]
+
+
+def _predictions(log: ReadLog, parts: list[Workload]) -> list[NDArray[np.int64]] | list[None]:
+    """Return the predictions of the jobs of each window."""
+    if log.prediction is None:
+        return [None] * len(parts)
+    order = np.argsort(log.workload.job_id, kind="stable")
+    ids = log.workload.job_id[order]
+    return [log.prediction[order[np.searchsorted(ids, part.job_id)]] for part in parts]
+
+
+def _without_skipped(plan: Plan, log: str, cases: list[Case]) -> list[Case]:
+    skipped = plan.skip.get(log, ())
+    for number in skipped:
+        if not 1 <= number <= len(cases):
+            raise UsageError(
+                f"experiment {plan.name}: skip names window {number} of {log}, which has {len(cases)}; "
+                "name one of them, or leave it out"
+            )
+    left = [case for case in cases if case.number not in skipped]
+    if not left:
+        raise WorkloadError(f"experiment {plan.name}: all cases of {log} are skipped; leave one, or leave out the log")
+    return left
+
+
+# What is drawn: resampled logs. ---------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Draw:
+    """Where the resampled logs of a log are from."""
+
+    plan: Plan
+    log: str
+    history: History
+    weeks: int
+    count: int
+    axes: _Axes
+    rules: Rules | None
+
+    @classmethod
+    def of(cls, plan: Plan, log: ReadLog) -> _Draw | None:
+        if plan.resamples is None:
+            return None
+        history = History(log.workload)
+        weeks = plan.resamples.how.weeks or history.weeks
+        count = plan.resamples.count
+        return cls(plan, log.source.name, history, weeks, count, _Axes.of(plan, log), _rules_of(plan, log))
+
+    def case(self, number: int) -> Case:
+        """Return the resampled log of a number; the same in any batch."""
+        make = functools.partial(self._make, number)
+        return Case(self.log, number, "resample", make, self.rules, None, self.plan.seed)
+
+    def _make(self, number: int) -> Workload:
+        draw = "log" if self.plan.resamples is None else self.plan.resamples.how.draw
+        drawn = self.history.sample(weeks=self.weeks, seed=self.plan.seed, number=number, draw=draw)
+        return self.axes.apply(drawn, number)

@@ -1,0 +1,190 @@
+"""The logs of a protocol: files that are looked for, checked and cleaned, or jobs of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.artefact import unchanged
+from policyfactory.core.errors import InputError
+from policyfactory.evaluate.inputs import Cleaning, read_predictions
+from policyfactory.workload.clean import load_workload
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.models.lublin import default_workload, generate_lublin
+from policyfactory.workload.models.tsafrir import tsafrir_estimates
+
+__all__ = ["LogSource", "LublinSource", "ReadLog", "TsafrirSource", "find_log", "read_log"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LublinSource:
+    """Jobs of the Lublin-Feitelson model; see `policyfactory.workload.models.lublin.generate_lublin`."""
+
+    processors: int
+    jobs: int
+    seed: int
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TsafrirSource:
+    """Requests of the Tsafrir model; see `policyfactory.workload.models.tsafrir.tsafrir_estimates`."""
+
+    max_estimate: int
+    seed: int
+    stream: str = "numpy"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LogSource:
+    """Where the jobs of a log are from.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in the results.
+    file : str or None
+        A file in the Standard Workload Format; None: a model, or the embedded workload if there is none either.
+    sha256 : str or None
+        What the file's digest must be.
+    cleaning : Cleaning
+        How the file is read.
+    lublin : LublinSource or None
+        A model instead of a file.
+    tsafrir : TsafrirSource or None
+        Requests of a model instead of the log's own.
+    predictions : str or None
+        A file with predicted run times.
+    """
+
+    name: str
+    file: str | None = None
+    sha256: str | None = None
+    cleaning: Cleaning = dataclasses.field(default_factory=Cleaning)
+    lublin: LublinSource | None = None
+    tsafrir: TsafrirSource | None = None
+    predictions: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ReadLog:
+    """A log as it is simulated.
+
+    Parameters
+    ----------
+    source : LogSource
+        Where it is from.
+    workload : Workload
+        Its jobs, by the name of the source.
+    prediction : int64 array (n,), ticks, or None
+        Predicted run times.
+    account : dict
+        What was dropped and changed, as JSON values without paths.
+    hashes : dict of str to str
+        SHA-256 of each file that was read, by its path; of the jobs of a model, by its name.
+    notes : tuple of str
+        What was dropped and changed, in words.
+    """
+
+    source: LogSource
+    workload: Workload
+    prediction: NDArray[np.int64] | None
+    account: dict[str, Any]
+    hashes: dict[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def longest_request_s(self) -> float:
+        """The largest requested time of its jobs, in seconds."""
+        return float(self.workload.requested_time.max()) / self.workload.ticks
+
+
+def find_log(name: str, folders: Sequence[Path]) -> Path:
+    """Return the path of a file that lies in one of ``folders``.
+
+    Parameters
+    ----------
+    name : str
+        File name, or a path.
+    folders : sequence of Path
+        Where to look, in this order.
+
+    Raises
+    ------
+    InputError
+        If it lies in none.
+    """
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    if set(folders) <= {Path()}:
+        return Path(name)  # a path as it was typed: reading it says what is wrong
+    places = ", ".join(f"{folder}/" for folder in dict.fromkeys(folders))
+    raise InputError(
+        f"{name!r} is not in {places}; name its folder with --traces DIR, or download it "
+        f"(policyfactory workload download --list)"
+    )
+
+
+def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
+    """Read and clean a log, or make the jobs of a model.
+
+    Parameters
+    ----------
+    source : LogSource
+        What to read.
+    folders : sequence of Path
+        Where files are looked for, in this order.
+
+    Raises
+    ------
+    InputError, WorkloadError, UsageError
+        If the file is not there, is another one, or its jobs or the model's can not be used.
+    """
+    if source.file is None:
+        workload = _of_model(source)
+        what = f"{source.name}: " if source.lublin else "no log given, so the embedded workload: "
+        told = (f"{what}{workload.origin}; {len(workload):,} jobs on {workload.machine} processors",)
+        return ReadLog(source, workload, None, {"origin": workload.origin}, {source.name: workload.sha256()}, told)
+    path = find_log(source.file, folders)
+    how = source.cleaning
+    workload, report = load_workload(
+        path, preset=how.preset, estimate_missing=how.estimate_missing, machine=how.processors
+    )
+    if source.sha256 is not None and report.sha256 != source.sha256:
+        raise InputError(
+            f"{path}: has the SHA-256 {report.sha256}, the protocol is for {source.sha256}: this is another version of "
+            "the log; get the one that is named, or change or leave out sha256 in the protocol"
+        )
+    hashes = {str(path): report.sha256}
+    notes = [report.summary(), *(f"  {s.what}: {s.jobs:,} ({s.why})" for s in report.steps if s.action == "changed")]
+    account = {key: value for key, value in report.as_dict().items() if key != "source"}
+    workload = dataclasses.replace(_with_requests(workload, source), name=source.name)
+    prediction = None
+    if source.predictions is not None:
+        file = find_log(source.predictions, folders)
+        with unchanged(file) as digest:
+            prediction = read_predictions(file, workload)
+        hashes[str(file)] = digest
+    return ReadLog(source, workload, prediction, account, hashes, tuple(notes))
+
+
+def _of_model(source: LogSource) -> Workload:
+    model = source.lublin
+    if model is None:
+        return dataclasses.replace(default_workload(), name=source.name)
+    made = generate_lublin(model.processors, model.jobs, seed=model.seed, **model.options)
+    return dataclasses.replace(_with_requests(made, source), name=source.name)
+
+
+def _with_requests(workload: Workload, source: LogSource) -> Workload:
+    model = source.tsafrir
+    if model is None:
+        return workload
+    stream: Any = model.stream
+    return tsafrir_estimates(workload, max_estimate=model.max_estimate, seed=model.seed, stream=stream)

@@ -1,0 +1,346 @@
+"""Pictures of an evaluation: boxes of the cases, differences from the baseline, ranks, wins; a panel a log.
+
+Panels stand below each other, so that a picture is as wide as a phone in portrait can show; what is drawn has a shape
+or a number beside its colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.report.display import Scale, scale_for, shortened
+from policyfactory.simulate.metrics import METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policyfactory.statistics.compare import Comparison, Paired
+    from policyfactory.statistics.evaluation import Evaluation
+    from policyfactory.statistics.intervals import Interval
+    from policyfactory.statistics.ranks import Rank
+
+__all__ = ["draw_boxes", "draw_differences", "draw_ranks", "draw_wins"]
+
+FloatArray = NDArray[np.float64]
+
+_BASELINE, _POLICY, _NEUTRAL = COLOURS[1], COLOURS[0], "#6e6e6e"
+_WIDTH = 7.2  # inches
+_LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale
+_FEW = 5  # with fewer cases a box would say more than is known: the cases themselves are drawn
+_MANY = 200  # with more cases a box's own are a cloud: only those beyond the whiskers are drawn
+_LOOK_OF = {
+    "better": (COLOURS[2], "o", True),
+    "worse": (COLOURS[1], "s", True),
+    "differs": (COLOURS[0], "^", True),
+    "no difference": (_NEUTRAL, "o", False),
+    "baseline": ("#000000", "D", True),
+}
+_STATISTIC = {"median": "median over", "mean": "mean over", "ratio": "ratio of the sums over"}
+_UNKNOWN = (_NEUTRAL, "x", True)
+
+
+def _panels(rows: Sequence[int], titles: Sequence[str], *, row_height: float = 0.3) -> tuple[Figure, list[Any]]:
+    """Return a figure with a titled panel a log, each high enough for its number of names."""
+    heights = [max(0.9, row_height * (count + 0.4)) for count in rows]
+    figure = new_figure(_WIDTH, sum(heights) + 0.85 * len(rows) + 0.5)
+    grid = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)
+    panels = list(grid.ravel())
+    if layout := figure.get_layout_engine():
+        layout.set(h_pad=0.09)  # type: ignore[call-arg]
+    for axes, title in zip(panels, titles, strict=True):
+        axes.set_title(shortened(title, 80), loc="left", fontsize=10, fontweight="bold")
+    return figure, panels
+
+
+def _names_down(axes: Any, names: Sequence[str]) -> None:
+    axes.set_yticks(range(1, len(names) + 1), [shortened(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) + 0.7, 0.3)
+    axes.grid(visible=False, axis="y")
+
+
+def _cases(count: int) -> str:
+    return "one case" if count == 1 else f"{count} cases"
+
+
+def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
+    """Draw one metric: a panel a log, a box a policy, a dot a case.
+
+    The box is the middle half of the cases, the line in it the median (also written at the right), whiskers reach to
+    the last case within 1.5 box lengths. The baseline has its own colour. The axis is logarithmic where the values
+    span a factor of 20.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    metric : str
+        One of its metrics.
+    shown : str
+        The unit in which seconds are shown (`display.shown_units`); empty: chosen from the values.
+
+    Returns
+    -------
+    Figure
+    """
+    matrices = [evaluation.matrix(log, metric) for log in evaluation.logs]
+    titles = [f"{log}, {_cases(len(values))}" for log, values in zip(evaluation.logs, matrices, strict=True)]
+    figure, panels = _panels([len(evaluation.policies)] * len(matrices), titles)
+    scale = scale_for(METRICS[metric].unit, np.concatenate(matrices).ravel().tolist(), shown)
+    for axes, matrix in zip(panels, matrices, strict=True):
+        columns = [column[np.isfinite(column)] / scale.divisor for column in matrix.T]
+        _boxes(axes, columns)
+        _names_down(axes, evaluation.policies)
+        _value_axis(axes, np.concatenate(columns), f"{metric}{f' ({scale.label})' if scale.label else ''}")
+        medians = [f"{_three_digits(float(np.median(column)))}" if len(column) else "-" for column in columns]
+        _numbers_right(axes, "median" if len(matrix) > 1 else "value", medians)
+    most = max(map(len, matrices))
+    dots = "dot: a case" if most <= _MANY else "dot: a case beyond the whiskers"
+    boxes = "box: the middle half of the cases, line: median, " if most >= _FEW else ""
+    _key_below(figure, f"{boxes}{dots}; orange: {shortened(evaluation.baseline)}, the baseline")
+    return figure
+
+
+def _three_digits(value: float) -> str:
+    if value == 0:
+        return "0"
+    decimals = max(0, 2 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:,.{min(decimals, 5)}f}"
+
+
+def _numbers_right(axes: Any, heading: str, texts: Sequence[str]) -> None:
+    style = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "ha": "right"}
+    longest = max(map(len, [heading, *texts]))
+    place = 1.02 + 0.0125 * longest
+    for row, text in enumerate(texts, 1):
+        axes.text(place, row, text, va="center", **style)
+    axes.text(place, 0.2, heading, va="bottom", color=_NEUTRAL, **style)
+
+
+def _key_below(figure: Figure, text: str) -> None:
+    figure.supxlabel(f"{text[0].upper()}{text[1:]}.", fontsize=8.5, x=0.01, ha="left", color="#404040")
+
+
+def _boxes(axes: Any, columns: Sequence[FloatArray]) -> None:
+    colours = [_BASELINE, *[_POLICY] * (len(columns) - 1)]
+    for place, (column, colour) in enumerate(zip(columns, colours, strict=True), 1):
+        drawn = column
+        if len(column) >= _FEW:
+            low, high = _box(axes, place, column, colour)
+            if len(column) > _MANY:
+                drawn = column[(column < low) | (column > high)]
+        few = len(column) < _FEW
+        # Spread by a fixed pattern, so that equal data give equal pictures.
+        spread = np.zeros(len(drawn)) if few else 0.2 * np.sin(2.4 * np.arange(len(drawn)))
+        axes.scatter(drawn, place + spread, s=36 if few else 9, color=colour, alpha=0.75, linewidths=0, zorder=3)
+
+
+def _box(axes: Any, place: int, column: FloatArray, colour: str) -> tuple[float, float]:
+    low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
+    reach = 1.5 * (high - low)
+    ends = column[(column >= low - reach) & (column <= high + reach)]
+    axes.plot([ends.min(), ends.max()], [place, place], color=colour, linewidth=1.2)
+    axes.barh(place, high - low, left=low, height=0.62, facecolor="white", zorder=2)
+    axes.barh(place, high - low, left=low, height=0.62, facecolor=colour, alpha=0.25, edgecolor=colour, zorder=2)
+    axes.plot([median, median], [place - 0.31, place + 0.31], color="black", linewidth=2, zorder=4)
+    return float(ends.min()), float(ends.max())
+
+
+def _value_axis(axes: Any, values: FloatArray, label: str) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_xlabel(label)
+    if len(values) and values.min() > 0 and values.max() / values.min() >= _LOG_FROM:
+        axes.set_xscale("log")
+        decades = np.log10(values.max() / values.min())
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 3.0)))
+        axes.xaxis.set_major_formatter(_plain_numbers())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel(f"{label}, logarithmic")
+
+
+def _plain_numbers() -> Any:
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, _: f"{value:,.6g}")
+
+
+def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str = "") -> Figure:
+    """Draw the paired differences from the baseline with their 95 % intervals, a panel a log.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        Of `compare.compare`; those of ``metric`` are drawn.
+    metric : str
+        The metric.
+    shown : str
+        The unit in which seconds are shown (`display.shown_units`); empty: chosen from the values.
+
+    Returns
+    -------
+    Figure
+    """
+    rows = [row for row in comparisons if row.metric == metric]
+    logs = list(dict.fromkeys(row.log for row in rows))
+    own = [[row for row in rows if row.log == log] for log in logs]
+    scale = scale_for(rows[0].unit, [end for row in rows for end in (row.difference, *_ends(row.interval))], shown)
+    figure, panels = _panels(
+        [len(part) for part in own], [f"{log}, {_cases(part[0].cases)}" for log, part in zip(logs, own, strict=True)]
+    )
+    for axes, part in zip(panels, own, strict=True):
+        axes.axvline(0, color="black", linewidth=1)
+        _estimates(axes, [(row.difference, row.interval, row.verdict) for row in part], scale)
+        _bend(axes, part, scale)
+        _names_down(axes, [row.policy for row in part])
+        unit = f" ({scale.label})" if scale.label else ""
+        bent = ", partly logarithmic" if axes.get_xscale() == "symlog" else ""
+        axes.set_xlabel(f"{_what_differs(part[0])}{unit}{bent}")
+    _verdict_legend(figure, [row.verdict for row in rows])
+    what = f"{_STATISTIC[rows[0].statistic]} the cases" if any(row.cases > 1 for row in rows) else "the difference"
+    _key_below(figure, f"marker: {what}{_bars(row.interval for row in rows)}")
+    return figure
+
+
+def _what_differs(row: Comparison) -> str:
+    baseline = shortened(row.baseline, 20)
+    if row.statistic == "ratio":
+        return f"{row.metric}: change against {baseline}"
+    return f"{row.metric} minus {baseline}'s in the same case"
+
+
+def _bars(intervals: Iterable[Interval | None]) -> str:
+    return "; bar: 95 % interval" if any(intervals) else ""
+
+
+def _ends(interval: Interval | None) -> tuple[float, ...]:
+    return (interval.low, interval.high) if interval else ()
+
+
+def _estimates(axes: Any, rows: Iterable[tuple[float, Interval | None, str]], scale: Scale) -> None:
+    for place, (value, interval, verdict) in enumerate(rows, 1):
+        colour, marker, filled = _LOOK_OF.get(verdict, _UNKNOWN)
+        if interval:
+            ends = [end / scale.divisor for end in _ends(interval)]
+            axes.plot(ends, [place, place], color=colour, linewidth=2.5, alpha=0.6, solid_capstyle="butt")
+            axes.plot(ends, [place, place], "|", color=colour, markersize=9, markeredgewidth=1.6)
+        face = colour if filled else "white"
+        axes.plot(value / scale.divisor, place, marker, color=colour, markerfacecolor=face, markersize=6.5, zorder=3)
+
+
+def _bend(axes: Any, rows: Sequence[Comparison], scale: Scale) -> None:
+    """Make the axis linear around zero and logarithmic outside where one huge difference would hide the others."""
+    reaches = [max(abs(end) for end in (row.difference, *_ends(row.interval))) / scale.divisor for row in rows]
+    reaches = [reach for reach in reaches if np.isfinite(reach) and reach > 0]
+    if reaches and max(reaches) / np.median(reaches) >= _LOG_FROM:
+        axes.set_xscale("symlog", linthresh=float(np.median(reaches)))
+        axes.xaxis.set_major_formatter(_plain_numbers())
+
+
+def _verdict_legend(figure: Figure, verdicts: Sequence[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    found = list(dict.fromkeys(verdicts))
+    handles = []
+    for word in found:
+        colour, marker, filled = _LOOK_OF.get(word, _UNKNOWN)
+        face = colour if filled else "white"
+        handles.append(Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linewidth=2.5))
+    figure.legend(handles, found, loc="outside upper right", ncols=len(found), fontsize=9)
+
+
+def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str) -> Figure:
+    """Draw the mean rank of each policy with its 95 % interval, a panel a log, the best on top.
+
+    Parameters
+    ----------
+    ranks : mapping of str to sequence of Rank
+        Title of the panel (a log) -> `ranks.mean_ranks`; the first policy is the baseline.
+    metric : str
+        What was ranked.
+
+    Returns
+    -------
+    Figure
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    titles = [f"{log}, {_cases(rows[0].mean.cases)}" for log, rows in ranks.items()]
+    figure, panels = _panels([len(rows) for rows in ranks.values()], titles)
+    for axes, rows in zip(panels, ranks.values(), strict=True):
+        ordered = sorted(rows, key=lambda row: (np.isnan(row.mean.value), row.mean.value))
+        _estimates(axes, [(row.mean.value, row.mean.interval, _rank_word(row)) for row in ordered], Scale(1, ""))
+        _names_down(axes, [row.policy for row in ordered])
+        _numbers_right(axes, "mean rank", [f"{row.mean.value:.2f}" for row in ordered])
+        axes.set_xlim(0.7, len(rows) + 0.3)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel(f"mean rank by {metric} (1 is the best of {len(rows)})")
+    every = [row for rows in ranks.values() for row in rows]
+    _verdict_legend(figure, [_rank_word(row) for row in every])
+    key = f"marker: mean over the cases{_bars(row.mean.interval for row in every)}"
+    _key_below(figure, f"{key}; its look: the rank's difference from {shortened(every[0].policy, 20)}'s")
+    return figure
+
+
+def _rank_word(row: Rank) -> str:
+    return "baseline" if row.difference is None else row.verdict
+
+
+def draw_wins(wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: Sequence[str]) -> Figure:
+    """Draw in how many cases each policy beats each other, a panel a log.
+
+    Parameters
+    ----------
+    wins : mapping of str to sequence of sequence of Paired
+        Log -> `wins.wins`.
+    policies : sequence of str
+        Their names.
+
+    Returns
+    -------
+    Figure
+    """
+    counts = {log: np.array([[pair.wins if pair else 0 for pair in row] for row in own]) for log, own in wins.items()}
+    cases = {
+        log: max([pair.estimate.cases for row in own for pair in row if pair], default=0) for log, own in wins.items()
+    }
+    titles = [f"{log}, {_cases(cases[log])}" for log in wins]
+    figure, panels = _panels([len(policies) + 3] * len(wins), titles, row_height=0.36)
+    for axes, log in zip(panels, wins, strict=True):
+        _win_cells(axes, counts[log], max(cases[log], 1))
+        if len(policies) < 8:
+            axes.set_aspect("equal", anchor="W")
+        places = range(len(policies))
+        axes.set_yticks(places, [shortened(name) for name in policies])
+        axes.set_xticks(
+            places, [shortened(name, 16) for name in policies], rotation=45, ha="right", rotation_mode="anchor"
+        )
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+    key = "number: cases in which the row's policy is better than the column's; blue: it wins more often than it loses"
+    _key_below(figure, f"{key},\norange: it loses more often; draws count for neither")
+    return figure
+
+
+def _win_cells(axes: Any, counts: NDArray[np.int64], cases: int) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    count = len(counts)
+    # What a policy loses counts as much as what it wins, and a draw for neither.
+    share = (counts - counts.T) / cases
+    np.fill_diagonal(share, np.nan)
+    colours = LinearSegmentedColormap.from_list("wins", ["#E8863C", "#f3f3f3", "#4A96C9"])
+    axes.pcolormesh(np.arange(count + 1) - 0.5, np.arange(count + 1) - 0.5, np.ma.masked_invalid(share),
+                    cmap=colours, vmin=-1, vmax=1, edgecolor="white", linewidth=1)  # fmt: skip
+    axes.set_ylim(count - 0.5, -0.5)
+    for row in range(count):
+        for column in range(count):
+            text = "–" if row == column else f"{counts[row, column]}"
+            axes.text(column, row, text, ha="center", va="center", fontsize=8)

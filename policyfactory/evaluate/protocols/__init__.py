@@ -1,1 +1,0 @@
-"""Protocols: experiments as data, and how they become what can be run."""

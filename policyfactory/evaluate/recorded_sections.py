@@ -1,0 +1,109 @@
+"""The schedule as it was beside the policies: its row of values, and how far each policy is from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from policyfactory.report.caveats import enumerated
+from policyfactory.report.display import percent, scale_for
+from policyfactory.report.sections import Cell, Column, Section, Table
+from policyfactory.report.tables import OF_PAIRS, difference_column, policy_column
+from policyfactory.simulate.recorded import AS_IT_WAS
+
+if TYPE_CHECKING:
+    from policyfactory.evaluate.experiment import Outcome
+    from policyfactory.statistics.compare import Comparison
+
+__all__ = ["AS_IT_WAS_NOTE", "as_it_was_section", "recorded_row"]
+
+AS_IT_WAS_NOTE = f"{AS_IT_WAS}: the same jobs as the log recorded them; it is no contender."
+_HOW = (
+    "Each policy minus the record of the same jobs. From each other the policies differ by their orders alone, since "
+    "they are simulated alike; from the record they differ also by all that the simulation does not know."
+)
+
+
+def recorded_row(outcome: Outcome, log: str) -> tuple[Cell, ...]:
+    """Return the row of the schedule as it was in the table of a log's values; empty if it is not shown.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What was found.
+    log : str
+        Name of the log.
+    """
+    rows = [row for row in outcome.recorded_summaries if row.log == log]
+    if not rows:
+        return ()
+    return (Cell(AS_IT_WAS), *(Cell(row.value if row.cases else None, row.interval) for row in rows))
+
+
+def as_it_was_section(outcome: Outcome, units: Mapping[str, str]) -> Section | None:
+    """Return the differences of the policies from the schedule as it was; None if it is not shown.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What was found.
+    units : mapping of str to str
+        The unit in which each metric is shown.
+    """
+    pairs = outcome.recorded_comparisons
+    if not pairs:
+        return None
+    evaluation = outcome.evaluation
+    several = len(evaluation.logs) > 1
+    first = {row.metric: row for row in reversed(pairs)}
+    columns = [difference_column(metric, first[metric], units) for metric in evaluation.metrics]
+    rows = []
+    for log in evaluation.logs:
+        for policy in evaluation.policies:
+            own = [row for row in pairs if (row.log, row.policy) == (log, policy)]
+            rows.append((*((Cell(log),) if several else ()), Cell(policy), *map(_cell, own)))
+    heading = (*((Column("log"),) if several else ()), policy_column(), *columns)
+    title = f"minus {AS_IT_WAS}: {OF_PAIRS[pairs[0].statistic].replace('the baseline', 'the record')}"
+    table = Table("differences", title, heading, tuple(rows))
+    metric = evaluation.metrics[0]
+    deciding = [[row for row in pairs if (row.log, row.metric) == (log, metric)] for log in evaluation.logs]
+    words = [_within(rows, units[metric]) for rows in deciding]
+    return Section("as-it-was", "Differences from the schedule as it was", (_HOW, *words), (table,))
+
+
+def _cell(row: Comparison) -> Cell:
+    # Better and worse are for policies: the record was made under other rules.
+    differs = row.verdict in {"better", "worse", "differs"}
+    direction = "lower" if row.difference < 0 else "higher"
+    mark = (direction if differs else row.verdict) if row.interval else ""
+    return Cell(row.difference if row.cases else None, row.interval, mark)
+
+
+def _within(rows: Sequence[Comparison], shown: str) -> str:
+    """Return how near the baseline's replay is to the record of a log, and which policies are further away."""
+    base = rows[0]
+    if not base.cases:
+        return f"{base.log}: a record has no {base.metric}."
+    bound = _bound(base)
+    if bound == 0:
+        return f"{base.log}: by {base.metric} the replay under {base.policy} is equal to the record."
+    ends = (base.interval.low, base.interval.high) if base.interval else ()
+    scale = scale_for(base.unit, [base.difference, *ends], shown if base.unit == "s" else "")
+    told = f"difference {scale.text(base.difference, signed=True)}{scale.suffix}"
+    told += f", {percent(base.relative)}" if base.relative is not None else ""
+    if ends:
+        low, high = (scale.text(end, signed=True) for end in ends)
+        told += f"; 95 % interval {low} to {high}{scale.suffix}"
+    further = [row.policy for row in rows[1:] if row.cases and abs(row.difference) > bound]
+    larger = f" Further from the record: {enumerated(further)}." if further else ""
+    return (
+        f"{base.log}: by {base.metric} the replay under {base.policy} is within {scale.text(bound)}{scale.suffix} of "
+        f"the record ({told}). Differences from the record that are smaller than this say nothing.{larger}"
+    )
+
+
+def _bound(row: Comparison) -> float:
+    """Return how far a policy may be from the record: the far end of the interval, or the difference without one."""
+    ends = (row.interval.low, row.interval.high) if row.interval else (row.difference,)
+    return max((abs(end) for end in ends if math.isfinite(end)), default=0.0)

@@ -1,0 +1,280 @@
+"""The finished simulations of a run of experiments, in a file: what an interrupted run leaves, and goes on from.
+
+A record is one simulation: a contender on a case. Its number follows from the experiment, the log, the number of the
+case and the place of the contender, so that neither workers nor batches of a precision change what belongs where.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from policyfactory import __version__
+from policyfactory.core.errors import InputError
+from policyfactory.core.journal import Journal, claim, library_versions
+from policyfactory.core.text import visible
+from policyfactory.evaluate.codec import decode, is_kept, is_of
+from policyfactory.evaluate.work import Job, Run
+from policyfactory.simulate.cases import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from policyfactory.evaluate.experiment import Experiment
+    from policyfactory.evaluate.logs import ReadLog
+    from policyfactory.evaluate.plan import Plan
+    from policyfactory.evaluate.precision import Precision
+    from policyfactory.workload.jobs import Workload
+
+__all__ = ["Finished", "Partial", "description"]
+
+# Raised whenever the same experiment would give other records: a partial file of older code is not continued.
+_METHOD = 1
+# What of a plan changes no simulation.
+_WORDS_ONLY = frozenset({"name", "title", "references", "statistic"})
+_KEYS = {
+    "max_resamples": "--max-resamples",
+    "method": "method",
+    "policyfactory": "policyfactory version",
+    "starts": "--starts",
+}
+# A schedule of so many jobs that an analysis keeps it in more bytes is made again after an interruption.
+_LONGEST = 48_000_000
+
+
+def description(plans: Iterable[Plan], logs: Mapping[str, ReadLog], precision: Precision | None) -> dict[str, Any]:
+    """Return all that determines the simulations, as JSON values: runs with equal descriptions have equal records.
+
+    Parameters
+    ----------
+    plans : iterable of Plan
+        The experiments.
+    logs : mapping of str to ReadLog
+        Their logs.
+    precision : Precision or None
+        Only how many resampled logs there may be counts: which are made follows from the records.
+    """
+    return {
+        "policyfactory": __version__,
+        "method": _METHOD,
+        **library_versions(),
+        "logs": {
+            name: _digest([log.source, sorted(log.hashes.values()), log.workload.sha256(), log.prediction])
+            for name, log in logs.items()
+        },
+        "experiments": {
+            plan.name: _digest({key: value for key, value in _fields(plan).items() if key not in _WORDS_ONLY})
+            for plan in plans
+        },
+        "max_resamples": None if precision is None else precision.most,
+    }
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(_data(value), sort_keys=True).encode()).hexdigest()
+
+
+def _data(value: Any) -> Any:
+    """Return values of an experiment as JSON values; what they are of goes along."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if dataclasses.is_dataclass(value):
+        return {type(value).__name__: _data(_fields(value))}
+    if isinstance(value, Mapping):
+        return {str(key): _data(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, hashlib.sha256(value.tobytes()).hexdigest()]
+    if isinstance(value, Sequence):
+        return [_data(entry) for entry in value]
+    raise TypeError(f"{type(value).__qualname__} has no place in the description of an experiment")
+
+
+class Partial:
+    """The file of finished simulations.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made if there is none.
+    run : mapping
+        Of `description`, and what else must be equal, as JSON values.
+    experiments : sequence of Experiment
+        What is run.
+    precision : Precision or None
+        Whether there may be more cases.
+    overwrite : bool
+        Drop the file if it belongs to another run.
+
+    Raises
+    ------
+    OutputError
+        If the file belongs to another run, or can not be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        run: Mapping[str, Any],
+        experiments: Sequence[Experiment],
+        precision: Precision | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        claim(path, run, "simulations", _difference, overwrite=overwrite)
+        self.path = path
+        self._slots: dict[str, _Slots] = {}
+        first = 0
+        for experiment in experiments:
+            self._slots[experiment.name] = slots = _Slots.of(experiment, precision, first)
+            first = slots.end
+        self.journal = Journal(path, run, first)
+        self._found = len(self.journal)
+        self.total = sum(len(one.cases) * len(one.contenders) for one in experiments)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.journal.__exit__(kind, error, trace)
+        if not len(self.journal):
+            self.path.unlink(missing_ok=True)  # what has nothing to go on from must not be in anybody's way
+
+    def in_words(self) -> str:
+        """Return what an earlier run has left; empty if there is nothing."""
+        found = self._found
+        of = f"{found:,} of {self.total:,}" if found <= self.total else f"{found:,}"
+        words = [f"{of} simulations were finished by an earlier run"] * bool(found)
+        return ", ".join([*words, *filter(None, [self.journal.in_words()])])
+
+    def of(self, experiment: str) -> Finished:
+        """Return the records of an experiment."""
+        return Finished(self.journal, self._slots[experiment])
+
+
+def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Return in words in what two runs differ."""
+    found = []
+    for key in sorted({*there, *here}):
+        old, new = there.get(key), here.get(key)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+            found.append(f"other {key} ({', '.join(map(visible, names))})")
+        else:
+            found.append(f"{_KEYS.get(key, visible(key))} {visible(str(old))} (now {new})")
+    return " and ".join(found) or "other options"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Slots:
+    """The numbers of the records of an experiment: from ``first``, by log, number of the case, and contender."""
+
+    logs: dict[str, int]
+    contenders: int
+    end: int
+
+    @classmethod
+    def of(cls, experiment: Experiment, precision: Precision | None, first: int) -> Self:
+        contenders = len(experiment.contenders)
+        logs = {}
+        for log in dict.fromkeys(case.log for case in experiment.cases):
+            logs[log] = first
+            highest = max(case.number for case in experiment.cases if case.log == log)
+            if precision is not None and log in experiment.more:
+                highest = max(highest, precision.most)
+            first += highest * contenders
+        return cls(logs, contenders, first)
+
+    def number(self, case: Case, place: int) -> int:
+        """Return the number of a record."""
+        return self.logs[case.log] + (case.number - 1) * self.contenders + place
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Finished:
+    """The finished simulations of one experiment.
+
+    Parameters
+    ----------
+    journal : Journal
+        Where they are.
+    slots : _Slots
+        Their numbers.
+    damaged : int
+        Records that could not be read.
+    """
+
+    journal: Journal
+    slots: _Slots
+    damaged: int = 0
+
+    def take(self, case: Case, place: int, job: Job, jobs: Callable[[], Workload]) -> Run | None:
+        """Return what an earlier run has found; None if it was not there, or is damaged.
+
+        Parameters
+        ----------
+        case : Case
+            The case.
+        place : int
+            Of the contender.
+        job : Job
+            What is asked for.
+        jobs : callable
+            Returns the jobs of the case.
+
+        Raises
+        ------
+        OutputError
+            If the record was changed since the file was opened.
+        """
+        text = self.journal.read(self.slots.number(case, place))
+        if text is None:
+            return None
+        try:
+            run = decode(text, jobs)
+        except InputError:
+            run = None
+        if isinstance(run, Run) and _belongs(run, case, job):
+            return run
+        self.damaged += 1
+        return None
+
+    def add(self, case: Case, place: int, text: bytes) -> None:
+        """Keep what was found.
+
+        Raises
+        ------
+        OutputError
+            If the disk does not take it.
+        """
+        if len(text) <= _LONGEST:
+            self.journal.append(self.slots.number(case, place), text)
+
+
+def _belongs(run: Run, case: Case, job: Job) -> bool:
+    """Say whether a record is of this case, and has in it what is asked for, each of the type that it must be."""
+    if not is_of(run, Run):
+        return False
+    facts, count = run.facts, len(job.metrics)
+    return (
+        (facts.log, facts.number, facts.kind) == (case.log, case.number, case.kind)
+        and len(run.values) == count
+        and (run.recorded is not None) == job.recorded
+        and (run.recorded is None or len(run.recorded) == count)
+        and len(run.seen) == len(job.analyses)
+        and all(is_kept(one, type(analysis)) for one, analysis in zip(run.seen, job.analyses, strict=True))
+    )

@@ -1,0 +1,215 @@
+"""When each job ran, as a file: our own columns, or those of Batsim's jobs.csv, which evalys reads.
+
+Batsim names the processors of a job, our simulator only counts them: numbers are assigned to the finished schedule (see
+`policyfactory.engine.allocation`), so they are one valid choice, not a measurement.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.artefact import atomic_write
+from policyfactory.core.errors import EvaluationError, OutputError
+from policyfactory.engine.allocation import allocate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from policyfactory.simulate.cases import Case, CaseFacts
+    from policyfactory.simulate.schedule import Schedule
+
+__all__ = ["BATSIM_COLUMNS", "StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame"]
+
+BATSIM_COLUMNS = (
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time",
+    "success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time",
+    "stretch", "allocated_resources", "consumed_energy", "metadata",
+)  # fmt: skip
+
+Layout = Literal["csv", "batsim"]
+
+
+def _seconds(ticks: NDArray[np.int64], per_second: int) -> NDArray[np.int64] | NDArray[np.float64]:
+    return ticks if per_second == 1 else ticks / per_second
+
+
+def starts_frame(schedule: Schedule) -> pd.DataFrame:
+    """Return one row a job, in the workload's order; times in seconds of the window's clock.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule.
+
+    Returns
+    -------
+    DataFrame
+        job_id, submit, start, end, requested_time (s), processors, backfilled (0 or 1).
+    """
+    import pandas as pd
+
+    jobs = schedule.workload
+    return pd.DataFrame(
+        {
+            "job_id": jobs.job_id,
+            "submit": _seconds(jobs.submit, jobs.ticks),
+            "start": _seconds(schedule.start, jobs.ticks),
+            "end": _seconds(schedule.end, jobs.ticks),
+            "requested_time": _seconds(jobs.requested_time, jobs.ticks),
+            "processors": jobs.processors,
+            "backfilled": schedule.backfilled.astype(np.int64),
+        }
+    )
+
+
+def allocated_resources(schedule: Schedule) -> list[str]:
+    """Return the processors of each job as an interval set, for example ``0-3 7``.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule.
+
+    Raises
+    ------
+    EvaluationError
+        If more processors are used at some instant than the machine has.
+    """
+    jobs = schedule.workload
+    failed, first, stop, low, high = allocate(
+        schedule.start,
+        schedule.end,
+        jobs.processors,
+        jobs.machine,
+        np.argsort(schedule.start, kind="stable"),
+        np.argsort(schedule.end, kind="stable"),
+    )
+    if failed >= 0:
+        raise EvaluationError(
+            f"{jobs.name}: job {jobs.job_id[failed]} starts when fewer than its {jobs.processors[failed]} of "
+            f"{jobs.machine} processors are free; this is no schedule of that machine"
+        )
+    texts = [f"{a}-{b}" if a != b else str(a) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    return [" ".join(texts[a:b]) for a, b in zip(first.tolist(), stop.tolist(), strict=True)]
+
+
+def batsim_frame(schedule: Schedule, workload_name: str) -> pd.DataFrame:
+    """Return the schedule in the columns of Batsim's jobs.csv (version 4), which evalys reads.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule.
+    workload_name : str
+        What the column ``workload_name`` says.
+
+    Returns
+    -------
+    DataFrame
+        One row a job; times in seconds; ``stretch`` is turnaround / execution time, empty for a job of 0 s; a
+        job that was killed at its request is ``COMPLETED_WALLTIME_REACHED``; no energy is modelled (-1).
+    """
+    import pandas as pd
+
+    jobs = schedule.workload
+    execution = schedule.end - schedule.start
+    turnaround = schedule.end - jobs.submit
+    killed = execution < jobs.run_time
+    stretch = np.full(len(jobs), np.nan)
+    np.divide(turnaround, execution, out=stretch, where=execution > 0)
+    values = (
+        jobs.job_id,
+        workload_name,
+        _seconds(jobs.run_time, jobs.ticks),
+        _seconds(jobs.submit, jobs.ticks),
+        jobs.processors,
+        _seconds(jobs.requested_time, jobs.ticks),
+        (~killed).astype(np.int64),
+        np.where(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"),
+        _seconds(schedule.start, jobs.ticks),
+        _seconds(execution, jobs.ticks),
+        _seconds(schedule.end, jobs.ticks),
+        _seconds(schedule.start - jobs.submit, jobs.ticks),
+        _seconds(turnaround, jobs.ticks),
+        stretch,
+        allocated_resources(schedule),
+        -1,
+        "",
+    )
+    return pd.DataFrame(dict(zip(BATSIM_COLUMNS, values, strict=True)))
+
+
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a safe and distinct file name for each name (names come from logs and model files).
+
+    Parameters
+    ----------
+    names : iterable of str
+        Distinct names.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        stem = re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".")[:100] or "_"
+        candidate, number = stem, 1
+        while candidate.casefold() in taken:
+            number += 1
+            candidate = f"{stem}-{number}"
+        taken.add(candidate.casefold())
+        found[name] = candidate
+    return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StartsWriter:
+    """Writes ``DIRECTORY/LOG/window-003/POLICY.csv``, one file a simulation (a `Keep` of `run.evaluate`).
+
+    Parameters
+    ----------
+    directory : Path
+        Where the folders of the logs go.
+    layout : {"csv", "batsim"}
+        Our own columns, or Batsim's.
+    logs, policies : dict of str to str
+        File name of each log and policy (`file_names`).
+    """
+
+    directory: Path
+    layout: Layout
+    logs: dict[str, str]
+    policies: dict[str, str]
+
+    def path(self, case: Case | CaseFacts, policy: str) -> Path:
+        """Return the file of a case and a policy."""
+        return self.directory / self.logs[case.log] / f"{case.kind}-{case.number:03d}" / f"{self.policies[policy]}.csv"
+
+    def content(self, case: Case, schedule: Schedule) -> bytes:
+        """Return the file of one schedule."""
+        frame = starts_frame(schedule) if self.layout == "csv" else batsim_frame(schedule, case.log)
+        return frame.to_csv(index=False, lineterminator="\n").encode()
+
+    def write(self, case: Case, policy: str, content: bytes) -> None:
+        """Write the file of a case and a policy.
+
+        Raises
+        ------
+        OutputError
+            If it can not be written.
+        """
+        path = self.path(case, policy)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{path.parent}: can not be created: {error.strerror}; choose another --output") from None
+        atomic_write(path, content)
+
+    def has(self, case: Case, policy: str) -> bool:
+        """Say whether the file of a case and a policy is there."""
+        return self.path(case, policy).is_file()

@@ -1,0 +1,268 @@
+"""The closing words: who wins, by how much, how certain it is, and who is worst off.
+
+Every sentence follows from the numbers and stays true when there is no effect: a policy is said to be better only
+if its interval does not cover zero.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from policyfactory.core.units import format_duration
+from policyfactory.report.caveats import counted, enumerated, noun
+from policyfactory.report.display import Scale, percent, scale_for, shown_units
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.statistics.compare import MIN_CASES, Comparison, compare_values
+from policyfactory.statistics.summary import Summary, worst_off
+
+if TYPE_CHECKING:
+    from policyfactory.simulate.rules import Rules
+    from policyfactory.statistics.evaluation import Evaluation
+    from policyfactory.workload.sensitivity import Sensitivity
+
+__all__ = ["closing_words", "rules_in_words", "units_of"]
+
+
+def closing_words(
+    evaluation: Evaluation, summaries: Sequence[Summary], comparisons: Sequence[Comparison], *, seed: int = 0
+) -> list[str]:
+    """Return the conclusion as paragraphs, one a log; the first metric decides who wins.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    summaries : sequence of Summary
+        Of `summary.summarise`.
+    comparisons : sequence of Comparison
+        Of `compare.compare`, all with one baseline.
+    seed : int
+        Seed of the bootstrap.
+    """
+    units = units_of(summaries)
+    paragraphs = []
+    for log in evaluation.logs:
+        told = _Log(
+            evaluation,
+            log,
+            [row for row in summaries if row.log == log and row.metric == evaluation.metrics[0]],
+            [row for row in comparisons if row.log == log],
+            units,
+            seed,
+        )
+        sentences = [told.who_wins(), *told.what_it_costs(), told.who_is_worst_off()]
+        paragraphs.append(f"{log}: " + " ".join(sentence for sentence in sentences if sentence))
+    return paragraphs
+
+
+def units_of(summaries: Sequence[Summary]) -> dict[str, str]:
+    """Return the unit in which each metric is shown all over the report; see `display.shown_units`."""
+    metrics = dict.fromkeys(row.metric for row in summaries)
+    own = {metric: [row for row in summaries if row.metric == metric] for metric in metrics}
+    return shown_units({metric: (rows[0].unit, [row.value for row in rows]) for metric, rows in own.items()})
+
+
+def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensitivity | None = None) -> str:
+    """Return the rules of the simulation as one line.
+
+    Parameters
+    ----------
+    rules : Rules
+        The rules.
+    times_longest : float, optional
+        The threshold as a multiple of the longest request of each log, instead of that of the rules.
+    axes : Sensitivity, optional
+        What was changed in the jobs; nothing is said of what was not.
+    """
+    backfill = {"easy": "EASY backfilling", "none": "no backfilling", "conservative": "conservative backfilling"}
+    decide = {"request": "requested times", "runtime": "actual run times", "prediction": "predicted run times"}
+    own = rules.backfill_policy
+    threshold = "no threshold but the policies' own"
+    if times_longest is not None:
+        threshold = f"jobs that waited longer than {times_longest:g} times the longest request of the log go first"
+    elif not math.isinf(rules.threshold):
+        threshold = f"jobs that waited longer than {format_duration(rules.threshold)} go first"
+    parts = [
+        *([] if rules.compatibility == "none" else [f"those of {rules.compatibility} where they differ from ours"]),
+        backfill[rules.backfill] + ("" if own is None else f" in the order of {own.name}"),
+        f"decisions by {decide[rules.decide_by]}",
+        threshold,
+        f"ties {rules.ties}",
+        "jobs beyond their request " + ("run on" if rules.overrun == "run" else "are killed"),
+    ]
+    return "rules: " + "; ".join([*parts, *_changed_jobs(axes)])
+
+
+def _changed_jobs(axes: Sensitivity | None) -> list[str]:
+    if axes is None:
+        return []
+    told = []
+    if axes.load != 1:
+        told.append(f"what if: the jobs arrive {axes.load:g} times as fast as in the log")
+    if str(axes.estimates) != "user":
+        told.append(f"what if: requested times are not the users' but {axes.estimates}")
+    return told
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Log:
+    """What is told of one log: the deciding metric's summaries, all its comparisons, the units of the metrics."""
+
+    evaluation: Evaluation
+    log: str
+    rows: list[Summary]
+    pairs: list[Comparison]
+    units: dict[str, str]
+    seed: int
+
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return self.rows[0].metric
+
+    @property
+    def deciding(self) -> list[Comparison]:
+        """The comparisons in it."""
+        return [row for row in self.pairs if row.metric == self.metric]
+
+    @property
+    def cases(self) -> str:
+        """What several cases are called."""
+        return f"{noun(self.evaluation, self.log)}s"
+
+    @property
+    def baseline(self) -> str:
+        return self.evaluation.baseline
+
+    def scale(self, metric: str, unit: str, values: Iterable[float]) -> Scale:
+        return scale_for(unit, values, self.units[metric] if unit == "s" else "")
+
+    def who_wins(self) -> str:
+        rows, metric, cases = self.rows, self.metric, self.rows[0].cases
+        better = METRICS[metric].lower_is_better
+        winners = [row for row in rows if row.best]
+        if better is None:
+            return f"{metric} has no better direction, so no winner is named."
+        if not winners:
+            return f"{metric} has no value in any case, so no winner is named."
+        scale = self.scale(metric, rows[0].unit, [row.value for row in rows])
+        value = f"{scale.text(winners[0].value)}{scale.suffix}"
+        statistic = f"{_statistic(rows[0])} {metric}"
+        if len(rows) == 1:
+            return f"{self.baseline} has a {statistic} of {value}; there is no other policy to compare it with."
+        extreme = "lowest" if better else "highest"
+        have = "have" if len(winners) > 1 else "has"
+        what = metric if cases == 1 else f"{statistic} over {cases} {self.cases}"
+        if len(winners) == len(rows):
+            certain = "" if cases == 1 else f" {self.by_test(self.deciding)}"
+            return f"all policies have the same {what}, {value}.{certain}"
+        base = next(row for row in rows if row.policy == self.baseline)
+        against = "" if base in winners else f" ({self.baseline}: {scale.text(base.value)}{scale.suffix})"
+        names = enumerated(row.policy for row in winners)
+        return f"{names} {have} the {extreme} {what}, {value}{against}. {self.how_certain(winners, cases)}"
+
+    def how_certain(self, winners: list[Summary], cases: int) -> str:
+        if cases == 1:
+            return (
+                f"This is one {noun(self.evaluation, self.log)}, so there is no spread and no interval: whether the "
+                "order would be the same in another month is not known (cut the log with --windows, or draw others "
+                "with --resamples)."
+            )
+        if cases < MIN_CASES:
+            return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
+        own = [row for row in self.deciding if row.policy == winners[0].policy]
+        others = [row for row in self.deciding if row.policy != winners[0].policy]
+        also = any(row.verdict == "better" for row in own)
+        told = (*map(self.against_baseline, own), self.by_test(others, also=also), self.not_shown_to_beat(winners))
+        return " ".join(part for part in told if part)
+
+    def not_shown_to_beat(self, winners: list[Summary]) -> str:
+        """Say which others may be as good: the lowest value alone is no proof."""
+        values = self.evaluation.matrix(self.log, self.metric)
+        first = winners[0]
+        at = self.evaluation.policies.index(first.policy)
+        names = [
+            name
+            for column, name in enumerate(self.evaluation.policies)
+            if name not in {row.policy for row in winners} | {self.baseline}
+            and compare_values(
+                values[:, at],
+                values[:, column],
+                lower_is_better=METRICS[self.metric].lower_is_better,
+                statistic=first.statistic,
+                seed=self.seed,
+            ).verdict
+            != "better"
+        ]
+        return f"{first.policy} is not shown to be better than {enumerated(names)}." if names else ""
+
+    def by_test(self, pairs: Sequence[Comparison], *, also: bool = False) -> str:
+        sentences = []
+        for verdict, phrase in (
+            ("better", f"{'Also shown' if also else 'Shown'} to be better than"),
+            ("worse", "Shown to be worse than"),
+            ("no difference", "No difference from"),
+            ("too few cases", f"Too few {self.cases} for a comparison with"),
+        ):
+            names = [row.policy for row in pairs if row.verdict == verdict]
+            if names:
+                sentences.append(f"{phrase} {self.baseline}: {enumerated(names)}.")
+        return " ".join(sentences)
+
+    def against_baseline(self, row: Comparison) -> str:
+        if row.interval is None:
+            return f"Only {row.cases} of its {self.cases} can be compared with {row.baseline}, too few for an interval."
+        scale = self.scale(row.metric, row.unit, [row.difference, row.interval.low, row.interval.high])
+        low, high = (scale.text(end, signed=True) for end in (row.interval.low, row.interval.high))
+        by = f"{scale.text(row.difference, signed=True)}{scale.suffix}"
+        change = f", {percent(row.relative)}" if row.relative is not None else ""
+        what = {
+            "median": f"{noun(self.evaluation, self.log)} by {noun(self.evaluation, self.log)} it differs from "
+            f"{row.baseline} by {by} in the median{change}",
+            "mean": f"it differs from {row.baseline} by {by} in the mean{change}",
+            "ratio": f"its sum over all {self.cases} differs from that of {row.baseline} by {by}",
+        }[row.statistic]
+        told = (
+            f"{what} (95 % interval {low} to {high}{scale.suffix}; "
+            f"better in {row.wins} of {counted(row.cases, noun(self.evaluation, self.log))})"
+        )
+        if row.verdict == "no difference":
+            return f"But {told}: the interval covers zero, so no difference from {row.baseline} is shown."
+        return f"{told[0].upper()}{told[1:]}."
+
+    def what_it_costs(self) -> list[str]:
+        winners = {row.policy for row in self.rows if row.best}
+        worse = [row for row in self.pairs if row.policy in winners and row.verdict == "worse"]
+        worse = [row for row in worse if row.metric != self.metric]
+        if not worse:
+            return []
+        told = []
+        for row in worse[:4]:
+            ends = (row.interval.low, row.interval.high) if row.interval else ()
+            scale = self.scale(row.metric, row.unit, [row.difference, *ends])
+            interval = f" ({' to '.join(scale.text(end, signed=True) for end in ends)})" if ends else ""
+            told.append(f"{row.metric} {scale.text(row.difference, signed=True)}{scale.suffix}{interval}")
+        name = worse[0].policy
+        return [f"{name} pays for it against {worse[0].baseline}: {'; '.join(told)}."]
+
+    def who_is_worst_off(self) -> str:
+        found = {row.policy: row for row in worst_off(self.evaluation, self.log)}
+        worst = max(found.values(), key=lambda row: row.wait_s)
+        several = len(self.evaluation.rows(self.log)) > 1
+        if worst.wait_s == 0:
+            return "No job waits under any policy."
+        where = f"job {worst.job_id}" + (f" in {noun(self.evaluation, self.log)} {worst.case}" if several else "")
+        text = f"Worst off is {where}, which waits {format_duration(worst.wait_s)} under {worst.policy}"
+        interesting = dict.fromkeys([self.baseline, *(row.policy for row in self.rows if row.best)])
+        others = [name for name in interesting if name != worst.policy][:3]
+        if others:
+            longest = enumerated(f"{format_duration(found[name].wait_s)} under {name}" for name in others)
+            text += f"; the longest wait is {longest}"
+        return text + "."
+
+
+def _statistic(row: Summary) -> str:
+    return "median" if row.statistic == "median" else "mean of"

@@ -1,0 +1,235 @@
+"""Pieces of work: some of the contenders on one case.
+
+With many cases a piece is a case with all contenders; with few, the contenders of a case are shared out. Threads share
+the jobs of a case, which are made by the first of its pieces and dropped after the last, whatever their number; another
+process makes them itself and keeps those of one case.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from policyfactory.core.errors import EvaluationError
+from policyfactory.evaluate.codec import encode
+from policyfactory.parallel.pool import GoOn
+from policyfactory.policy.policy import Policy
+from policyfactory.simulate.cases import Case, CaseFacts, facts_of
+from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.recorded import measure_recorded
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.tuning.contenders import Contender, run_contender
+from policyfactory.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    from policyfactory.analyses.base import Analysis
+
+__all__ = ["Done", "Job", "Keep", "Piece", "Run", "Shared", "pieces", "simulate_piece"]
+
+_PIECES_A_WORKER = 8  # so that the last ones end at about the same time
+
+# The place of a case, and those of the contenders that run on it.
+Piece: TypeAlias = tuple[int, tuple[int, ...]]
+
+
+class Keep(Protocol):
+    """Who keeps the schedules: they are put into bytes where they are made, and written where the results are."""
+
+    def content(self, case: Case, schedule: Schedule) -> bytes:
+        """Return what is kept of a schedule; called by the worker."""
+
+    def write(self, case: Case, policy: str, content: bytes) -> None:
+        """Keep it; called in the calling thread, in no particular order."""
+
+    def has(self, case: Case, policy: str) -> bool:
+        """Say whether it is kept, of a simulation that an earlier run has finished."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """What is the same for all pieces; ``in_text``: what is found is asked for as text too, for a file."""
+
+    contenders: tuple[Contender, ...]
+    rules: Rules
+    metrics: tuple[str, ...]
+    analyses: tuple[Analysis, ...]
+    keep: Keep | None = None
+    recorded: bool = False
+    in_text: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What is left of one simulation.
+
+    Parameters
+    ----------
+    facts : CaseFacts
+        The case.
+    values : list of float
+        The metrics.
+    longest_wait : float, s
+        The longest wait of any job.
+    longest_wait_job : int
+        Id of that job.
+    recorded : list of float or None
+        The metrics of the schedule as it was, if that was asked for.
+    seen : list
+        What each analysis keeps.
+    """
+
+    facts: CaseFacts
+    values: list[float]
+    longest_wait: float
+    longest_wait_job: int
+    recorded: list[float] | None
+    seen: list[Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Done:
+    """One simulation that is done: the places of its case and contender, whose schedule it is, and what was found.
+
+    ``run`` is None where it was made in another process, ``text`` where nobody asked for it: one of them is there.
+    """
+
+    at: int
+    place: int
+    policy: str
+    run: Run | None
+    text: bytes | None
+    kept: bytes | None
+
+
+_Made: TypeAlias = tuple[Workload, CaseFacts, list[float] | None]
+
+
+class Shared:
+    """What is common to all pieces, and the jobs of the cases that are at work.
+
+    Parameters
+    ----------
+    job : Job
+        What is done.
+    cases : sequence of Case
+        On what.
+    counts : mapping of int to int
+        How many pieces there are of each case, by its place.
+    """
+
+    def __init__(self, job: Job, cases: Sequence[Case], counts: Mapping[int, int]) -> None:
+        self.job = job
+        self.cases = tuple(cases)
+        self.elsewhere = False
+        self._left = dict(counts)
+        self._locks = {at: threading.Lock() for at in counts}
+        self._made: dict[int, _Made] = {}
+
+    def __getstate__(self) -> tuple[Job, tuple[Case, ...]]:
+        return self.job, self.cases
+
+    def __setstate__(self, state: tuple[Job, tuple[Case, ...]]) -> None:
+        self.__init__(*state, {})  # type: ignore[misc]
+        self.elsewhere = True
+
+    def take(self, at: int) -> _Made:
+        """Return the jobs of a case, their facts, and the metrics of the schedule as it was, if they are asked for."""
+        if self.elsewhere:
+            made = self._made.get(at)
+            if made is None:
+                made = self._make(self.cases[at])
+                self._made = {at: made}
+            return made
+        with self._locks[at]:
+            if at not in self._made:
+                self._made[at] = self._make(self.cases[at])
+            return self._made[at]
+
+    def _make(self, case: Case) -> _Made:
+        workload = case.make()
+        if not len(workload):
+            raise EvaluationError(
+                f"{case.log}: {case.kind} {case.number} has no job; use a log with jobs, or longer windows"
+            )
+        recorded = measure_recorded(workload, self.job.metrics) if self.job.recorded else None
+        return workload, facts_of(case, workload), recorded
+
+    def drop(self, at: int) -> None:
+        """Say that one piece of a case is done with its jobs."""
+        if self.elsewhere:
+            return
+        with self._locks[at]:
+            self._left[at] -= 1
+            if not self._left[at]:
+                self._made.pop(at, None)
+
+
+def pieces(missing: Mapping[int, Sequence[int]], job: Job, workers: int) -> list[Piece]:
+    """Return the pieces of work: a case each if there are many cases, some of its contenders each if there are few.
+
+    Parameters
+    ----------
+    missing : mapping of int to sequence of int
+        Which contenders are to run on each case, by their places.
+    job : Job
+        What is done.
+    workers : int
+        How many work side by side.
+    """
+    parts = -(-_PIECES_A_WORKER * workers // max(1, len(missing))) if workers > 1 else 1
+    return [(at, share) for at, places in missing.items() for share in _shares(job.contenders, places, parts)]
+
+
+def _shares(contenders: Sequence[Contender], places: Sequence[int], parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield the places in at most ``parts`` shares; tuners stay together, they share costs."""
+    policies = [at for at in places if isinstance(contenders[at], Policy)]
+    tuners = [at for at in places if at not in policies]
+    if parts == 1 or not policies:
+        yield tuple(places)
+        return
+    if tuners:
+        yield tuple(tuners)
+    parts = min(parts, len(policies))
+    yield from (tuple(policies[part::parts]) for part in range(parts))
+
+
+def simulate_piece(shared: Shared, piece: Piece, go_on: GoOn) -> list[Done]:
+    """Run the contenders of a piece on its case."""
+    at, places = piece
+    try:
+        made = shared.take(at)
+        scratch: dict[Any, Any] = {}
+        found = []
+        for place in places:
+            go_on()
+            found.append(_run_one(shared, made, at, place, scratch))
+    finally:
+        shared.drop(at)
+    return found
+
+
+def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any, Any]) -> Done:
+    job, case = shared.job, shared.cases[at]
+    workload, facts, recorded = made
+    schedule = run_contender(job.contenders[place], case, workload, job.rules, scratch)
+    kept = None if job.keep is None else job.keep.content(case, schedule)
+    values = measure(schedule, job.metrics)
+    # The schedule's own jobs: a simulator may have a finer clock than the log.
+    jobs = schedule.workload
+    wait = schedule.start - jobs.submit
+    longest = int(np.argmax(wait))
+    run = Run(
+        facts,
+        [values[name] for name in job.metrics],
+        float(wait[longest]) / jobs.ticks,
+        int(jobs.job_id[longest]),
+        recorded,
+        [analysis.observe(case, schedule) for analysis in job.analyses],
+    )
+    text = encode(run, facts.sha256) if job.in_text or shared.elsewhere else None
+    return Done(at, place, schedule.policy_name, None if shared.elsewhere else run, text, kept)

@@ -1,0 +1,157 @@
+"""Where a Dask scheduler is, and the connection to it; Dask is imported for the connection only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from policyfactory.core.artefact import read_bytes
+from policyfactory.core.errors import InputError, UsageError, WorkersError
+from policyfactory.parallel.dask_local import CLIENT
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["check_reachable", "connected", "not_a_scheduler", "quiet", "scheduler_address"]
+
+_LIMIT = 1 << 20
+_SIZE = 8
+_SHOWN = 200  # characters of an address that is none
+_WANTED = "give tcp://HOST:PORT, tls://HOST:PORT, or the name of a scheduler file (FILE.json)"
+
+
+def scheduler_address(text: str) -> str:
+    """Return the address of a scheduler: as it is given, or from its scheduler file.
+
+    Raises
+    ------
+    UsageError
+        If it is no address.
+    InputError
+        If the scheduler file can not be read, or has no address.
+    """
+    if not text.endswith(".json"):
+        return _checked(text if "://" in text else f"tcp://{text}", f"--scheduler {text}")
+    data = read_bytes(Path(text), limit=_LIMIT)
+    try:
+        address = json.loads(data)["address"]
+        if not isinstance(address, str):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(
+            f"{text}: is not a scheduler file of Dask (JSON with an address); dask scheduler --scheduler-file makes one"
+        ) from None
+    return _checked(address, f"{text}: address {address[:_SHOWN]}")
+
+
+def _checked(address: str, place: str) -> str:
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in {"tcp", "tls"} and parts.hostname and parts.port and not parts.path.strip("/")
+    except ValueError:
+        good = False
+    if not good or not address.isprintable():
+        raise UsageError(f"{ascii(place)[1:-1]} is not an address of a Dask scheduler; {_WANTED}")
+    return address.rstrip("/")
+
+
+def check_reachable(address: str, seconds: float) -> None:
+    """Check that something listens at an address, and speaks first as a Dask scheduler does.
+
+    Parameters
+    ----------
+    address : str
+        As `scheduler_address` returns it.
+    seconds : float
+        How long it may take to answer.
+
+    Raises
+    ------
+    WorkersError
+        If nothing listens there, or something else.
+    """
+    parts = urlsplit(address)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds) as connection:
+            # With TLS it is the caller who speaks first.
+            first = connection.recv(_SIZE, socket.MSG_WAITALL) if parts.scheme == "tcp" else None
+    except socket.gaierror as error:
+        raise WorkersError(
+            f"{address}: there is no host {parts.hostname} ({error.strerror}); check the name, or give its number"
+        ) from None
+    except TimeoutError:
+        raise WorkersError(
+            f"{address}: no Dask scheduler answers within {seconds:g} seconds; check the address and the port (8786 is "
+            "the scheduler's, 8787 its web page), and that no firewall is between"
+        ) from None
+    except ConnectionRefusedError:
+        raise WorkersError(
+            f"{address}: nothing listens at this port; start a scheduler (dask scheduler), or check the port"
+        ) from None
+    except (OSError, UnicodeError) as error:
+        raise WorkersError(f"{address}: can not be reached ({error}); check the address") from None
+    # Dask's message begins with its size; text would be an absurd one.
+    if first is not None and (len(first) < _SIZE or int.from_bytes(first, "little") > _LIMIT):
+        raise WorkersError(not_a_scheduler(address))
+
+
+def not_a_scheduler(address: str) -> str:
+    """Return the message for what listens at an address and is no Dask scheduler."""
+    return (
+        f"{address}: something answers there, but not as a Dask scheduler; check the port (8786 is the scheduler's, "
+        "8787 its web page), whether it is tcp:// or tls://, and that Dask's versions are the same"
+    )
+
+
+def connected(address: str, seconds: float) -> Client:
+    """Return the connection to a scheduler.
+
+    Raises
+    ------
+    WorkersError
+        If what is at the address is no scheduler.
+    """
+    from distributed import Client
+
+    made: SimpleQueue[Client | Exception] = SimpleQueue()
+
+    def connect() -> None:
+        try:
+            made.put(Client(address, timeout=seconds, set_as_default=False, name=CLIENT))
+        except Exception as error:  # noqa: BLE001 (what is no scheduler answers in many ways)
+            made.put(error)
+
+    # Dask's own time limit does not hold while it waits for the first message.
+    threading.Thread(target=connect, name="dask-connect", daemon=True).start()
+    try:
+        found = made.get(timeout=2 * seconds)
+    except Empty:
+        raise WorkersError(not_a_scheduler(address)) from None
+    if isinstance(found, Exception):
+        raise WorkersError(f"{not_a_scheduler(address)} ({type(found).__name__})")
+    return found
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Dask from writing its log to the terminal: what matters in it is told in our words."""
+    import distributed  # noqa: F401 (makes its loggers)
+
+    names = ("distributed", "tornado", "asyncio")
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.split(".")[0] in names]
+    before = [(logger, logger.disabled) for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in before:
+            logger.disabled = disabled

@@ -1,0 +1,106 @@
+"""What the numbers do not say: of what an interval is an interval, and how many verdicts chance would make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from policyfactory.statistics.compare import MIN_CASES, Comparison, by_chance
+
+if TYPE_CHECKING:
+    from policyfactory.statistics.evaluation import Evaluation
+
+__all__ = ["chance_in_words", "chances_in_words", "counted", "enumerated", "intervals_in_words", "noun"]
+
+_NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
+
+
+def noun(evaluation: Evaluation, log: str) -> str:
+    """Return what a case of this log is called: window, resampled log, log."""
+    return _NOUNS[evaluation.cases[int(evaluation.rows(log)[0])].kind]
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, in the plural where there are several or none: ``1 case``, ``2 cases``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def enumerated(names: Iterable[str]) -> str:
+    """Return names as ``A, B and C``; there is at least one."""
+    *rest, last = names
+    return f"{', '.join(rest)} and {last}" if rest else last
+
+
+def intervals_in_words(evaluation: Evaluation) -> list[str]:
+    """Return what the intervals of this evaluation mean, a sentence or two for each kind of case."""
+    sentences = []
+    counts = {log: len(evaluation.rows(log)) for log in evaluation.logs}
+    enough = {noun(evaluation, log) for log, count in counts.items() if count >= MIN_CASES}
+    if "window" in enough:
+        sentences.append(
+            "A 95 % interval is over the windows of a log: it says what other windows of the same log and time would "
+            "give, and nothing about another machine or another year."
+        )
+    if "resampled log" in enough:
+        sentences.append(
+            "A 95 % interval is over resamples of a log: it says what other draws of the same users' weeks would give. "
+            "A resampled log is not a new log: its interval shrinks with the number of resamples, however short the "
+            "log is, and says nothing about another machine or another year."
+        )
+    few = [log for log, count in counts.items() if 1 < count < MIN_CASES]
+    if few:
+        sentences.append(
+            f"{enumerated(few)}: fewer than {MIN_CASES} cases can not give a 95 % interval, so none is given."
+        )
+    single = [log for log, count in counts.items() if count == 1]
+    if single:
+        sentences.append(f"{enumerated(single)}: a single case has no spread and gives no interval.")
+    return sentences
+
+
+def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:
+    """Return how many verdicts on a metric chance alone would make, and how many stand after Holm's adjustment.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        Of `compare.compare`.
+    metric : str
+        One of their metrics; without an interval in it the answer is empty.
+    """
+    own = [row for row in comparisons if row.metric == metric and row.interval is not None]
+    if not own:
+        return ""
+    found = [row for row in own if row.verdict != "no difference"]
+    standing = sum(row.stands for row in own)
+    total = counted(len(own), "comparison")
+    text = f"{metric}: by the intervals {len(found)} of {total} with {own[0].baseline} {_differ(len(found))}."
+    if len(own) == 1:
+        return text
+    return (
+        f"{text} If none did, {by_chance(own):.2g} would be called different by chance, on average. After Holm's "
+        f"adjustment for all {len(own)} of them, {standing} {_differ(standing)}; that is the number to quote for all "
+        "of them together."
+    )
+
+
+def chances_in_words(comparisons: Sequence[Comparison]) -> str:
+    """Return the same for all metrics in one sentence; empty if there is no interval."""
+    rows = [row for row in comparisons if row.interval is not None]
+    if not rows:
+        return ""
+    told = []
+    for metric in dict.fromkeys(row.metric for row in rows):
+        own = [row for row in rows if row.metric == metric]
+        found = sum(row.verdict != "no difference" for row in own)
+        told.append(f"{metric} {found} of {len(own)} ({sum(row.stands for row in own)})")
+    metrics = len(told)
+    each = by_chance(rows) / metrics
+    return (
+        f"Called different from {rows[0].baseline} (in brackets: also after Holm's adjustment for all comparisons of "
+        f"the metric): {'; '.join(told)}. If nothing differed, about {each:.2g} a metric would be, by chance."
+    )
+
+
+def _differ(number: int) -> str:
+    return "differs" if number == 1 else "differ"

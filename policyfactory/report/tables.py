@@ -1,0 +1,51 @@
+"""Small parts of the tables of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from policyfactory.core.text import anchors
+from policyfactory.report.sections import Column
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.statistics.estimates import difference_unit
+
+if TYPE_CHECKING:
+    from policyfactory.statistics.compare import Comparison
+
+__all__ = ["OF_PAIRS", "difference_column", "file_stems", "policy_column"]
+
+OF_PAIRS = {
+    "median": "median of the paired differences",
+    "mean": "mean of the paired differences",
+    "ratio": "sum over all cases against the baseline's sum, minus 1",
+}
+
+
+def file_stems(names: Sequence[str]) -> list[str]:
+    """Return a stem of a file for each name: lower-case letters, digits and hyphens, all distinct."""
+    return anchors(names)
+
+
+def policy_column() -> Column:
+    """Return the column of the policies' names."""
+    return Column("policy")
+
+
+def difference_column(metric: str, row: Comparison, units: Mapping[str, str], title: str = "") -> Column:
+    """Return the column of the differences in one metric.
+
+    Parameters
+    ----------
+    metric : str
+        The metric.
+    row : Comparison
+        One of its comparisons.
+    units : mapping of str to str
+        The unit in which each metric is shown.
+    title : str
+        Its heading, if not the metric.
+    """
+    unit = difference_unit(row.statistic, METRICS[metric].unit)
+    named = {"pp": "percentage points"}.get(unit, unit)
+    return Column(title or metric, named, OF_PAIRS[row.statistic], units[metric] if unit == "s" else "")

@@ -1,0 +1,230 @@
+"""The named metrics of a schedule, each defined once.
+
+Of every job: w, the time it waited; p, the time it ran (what the machine executed, not what was requested); q, its
+processors. tau is 10 s. Quantiles interpolate linearly between the two nearest jobs (Hyndman and Fan's type 7).
+
+Area-weighted response, utilisation and the standard deviation of throughput are what Boezennec, Dufosse and Pallez,
+"Qualitatively analyzing optimization objectives in the design of HPC resource manager", ACM TOMPECS, 2024,
+doi:10.1145/3701986, recommend beside or instead of mean slowdowns, which a few short jobs decide.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
+from policyfactory.simulate.schedule import Schedule
+
+__all__ = ["METRICS", "TAU", "Metric", "job_values", "measure"]
+
+TAU = 10  # s, the bound of bounded slowdown
+_SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Metric:
+    """One number that tells how good a schedule is.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in commands and tables.
+    unit : str
+        Its unit ("s", "%", "jobs", "1").
+    lower_is_better : bool or None
+        Which way is good; None: neither.
+    function : callable
+        From a Schedule of at least one job to float.
+    description : str
+        The definition in one line.
+    """
+
+    name: str
+    unit: str
+    lower_is_better: bool | None
+    function: Callable[[Schedule], float]
+    description: str
+
+
+def measure(schedule: Schedule, names: Iterable[str] | None = None) -> dict[str, float]:
+    """Return the value of each metric of ``names`` (default: all).
+
+    Raises
+    ------
+    UsageError
+        If there is no metric of a name.
+    EvaluationError
+        If the schedule has no job.
+    """
+    chosen = list(METRICS) if names is None else list(names)
+    for name in chosen:
+        if name not in METRICS:
+            raise UsageError(f"unknown metric {name!r}; choose from {', '.join(METRICS)}")
+    if len(schedule) == 0:
+        raise EvaluationError(f"{schedule.workload.name}: no job to measure; give a log or a window with jobs")
+    return {name: METRICS[name].function(schedule) for name in chosen}
+
+
+# Per job. ------------------------------------------------------------------------------------------------------------
+
+
+def _wait_ticks(schedule: Schedule) -> NDArray[np.int64]:
+    return schedule.start - schedule.workload.submit
+
+
+def _wait(schedule: Schedule) -> NDArray[np.float64]:
+    return _wait_ticks(schedule) / schedule.workload.ticks
+
+
+def _turnaround(schedule: Schedule) -> NDArray[np.float64]:
+    return (schedule.end - schedule.workload.submit) / schedule.workload.ticks
+
+
+def _slowdown(schedule: Schedule, least: int, *, per_processor: bool = False) -> NDArray[np.float64]:
+    share = schedule.workload.processors if per_processor else np.ones(len(schedule), dtype=np.int64)
+    return slowdown(_wait_ticks(schedule), schedule.end - schedule.start, share, least * schedule.workload.ticks)
+
+
+_PER_JOB: dict[str, tuple[str, str, Callable[[Schedule], NDArray[np.float64]]]] = {
+    "wait": ("s", "the wait w", _wait),
+    "bsld": ("1", "the bounded slowdown max((w + p)/max(p, tau), 1)", functools.partial(_slowdown, least=TAU)),
+    "slowdown": (
+        "1",
+        "the slowdown (w + p)/p, a p under 1 s taken as 1 s, at least 1",
+        functools.partial(_slowdown, least=1),
+    ),
+    "pp_bsld": (
+        "1",
+        "the bounded slowdown per processor max((w + p)/(q max(p, tau)), 1)",
+        functools.partial(_slowdown, least=TAU, per_processor=True),
+    ),
+    "turnaround": ("s", "the time w + p from submission to end", _turnaround),
+}
+
+
+def job_values(schedule: Schedule, of: str) -> NDArray[np.float64]:
+    """Return ``wait``, ``bsld``, ``slowdown``, ``pp_bsld`` or ``turnaround`` of each job: float64 array (n,).
+
+    Raises
+    ------
+    UsageError
+        If ``of`` is none of these.
+    """
+    if of not in _PER_JOB:
+        raise UsageError(f"no job has a {of!r}; choose from {', '.join(_PER_JOB)}")
+    return _PER_JOB[of][2](schedule)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(total(values) / len(values))
+
+
+def _quantile(values: NDArray[np.float64], level: float) -> float:
+    return float(np.quantile(values, level))
+
+
+def _sc17_bsld(schedule: Schedule) -> float:
+    # By submission: the programs dispatch the first 16 in that order, and no policy changes which jobs are counted.
+    counted = (
+        _slowdown(schedule, TAU)[_SC17_FIRST_JOBS:] if len(schedule) > _SC17_FIRST_JOBS else _slowdown(schedule, TAU)
+    )
+    return _mean(counted)
+
+
+def _maximum(values: NDArray[np.float64]) -> float:
+    return float(values.max())
+
+
+_STATISTICS: dict[str, tuple[str, Callable[[NDArray[np.float64]], float]]] = {
+    "mean": ("mean over the jobs of", _mean),
+    "median": ("median over the jobs of", functools.partial(_quantile, level=0.5)),
+    "p95": ("95 % quantile over the jobs of", functools.partial(_quantile, level=0.95)),
+    "p99": ("99 % quantile over the jobs of", functools.partial(_quantile, level=0.99)),
+    "max": ("largest of the jobs for", _maximum),
+}
+
+
+# Of the machine. -----------------------------------------------------------------------------------------------------
+
+
+def _makespan_ticks(schedule: Schedule) -> int:
+    return int(schedule.end.max() - schedule.workload.submit.min())
+
+
+def _makespan(schedule: Schedule) -> float:
+    return _makespan_ticks(schedule) / schedule.workload.ticks
+
+
+def _utilisation(schedule: Schedule) -> float:
+    ones = np.ones(len(schedule), dtype=np.int64)
+    work = weighted_total(schedule.end - schedule.start, schedule.workload.processors, ones)
+    capacity = float(schedule.workload.machine) * _makespan_ticks(schedule)
+    return 100.0 * float(work) / capacity if capacity else 0.0
+
+
+def _throughput_sd(schedule: Schedule) -> float:
+    # The integrals run from the first start; before it nothing is in use, and both integrands are 0.
+    linear, square = busy_integrals(schedule.start, schedule.end, schedule.workload.processors)
+    makespan = _makespan_ticks(schedule)
+    if not makespan:
+        return 0.0
+    mean = linear / makespan
+    # Rounding can leave a tiny negative number where the use is constant.
+    return 100.0 * float(np.sqrt(max(square / makespan - mean * mean, 0.0))) / schedule.workload.machine
+
+
+def _area_weighted_response(schedule: Schedule) -> float:
+    run_time, processors = schedule.end - schedule.start, schedule.workload.processors
+    area = weighted_total(np.ones(len(schedule), dtype=np.int64), run_time, processors)
+    if not area:
+        return _mean(_turnaround(schedule))
+    response = weighted_total(schedule.end - schedule.workload.submit, run_time, processors)
+    return float(response / area) / schedule.workload.ticks
+
+
+def _total_wait(schedule: Schedule) -> float:
+    return float(total(_wait(schedule)))
+
+
+def _backfilled(schedule: Schedule) -> float:
+    return float(np.count_nonzero(schedule.backfilled))
+
+
+def _of_jobs(statistic: str, of: str) -> Metric:
+    words, reduce = _STATISTICS[statistic]
+    unit, what, values = _PER_JOB[of]
+    return Metric(f"{statistic}_{of}", unit, True, lambda schedule: reduce(values(schedule)), f"{words} {what}")
+
+
+_OF_MACHINE = (
+    Metric("utilisation", "%", False, _utilisation, "sum of q p over (processors x makespan)"),
+    Metric("makespan", "s", True, _makespan, "time from the first submission to the last end"),
+    Metric("area_weighted_response", "s", True, _area_weighted_response, "mean of w + p, each job weighted by its q p"),
+    Metric(
+        "throughput_sd",
+        "%",
+        True,
+        _throughput_sd,
+        "standard deviation, over the makespan, of the processors in use (the work done per time), in % of the machine",
+    ),
+    Metric(
+        "sc17_bsld",
+        "1",
+        True,
+        _sc17_bsld,
+        "mean over the jobs, but for the first 16 submitted (if there are more), of the bounded slowdown: SC'17's",
+    ),
+    Metric("total_wait", "s", True, _total_wait, "sum over the jobs of the wait w (equation 11 of TPDS'18)"),
+    Metric("backfilled", "jobs", None, _backfilled, "jobs started while one ahead of them in the queue stayed waiting"),
+)
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (*(_of_jobs(statistic, of) for of in _PER_JOB for statistic in _STATISTICS), *_OF_MACHINE)
+}

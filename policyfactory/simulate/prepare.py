@@ -1,0 +1,250 @@
+"""From Workload, Policy and Rules to what the engine's kernels take: ordered columns, keys, programs, thresholds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.engine.compat.ocst import WIDEST
+from policyfactory.engine.easy import Order
+from policyfactory.engine.events import NEVER, Jobs, new_jobs
+from policyfactory.engine.sliding import sort_keys
+from policyfactory.engine.waiting import Formula, Timing
+
+if TYPE_CHECKING:
+    from policyfactory.policy.policy import Policy
+    from policyfactory.simulate.rules import Rules
+    from policyfactory.workload.jobs import Workload
+
+__all__ = ["Prepared", "formula_of", "prepare"]
+
+Int64Array = NDArray[np.int64]
+Scalar = TypeVar("Scalar", np.int64, np.bool_)
+
+_BLOCK = 8192
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A workload in the engine's order, and what the scheduler believes of it.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs by submit time, then job id (or recorded rank).
+    rank : int array (n,) or None
+        Which row of the workload that was given each of them is; None: the order is the same.
+    run_time, estimate : int64 array (n,), ticks
+        What the machine executes; the p of policies and reservations.
+    rules : Rules
+        The rules.
+    """
+
+    workload: Workload
+    rank: NDArray[np.intp] | None
+    run_time: Int64Array
+    estimate: Int64Array
+    rules: Rules
+
+    def __len__(self) -> int:
+        return len(self.run_time)
+
+    def own_order(self, policy: Policy) -> Policy | None:
+        """Return the order in which jobs are tried for backfilling, None if it is that of the queue."""
+        own = self.rules.backfill_policy
+        return policy if own is None and self.rules.compatibility == "ocst" else own
+
+    def is_sorted(self, policy: Policy) -> bool:
+        """Say whether the queue stays sorted while jobs wait: all scores that are asked for are static."""
+        own = self.own_order(policy)
+        return policy.is_static and (own is None or own.is_static)
+
+    def threshold(self, policy: Policy) -> int:
+        """Return the threshold in ticks: that of the rules, if they have one, or the policy's own."""
+        seconds = policy.threshold if math.isinf(self.rules.threshold) else self.rules.threshold
+        ticks = seconds * self.workload.ticks
+        # A whole number of ticks is longer than a threshold if and only if it is longer than its whole part.
+        return NEVER if ticks >= NEVER else math.floor(ticks)
+
+    def order(self, policy: Policy) -> Order:
+        """Return what decides besides the keys."""
+        rules = self.rules
+        own = self.own_order(policy) is not None
+        return Order(self.threshold(policy), rules.ties == "lifo", rules.backfill == "easy", own)
+
+    def timing(self, policy: Policy) -> Timing:
+        """Return what decides besides the scores."""
+        return Timing(*self.order(policy), self.own_order(policy) is policy, self.workload.ticks)
+
+    def columns(self, key: Int64Array | None = None, backfill_key: Int64Array | None = None) -> Jobs:
+        """Return the jobs for the engine, none of them started yet."""
+        jobs = self.workload
+        given = (jobs.submit, self.run_time, self.estimate, jobs.processors)
+        return new_jobs(*given, key=key, backfill_key=backfill_key, listed=self.rules.compatibility == "ocst")
+
+    def keys(self, policy: Policy, since: Int64Array | None = None) -> Int64Array:
+        """Return the sort key of each job under a static policy; ``since``: from when r counts, for each job."""
+        jobs, epoch = self.workload, _epoch(self.workload, policy)
+        keys = np.empty(len(jobs), dtype=np.int64)
+        # Block by block: what is between the columns and the keys stays in the cache.
+        for first in range(0, len(keys), _BLOCK):
+            rows = slice(first, first + _BLOCK)
+            r = (jobs.submit[rows] - (epoch if since is None else since[rows])) / jobs.ticks
+            p = self.estimate[rows] / jobs.ticks
+            keys[rows] = sort_keys(policy.scores(p, jobs.processors[rows], r, m=jobs.machine))
+        return keys
+
+    def in_rows(self, column: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Return ``column`` in the order of the workload that was given."""
+        if self.rank is None:
+            return column
+        back = np.empty_like(column)
+        back[self.rank] = column
+        return back
+
+
+def prepare(
+    workload: Workload, rules: Rules, prediction: Int64Array | None = None, tie_rank: Int64Array | None = None
+) -> Prepared:
+    """Return ``workload`` as the engine takes it.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs and the machine.
+    rules : Rules
+        The rules.
+    prediction, tie_rank : int64 array (n,), optional
+        As for `policyfactory.simulate.simulate.simulate`.
+
+    Raises
+    ------
+    UsageError
+        If there is a ``tie_rank`` and the rules are not those of ocst.
+    EvaluationError
+        If a prediction or rank is missing or malformed, times leave the clock's range, or ocst refuses the jobs.
+    """
+    if tie_rank is not None:
+        if rules.compatibility != "ocst":
+            raise UsageError(f"a tie_rank is for compatibility ocst; with {rules.compatibility} leave it out")
+        tie_rank = _checked(workload, tie_rank, "tie_rank", "rank")
+    if prediction is not None:
+        prediction = _checked(workload, prediction, "prediction", "number of ticks")
+        if (prediction < 0).any():
+            at = int(np.argmax(prediction < 0))
+            what = f"{workload.name}: the prediction of job {workload.job_id[at]} is {prediction[at]}"
+            raise EvaluationError(f"{what}; give a time of at least 0")
+    # Most logs are in that order.
+    rank = _submission_rank(workload, tie_rank)
+    ordered = workload if rank is None else workload.select(rank)
+    if prediction is not None and rank is not None:
+        prediction = prediction[rank]
+    run_time = ordered.run_time
+    if rules.overrun == "kill":
+        run_time = np.minimum(run_time, ordered.requested_time)
+    estimate = _estimate(ordered, run_time, rules, prediction)
+    _check_clock(ordered, run_time, estimate)
+    if rules.compatibility == "ocst":
+        _check_ocst(ordered, run_time, estimate)
+    return Prepared(ordered, rank, run_time, estimate, rules)
+
+
+def _checked(workload: Workload, column: Int64Array, name: str, what: str) -> Int64Array:
+    values = np.asarray(column)
+    if values.shape != (len(workload),) or values.dtype.kind not in "iu":
+        raise EvaluationError(
+            f"{workload.name}: the {name} has shape {values.shape} and type {values.dtype}; "
+            f"give one whole {what} for each of the {len(workload)} jobs"
+        )
+    return values.astype(np.int64)
+
+
+def _submission_rank(workload: Workload, tie_rank: Int64Array | None) -> NDArray[np.intp] | None:
+    """Return the rows by submit time, then job id; None if that is their order.
+
+    With ``tie_rank`` those of one instant by falling rank: what ties of ocst go by, the last first, is then rising.
+    """
+    if tie_rank is not None:
+        return np.lexsort((workload.job_id, -tie_rank, workload.submit))
+    same_instant = np.diff(workload.submit) == 0
+    if not (same_instant & (np.diff(workload.job_id) < 0)).any():
+        return None
+    return np.lexsort((workload.job_id, workload.submit))
+
+
+def _estimate(workload: Workload, run_time: Int64Array, rules: Rules, prediction: Int64Array | None) -> Int64Array:
+    """Return what the scheduler believes of each job's run time."""
+    if rules.decide_by == "request":
+        return workload.requested_time
+    if rules.decide_by == "runtime":
+        return run_time
+    if prediction is None:
+        raise EvaluationError(
+            f"{workload.name}: decisions by prediction need a column of predicted run times; "
+            "give one, or decide by request"
+        )
+    return prediction
+
+
+def _check_clock(workload: Workload, run_time: Int64Array, estimate: Int64Array) -> None:
+    """Refuse times that could leave the range of the clock."""
+    if not len(workload):
+        return
+    latest = float(workload.submit[-1]) + float(run_time.sum(dtype=np.float64)) + float(estimate.max())
+    if latest >= NEVER:
+        at = int(np.argmax(np.maximum(run_time, estimate)))
+        raise EvaluationError(
+            f"{workload.name}: run times and estimates add up to {latest:.3g} ticks, more than the clock has (2**62); "
+            f"the longest is that of job {workload.job_id[at]}: clean the log first (policyfactory workload clean)"
+        )
+
+
+def _check_ocst(workload: Workload, run_time: Int64Array, estimate: Int64Array) -> None:
+    """Refuse jobs that outlive their estimate, as ocst does."""
+    # It refuses run times of 0 as well, but its rules say what becomes of them.
+    beyond = run_time > estimate
+    if beyond.any():
+        at = int(np.argmax(beyond))
+        raise EvaluationError(
+            f"{workload.name}: job {workload.job_id[at]} runs {run_time[at]} ticks, more than the {estimate[at]} that "
+            f"the scheduler believes ({int(beyond.sum())} such jobs), which ocst refuses; let jobs be killed at their "
+            "request (overrun kill), and decide by request"
+        )
+    if workload.machine > WIDEST:
+        raise EvaluationError(
+            f"{workload.name}: a machine of {workload.machine} processors; with compatibility ocst at most {WIDEST}"
+        )
+
+
+def _epoch(workload: Workload, policy: Policy) -> int:
+    """Return the instant (ticks) from which the policy counts r: the first submission, or its fixed date."""
+    if policy.epoch.rule != "fixed" or "r" not in policy.variables:
+        return int(workload.submit[0]) if len(workload) else 0
+    if workload.unix_start is None or policy.epoch.unix_time is None:
+        raise EvaluationError(
+            f"{workload.name}: policy {policy.name} counts r from Unix time {policy.epoch.unix_time}, but the log "
+            "does not say when it began (header UnixStartTime); add that, or use another epoch"
+        )
+    return (policy.epoch.unix_time - workload.unix_start) * workload.ticks
+
+
+def formula_of(workload: Workload, policy: Policy, since: Int64Array | None = None) -> Formula:
+    """Return the policy as a program of the engine, with r for each job.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs in the engine's order.
+    policy : Policy
+        The policy.
+    since : int64 array (n,), optional
+        From when r counts, in ticks, for each job; default: the policy's epoch.
+    """
+    program = policy.program
+    r = (workload.submit - (_epoch(workload, policy) if since is None else since)) / workload.ticks
+    return Formula(program.codes, program.operands, program.depth, r, policy.epoch.rule == "oldest-waiting")

@@ -1,0 +1,94 @@
+"""Run a policy on a workload: the step from Workload, Policy and Rules to the arrays of the engine, and back.
+
+The rules are those of EASY(P, theta) as in Algorithm 1 of Gaussier, Lelong, Reis and Trystram, "Online tuning of
+EASY-backfilling using queue reordering policies", IEEE TPDS 29(10), 2018; every choice that the algorithm leaves
+open is stated in docs/simulator.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.engine.conservative import conservative
+from policyfactory.engine.easy import easy
+from policyfactory.engine.timed import easy_timed
+from policyfactory.simulate.prepare import Prepared, formula_of, prepare
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    from policyfactory.policy.policy import Policy
+
+__all__ = ["Rules", "Schedule", "simulate"]
+
+
+def simulate(
+    workload: Workload,
+    policy: Policy,
+    rules: Rules | None = None,
+    prediction: NDArray[np.int64] | None = None,
+    tie_rank: NDArray[np.int64] | None = None,
+) -> Schedule:
+    """Return the schedule of ``workload`` under ``policy`` and ``rules``.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs and the machine.
+    policy : Policy
+        The order of the queue; lower scores run first.
+    rules : Rules, optional
+        Default: EASY backfilling, decisions by requested time, no threshold but the policy's.
+    prediction : int64 array (n,), ticks, optional
+        Predicted run times for ``decide_by="prediction"``, at least 0.
+    tie_rank : int64 array (n,), optional
+        Only with compatibility "ocst": of jobs that are submitted at one instant the one with the least rank counts as
+        the last. Default: the one with the largest job id.
+
+    Raises
+    ------
+    UsageError
+        If there is a ``tie_rank`` and the rules are not those of ocst.
+    EvaluationError
+        If a prediction or rank is missing or malformed, the policy needs a date that the workload does not have, or
+        the rules of ocst are asked for and a job runs longer than it was believed to.
+    """
+    rules = rules or Rules()
+    if rules.compatibility == "sc17":
+        from policyfactory.simulate.sc17 import simulate_sc17
+
+        return simulate_sc17(workload, policy, rules)
+    prepared = prepare(workload, rules, prediction, tie_rank)
+    # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
+    with np.errstate(all="ignore"):
+        start, backfilled = _run(prepared, policy)
+    end = prepared.in_rows(start + prepared.run_time)
+    if math.isinf(rules.threshold) and not math.isinf(policy.threshold):
+        rules = dataclasses.replace(rules, threshold=policy.threshold)
+    return Schedule(prepared.in_rows(start), end, prepared.in_rows(backfilled), workload, policy.name, rules)
+
+
+def _run(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Choose the engine's kernel for the rules, run it, and return start and backfilled."""
+    own, machine = prepared.own_order(policy), prepared.workload.machine
+    conserves = prepared.rules.backfill == "conservative"
+    if prepared.is_sorted(policy) and not conserves:
+        key = prepared.keys(policy)
+        own_key = None if own is None else key if own is policy else prepared.keys(own)
+        jobs = prepared.columns(key, own_key)
+        easy(jobs, prepared.order(policy), machine)
+        return jobs.start, jobs.backfilled
+    jobs, timing = prepared.columns(), prepared.timing(policy)
+    formula = formula_of(prepared.workload, policy)
+    if conserves:
+        conservative(jobs, formula, timing, machine)
+    else:
+        own_formula = formula if own is None or own is policy else formula_of(prepared.workload, own)
+        easy_timed(jobs, formula, own_formula, timing, machine)
+    return jobs.start, jobs.backfilled

@@ -1,0 +1,155 @@
+"""Modern bandits: Thompson sampling and an upper-confidence-bound rule, on costs that are made comparable first.
+
+Waits have no upper end and no scale that is known beforehand, weeks differ far more than policies do, and a queue is
+handed on from one period to the next. So what a period cost under the policy in force is first divided by the mean
+wait of all jobs seen so far, whatever the policy: 1 is an average period, in every log, and the unit does not matter.
+Both rules then believe in a normal distribution of each policy's cost around the mean of all policies (a policy that
+was not seen has that mean), with a variance that is estimated from all periods together; a log without a second
+observation of any policy has the variance of the prior guess. A policy need not be tried before another comes again:
+what is known of the others says what to expect of it. Old periods weigh less with a discount below 1.
+
+Thompson sampling (Biometrika 25, 1933) takes the logarithm of the cost plus 1/2, so that a few terrible weeks do not
+decide alone, and draws from the beliefs. Its standard deviations are halved: with a hundred periods and a dozen
+policies the whole posterior explores until the end (the factor is v of Agrawal and Goyal, "Thompson sampling for
+contextual bandits with linear payoffs", ICML 2013). The upper confidence bound is Bayes-UCB (Kaufmann, Cappe and
+Garivier, "On Bayesian upper confidence bounds for bandit problems", AISTATS 2012): of each policy the 1 - 1/t quantile
+of what it may be worth, on the mean wait per job itself, each period weighing by its jobs, as equation 9 of IEEE TPDS
+29(10), 2018, does; its discount is that of Garivier and Moulines ("On upper-confidence bound policies for switching
+bandit problems", ALT 2011). docs/tuning.md says how the two fare.
+"""
+
+from __future__ import annotations
+
+import abc
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.tuning.strategies import Learner
+
+__all__ = ["Beliefs", "ThompsonSampling", "Ucb"]
+
+FloatArray = NDArray[np.float64]
+
+_LOG_OFFSET = 0.5  # of an average period's cost: waits far below the average are all about as good
+_LOG_SPREAD = 0.5  # prior standard deviation of a policy's mean logarithm: policies differ by about a factor of 1.6
+_SPREAD = 0.4  # prior standard deviation of a policy's mean cost, in average periods
+_TEMPER = 0.5  # factor of the standard deviations that are drawn from
+
+
+class Beliefs(Learner):
+    """What was seen of each policy, and the normal distributions that follow from it.
+
+    Parameters
+    ----------
+    arms : int
+        Number of policies.
+    discount : float
+        Weight of a period relative to the next one.
+    """
+
+    def __init__(self, arms: int, discount: float) -> None:
+        self._arms = arms
+        self._discount = discount
+        self._period: list[int] = []
+        self._arm: list[int] = []
+        self._jobs: list[int] = []
+        self._wait_s: list[float] = []
+
+    def learn(self, period: int, arm: int, jobs: int, wait_s: float) -> None:
+        """Keep what was seen; a period in which no job ended teaches nothing."""
+        if jobs:
+            self._period.append(period)
+            self._arm.append(arm)
+            self._jobs.append(jobs)
+            self._wait_s.append(wait_s)
+
+    def posterior(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of each policy's cost, each (arms,); all alike if nothing is known."""
+        jobs, wait = np.array(self._jobs, dtype=np.float64), np.array(self._wait_s)
+        age = np.array(self._period[-1:] * len(jobs)) - np.array(self._period)
+        fade = self._discount ** age.astype(np.float64)
+        if not (fade * wait).any():
+            return np.zeros(self._arms), np.zeros(self._arms)
+        # 1 is the mean wait of all jobs so far.
+        cost = wait / jobs * ((fade * jobs).sum() / (fade * wait).sum())
+        return self._believe(np.array(self._arm), cost, fade, jobs)
+
+    @abc.abstractmethod
+    def _believe(
+        self, arm: NDArray[np.int64], cost: FloatArray, fade: FloatArray, jobs: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the posterior of normalised costs (n,) of periods with these arms, weights by age, and jobs."""
+
+    def _normal(
+        self, arm: NDArray[np.int64], cost: FloatArray, weight: FloatArray, prior: tuple[float, float]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the posterior of normal costs with a common variance per weight.
+
+        Parameters
+        ----------
+        arm, cost, weight : arrays (n,)
+            Policy of each period, its cost, and how much it tells (1: an average period of today).
+        prior : (float, float)
+            Standard deviation of a policy's mean around the mean of all, and variance of a period's cost; the latter
+            counts as one observation.
+        """
+        spread, guess = prior
+        told = np.bincount(arm, weight, self._arms).astype(np.float64)
+        centre = float(np.average(cost, weights=weight))
+        means = np.bincount(arm, weight * cost, self._arms)
+        means = np.divide(means, told, out=np.full(self._arms, centre), where=told > 0)
+        free = max(0.0, float(weight.sum()) - float((told > 0).sum()))
+        squares = float((weight * (cost - means[arm]) ** 2).sum())
+        variance = (squares + guess) / (free + 1)
+        precision = 1 / spread**2 + told / variance
+        return (centre / spread**2 + told * means / variance) / precision, 1 / np.sqrt(precision)
+
+
+class ThompsonSampling(Beliefs):
+    """A cost is drawn for each policy from what is believed of it; the least is chosen.
+
+    Parameters
+    ----------
+    arms : int
+        Number of policies.
+    discount : float
+        Weight of a period relative to the next one.
+    random : Generator
+        ``arms`` numbers are drawn each period.
+    """
+
+    def __init__(self, arms: int, discount: float, random: np.random.Generator) -> None:
+        super().__init__(arms, discount)
+        self._random = random
+
+    def choose(self, period: int) -> int:  # noqa: ARG002 (what counts is what was seen)
+        """Return the policy with the least cost of those drawn; the first while nothing is known."""
+        drawn = self._random.standard_normal(self._arms)
+        mean, deviation = self.posterior()
+        return int(np.argmin(mean + _TEMPER * deviation * drawn))
+
+    def _believe(
+        self,
+        arm: NDArray[np.int64],
+        cost: FloatArray,
+        fade: FloatArray,
+        jobs: FloatArray,  # noqa: ARG002 (see Ucb)
+    ) -> tuple[FloatArray, FloatArray]:
+        return self._normal(arm, np.log(_LOG_OFFSET + cost), fade, (_LOG_SPREAD, 1.0))
+
+
+class Ucb(Beliefs):
+    """The policy that is best if each is as good as it may reasonably be (Bayes-UCB); the first of equals."""
+
+    def choose(self, period: int) -> int:  # noqa: ARG002 (what counts is what was seen)
+        """Return the policy with the least lower bound of its cost; the first while nothing is known."""
+        mean, deviation = self.posterior()
+        reach = NormalDist().inv_cdf(1 - 1 / (len(self._arm) + 2))
+        return int(np.argmin(mean - reach * deviation))
+
+    def _believe(
+        self, arm: NDArray[np.int64], cost: FloatArray, fade: FloatArray, jobs: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return self._normal(arm, cost, fade * jobs / jobs.mean(), (_SPREAD, 1.0))

@@ -1,0 +1,258 @@
+"""A tuner: at the start of each period it chooses, from what it has seen, the policy that orders the queue.
+
+Section 5 of Gaussier, Lelong, Reis and Trystram, "Online tuning of EASY-backfilling using queue reordering policies",
+IEEE TPDS 29(10), 2018. What an article leaves open is decided, and said, in `policyfactory.tuning.strategies`
+and `policyfactory.tuning.bandits`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.random import generator
+from policyfactory.core.units import MINUTE, WEEK, format_duration, parse_duration
+from policyfactory.engine.events import NEVER
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.switching import SwitchingSimulation
+from policyfactory.tuning.bandits import ThompsonSampling, Ucb
+from policyfactory.tuning.costs import MAX_PERIODS, noise_factors, period_costs, period_edges
+from policyfactory.tuning.strategies import EpsilonGreedy, FollowTheLeader, Learner, Strategy, Uniform
+
+if TYPE_CHECKING:
+    from policyfactory.policy.policy import Policy
+    from policyfactory.simulate.rules import Rules
+    from policyfactory.workload.jobs import Workload
+
+__all__ = ["FEEDBACKS", "Feedback", "TunedSchedule", "Tuner", "make_tuner"]
+
+Feedback = Literal["simulate", "noisy", "bandit", "random", "thompson", "ucb"]
+FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
+
+_PURPOSE = 43  # of the random streams; see core.random
+_COIN, _PICK, _NOISE, _BELIEF = range(4)
+_MOST_ARMS = 250
+_WORDS = {
+    "simulate": "the least total wait of the past periods' jobs, simulated under every policy",
+    "noisy": "the least total wait of the past periods' jobs, simulated under every policy, off by up to {noise:.0%}",
+    "bandit": "the least mean wait seen so far, in {epsilon:.0%} of the periods any",
+    "random": "any",
+    "thompson": "Thompson sampling on the waits seen so far",
+    "ucb": "the lower confidence bounds of the waits seen so far",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class TunedSchedule(Schedule):
+    """A schedule, and which policy was in force when.
+
+    Parameters
+    ----------
+    choices : int64 array (periods,)
+        Which of ``arms`` each period had, from that of the first submission to that of the last.
+    edges : int64 array (periods + 1,)
+        Ticks; period t is from ``edges[t]`` to before ``edges[t + 1]``, the last one until all jobs have started.
+    arms : tuple of str
+        Names of the policies that were chosen from.
+    """
+
+    choices: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    arms: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tuner:
+    """How the policy of the next period is chosen.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in tables; as a policy's name.
+    arms : tuple of Policy
+        What is chosen from, with distinct names; the first is in force while nothing speaks for another.
+    feedback : str
+        What is known of the past: ``simulate`` and ``noisy`` the simulated wait under every policy, ``bandit``,
+        ``thompson`` and ``ucb`` the wait of the jobs that ended under the policy in force, ``random`` nothing.
+    period_s : int
+        Length of a period in seconds, at least 60.
+    epsilon : float
+        Probability with which ``bandit`` gives a period to a policy drawn at random, 0 to 1.
+    discount : float
+        Weight of a period relative to the next one, 0 (only the last one counts) to 1 (all count alike).
+    noise : float
+        ``noisy`` multiplies each cost by a number drawn uniformly from 1 - noise to 1 + noise; 0 to 1.
+
+    Raises
+    ------
+    UsageError
+        If a value is outside its range, or two arms have one name.
+    """
+
+    name: str
+    arms: tuple[Policy, ...]
+    feedback: Feedback = "simulate"
+    period_s: int = WEEK
+    epsilon: float = 0.1
+    discount: float = 1.0
+    noise: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not (0 < len(self.name) <= 100 and self.name.isprintable() and self.name.strip() == self.name):
+            raise UsageError(
+                f"the tuner name {self.name[:100]!r} can not be used; "
+                "give 1 to 100 printable characters without blanks around them"
+            )
+        if self.feedback not in FEEDBACKS:
+            raise UsageError(f"{self.name}: feedback {self.feedback!r}; choose one of {', '.join(FEEDBACKS)}")
+        if self.period_s < MINUTE:
+            raise UsageError(
+                f"{self.name}: a period of {self.period_s} s; give at least a minute, for example 1d or 1w"
+            )
+        for field in ("epsilon", "discount", "noise"):
+            value = getattr(self, field)
+            if not 0 <= value <= 1:
+                raise UsageError(f"{self.name}: {field} is {value}; give a number of 0 to 1")
+        if len(self.arms) > _MOST_ARMS:
+            raise UsageError(f"{self.name}: chooses from {len(self.arms)} policies; give at most {_MOST_ARMS}")
+        names = [arm.name.casefold() for arm in self.arms]
+        if not names or len(set(names)) < len(names):
+            raise UsageError(f"{self.name}: chooses from {', '.join(names) or 'nothing'}; name each policy once")
+
+    def describe(self) -> str:
+        """Return what it does in a sentence."""
+        how = _WORDS[self.feedback].format(noise=self.noise, epsilon=self.epsilon)
+        fade = "" if self.discount == 1 or self.feedback == "random" else f", each period weighing {self.discount:g} of"
+        fade += " the next one" if fade else ""
+        count = len(self.arms)
+        return f"every {format_duration(self.period_s)} one of {count} policies: {how}{fade}"
+
+    def run(
+        self, workload: Workload, rules: Rules, *, seed: int, number: int, scratch: dict[Any, Any] | None = None
+    ) -> TunedSchedule:
+        """Return the schedule of ``workload``.
+
+        Parameters
+        ----------
+        workload : Workload
+            The jobs.
+        rules : Rules
+            The scheduler's rules, the same in all periods.
+        seed, number : int
+            Seed and number of the case: what is random depends on these alone, so that tuners are paired.
+        scratch : dict, optional
+            Shared by the contenders of one case: the simulations of the feedback are made once.
+
+        Raises
+        ------
+        UsageError
+            If policies can not be switched under these rules, or there are too many periods.
+        """
+        edges = period_edges(workload, self.period_s)
+        strategy = self._strategy(workload, rules, (seed, number), {} if scratch is None else scratch)
+        simulation = SwitchingSimulation(workload, self.arms, rules)
+        choices = _play(simulation, strategy, edges)
+        made = simulation.schedule(self.name)
+        fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(Schedule)}
+        return TunedSchedule(**fields, choices=choices, edges=edges, arms=tuple(arm.name for arm in self.arms))
+
+    def _strategy(self, workload: Workload, rules: Rules, stream: tuple[int, int], scratch: dict[Any, Any]) -> Strategy:
+        def draw(kind: int) -> np.random.Generator:
+            return generator(stream[0], _PURPOSE, stream[1], kind)
+
+        match self.feedback:
+            case "random":
+                return Uniform(len(self.arms), draw(_PICK))
+            case "bandit":
+                return EpsilonGreedy(len(self.arms), self.epsilon, self.discount, draw(_COIN), draw(_PICK))
+            case "thompson":
+                return ThompsonSampling(len(self.arms), self.discount, draw(_BELIEF))
+            case "ucb":
+                return Ucb(len(self.arms), self.discount)
+            case _:
+                costs = period_costs(workload, self.arms, rules, self.period_s, scratch)
+                if self.feedback == "noisy":
+                    costs = costs * noise_factors(costs.shape, self.noise, draw(_NOISE))
+                return FollowTheLeader(costs, self.discount)
+
+
+def _play(simulation: SwitchingSimulation, strategy: Strategy, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Run all periods, the last one until every job has started; return the choices."""
+    periods = len(edges) - 1
+    if not isinstance(strategy, Learner):
+        choices = np.array([strategy.choose(period) for period in range(periods)], dtype=np.int64)
+        if periods:
+            simulation.run_timetable(choices, edges)
+        return choices
+    ticks, submit = simulation.workload.ticks, simulation.workload.submit
+    choices = np.empty(periods, dtype=np.int64)
+    for period in range(periods):
+        choices[period] = strategy.choose(period)
+        last = period + 1 == periods
+        simulation.run(int(choices[period]), NEVER if last else int(edges[period + 1]))
+        rows = simulation.ended(int(edges[period]), int(edges[period + 1]))
+        wait = int((simulation.start[rows] - submit[rows]).sum())
+        strategy.learn(period, int(choices[period]), len(rows), wait / ticks)
+    return choices
+
+
+# From a protocol. -----------------------------------------------------------------------------------------------------
+
+_NUMBERS = ("epsilon", "discount", "noise")
+_KEYS = ("name", "feedback", "period", *_NUMBERS, "policies")
+
+
+def make_tuner(options: Mapping[str, Any], policies: Sequence[Policy]) -> Tuner:
+    """Return the tuner of a protocol's table.
+
+    Parameters
+    ----------
+    options : mapping
+        ``name``, ``feedback``, ``period`` (a duration as text), ``epsilon``, ``discount``, ``noise`` as in `Tuner`,
+        and ``policies``, the names of those it chooses from (default: all).
+    policies : sequence of Policy
+        Those of the experiment.
+
+    Raises
+    ------
+    UsageError
+        If a key or a value can not be used.
+    """
+    for key in options:
+        if key not in _KEYS:
+            raise UsageError(f"a tuner has no {key!r}; it has {', '.join(_KEYS)}")
+    for key in ("name", "feedback", "period"):
+        if not isinstance(options.get(key, ""), str):
+            raise UsageError(f"{key} is {options[key]!r}; write a text in quotes")
+    for key in _NUMBERS:
+        value = options.get(key, 0.0)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise UsageError(f"{key} is {value!r}; write a number of 0 to 1")
+    period = parse_duration(options.get("period", "1w"))
+    if period > MAX_PERIODS * WEEK:
+        raise UsageError(f"period is {options['period']!r}; give a duration, for example 1d or 1w")
+    feedback = options.get("feedback", "simulate")
+    return Tuner(
+        name=options.get("name", f"{feedback}, {options.get('period', '1w')}"),
+        arms=_chosen(options.get("policies"), policies),
+        feedback=feedback,
+        period_s=int(period),
+        **{key: float(options[key]) for key in _NUMBERS if key in options},
+    )
+
+
+def _chosen(names: Any, policies: Sequence[Policy]) -> tuple[Policy, ...]:
+    if names is None:
+        return tuple(policies)
+    if not isinstance(names, list | tuple):
+        raise UsageError(f"policies is {names!r}; write a list of names")
+    known = {policy.name: policy for policy in policies}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"a tuner can not choose {name!r}; the experiment has {', '.join(known)}")
+    return tuple(known[name] for name in names)

@@ -1,0 +1,1 @@
+"""Models of jobs and of requested times: Lublin-Feitelson and Tsafrir."""

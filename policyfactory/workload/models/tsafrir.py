@@ -1,0 +1,182 @@
+"""Requested run times for jobs that have none: the estimates of the Tsafrir-Etsion-Feitelson model, given to jobs.
+
+See `policyfactory.workload.models.tsafrir_bins` for the paper and for the histogram of estimates. The longest job draws
+first, uniformly among the estimates that are at least its run time; nothing ties estimates to users or sizes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import WorkloadError
+from policyfactory.core.jit import kernel
+from policyfactory.core.random import check_seed
+from policyfactory.core.units import format_duration
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.models.tsafrir_bins import Chance, Histogram, chance, make_histogram
+from policyfactory.workload.models.tsafrir_user import UserBin
+
+__all__ = ["Estimates", "Histogram", "UserBin", "assign", "draw_estimates", "draw_histogram", "tsafrir_estimates"]
+
+Int64Array = NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """What the model gave to n jobs.
+
+    Parameters
+    ----------
+    requested_time : int64 array (n,)
+        Estimate of each job, s, at least its run time.
+    run_time : int64 array (n,)
+        Run times, s, those above the longest estimate cut to it.
+    cut : int
+        Jobs whose run time was cut.
+    histogram : Histogram
+        Jobs of each estimate.
+    """
+
+    requested_time: Int64Array
+    run_time: Int64Array
+    cut: int
+    histogram: Histogram
+
+
+def tsafrir_estimates(
+    workload: Workload,
+    *,
+    max_estimate: int,
+    seed: int,
+    user_bins: Sequence[UserBin] = (),
+    stream: Literal["numpy", "drand48"] = "numpy",
+) -> Workload:
+    """Return ``workload`` with requested times of the model; its ``origin`` tells how many run times were cut.
+
+    Parameters
+    ----------
+    workload : Workload
+        Jobs; their requested times are replaced.
+    max_estimate : int
+        Longest estimate that is allowed, s, at least 5701.
+    seed : int
+        Seed of the random numbers.
+    user_bins : sequence of (int, int)
+        Estimates (s) and jobs that are known to use them.
+    stream : {"numpy", "drand48"}
+        Our random numbers, or those of the original program.
+
+    Raises
+    ------
+    UsageError
+        If an argument can not be meant, or there are fewer than 227 jobs.
+    WorkloadError
+        If the jobs run so long that the estimates can not cover them.
+    """
+    ticks = workload.ticks
+    # The estimate is in whole seconds and must cover the run time.
+    seconds = -(-workload.run_time // ticks)
+    made = draw_estimates(seconds, max_estimate, seed=seed, user_bins=user_bins, stream=stream)
+    cut = f", {made.cut} run times cut to it" if made.cut else ""
+    return dataclasses.replace(
+        workload,
+        run_time=np.minimum(workload.run_time, max_estimate * ticks),
+        requested_time=made.requested_time * ticks,
+        origin=f"{workload.origin.removesuffix('; requested time = run time (the model has none)')}; requested time: "
+        f"Tsafrir model, {stream} stream, seed {seed}, at most {format_duration(max_estimate)}{cut}",
+    )
+
+
+def draw_histogram(
+    jobs: int,
+    max_estimate: int,
+    *,
+    seed: int,
+    user_bins: Sequence[UserBin] = (),
+    stream: Literal["numpy", "drand48"] = "numpy",
+) -> Histogram:
+    """Return how many of ``jobs`` jobs use which estimate; arguments as for `draw_estimates`."""
+    return make_histogram(jobs, max_estimate, user_bins, chance(check_seed(seed), stream))
+
+
+def draw_estimates(
+    run_time: Int64Array,
+    max_estimate: int,
+    *,
+    seed: int,
+    user_bins: Sequence[UserBin] = (),
+    stream: Literal["numpy", "drand48"] = "numpy",
+) -> Estimates:
+    """Draw an estimate for each run time.
+
+    Parameters
+    ----------
+    run_time : int64 array (n,)
+        s, at least 227 of them.
+    max_estimate : int
+        Longest estimate, s, at least 5701.
+    seed : int
+        Seed of the random numbers.
+    user_bins : sequence of (int, int)
+        Estimates (s) and jobs that are known to use them.
+    stream : {"numpy", "drand48"}
+        Our random numbers, or those of the original program.
+
+    Raises
+    ------
+    UsageError
+        If an argument can not be meant.
+    WorkloadError
+        If the run times are too long for the estimates.
+    """
+    luck = chance(check_seed(seed), stream)
+    histogram = make_histogram(len(run_time), max_estimate, user_bins, luck)
+    held = np.minimum(run_time, max_estimate)
+    return Estimates(_give(held, histogram, luck), held, int((run_time > max_estimate).sum()), histogram)
+
+
+def _give(run_time: Int64Array, histogram: Histogram, luck: Chance) -> Int64Array:
+    order = luck.longest_first(run_time)
+    longest_first = run_time[order]
+    estimates = np.repeat(histogram.times, histogram.jobs)[::-1].copy()
+    short = np.flatnonzero(longest_first > estimates)
+    if len(short):
+        longest = int(histogram.times[-1])
+        raise WorkloadError(
+            f"{short[0] + 1} jobs run at least {longest_first[short[0]]} s, but only {short[0]} of the {len(run_time)} "
+            f"estimates are that long (the longest allowed is {longest} s); allow longer ones (--max-estimate), or "
+            f"tell how many jobs ask for the longest (--bin {longest}=JOBS)"
+        )
+    requested = np.empty(len(run_time), dtype=np.int64)
+    requested[order] = assign(longest_first, estimates, luck.values(len(run_time)))
+    return requested
+
+
+@kernel
+def assign(run_time: Int64Array, estimates: Int64Array, draws: Int64Array) -> Int64Array:
+    """Return an estimate for each job, uniformly among those left that are at least its run time.
+
+    Parameters
+    ----------
+    run_time : int64 array (n,)
+        Longest first.
+    estimates : int64 array (n,)
+        Longest first, the k-th at least the k-th run time; changed.
+    draws : int64 array (n,)
+        Uniform integers from 0.
+    """
+    n = len(run_time)
+    given = np.empty(n, dtype=np.int64)
+    last = 0
+    for j in range(n):
+        while last < n - 1 and run_time[j] <= estimates[last + 1]:
+            last += 1
+        k = j + draws[j] % (last - j + 1)
+        given[j] = estimates[k]
+        estimates[k] = estimates[j]
+    return given

@@ -1,0 +1,313 @@
+"""Reading and writing the Standard Workload Format, version 2.2 (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+
+Lines that begin with ``;`` are comments, those before the first job the header. A job is a line of 18 numbers
+separated by blanks. The whole text is scanned by one compiled kernel, so that 312,826 jobs take a fraction of a
+second.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shlex
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.artefact import atomic_write, read_bytes, sha256_bytes
+from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.header import Header, parse_header, printable
+from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
+from policyfactory.workload.swf.packed import GZIP, PIECE, unpacked
+
+__all__ = ["OTHER_PACKINGS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
+
+# As of a file that is not packed: some ten million jobs. What unpacks to more is no log, or an attack.
+_LARGEST_TEXT = 1 << 30
+_LARGEST_HEADER = 1 << 20
+_SHORTEST_JOB = 36  # bytes of a line: 18 digits, 17 blanks, a line feed
+OTHER_PACKINGS = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"PK\x03\x04": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x1f\x9d": "compress",
+}
+# How the accounting of schedulers begins; the readers of `workload import` know more of it.
+_ACCOUNTING = {
+    "the output of sacct --json": re.compile(rb"\{"),
+    "a file of Slurm's plugin jobcomp/filetxt": re.compile(rb"JobId=\d"),
+    "the output of sacct": re.compile(
+        rb"JobID(?:Raw)?\b|(?:\w+[|\x1f])+(?:JobID|State|Submit)|[^|;]*(?:\|[^|]*){5}", re.IGNORECASE
+    ),
+    "an accounting log of PBS": re.compile(rb"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];"),
+}
+# Widths like those of the archive's own files; a longer number moves the rest of its line.
+_WIDTHS = (5, 8, 6, 6, 4, 6, 5, 4, 6, 5, 2, 3, 3, 3, 2, 2, 2, 2)
+_ROW = " ".join(f"%{width}s" for width in _WIDTHS)
+# From so many lines on a compiled kernel prints them: it takes as long to load as Python to print fewer.
+_MANY = 100_000
+
+
+def read_swf(path: Path | str) -> SwfLog:
+    """Read a log, plain or packed with gzip (told apart by content, not by name).
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is a directory, is damaged, cut off, packed in another way or too large.
+    TraceFormatError
+        If a line is not a job of 18 numbers (file, line and field are named), or there is no job at all.
+    """
+    path = Path(path)
+    raw = read_bytes(path)
+    for magic, packing in OTHER_PACKINGS.items():
+        if raw.startswith(magic):
+            raise InputError(f"{path}: is packed with {packing}, only gzip is read here; unpack it first")
+    digest = sha256_bytes(raw)
+    if raw.startswith(GZIP):
+        return parse_swf(_unpack(raw, path), path, sha256=digest)
+    return parse_swf(raw, path, sha256=digest)
+
+
+def _unpack(raw: bytes, path: Path) -> bytearray:
+    """Return what a file packed with gzip holds, in one growing buffer: parts that are joined would be held twice."""
+    text = bytearray()
+    room = _LARGEST_TEXT
+    blocks = (raw[at : at + PIECE] for at in range(0, len(raw), PIECE))
+    for part in unpacked(blocks, str(path)):
+        room -= len(part)
+        if room < 0:
+            raise InputError(f"{path}: unpacks to more than {_LARGEST_TEXT:,} bytes; unpack it and split the log")
+        if len(part) == PIECE and b"\n" not in part and b"\r" not in part:
+            raise TraceFormatError(f"{path}: unpacks to a line of more than {PIECE:,} characters; is this a log?")
+        text += part
+    return text
+
+
+def parse_swf(text: bytes | bytearray, path: Path | str, *, sha256: str = "") -> SwfLog:
+    """Return the log that ``text`` is; ``path`` is for messages and the log's name.
+
+    Raises
+    ------
+    TraceFormatError
+        As `read_swf`.
+    """
+    # Loaded here, so that commands that read no log start without the compiler.
+    from policyfactory.workload.swf import scan
+
+    path = Path(path)
+    if text.isspace() or not text:
+        raise TraceFormatError(f"{path}: is empty; a log has a line of 18 numbers for each job")
+    header, text, start, skipped, oddities = _split(text, path)
+    # Space for what the text can hold at most: not for a line feed or a point each.
+    lines = min(text.count(b"\n", start), (len(text) - start) // _SHORTEST_JOB + 1)
+    points = min(sum(text.count(mark, start) for mark in (b".", b"e", b"E")), lines * scan.FIELD_COUNT)
+    values = np.empty((scan.FIELD_COUNT, lines), dtype=np.int64)
+    line = np.empty(lines, dtype=np.int64)
+    decimals = np.empty((points, 6), dtype=np.int64)
+    found = np.zeros(8, dtype=np.int64)
+    data = np.frombuffer(text, dtype=np.uint8, offset=start)
+    data.flags.writeable = False  # one type, and one compiled kernel, whatever the text is in
+    scan.scan_jobs(data, values, line, decimals, found)
+    result, jobs, special, comments, blanks, fault_line, fault_field, fault_byte = found.tolist()
+    if result != scan.OK:
+        _refuse(_Place(path, text, start, skipped + fault_line + 1, first=jobs == 0), result, fault_field, fault_byte)
+    if jobs == 0:
+        raise TraceFormatError(f"{path}: has a header of {skipped:,} lines and no job; is it the whole file?")
+    columns: dict[str, NDArray[Any]] = {field: values[number, :jobs] for number, field in enumerate(FIELDS)}
+    line = line[:jobs] + (skipped + 1)
+    _put_decimals(columns, decimals[:special], _Place(path, text, start, 0), line)
+    oddities |= {"comment lines between the jobs": comments, "blank lines": blanks}
+    return SwfLog(
+        name=log_name(path),
+        path=str(path),
+        header=header,
+        line=line,
+        sha256=sha256,
+        oddities={what: count for what, count in oddities.items() if count},
+        **columns,
+    )
+
+
+def log_name(path: Path) -> str:
+    """Return a log's name: its file's, without .gz, .swf and .txt."""
+    name = path.name
+    for suffix in (".gz", ".swf", ".txt"):
+        name = name.removesuffix(suffix)
+    return printable(name or path.name, 80)
+
+
+def _split(text: bytes | bytearray, path: Path) -> tuple[Header, bytes | bytearray, int, int, dict[str, int]]:
+    """Return the header, the text (its last byte is a line feed), where its rest begins, the lines before, what is odd.
+
+    The rest is not cut off: it would be held twice.
+    """
+    oddities = {}
+    if text.startswith(b"\xef\xbb\xbf"):
+        text = text[3:]
+        oddities["a byte order mark"] = 1
+    if b"\n" not in text and b"\r" in text:
+        text = text.replace(b"\r", b"\n")
+        oddities["line ends of an old Mac (CR)"] = text.count(b"\n")
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    at = 0
+    skipped = 0
+    lines: list[str] = []
+    returns = 0
+    while at < len(text):
+        end = text.index(b"\n", at)
+        line = text[at : min(end, at + _LARGEST_HEADER)].rstrip(b"\r")
+        content = line.lstrip()
+        if content and not content.startswith(b";"):
+            break
+        returns += text[at:end].endswith(b"\r")
+        if content:
+            # Bytes that are no UTF-8 are kept as they are, and written back so.
+            lines.append(content.decode("utf-8", errors="surrogateescape"))
+        skipped += 1
+        at = end + 1
+        if at > _LARGEST_HEADER:
+            raise TraceFormatError(
+                f"{path}:{skipped}: more than {_LARGEST_HEADER:,} bytes of comments ahead of the first job; "
+                "is this a log?"
+            )
+    if returns or b"\r\n" in text[at : at + 10_000]:
+        oddities["lines that end as on Windows (CR LF)"] = text.count(b"\r\n")
+    return parse_header(lines), text, at, skipped, oddities
+
+
+class _Place:
+    """Where in a file something is wrong."""
+
+    def __init__(self, path: Path, text: bytes | bytearray, start: int, line: int, *, first: bool = False) -> None:
+        self.path = path
+        self.text = text
+        self.start = start
+        self.line = line
+        self.first = first
+        # A fault in the very first job line more often means: not such a file at all.
+        self.hint = (
+            "; is this a log in the Standard Workload Format (18 numbers a line, -1 for unknown)?"
+            if first
+            else "; mend or delete this line"
+        )
+
+    def cut(self, first: int, end: int) -> bytes:
+        """Return some bytes behind the header; places are counted from its end."""
+        return bytes(self.text[self.start + first : self.start + end])
+
+    def token(self, first: int, end: int | None = None) -> str:
+        """Return the token that begins at byte ``first``, fit to be printed."""
+        piece = self.cut(first, end if end is not None else first + 200)
+        if end is None:
+            piece = re.split(rb"[ \t\r\n]", piece, maxsplit=1)[0]
+        return printable(piece.decode("utf-8", errors="replace"), 40)
+
+
+def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
+    """Raise the error for a line that the scan could not read."""
+    from policyfactory.workload.swf import scan
+
+    where = f"{place.path}:{place.line}"
+    if place.first:
+        _refuse_accounting(place, where)
+    if result == scan.BAD_WIDTH:
+        raise TraceFormatError(f"{where}: {field} fields, a job has {scan.FIELD_COUNT} (-1 for unknown){place.hint}")
+    named = f"field {field + 1} ({FIELD_NAMES[FIELDS[field]]})" if field < len(FIELDS) else f"field {field + 1}"
+    token = place.token(byte)
+    if result == scan.TOO_LARGE:
+        raise TraceFormatError(f"{where}: {named} is {token}, a number of at most 18 digits is expected{place.hint}")
+    raise TraceFormatError(f"{where}: {named} is {token!r}, a number is expected{place.hint}")
+
+
+def _refuse_accounting(place: _Place, where: str) -> None:
+    """Raise the error for what an accounting log begins with, if it is one."""
+    line = place.cut(0, 10_000).lstrip()[:2000].partition(b"\n")[0]
+    for kind, beginning in _ACCOUNTING.items():
+        if beginning.match(line):
+            raise TraceFormatError(
+                f"{where}: this looks like {kind}: make a log of it first: policyfactory workload import "
+                f"{shlex.quote(printable(str(place.path), 300))} --output LOG.swf"
+            )
+
+
+def _put_decimals(
+    columns: dict[str, NDArray[Any]], decimals: NDArray[np.int64], place: _Place, line: NDArray[np.int64]
+) -> None:
+    """Put the numbers that are not whole into their columns, which become float64."""
+    from policyfactory.workload.swf import scan
+
+    for number in np.unique(decimals[:, 1]).tolist():
+        field = FIELDS[number]
+        rows, _, first, end, behind, kind = decimals[decimals[:, 1] == number].T
+        digits = columns[field][rows].astype(np.float64)
+        # Correctly rounded: both are exact.
+        values = digits / 10.0 ** np.minimum(behind, 22)
+        for at in np.flatnonzero(kind == scan.IRREGULAR).tolist():
+            values[at] = _decimal(place.cut(int(first[at]), int(end[at])))
+        wrong = ~(np.abs(values) < 1e18)
+        if field in WHOLE_FIELDS:
+            wrong |= values != np.floor(values)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            expected = "a whole number" if field in WHOLE_FIELDS else "a number of at most 18 digits"
+            raise TraceFormatError(
+                f"{place.path}:{line[rows[at]]}: field {number + 1} ({FIELD_NAMES[field]}) is "
+                f"{place.token(int(first[at]), int(end[at]))!r}, {expected} is expected{place.hint}"
+            )
+        columns[field] = columns[field].astype(np.int64 if field in WHOLE_FIELDS else np.float64)
+        columns[field][rows] = values
+
+
+def _decimal(token: bytes) -> float:
+    """Return the value of a number with an exponent or many digits, NaN if it is none."""
+    try:
+        return float(token) if b"_" not in token and len(token) <= 400 else float("nan")
+    except ValueError:
+        return float("nan")
+
+
+def format_swf(log: SwfLog | Workload) -> bytes:
+    """Return the text of a log: its header as it was read, then one line for each job.
+
+    Decimals are written with as many digits as give the same number when read again.
+    """
+    log = log_of_workload(log) if isinstance(log, Workload) else log
+    head = "".join(f"{line}\n" for line in log.header.lines)
+    columns = list(log.columns().values())
+    if len(log) >= _MANY and all(column.dtype == np.int64 for column in columns):
+        from policyfactory.workload.swf.print_rows import printed
+
+        return b"".join([head.encode("utf-8", errors="surrogateescape"), *printed(columns, _WIDTHS)])
+    rows = "\n".join(_ROW % row for row in zip(*map(_cells, columns), strict=True))
+    return (head + rows + "\n").encode("utf-8", errors="surrogateescape")
+
+
+def _cells(column: NDArray[Any]) -> list[Any]:
+    """Return what is printed of a column: whole numbers without a point."""
+    if column.dtype == np.int64:
+        return cast("list[Any]", column.tolist())
+    return [int(value) if value.is_integer() else value for value in column.tolist()]
+
+
+def write_swf(log: SwfLog | Workload, path: Path | str) -> None:
+    """Write a log or a workload; a name that ends in ``.gz`` is packed (the same bytes every time).
+
+    Raises
+    ------
+    OutputError
+        If the file can not be written.
+    """
+    path = Path(path)
+    text = format_swf(log)
+    atomic_write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)

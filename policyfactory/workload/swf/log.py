@@ -1,0 +1,180 @@
+"""A log as it was recorded: the header and the 18 columns of the Standard Workload Format, nothing dropped yet."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.header import Header, printable
+
+__all__ = ["FIELDS", "FIELD_NAMES", "WHOLE_FIELDS", "SwfLog", "log_of_workload"]
+
+Column = NDArray[Any]
+
+# Attribute of SwfLog and name in messages, in the order of the file.
+FIELD_NAMES = {
+    "job_id": "job number",
+    "submit": "submit time",
+    "wait": "wait time",
+    "run_time": "run time",
+    "allocated": "allocated processors",
+    "cpu_time": "average CPU time",
+    "memory": "used memory",
+    "requested": "requested processors",
+    "requested_time": "requested time",
+    "requested_memory": "requested memory",
+    "status": "status",
+    "user": "user",
+    "group": "group",
+    "executable": "executable",
+    "queue": "queue",
+    "partition": "partition",
+    "preceding": "preceding job",
+    "think_time": "think time",
+}
+FIELDS = tuple(FIELD_NAMES)
+# Counts and identities; times and memory may have decimals.
+WHOLE_FIELDS = frozenset(FIELDS) - {
+    "submit", "wait", "run_time", "cpu_time", "memory", "requested_time", "requested_memory", "think_time",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class SwfLog:
+    """One log, line by line as in its file.
+
+    Columns are read-only arrays of shape (n,), int64, or float64 where the file has decimals; -1 stands for
+    unknown or not applicable. The number behind each name is the field's place in a line.
+
+    Parameters
+    ----------
+    name : str
+        What the log is called: the file's name without its suffix.
+    path : str
+        Where it was read from.
+    header : Header
+        What it says about itself.
+    job_id : array
+        1, job number.
+    submit : array
+        2, submit time, s of the log's clock.
+    wait : array
+        3, s from submit to start.
+    run_time : array
+        4, s from start to end.
+    allocated : array
+        5, processors the job had.
+    cpu_time : array
+        6, s of CPU time, mean over the processors.
+    memory : array
+        7, KB, mean per processor.
+    requested : array
+        8, processors the job asked for.
+    requested_time : array
+        9, s the job asked for.
+    requested_memory : array
+        10, KB per processor.
+    status : array
+        11: 0 failed, 1 completed, 5 cancelled, -1 unknown; 2, 3, 4 a part of a job.
+    user, group, executable, queue, partition : array
+        12 to 16, numbers that stand for names.
+    preceding : array
+        17, the job after whose end this one may start.
+    think_time : array
+        18, s between that end and this submission.
+    line : array
+        Each job's line in the file, from 1.
+    sha256 : str
+        Digest of the file as it lies on the disk.
+    oddities : mapping of str to int
+        What the reader passed over: comment lines between jobs, blank lines, line ends of other systems.
+    """
+
+    name: str
+    path: str
+    header: Header
+    job_id: Column
+    submit: Column
+    wait: Column
+    run_time: Column
+    allocated: Column
+    cpu_time: Column
+    memory: Column
+    requested: Column
+    requested_time: Column
+    requested_memory: Column
+    status: Column
+    user: Column
+    group: Column
+    executable: Column
+    queue: Column
+    partition: Column
+    preceding: Column
+    think_time: Column
+    line: NDArray[np.int64]
+    sha256: str = ""
+    oddities: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for field in (*FIELDS, "line"):
+            column = getattr(self, field).view()
+            column.flags.writeable = False
+            object.__setattr__(self, field, column)
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def place(self, row: int) -> str:
+        """Return where row ``row`` stands, for messages: ``log.swf:17``."""
+        return f"{printable(self.path, 300)}:{self.line[row]}"
+
+    def columns(self) -> dict[str, Column]:
+        """Return the 18 columns by attribute name, in file order."""
+        return {field: getattr(self, field) for field in FIELDS}
+
+    def select(self, rows: Any) -> SwfLog:
+        """Return the log with the lines ``rows`` only (slice, mask or indices)."""
+        columns = {field: getattr(self, field)[rows] for field in (*FIELDS, "line")}
+        return dataclasses.replace(self, **columns)
+
+
+def log_of_workload(workload: Workload) -> SwfLog:
+    """Return a workload as a log: unknown fields are -1, allocated processors are the requested ones.
+
+    The status is 1 (completed) for every job, since readers of such files drop jobs of unknown status.
+    """
+    unknown = np.full(len(workload), -1, dtype=np.int64)
+    known: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
+    known |= {
+        "job_id": workload.job_id,
+        "submit": workload.submit,
+        "wait": np.where(workload.start >= 0, workload.start - workload.submit, -1),
+        "run_time": workload.run_time,
+        "allocated": workload.processors,
+        "requested": workload.processors,
+        "requested_time": workload.requested_time,
+        "status": np.ones(len(workload), dtype=np.int64),
+        "user": workload.user,
+    }
+    labels = {"Version": "2.2", "MaxJobs": str(len(workload)), "MaxRecords": str(len(workload))}
+    if workload.unix_start is not None:
+        labels["UnixStartTime"] = str(workload.unix_start)
+    if workload.time_zone is not None:
+        labels["TimeZoneString"] = workload.time_zone
+    labels["MaxProcs"] = str(workload.machine)
+    notes = [workload.origin] if workload.origin else []
+    if workload.ticks != 1:
+        notes.append(f"times are in 1/{workload.ticks} s")
+    return SwfLog(
+        name=workload.name,
+        path=workload.name,
+        header=Header().replace(labels, tuple(notes)),
+        line=np.arange(1, len(workload) + 1),
+        sha256=workload.sha256(),
+        **known,
+    )
