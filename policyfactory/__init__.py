@@ -13,11 +13,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-# A package becomes an attribute of its parent when it is first imported, and never again: so now, not after
-# somebody has asked for the function of that name.
+# A package becomes an attribute of its parent when it is first imported, and never again: so now, before the verbs of
+# the same names are asked for. None of these packages imports anything heavy.
+import policyfactory.evaluate
+import policyfactory.fit
 import policyfactory.simulate
 
-del policyfactory.simulate
+del policyfactory.evaluate, policyfactory.fit, policyfactory.simulate
 
 __version__ = "0.1.0"
 

@@ -38,7 +38,7 @@ MODES = ("actual", "estimates", "backfilling")
 WAYS = ("window", "whole queue", "clean")
 SEEN, FIRST = 32, 16
 FITTED, OTHERS = ("F1", "F2", "F3", "F4"), ("FCFS", "WFP3", "UNICEF", "SPF")
-# s; rounding of the clock can not move a dispatch to another second.
+# s; rounding of the clock cannot move a dispatch to another second.
 DELAY = 0.00261024742
 
 

@@ -44,7 +44,7 @@ class Analysis(abc.ABC):
         return cls(**options)
 
     def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:  # noqa: B027 (most fit any experiment)
-        """Refuse, before anything is simulated, what the analysis can not look at.
+        """Refuse, before anything is simulated, what the analysis cannot look at.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ def jain_index(values: FloatArray) -> float:
     largest = float(values.max())
     if largest == 0:
         return 1.0
-    # Shares of the largest can not overflow; rounding shall not leave [1/n, 1].
+    # Shares of the largest cannot overflow; rounding shall not leave [1/n, 1].
     shares = values / largest
     index = float(shares.sum()) ** 2 / (len(shares) * float((shares**2).sum()))
     return min(max(index, 1 / len(shares)), 1.0)

@@ -65,7 +65,7 @@ class Premature(Analysis):
     Raises
     ------
     UsageError
-        If an option can not be meant.
+        If an option cannot be meant.
     """
 
     name: ClassVar[str] = "premature"
@@ -176,7 +176,7 @@ class Premature(Analysis):
         text = f"{log} ({cases_text(evaluation, log)}): {value_text(share, '%')} of the jobs are premature."
         own = median_of(ratio[:, 0])
         if not own.cases:
-            return f"{text} Premature and other jobs can not be compared: no case has both."
+            return f"{text} Premature and other jobs cannot be compared: no case has both."
         base = evaluation.baseline
         text += f" Under {base} their mean slowdown is {value_text(own)} times that of the others."
         if len(evaluation.policies) == 1:

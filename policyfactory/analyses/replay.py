@@ -18,7 +18,7 @@ from policyfactory.analyses.replay_words import Distances, replay_in_words
 from policyfactory.core.units import MINUTE
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import AS_IT_WAS, Overuse, overuse_of, recorded_schedule
+from policyfactory.simulate.recorded import RECORDED, Overuse, overuse_of, recorded_schedule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -122,7 +122,7 @@ class Replay(Analysis):
         pictures = [
             Picture(
                 stem,
-                f"{log}: how many jobs wait how long, replayed and as it was",
+                f"{log}: how many jobs wait how long, replayed and recorded",
                 functools.partial(_draw, cases[log], evaluation.policies),
                 "The black dashed curve is the record. Where a replay's curve is above it, more jobs of the replay "
                 "wait no longer than that. The widest gap is the distance, here over the jobs of all cases.",
@@ -175,7 +175,7 @@ def _table(found: dict[str, Distances]) -> Table:
             each = (own.distance[k], own.median_wait[k], own.utilisation[k], own.same_start[k])
             rows.append((*log_cells(logs, log), Cell(policy), *map(cell_of, each)))
         record = (Cell(None), cell_of(own.recorded_wait), cell_of(own.recorded_utilisation), Cell(None))
-        rows.append((*log_cells(logs, log), Cell(AS_IT_WAS), *record))
+        rows.append((*log_cells(logs, log), Cell(RECORDED), *record))
     note = "Distances and waits are medians over the cases, shares are means." if _several(found) else ""
     return Table(
         "distances", "Replays and record: the same jobs, simulated and as they ran", columns, tuple(rows), note
@@ -187,7 +187,7 @@ def _several(found: dict[str, Distances]) -> bool:
 
 
 def _draw(cases: list[list[Replayed]], policies: Sequence[str]) -> Figure:
-    """Draw the share of all jobs of a log that wait at most so long, as it was and under each policy."""
+    """Draw the share of all jobs of a log that wait at most so long, as recorded and under each policy."""
     jobs = sum(case[0].jobs for case in cases)
     edges = _EDGES.astype(np.float64)
 
@@ -195,7 +195,7 @@ def _draw(cases: list[list[Replayed]], policies: Sequence[str]) -> Figure:
         total: NDArray[np.int64] = np.sum(counts, axis=0, dtype=np.int64)
         return Curve(name, edges, 100.0 * total / jobs)
 
-    record = curve(AS_IT_WAS, [case[0].at_most[1] for case in cases])
+    record = curve(RECORDED, [case[0].at_most[1] for case in cases])
     curves = [curve(name, [case[k].at_most[0] for case in cases]) for k, name in enumerate(policies)]
     # Beyond the longest wait of all there is nothing to see.
     waiting = np.min([one.y for one in (record, *curves)], axis=0) < 100

@@ -179,7 +179,7 @@ Recorded = Annotated[
     bool | None,
     typer.Option(
         "--recorded/--no-recorded",
-        help="Show the schedule as it was beside the policies (default: where every job has its recorded start).",
+        help="Show the recorded schedule beside the policies (default: where every job has its recorded start).",
     ),
 ]
 PrecisionOf = Annotated[

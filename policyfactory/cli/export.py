@@ -100,7 +100,7 @@ def export(
 ) -> None:
     """Export a policy to a scheduler (Slurm, Grid Engine, OAR, OpenPBS) or a program.
 
-    The head of the file says how to install it, how to roll back, and what it can not express. With --preview it is
+    The head of the file says how to install it, how to roll back, and what it cannot express. With --preview it is
     written only where --output says.
     """
     from policyfactory.cli.export_run import Request, carry_out
@@ -168,7 +168,7 @@ def _life(text: str) -> int:
 
     seconds = parse_duration(text, unit=True)
     if math.isinf(seconds):
-        raise UsageError(f"--life {text}: scores without an end can not be mapped; give for example 365d")
+        raise UsageError(f"--life {text}: scores without an end cannot be mapped; give for example 365d")
     return int(seconds)
 
 
@@ -182,7 +182,7 @@ def _instant(option: str, text: str | None, zone: dt.tzinfo | None = None) -> in
         return None
     seconds = parse_date(text, zone or dt.UTC, option)
     if not 0 <= seconds < _LATEST:
-        raise UsageError(f"{option} {text!a} can not be meant; give a date of the years 1970 to 2100")
+        raise UsageError(f"{option} {text!a} cannot be meant; give a date of the years 1970 to 2100")
     return seconds
 
 

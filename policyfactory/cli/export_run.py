@@ -306,7 +306,7 @@ def _places(request: Request, made: Export) -> list[tuple[Path, str, bool]]:
 
 
 def _advise(made: Export, written: list[Path], *, verbose: bool) -> None:
-    """Say what must be done with the files and what they can not do; all of it stands in their heads."""
+    """Say what must be done with the files and what they cannot do; all of it stands in their heads."""
     if verbose:
         lines = instructions(made.settings, made.install, made.rollback, made.limits)
     else:

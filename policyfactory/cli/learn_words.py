@@ -149,7 +149,7 @@ def record_in_words(found: dict[str, Any], metric: str) -> str:
     scale = scale_for(recorded[0]["unit"], [recorded[0]["value"], simulated[0]["value"]])
     was, under = (f"{scale.text(row[0]['value'])}{scale.suffix}" for row in (recorded, simulated))
     return (
-        f"That is against a simulated {baseline}, not against your scheduler: as it was, {metric} was {was}; under the "
-        f"simulated {baseline} it is {under}. The further these two are apart, the more your scheduler does that the "
-        "simulation leaves out (priorities, reservations, nodes that were down), and the less can be promised."
+        f"That is against a simulated {baseline}, not against your scheduler: as recorded, {metric} was {was}; under "
+        f"the simulated {baseline} it is {under}. The further these two are apart, the more your scheduler does that "
+        "the simulation leaves out (priorities, reservations, nodes that were down), and the less can be promised."
     )

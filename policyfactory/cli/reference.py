@@ -11,7 +11,7 @@ __all__ = ["render"]
 _HEAD = """# Commands
 
 Results go to stdout or to the files that were asked for, progress and notes to stderr. The exit code is 0 when all is
-well, 1 when the input can not be used (the message says what to do), 2 when the command itself can not be meant.
+well, 1 when the input cannot be used (the message says what to do), 2 when the command itself cannot be meant.
 This page is made from the commands (`make docs/commands.md`), and a test says when it is old.
 """
 

@@ -135,7 +135,7 @@ def run_steps(steps: Sequence[Step], first: int, total: int, *, quiet: Path | No
         except OSError as error:
             if error.filename is not None:
                 raise
-            raise OutputError(f"{quiet}: can not be written: {error.strerror or error}") from None
+            raise OutputError(f"{quiet}: cannot be written: {error.strerror or error}") from None
 
 
 def _head(place: str, step: Step) -> None:

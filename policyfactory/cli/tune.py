@@ -22,7 +22,7 @@ _SHOWN = ("improvement", "choices")
 
 
 class Backfill(enum.StrEnum):
-    """Which jobs may overtake; reservations for all jobs can not change hands."""
+    """Which jobs may overtake; reservations for all jobs cannot change hands."""
 
     none = "none"
     easy = "easy"

@@ -62,7 +62,7 @@ def workers_of(jobs: int | None, backend: Backend | None = None, scheduler: str 
     UsageError
         If the options contradict each other, the address is none, or the backend is not installed.
     InputError
-        If the scheduler file can not be read.
+        If the scheduler file cannot be read.
     """
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs {jobs}: give at least 1 worker")

@@ -133,7 +133,7 @@ def clean(
     report: Annotated[Path | None, typer.Option(help="Write the account as JSON to this file too.")] = None,
     json: _JSON = False,
 ) -> None:
-    """Drop and repair what can not be simulated, sort, count times from the first job; say what was done and why."""
+    """Drop and repair what cannot be simulated, sort, count times from the first job; say what was done and why."""
     from policyfactory.workload.clean import clean_log
     from policyfactory.workload.swf.files import read_swf, write_swf
 

@@ -60,7 +60,7 @@ def read_bytes(path: Path, *, limit: int = 1 << 30) -> bytes:
     Raises
     ------
     InputError
-        If there is no such file, it is a directory, can not be read, or is larger than ``limit`` bytes; a pipe or a
+        If there is no such file, it is a directory, cannot be read, or is larger than ``limit`` bytes; a pipe or a
         device, which says no size and may have no end, also if it is larger than 512 MiB.
     """
     blocks = _blocks(path, limit, whole=True)
@@ -100,7 +100,7 @@ def _blocks(path: Path, limit: int, *, whole: bool = False) -> Iterator[bytes]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
     except OSError as error:
-        raise InputError(f"{path}: can not be read: {error.strerror}; check its permissions") from None
+        raise InputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
 
 
 @contextlib.contextmanager
@@ -110,7 +110,7 @@ def unchanged(path: Path, *, limit: int = 1 << 30) -> Iterator[str]:
     Raises
     ------
     InputError
-        If the file can not be read, is larger than ``limit`` bytes, or was another one afterwards.
+        If the file cannot be read, is larger than ``limit`` bytes, or was another one afterwards.
     """
     before = _sha256_at_most(path, limit)
     yield before
@@ -131,7 +131,7 @@ def check_output(path: Path) -> Path:
     Raises
     ------
     OutputError
-        If it is a directory, its folder is missing or can not be written to.
+        If it is a directory, its folder is missing or cannot be written to.
     """
     if path.is_dir():
         raise OutputError(f"{path}: is a directory; name the file to write, for example {path / 'result'}")
@@ -142,7 +142,7 @@ def check_output(path: Path) -> Path:
     try:
         _try_to_write(folder)
     except OSError as error:
-        raise OutputError(f"{path}: can not write in {folder}: {error.strerror}; choose another folder") from None
+        raise OutputError(f"{path}: cannot write in {folder}: {error.strerror}; choose another folder") from None
     return path
 
 
@@ -167,14 +167,14 @@ def check_directory(path: Path) -> Path:
     Raises
     ------
     OutputError
-        If it is a file or can not be created or written to.
+        If it is a file or cannot be created or written to.
     """
     if path.exists() and not path.is_dir():
         raise OutputError(f"{path}: is a file; name a folder for the results")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{path}: can not be created: {error.strerror}; choose another folder") from None
+        raise OutputError(f"{path}: cannot be created: {error.strerror}; choose another folder") from None
     check_output(path / "probe")
     return path
 
@@ -188,7 +188,7 @@ def atomic_write(path: Path, data: bytes | str | Iterable[bytes]) -> None:
     Raises
     ------
     OutputError
-        If the file can not be written, or another process is writing it (the old one is untouched then).
+        If the file cannot be written, or another process is writing it (the old one is untouched then).
     """
     check_output(path)
     content = data.encode() if isinstance(data, str) else data
@@ -210,7 +210,7 @@ def atomic_write(path: Path, data: bytes | str | Iterable[bytes]) -> None:
                 file.close()
             if not isinstance(error, OSError):
                 raise
-            raise OutputError(f"{path}: can not be written: {_reason(error)}; nothing was changed") from None
+            raise OutputError(f"{path}: cannot be written: {_reason(error)}; nothing was changed") from None
 
 
 @contextlib.contextmanager
@@ -223,7 +223,7 @@ def exclusive(*paths: Path | None) -> Iterator[None]:
     Raises
     ------
     OutputError
-        If another run holds one, or it can not be written.
+        If another run holds one, or it cannot be written.
     """
     with contextlib.ExitStack() as held:
         for path in paths:
@@ -263,7 +263,7 @@ def _locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:
                     f"{path}: another run is writing it (lock {lock}); wait for it, stop it, or name another output"
                 )
     except OSError as error:
-        raise OutputError(f"{path}: can not be written: {lock.name}: {_reason(error)}; check the permissions") from None
+        raise OutputError(f"{path}: cannot be written: {lock.name}: {_reason(error)}; check the permissions") from None
 
 
 def try_lock(file: IO[bytes]) -> bool:

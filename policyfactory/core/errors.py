@@ -32,13 +32,13 @@ class PolicyfactoryError(Exception):
 
 
 class UsageError(PolicyfactoryError):
-    """UsageError is raised when an option or an argument can not be meant as it was given."""
+    """UsageError is raised when an option or an argument cannot be meant as it was given."""
 
     exit_code = 2
 
 
 class InputError(PolicyfactoryError):
-    """InputError is raised when a file that was asked for can not be read at all."""
+    """InputError is raised when a file that was asked for cannot be read at all."""
 
 
 class TraceFormatError(InputError):
@@ -46,7 +46,7 @@ class TraceFormatError(InputError):
 
 
 class WorkloadError(PolicyfactoryError):
-    """WorkloadError is raised when a log was read but its jobs can not be used as asked."""
+    """WorkloadError is raised when a log was read but its jobs cannot be used as asked."""
 
 
 class ScoreTableError(InputError):
@@ -90,20 +90,20 @@ class ModelFileError(InputError):
 
 
 class FitError(PolicyfactoryError):
-    """FitError is raised when a score table can not determine the coefficients that were asked for."""
+    """FitError is raised when a score table cannot determine the coefficients that were asked for."""
 
 
 class EvaluationError(PolicyfactoryError):
-    """EvaluationError is raised when policies can not be compared as asked."""
+    """EvaluationError is raised when policies cannot be compared as asked."""
 
 
 class ExportError(PolicyfactoryError):
-    """ExportError is raised when a target can not express a policy."""
+    """ExportError is raised when a target cannot express a policy."""
 
 
 class OutputError(PolicyfactoryError):
-    """OutputError is raised when a result can not be written where it was asked for."""
+    """OutputError is raised when a result cannot be written where it was asked for."""
 
 
 class WorkersError(PolicyfactoryError):
-    """WorkersError is raised when the workers of a run can not be reached, or are lost."""
+    """WorkersError is raised when the workers of a run cannot be reached, or are lost."""

@@ -75,7 +75,7 @@ def _first_line(path: Path, longest: int) -> bytes | None:
         with path.open("rb") as file:
             return file.readline(longest)
     except OSError as error:
-        raise OutputError(f"{path}: can not be read: {error.strerror}; check its permissions") from None
+        raise OutputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
 
 
 def _parse(first: bytes) -> dict[str, Any] | None:
@@ -213,12 +213,12 @@ class Journal:
     count : int
         How many pieces the run has.
     usable : callable, optional
-        Says whether what was found of a piece can be used; a piece that can not is damaged.
+        Says whether what was found of a piece can be used; a piece that cannot is damaged.
 
     Raises
     ------
     OutputError
-        If the file is of another run or none of finished pieces, or can not be written.
+        If the file is of another run or none of finished pieces, or cannot be written.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class Journal:
         try:
             self._file: BinaryIO = path.open("r+b", buffering=0)
         except OSError as error:
-            raise OutputError(f"{path}: can not be written: {error.strerror}; check its permissions") from None
+            raise OutputError(f"{path}: cannot be written: {error.strerror}; check its permissions") from None
         try:
             self._end = self._scan(len(here.line))
             self._file.truncate(self._end)
@@ -319,7 +319,7 @@ class Journal:
         body = b"%d %b" % (number, found)
         line = _checksum(self._digest + body) + b" " + body + b"\n"
         if len(line) > _LONGEST or b"\n" in found:
-            raise OutputError(f"{self.path}: what was found of piece {number} can not be kept ({len(line):,} bytes)")
+            raise OutputError(f"{self.path}: what was found of piece {number} cannot be kept ({len(line):,} bytes)")
         try:
             self._file.seek(self._end)
             if self._file.write(line) != len(line):
@@ -331,7 +331,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._file.truncate(self._end)
             raise OutputError(
-                f"{self.path}: can not be written: {error.strerror}; make room, the same command then goes on from here"
+                f"{self.path}: cannot be written: {error.strerror}; make room, the same command then goes on from here"
             ) from None
         self._offsets[number] = self._end
         self._end += len(line)

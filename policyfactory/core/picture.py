@@ -52,7 +52,7 @@ def save_picture(figure: Figure, path: Path, *, dpi: int = 150) -> Path:
     Raises
     ------
     OutputError
-        If the suffix is none of these or the file can not be written.
+        If the suffix is none of these or the file cannot be written.
     """
     kind = path.suffix.lstrip(".").lower()
     if kind not in {"png", "svg", "pdf"}:

@@ -4,7 +4,7 @@ The rule is Algorithm 1 of Gaussier, Lelong, Reis and Trystram, IEEE TPDS 29(10)
 tests/naive/online.py follows it line by line. This module gives the same starts with less work, because of two facts
 about the time between two passes in which no job completes and no job becomes overdue.
 
-1. After a pass every waiting job behind the head can not start: it needs more than the free processors, or it would
+1. After a pass every waiting job behind the head cannot start: it needs more than the free processors, or it would
    end after the shadow time and needs more than the extra processors. Until a job completes, the free processors do
    not grow; the shadow time and the extra processors stay as they are as long as the head does, since a job that is
    started in between either ends by the shadow time or uses extra processors; and the time left to the shadow time
@@ -302,7 +302,7 @@ def _skip_too_wide(queue: Int64Array, at: int, free: int, smallest: int) -> tupl
 def _scan_by_key(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array) -> None:
     """Try the jobs behind the head by their backfill key, equal ones in the queue's order."""
     count = _candidates(jobs, state, running, queue)
-    # A start only takes from the free and the extra processors: what can not start now can not later in this pass.
+    # A start only takes from the free and the extra processors: what cannot start now cannot later in this pass.
     any_started = False
     while count > 0:
         count, best = _best_candidate(jobs, state, queue, count)
@@ -338,7 +338,7 @@ def _candidates(jobs: Jobs, state: Int64Array, running: Int64Array, queue: Int64
 
 @inlined
 def _best_candidate(jobs: Jobs, state: Int64Array, queue: Int64Array, count: int) -> tuple[int, int]:
-    """Forget the candidates that can not start any more, take out the next to start; return what is left, and it."""
+    """Forget the candidates that cannot start any more, take out the next to start; return what is left, and it."""
     kept, best, best_key = 0, -1, NEVER
     chosen = -1
     for i in range(count):

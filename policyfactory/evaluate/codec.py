@@ -82,7 +82,7 @@ def _told(value: Any, jobs: str) -> Any:
         return {"jobs": [getattr(value, name) for name in _NAMED]} if value.sha256() == jobs else _whole(value)
     name = _names().get(kind)
     if name is None:
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} can not be written to a file of finished simulations")
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written to a file of finished simulations")
     return {name: [_told(getattr(value, field), jobs) for field in _fields(kind)]}
 
 
@@ -240,7 +240,7 @@ def _array(kind: str, shape: list[int], order: Any, data: str) -> NDArray[Any]:
     try:
         content = base64.b64decode(data, validate=True)
     except binascii.Error:
-        raise ValueError("an array whose bytes can not be read") from None
+        raise ValueError("an array whose bytes cannot be read") from None
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError("an array of no shape")
     if math.prod(shape) * dtype.itemsize != len(content):

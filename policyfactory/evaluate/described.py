@@ -131,7 +131,7 @@ def finding(outcome: Outcome) -> dict[str, Any]:
     -------
     dict
         ``winner`` is the policy that is best in the first metric, null where the logs do not agree; ``recorded`` is
-        there if the schedule as it was is shown.
+        there if the recorded schedule is shown.
     """
     evaluation = outcome.evaluation
     by_log = winners(outcome.summaries, evaluation.metrics[0])
@@ -149,7 +149,7 @@ def finding(outcome: Outcome) -> dict[str, Any]:
 
 
 def _recorded(outcome: Outcome) -> dict[str, Any]:
-    """Return what was found of the schedule as it was; nothing if it is not shown."""
+    """Return what was found of the recorded schedule; nothing if it is not shown."""
     if not outcome.recorded_summaries:
         return {}
     content: dict[str, Any] = {

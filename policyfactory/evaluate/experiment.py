@@ -65,7 +65,7 @@ class Experiment:
     more : mapping of str to callable
         For each log whose cases are drawn: returns its case of a number, so that there can be more of them.
     recorded : bool
-        Whether the schedule as it was is shown beside the policies; every job needs a recorded start then.
+        Whether the recorded schedule is shown beside the policies; every job needs a recorded start then.
     unrecorded : str
         Why it is not shown where it was asked for if it is known; empty where nobody will miss it.
     """
@@ -111,7 +111,7 @@ class Outcome:
     precision : tuple of str
         Whether the intervals are as narrow as was asked for, a sentence a log.
     recorded_summaries : tuple of Summary
-        What the cases of a log say of the schedule as it was, if that is shown.
+        What the cases of a log say of the recorded schedule, if that is shown.
     recorded_comparisons : tuple of Comparison
         Each policy against it.
     """

@@ -60,9 +60,9 @@ def run_experiment(
     Raises
     ------
     UsageError, EvaluationError, WorkloadError
-        If the experiment can not be run.
+        If the experiment cannot be run.
     WorkersError, OutputError
-        If the workers are lost for good, or what is finished can not be kept.
+        If the workers are lost for good, or what is finished cannot be kept.
     """
 
     def some(cases: Sequence[Case]) -> tuple[Evaluation, Looks]:
@@ -146,7 +146,7 @@ def _refine(
     some: Callable[[Sequence[Case]], tuple[Evaluation, Looks]],
     found: tuple[Evaluation, Looks],
 ) -> tuple[Evaluation, Looks]:
-    """Add batches of resampled logs until the target is reached or can not be."""
+    """Add batches of resampled logs until the target is reached or cannot be."""
     counts = {log: max(case.number for case in experiment.cases if case.log == log) for log in experiment.more}
     while True:
         widths = narrowing.widest(experiment, found[0])

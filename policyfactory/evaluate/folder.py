@@ -107,7 +107,7 @@ def write_report(
     Raises
     ------
     OutputError
-        If a file can not be written.
+        If a file cannot be written.
     """
     drawings = Drawings()
     parts: list[Path] = []

@@ -20,7 +20,7 @@ from policyfactory.evaluate.logs import LogSource, ReadLog
 from policyfactory.evaluate.plan import Plan, Resamples
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case
-from policyfactory.simulate.recorded import AS_IT_WAS, lacking_starts
+from policyfactory.simulate.recorded import RECORDED, lacking_starts
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import Draw, History, Resampling, parse_length
@@ -43,8 +43,8 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
     Raises
     ------
     UsageError
-        If no log is left, a case that is to be skipped does not exist, predictions can not follow a resample, or the
-        schedule as it was is to be shown and is not known.
+        If no log is left, a case that is to be skipped does not exist, predictions cannot follow a resample, or the
+        recorded schedule is to be shown and is not known.
     WorkloadError
         If a log has fewer windows than asked for or no whole week.
     """
@@ -108,7 +108,7 @@ def cases_of(
     Raises
     ------
     UsageError
-        If a text can not be meant, or both windows and drawn logs are asked for.
+        If a text cannot be meant, or both windows and drawn logs are asked for.
     WorkloadError
         If the log is too short.
     """
@@ -140,11 +140,11 @@ def _check_predictions(plan: Plan, logs: list[ReadLog]) -> None:
             f"experiment {plan.name}: predictions belong to the jobs of the log itself; use windows, not resampled logs"
         )
     if not all(isinstance(one, Policy) for one in plan.contenders):
-        raise UsageError(f"experiment {plan.name}: tuners can not decide by prediction; decide by request")
+        raise UsageError(f"experiment {plan.name}: tuners cannot decide by prediction; decide by request")
 
 
 def _record(plan: Plan, logs: Sequence[ReadLog], cases: Sequence[Case]) -> tuple[bool, str]:
-    """Return whether the schedule as it was is shown, and why not where it is known in part."""
+    """Return whether the recorded schedule is shown, and why not where it is known in part."""
     if plan.recorded is False:
         return False, ""
     why = _not_as_recorded(plan, logs)
@@ -154,14 +154,14 @@ def _record(plan: Plan, logs: Sequence[ReadLog], cases: Sequence[Case]) -> tuple
         partly = bool(lacking) and any((case.make().start >= 0).any() for case in cases)
         more = f" ({len(lacking)} such cases)" if len(lacking) > 1 else ""
         why = f"{lacking[0]}{more}" if lacking else ""
-    if any(one.name.casefold() == AS_IT_WAS for one in plan.contenders):
-        why = why or f"a policy is called {AS_IT_WAS} too, and needs another name"
+    if any(one.name.casefold() == RECORDED for one in plan.contenders):
+        why = why or f"a policy is called {RECORDED} too, and needs another name"
     if why and plan.recorded:
         raise UsageError(
-            f"experiment {plan.name}: the schedule as it was can not be shown: {why}; leave it out (--no-recorded, "
+            f"experiment {plan.name}: the recorded schedule cannot be shown: {why}; leave it out (--no-recorded, "
             "recorded = false)"
         )
-    return not why, f"The schedule as it was is not shown: {why}." if partly else ""
+    return not why, f"The recorded schedule is not shown: {why}." if partly else ""
 
 
 def _called(case: Case) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["illustrated"]
 
-_MANY_PLAYERS = 30  # beyond, a square of wins can not be read
+_MANY_PLAYERS = 30  # beyond, a square of wins cannot be read
 
 
 def illustrated(outcome: Outcome, sections: Sequence[Section]) -> list[Section]:

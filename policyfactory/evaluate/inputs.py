@@ -57,7 +57,7 @@ def read_predictions(path: Path, workload: Workload) -> NDArray[np.int64]:
     Raises
     ------
     InputError
-        If the file can not be read, has no such columns, or lacks a job of the log or has it twice.
+        If the file cannot be read, has no such columns, or lacks a job of the log or has it twice.
     """
     ids, seconds = _columns(path)
     order = np.argsort(ids, kind="stable")

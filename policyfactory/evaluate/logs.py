@@ -144,7 +144,7 @@ def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
     Raises
     ------
     InputError, WorkloadError, UsageError
-        If the file is not there, is another one, or its jobs or the model's can not be used.
+        If the file is not there, is another one, or its jobs or the model's cannot be used.
     """
     if source.file is None:
         workload = _of_model(source)

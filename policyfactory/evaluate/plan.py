@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["IF_KNOWN", "MAX_CASES", "Places", "Plan", "Resamples", "parse_threshold", "read_plan"]
 
 MAX_CASES = 100_000
-IF_KNOWN = "if-known"  # the schedule as it was is shown where every case has it
+IF_KNOWN = "if-known"  # the recorded schedule is shown where every case has it
 _MAX_CONTENDERS = 200
 _TIMES_LONGEST = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*x\s*longest\s*request", re.IGNORECASE)
 
@@ -89,7 +89,7 @@ class Plan:
     seed : int
         Seed of everything random.
     recorded : bool or None
-        Whether the schedule as it was is shown beside the policies; None: where every case has it.
+        Whether the recorded schedule is shown beside the policies; None: where every case has it.
     """
 
     name: str
@@ -170,7 +170,7 @@ def read_plan(reader: Reader, logs: Sequence[str], seed: int, places: Places) ->
     Raises
     ------
     InputError
-        If a key, a name or a value can not be meant.
+        If a key, a name or a value cannot be meant.
     """
     name = reader.text("name")
     title = reader.text("title", name)

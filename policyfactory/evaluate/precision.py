@@ -1,4 +1,4 @@
-"""Adding resampled logs until the intervals are as narrow as was asked for, and saying where that can not be.
+"""Adding resampled logs until the intervals are as narrow as was asked for, and saying where that cannot be.
 
 What is looked at: on each log, for each policy but the baseline, half the width of the 95 % interval of its difference
 from the baseline in the first metric, relative to the size of the baseline's value (`widths.half_widths`; for the
@@ -91,7 +91,7 @@ def needed(cases: int, width: float, target: float) -> int | None:
 def next_batch(
     experiment: Experiment, widths: Mapping[str, tuple[float, str]], counts: Mapping[str, int], precision: Precision
 ) -> dict[str, range]:
-    """Return the numbers of the resampled logs that each log gets next; empty when all is reached or can not be.
+    """Return the numbers of the resampled logs that each log gets next; empty when all is reached or cannot be.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _sentence(
     if math.isinf(width):
         return (
             f"{log}: {cases} {'case has' if cases == 1 else 'cases have'} no interval relative to the baseline, so "
-            f"{target} can not be reached{'' if more else _CURE}."
+            f"{target} cannot be reached{'' if more else _CURE}."
         )
     want = needed(cases, width, precision.target)
     reached = f"{log}: the interval of {policy} has a half-width of {100 * width:.2g} %, not {target}"

@@ -1,7 +1,7 @@
 """Protocols: what is evaluated, as data. A TOML file in evaluate/ is one; so are the options of the command line.
 
 docs/protocols.md has every key. A protocol is refused before anything is simulated if a key, a name or a value in it
-can not be meant; the message names the file, the table, the key, the value and the cure.
+cannot be meant; the message names the file, the table, the key, the value and the cure.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def read_content(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it can not be read, is larger than `MAX_BYTES`, or is no TOML.
+        If it cannot be read, is larger than `MAX_BYTES`, or is no TOML.
     """
     data = read_bytes(path, limit=MAX_BYTES)
     for number, line in enumerate(data.splitlines(), 1):
@@ -99,7 +99,7 @@ def read_content(path: Path) -> dict[str, Any]:
     except ValueError as error:
         # What Python itself refuses: a date that is none, a number of thousands of digits.
         raise InputError(
-            f"{path}: has a number or a date that can not be read ({printable(str(error), 60)}); docs/protocols.md "
+            f"{path}: has a number or a date that cannot be read ({printable(str(error), 60)}); docs/protocols.md "
             "shows the layout"
         ) from None
 
@@ -115,7 +115,7 @@ def read_protocol(path: Path | str) -> Protocol:
     Raises
     ------
     InputError
-        If it can not be read or a key, a name or a value in it can not be meant.
+        If it cannot be read or a key, a name or a value in it cannot be meant.
     """
     path = Path(path)
     return protocol_of(read_content(path), path)
@@ -134,7 +134,7 @@ def protocol_of(content: Mapping[str, Any], path: Path | None = None) -> Protoco
     Raises
     ------
     InputError
-        If a key, a name or a value can not be meant; of a content made from options, also UsageError and others.
+        If a key, a name or a value cannot be meant; of a content made from options, also UsageError and others.
     """
     top = Reader(content, "" if path is None else str(path), "")
     version = top.integer("schema_version")

@@ -41,7 +41,7 @@ class Reader:
     # Errors. ----------------------------------------------------------------------------------------------------------
 
     def error(self, key: str, reason: str) -> PolicyfactoryError:
-        """Return the error that the value of ``key`` can not be used."""
+        """Return the error that the value of ``key`` cannot be used."""
         if not self.file:
             given = f" {_shown(self.content[key])}" if key in self.content else ""
             return UsageError(f"--{key.replace('_', '-')}{given}: {reason}")

@@ -1,4 +1,4 @@
-"""The schedule as it was beside the policies: its row of values, and how far each policy is from it."""
+"""The recorded schedule beside the policies: its row of values, and how far each policy is from it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from policyfactory.report.caveats import enumerated
 from policyfactory.report.display import percent, scale_for
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.tables import OF_PAIRS, difference_column, policy_column
-from policyfactory.simulate.recorded import AS_IT_WAS
+from policyfactory.simulate.recorded import RECORDED
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.statistics.compare import Comparison
 
-__all__ = ["AS_IT_WAS_NOTE", "as_it_was_section", "recorded_row"]
+__all__ = ["RECORDED_NOTE", "recorded_row", "recorded_section"]
 
-AS_IT_WAS_NOTE = f"{AS_IT_WAS}: the same jobs as the log recorded them; it is no contender."
+RECORDED_NOTE = f"{RECORDED}: the same jobs as the log recorded them; it is no contender."
 _HOW = (
     "Each policy minus the record of the same jobs. From each other the policies differ by their orders alone, since "
     "they are simulated alike; from the record they differ also by all that the simulation does not know."
@@ -26,7 +26,7 @@ _HOW = (
 
 
 def recorded_row(outcome: Outcome, log: str) -> tuple[Cell, ...]:
-    """Return the row of the schedule as it was in the table of a log's values; empty if it is not shown.
+    """Return the row of the recorded schedule in the table of a log's values; empty if it is not shown.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def recorded_row(outcome: Outcome, log: str) -> tuple[Cell, ...]:
     rows = [row for row in outcome.recorded_summaries if row.log == log]
     if not rows:
         return ()
-    return (Cell(AS_IT_WAS), *(Cell(row.value if row.cases else None, row.interval) for row in rows))
+    return (Cell(RECORDED), *(Cell(row.value if row.cases else None, row.interval) for row in rows))
 
 
-def as_it_was_section(outcome: Outcome, units: Mapping[str, str]) -> Section | None:
-    """Return the differences of the policies from the schedule as it was; None if it is not shown.
+def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section | None:
+    """Return the differences of the policies from the recorded schedule; None if it is not shown.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def as_it_was_section(outcome: Outcome, units: Mapping[str, str]) -> Section | N
             own = [row for row in pairs if (row.log, row.policy) == (log, policy)]
             rows.append((*((Cell(log),) if several else ()), Cell(policy), *map(_cell, own)))
     heading = (*((Column("log"),) if several else ()), policy_column(), *columns)
-    title = f"minus {AS_IT_WAS}: {OF_PAIRS[pairs[0].statistic].replace('the baseline', 'the record')}"
+    title = f"minus {RECORDED}: {OF_PAIRS[pairs[0].statistic].replace('the baseline', 'the record')}"
     table = Table("differences", title, heading, tuple(rows))
     metric = evaluation.metrics[0]
     deciding = [[row for row in pairs if (row.log, row.metric) == (log, metric)] for log in evaluation.logs]
     words = [_within(rows, units[metric]) for rows in deciding]
-    return Section("as-it-was", "Differences from the schedule as it was", (_HOW, *words), (table,))
+    return Section("recorded", "Differences from the recorded schedule", (_HOW, *words), (table,))
 
 
 def _cell(row: Comparison) -> Cell:

@@ -119,7 +119,7 @@ class Partial:
     Raises
     ------
     OutputError
-        If the file belongs to another run, or can not be written.
+        If the file belongs to another run, or cannot be written.
     """
 
     def __init__(

@@ -113,7 +113,7 @@ def evaluate(
     progress : callable, optional
         Called in the calling thread with the number of jobs of each simulation that is done here.
     recorded : bool
-        Measure the schedules as they were, too; every job of every case needs a recorded start then.
+        Measure the recorded schedules, too; every job of every case needs a recorded start then.
     finished : Finished, optional
         What an earlier run has finished, and where what is finished now is kept.
     resumed : callable, optional
@@ -130,7 +130,7 @@ def evaluate(
     WorkersError
         If the workers are lost for good.
     OutputError
-        If what is finished can not be kept.
+        If what is finished cannot be kept.
     """
     rules = rules or Rules()
     names = check_metrics(metrics)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policyfactory.evaluate.recorded_sections import AS_IT_WAS_NOTE, as_it_was_section, recorded_row
+from policyfactory.evaluate.recorded_sections import RECORDED_NOTE, recorded_row, recorded_section
 from policyfactory.evaluate.reference import reference_section
 from policyfactory.evaluate.words import units_of
 from policyfactory.report.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, noun
@@ -33,7 +33,7 @@ _OVER = {"median": "median over", "mean": "mean over", "ratio": "mean over"}
 def sections_of(outcome: Outcome) -> list[Section]:
     """Return how the policies stand: in short, values, differences, ranks, wins, published values.
 
-    What can not be said is left out: no differences of a single policy, no ranks and wins of a single case.
+    What cannot be said is left out: no differences of a single policy, no ranks and wins of a single case.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def sections_of(outcome: Outcome) -> list[Section]:
     rows, pairs = outcome.summaries, outcome.comparisons
     units = units_of(rows)
     found = [_in_short(outcome), _values(outcome, rows, units)]
-    recorded = as_it_was_section(outcome, units)
+    recorded = recorded_section(outcome, units)
     if pairs:
         found.append(_differences(evaluation, pairs, units))
     found += [recorded] if recorded else []
@@ -88,7 +88,7 @@ def _values(outcome: Outcome, rows: Sequence[Summary], units: dict[str, str]) ->
             (Cell(policy), *(_value(row) for row in own if row.policy == policy)) for policy in evaluation.policies
         ]
         recorded = recorded_row(outcome, log)
-        note = " ".join(part for part in (_missing(own, cases), AS_IT_WAS_NOTE if recorded else "") if part)
+        note = " ".join(part for part in (_missing(own, cases), RECORDED_NOTE if recorded else "") if part)
         cells += [recorded] if recorded else []
         tables.append(Table(stem, title, tuple(columns), tuple(cells), note))
     unrecorded = outcome.experiment.unrecorded

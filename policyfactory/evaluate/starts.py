@@ -201,13 +201,13 @@ class StartsWriter:
         Raises
         ------
         OutputError
-            If it can not be written.
+            If it cannot be written.
         """
         path = self.path(case, policy)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{path.parent}: can not be created: {error.strerror}; choose another --output") from None
+            raise OutputError(f"{path.parent}: cannot be created: {error.strerror}; choose another --output") from None
         atomic_write(path, content)
 
     def has(self, case: Case, policy: str) -> bool:

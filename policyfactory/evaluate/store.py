@@ -116,7 +116,7 @@ def save(directory: Path, texts: Mapping[str, str], manifest: Manifest, others: 
     Raises
     ------
     OutputError
-        If a file can not be written.
+        If a file cannot be written.
     """
     earlier = listed(directory)
     written = [directory / name for name in texts]

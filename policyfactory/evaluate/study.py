@@ -98,7 +98,7 @@ def read_logs(
     Raises
     ------
     InputError, WorkloadError, UsageError
-        If a log can not be found, read or used.
+        If a log cannot be found, read or used.
     """
     used = {name for plan in protocol.experiments for name in plan.logs}
     found = {}
@@ -161,13 +161,13 @@ def run_protocol(
     Raises
     ------
     InputError, WorkloadError, UsageError, EvaluationError
-        If a log can not be read, or an experiment not be run.
+        If a log cannot be read, or an experiment not be run.
     WorkersError, OutputError
-        If the workers are lost for good, or the partial file belongs to another run or can not be written.
+        If the workers are lost for good, or the partial file belongs to another run or cannot be written.
     """
     how = settings or RunSettings()
     known = read_logs(protocol, [Path("traces")]) if logs is None else logs
-    # All are prepared first: what can not be run is told before hours of work.
+    # All are prepared first: what cannot be run is told before hours of work.
     experiments = [from_plan(plan, known) for plan in protocol.experiments]
     if how.partial is None:
         outcomes = tuple(_outcomes(experiments, how, None))

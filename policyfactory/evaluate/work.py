@@ -78,7 +78,7 @@ class Run:
     longest_wait_job : int
         Id of that job.
     recorded : list of float or None
-        The metrics of the schedule as it was, if that was asked for.
+        The metrics of the recorded schedule, if that was asked for.
     seen : list
         What each analysis keeps.
     """
@@ -138,7 +138,7 @@ class Shared:
         self.elsewhere = True
 
     def take(self, at: int) -> _Made:
-        """Return the jobs of a case, their facts, and the metrics of the schedule as it was, if they are asked for."""
+        """Return the jobs of a case, their facts, and the metrics of the recorded schedule, if they are asked for."""
         if self.elsewhere:
             made = self._made.get(at)
             if made is None:

@@ -50,7 +50,7 @@ class Export:
     rollback : tuple of str
         How to go back to the order of before, likewise.
     limits : tuple of str
-        What this target can not express of the policy, and what else must be known before it is trusted; sentences.
+        What this target cannot express of the policy, and what else must be known before it is trusted; sentences.
         Those of `unexpressed`, and those that begin with ``NOT``, are printed as warnings.
     priorities : function of Queue to float64 array (n,), optional
         What the scheduler will sort the waiting jobs by, computed as it will: HIGHER runs first, ties by submit time.

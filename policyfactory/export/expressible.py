@@ -1,4 +1,4 @@
-"""What a target can not express of a policy: refused with the cure, or said in a sentence."""
+"""What a target cannot express of a policy: refused with the cure, or said in a sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fixed_epoch(policy: Policy, target: str) -> int | None:
         return policy.epoch.unix_time
     if policy.epoch.rule == "oldest-waiting":
         raise ExportError(
-            f"policy {policy.name} counts r from the oldest waiting job, which {target} can not do; "
+            f"policy {policy.name} counts r from the oldest waiting job, which {target} cannot do; "
             "give a fixed date: --epoch 2026-01-01"
         )
     raise ExportError(
@@ -69,7 +69,7 @@ def unexpressed(
     if math.isfinite(policy.threshold) and not can_threshold:
         found.append(_no_threshold(policy))
     if "r" in policy.variables and policy.epoch.rule == "oldest-waiting" and not can_oldest_waiting:
-        found.append("The policy counts r from the job that has waited longest; here it can not.")
+        found.append("The policy counts r from the job that has waited longest; here it cannot.")
     if "w" in policy.variables and not can_wait:
         found.append("The score is computed once, with w = 0: that the policy changes while a job waits is lost.")
     return tuple(found)

@@ -63,7 +63,7 @@ _LIMITS = (
     "At most 1000 jobs are planned in a pass, as in the stock scheduler: here the first of the order, not the oldest.",
     "Advance reservations and running jobs keep their places.",
     (
-        "A job for which there is no score (its resources can not be counted, an error) runs last; how many there are "
+        "A job for which there is no score (its resources cannot be counted, an error) runs last; how many there are "
         "is logged at every pass, with the first of them (see LOG_FILE of oar.conf)."
     ),
     "r is at least 1 s from a fixed epoch: a job submitted before it counts as submitted at it.",
@@ -90,7 +90,7 @@ def make(model: Model, site: Site) -> Export:
         f"$ perl -c /usr/lib/oar/schedulers/{program}",
         (
             "Then make it the scheduler of a queue; the queue's name and priority (here default, 2) stay as "
-            "oarnotify --list-queues shows them, and waiting jobs stay in it. OAR can not change a queue: it is "
+            "oarnotify --list-queues shows them, and waiting jobs stay in it. OAR cannot change a queue: it is "
             "removed and added, a submission between the two has no queue, and if the second fails there is none until "
             "it is repeated. So all in one line, which shows the new scheduler at its end:"
         ),
@@ -161,7 +161,7 @@ sub count_of {
         $reader = OAR::IO::connect_ro() if !defined $reader;
         my ($found) = $reader->selectrow_array(
             "SELECT COUNT(*) FROM (SELECT DISTINCT $what FROM resources WHERE $where) AS tuples");
-        die "the resources where $where can not be counted\n" if !defined $found;
+        die "the resources where $where cannot be counted\n" if !defined $found;
         $counted{$where}{$what} = $found || 1;
     }
     return $counted{$where}{$what};
@@ -211,7 +211,7 @@ sub sorted {
         ($place{$id}, $score{$id}) = (0, 0);
         next if $waited > $THRESHOLD;
         $place{$id} = 1;
-        # One job that can not be looked at must not cost the others their order.
+        # One job that cannot be looked at must not cost the others their order.
         eval { $score{$id} = score_of($base, $job, $job->{submission_time} - $epoch, $waited); 1 } or do {
             $place{$id} = 2;
             push @failed, "job $id: $@";

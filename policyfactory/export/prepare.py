@@ -45,7 +45,7 @@ def prepare(
         policy = dataclasses.replace(policy, threshold=threshold)
     if processors is not None:
         if processors < 1:
-            raise UsageError(f"a machine of {processors} processors can not be meant; give a number from 1")
+            raise UsageError(f"a machine of {processors} processors cannot be meant; give a number from 1")
         if "m" in policy.variables:
             expression = replace_variables(policy.expression, {"m": Number(float(processors))})
             policy = dataclasses.replace(policy, formula=expression.text())

@@ -122,7 +122,7 @@ def read_queue(
     Raises
     ------
     TraceFormatError
-        If a line can not be understood (file and line), a column is missing, or no job is left.
+        If a line cannot be understood (file and line), a column is missing, or no job is left.
     UsageError
         If ``at`` is before a submission.
     """

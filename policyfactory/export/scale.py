@@ -44,11 +44,11 @@ class Scale:
 
     def __post_init__(self) -> None:
         if not 2 <= self.largest <= LARGEST:
-            raise ExportError(f"whole numbers up to {self.largest:,} can not order jobs; give 2 to {LARGEST:,}")
+            raise ExportError(f"whole numbers up to {self.largest:,} cannot order jobs; give 2 to {LARGEST:,}")
         # A range that is no number itself would make no number of every score.
         if not (self.low < self.high and math.isfinite(self.high - self.low)):
             raise ExportError(
-                f"scores from {self.low:g} to {self.high:g} can not be mapped to whole numbers; "
+                f"scores from {self.low:g} to {self.high:g} cannot be mapped to whole numbers; "
                 "the jobs of the workload must differ in their scores"
             )
 

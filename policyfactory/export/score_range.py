@@ -64,7 +64,7 @@ def sample_of(
         If the life is no time, ends before the epoch, or begins without an epoch to count from.
     """
     if not 1 <= life <= 100 * 366 * DAY:
-        raise UsageError(f"a life of {life} s can not be meant; give 1 s to 100 years, for example --life 365d")
+        raise UsageError(f"a life of {life} s cannot be meant; give 1 s to 100 years, for example --life 365d")
     rng = generator(seed, _PURPOSE)
     rows = rng.integers(0, len(workload), jobs)
     ticks = workload.ticks
@@ -112,7 +112,7 @@ def _span(policy: Policy | None, begin: int | None, life: int, longest_wait: int
         return 0, life
     if epoch is None:
         raise UsageError(
-            "the policy counts r from the start of a window, so that its life can not begin at a date; "
+            "the policy counts r from the start of a window, so that its life cannot begin at a date; "
             "give the date from which it counts as well: --epoch 2026-01-01"
         )
     if begin < epoch:

@@ -33,7 +33,7 @@ class Target:
     description : str
         In words.
     make : function of Model and Site to Export
-        Gives the files and what must be known about them. It raises ExportError where the target can not express the
+        Gives the files and what must be known about them. It raises ExportError where the target cannot express the
         policy at all. ``site.sample`` costs time: only targets that need jobs ask for it.
     """
 

@@ -54,7 +54,7 @@ class Candidate:
     def other_sign(self) -> dict[str, float]:
         """Return the share of the replicates in which a coefficient has the other sign, for those of linear terms.
 
-        The sign of the constant is left out: it can not change the order of a queue.
+        The sign of the constant is left out: it cannot change the order of a queue.
         """
         if not self.coefficients.shape[1]:
             return {}

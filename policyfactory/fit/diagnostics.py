@@ -175,7 +175,7 @@ def _about_inflation(fit: Fit, inference: Inference) -> list[str]:
             found.append(
                 f"variance inflation above {VIF_LIMIT:g}{of} for {count} of {len(values)} terms "
                 f"(largest {values[worst]:.4g}, {fit.terms[worst].text}): "
-                "their coefficients can not be told apart, a simpler form is safer"
+                "their coefficients cannot be told apart, a simpler form is safer"
             )
     if fit.condition > CONDITION_LIMIT:
         found.append(

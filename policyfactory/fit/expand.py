@@ -132,11 +132,11 @@ def monomial_name(monomial: Monomial) -> str:
 
 
 def _blocking(form: Expression, fixed: frozenset[str]) -> str | None:
-    """Return a coefficient that stands where the form can not be multiplied out."""
+    """Return a coefficient that stands where the form cannot be multiplied out."""
     expansion = _Expansion(fixed)
     for node in form.walk():
         if expansion.of(node) is None and all(expansion.of(part) is not None for part in node.children):
-            # The node itself is what can not be: an exponent or divisor to blame first, else what is inside.
+            # The node itself is what cannot be: an exponent or divisor to blame first, else what is inside.
             for part in reversed(node.children):
                 free = [name for name in part.coefficients if name not in fixed]
                 if free:

@@ -104,7 +104,7 @@ class _Problem:
         form = parse(text, coefficients=True)
         expanded = expand(form, nonlinear)
         if expanded is None:
-            raise FitError(f"{printable(text, 200)}: can not be multiplied out; write it as a sum of terms")
+            raise FitError(f"{printable(text, 200)}: cannot be multiplied out; write it as a sum of terms")
         self.text = text
         self.names = [name for name in form.coefficients if name in nonlinear]
         self.offset = expanded.pop((), None)

@@ -60,7 +60,7 @@ def fit_all_polynomials(sample: Sample) -> list[Fit]:
 
 
 def fit_determined_polynomials(sample: Sample) -> tuple[list[Fit], dict[str, str]]:
-    """Return the polynomials whose terms can be told apart on these rows, and why the others can not be fitted.
+    """Return the polynomials whose terms can be told apart on these rows, and why the others cannot be fitted.
 
     The columns of the largest are shared by all.
     """

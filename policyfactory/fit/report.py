@@ -295,7 +295,7 @@ def _inflation(polynomials: dict[str, Examined], part: str) -> Block:
     layout = "Layout of tables 3 to 5 of Rosa et al. 2023. "
     units = "Units: a score over the unit of x (s, processors). " if left else ""
     vif = (
-        "VIF as there: unweighted rows, no constant; above 10 a coefficient can not be told apart from others."
+        "VIF as there: unweighted rows, no constant; above 10 a coefficient cannot be told apart from others."
         if right
         else ""
     )

@@ -126,7 +126,7 @@ def run_fit(table: ScoreTable, options: FitOptions, *, tell: Tell = _silent) -> 
     Raises
     ------
     FitError
-        If the table can not determine what was asked for.
+        If the table cannot determine what was asked for.
     FormulaError
         If a user's form is outside the grammar.
     """

@@ -24,7 +24,7 @@ def split_name(text: str, default: str) -> tuple[str, str]:
     Raises
     ------
     UsageError
-        If the name can not be the name of a policy.
+        If the name cannot be the name of a policy.
     """
     name, sign, formula = text.partition("=")
     if not sign:
@@ -32,7 +32,7 @@ def split_name(text: str, default: str) -> tuple[str, str]:
     name = name.strip()
     if not (0 < len(name) <= 40 and name.isprintable() and not set(name) & set("/\\|`<>")):
         raise UsageError(
-            f"the name {name[:40]!r} of a form can not be used; write NAME=FORMULA, a short name without / \\ |"
+            f"the name {name[:40]!r} of a form cannot be used; write NAME=FORMULA, a short name without / \\ |"
         )
     return name, formula.strip()
 

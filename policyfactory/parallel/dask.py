@@ -251,7 +251,7 @@ class DaskCrew:
             if client.status != "running":
                 raise self._loss() from None
             raise WorkersError(
-                f"the workers of {self._scheduler} can not take the work ({type(error).__name__}: {error}); install "
+                f"the workers of {self._scheduler} cannot take the work ({type(error).__name__}: {error}); install "
                 "the same versions of policyfactory, Python and Dask on all workers"
             ) from error
 
@@ -348,7 +348,7 @@ class DaskCrew:
 
     def _leave(self) -> None:
         client = self._client
-        # Whatever can not be taken back now is lost with the scheduler; the error of the run matters more.
+        # Whatever cannot be taken back now is lost with the scheduler; the error of the run matters more.
         with contextlib.suppress(Exception):
             if client is not None and client.status == "running" and self._lost is None:
                 with self._lock:

@@ -36,7 +36,7 @@ def scheduler_address(text: str) -> str:
     UsageError
         If it is no address.
     InputError
-        If the scheduler file can not be read, or has no address.
+        If the scheduler file cannot be read, or has no address.
     """
     if not text.endswith(".json"):
         return _checked(text if "://" in text else f"tcp://{text}", f"--scheduler {text}")
@@ -97,7 +97,7 @@ def check_reachable(address: str, seconds: float) -> None:
             f"{address}: nothing listens at this port; start a scheduler (dask scheduler), or check the port"
         ) from None
     except (OSError, UnicodeError) as error:
-        raise WorkersError(f"{address}: can not be reached ({error}); check the address") from None
+        raise WorkersError(f"{address}: cannot be reached ({error}); check the address") from None
     # Dask's message begins with its size; text would be an absurd one.
     if first is not None and (len(first) < _SIZE or int.from_bytes(first, "little") > _LIMIT):
         raise WorkersError(not_a_scheduler(address))

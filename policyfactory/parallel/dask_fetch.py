@@ -16,7 +16,7 @@ __all__ = ["Fetches"]
 
 # Seconds: until the results of a batch are fetched one by one; between two tries of one.
 _SOON = 1.0
-# So often a result is asked for that can not be fetched although the scheduler is there.
+# So often a result is asked for that cannot be fetched although the scheduler is there.
 _TRIES = 5
 
 

@@ -62,7 +62,7 @@ def do(token: str, piece: Any) -> Any:
     Raises
     ------
     WorkersError
-        If this worker can not work for the run.
+        If this worker cannot work for the run.
     """
     if token in _OTHERS:
         raise WorkersError(f"worker {_OTHERS[token]}")

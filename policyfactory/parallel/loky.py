@@ -42,7 +42,7 @@ def name_of(piece: Any) -> str:
 
 
 def packed_error(error: BaseException) -> bytes:
-    """Return an error as bytes, with where it was raised; one that can not be sent is told in words."""
+    """Return an error as bytes, with where it was raised; one that cannot be sent is told in words."""
     # The user's errors are told in one sentence; of a defect the place is wanted.
     error.add_note("".join(traceback.format_exception(error)).rstrip())
     with contextlib.suppress(Exception):

@@ -102,7 +102,7 @@ def results(
     Raises
     ------
     WorkersError
-        If the workers can not be reached, or are lost for good.
+        If the workers cannot be reached, or are lost for good.
     Exception
         What a task raises.
     """

@@ -145,7 +145,7 @@ def resolve(spec: str) -> Policy:
     UsageError
         If there is no such policy; near matches are named.
     ModelFileError, InputError
-        If the model file can not be used.
+        If the model file cannot be used.
     """
     return resolve_model(spec).policy
 

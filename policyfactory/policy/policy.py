@@ -107,14 +107,14 @@ class Policy:
         """Refuse a policy that could not be evaluated or printed."""
         if not (0 < len(self.name) <= _LONGEST_NAME and self.name.isprintable() and self.name.strip() == self.name):
             raise UsageError(
-                f"the policy name {self.name[:_LONGEST_NAME]!r} can not be used; "
+                f"the policy name {self.name[:_LONGEST_NAME]!r} cannot be used; "
                 f"give 1 to {_LONGEST_NAME} printable characters without blanks around them"
             )
         for field in ("description", "source"):
             value: str = getattr(self, field)
             if len(value) > _LONGEST_TEXT or not value.isprintable():
                 raise UsageError(
-                    f"the {field} of policy {self.name} can not be used; "
+                    f"the {field} of policy {self.name} cannot be used; "
                     f"give at most {_LONGEST_TEXT} printable characters in one line"
                 )
         if not self.threshold >= 0:

@@ -130,7 +130,7 @@ def save_model(model: Model, path: Path) -> None:
     Raises
     ------
     OutputError
-        If the file can not be written.
+        If the file cannot be written.
     """
     atomic_write(Path(path), dump_json(model_to_json(model)))
 

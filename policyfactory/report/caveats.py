@@ -50,7 +50,7 @@ def intervals_in_words(evaluation: Evaluation) -> list[str]:
     few = [log for log, count in counts.items() if 1 < count < MIN_CASES]
     if few:
         sentences.append(
-            f"{enumerated(few)}: fewer than {MIN_CASES} cases can not give a 95 % interval, so none is given."
+            f"{enumerated(few)}: fewer than {MIN_CASES} cases cannot give a 95 % interval, so none is given."
         )
     single = [log for log, count in counts.items() if count == 1]
     if single:

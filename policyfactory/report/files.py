@@ -41,7 +41,7 @@ def save_sections(
     Raises
     ------
     OutputError
-        If a name is no file name or occurs twice, or a file can not be written.
+        If a name is no file name or occurs twice, or a file cannot be written.
     """
     drawings = drawings or Drawings()
     top = directory / _checked(group, "an experiment") if group else directory
@@ -63,7 +63,7 @@ def save_sections(
 
 def _checked(name: str, what: str) -> str:
     if not _NAME.fullmatch(name) or ".." in name:
-        raise OutputError(f"{name!r} can not be the file name of {what}; use letters, digits and hyphens")
+        raise OutputError(f"{name!r} cannot be the file name of {what}; use letters, digits and hyphens")
     return name
 
 

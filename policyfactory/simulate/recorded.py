@@ -1,4 +1,4 @@
-"""The schedule as it was: when each job of a log really started, as the log has it, measured like any other.
+"""The recorded schedule: when each job of a log really started, as the log has it, measured like any other.
 
 It is nobody's simulation. A log's scheduler knew priorities, limits and reservations that are not in the log, lost
 processors for a while, and ran jobs that cleaning drops; so what separates a replay from the record is not the policy
@@ -20,9 +20,9 @@ from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["AS_IT_WAS", "Overuse", "lacking_starts", "measure_recorded", "overuse_of", "recorded_schedule"]
+__all__ = ["RECORDED", "Overuse", "lacking_starts", "measure_recorded", "overuse_of", "recorded_schedule"]
 
-AS_IT_WAS = "as it was"
+RECORDED = "recorded"
 _NOT_RECORDED = frozenset({"backfilled"})  # a log does not say who was overtaken
 
 
@@ -62,7 +62,7 @@ def lacking_starts(workload: Workload) -> str:
 
 
 def recorded_schedule(workload: Workload) -> Schedule:
-    """Return the schedule as it was.
+    """Return the recorded schedule.
 
     Parameters
     ----------
@@ -83,17 +83,17 @@ def recorded_schedule(workload: Workload) -> Schedule:
     lacking = lacking_starts(workload)
     if lacking:
         raise EvaluationError(
-            f"{workload.name}: {lacking}, so the schedule as it was is not known; leave it out (--no-recorded, "
+            f"{workload.name}: {lacking}, so the recorded schedule is not known; leave it out (--no-recorded, "
             "recorded = false), or use windows of the log in which all jobs have one"
         )
     backfilled = np.zeros(len(workload), dtype=np.bool_)
     return Schedule(
-        workload.start, workload.start + workload.run_time, backfilled, workload, policy_name=AS_IT_WAS, rules=Rules()
+        workload.start, workload.start + workload.run_time, backfilled, workload, policy_name=RECORDED, rules=Rules()
     )
 
 
 def measure_recorded(workload: Workload, metrics: Sequence[str]) -> list[float]:
-    """Return the metrics of the schedule as it was, NaN where a record has no answer.
+    """Return the metrics of the recorded schedule, NaN where a record has no answer.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class SwitchingSimulation:
     Raises
     ------
     UsageError
-        If there is no policy, or a policy can not be switched under these rules.
+        If there is no policy, or a policy cannot be switched under these rules.
     EvaluationError
         As `policyfactory.simulate.simulate.simulate`.
     """

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import AS_IT_WAS
+from policyfactory.simulate.recorded import RECORDED
 from policyfactory.statistics.estimates import difference_unit, estimate_difference, estimate_value
 from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
 
@@ -233,7 +233,7 @@ def compare(
 
 
 def compare_recorded(evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0) -> list[Comparison]:
-    """Return every policy's comparison with the schedules as they were; none if they were not measured.
+    """Return every policy's comparison with the recorded schedules; none if they were not measured.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def compare_recorded(evaluation: Evaluation, *, statistic: Statistic = "median",
     Returns
     -------
     list of Comparison
-        By log, metric and policy, the first of which has its own here; the baseline of each is ``as it was``.
+        By log, metric and policy, the first of which has its own here; the baseline of each is ``recorded``.
     """
     rows = []
     for log in evaluation.logs if evaluation.recorded is not None else ():
@@ -255,7 +255,7 @@ def compare_recorded(evaluation: Evaluation, *, statistic: Statistic = "median",
             recorded = evaluation.recorded_values(log, metric)
             columns = zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
             rows += [
-                _comparison((log, metric, policy, AS_IT_WAS), np.column_stack([column, recorded]), statistic, seed)
+                _comparison((log, metric, policy, RECORDED), np.column_stack([column, recorded]), statistic, seed)
                 for policy, column in columns
             ]
     return _adjusted(rows)

@@ -40,7 +40,7 @@ class Evaluation:
     longest_wait_job : int64 array (n_cases, n_contenders)
         Id of the job that waited longest (the first of several).
     recorded : float64 array (n_cases, n_metrics) or None
-        The metrics of the schedules as they were, if that was asked for; NaN where a record has no answer.
+        The metrics of the recorded schedules, if that was asked for; NaN where a record has no answer.
     """
 
     cases: tuple[CaseFacts, ...]
@@ -81,7 +81,7 @@ class Evaluation:
         return self.values[self.rows(log), :, self.metrics.index(metric)]
 
     def recorded_values(self, log: str, metric: str) -> NDArray[np.float64]:
-        """Return one metric of the schedules as they were on one log: float64 array (cases of the log,).
+        """Return one metric of the recorded schedules on one log: float64 array (cases of the log,).
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Evaluation:
             If they were not measured.
         """
         if self.recorded is None:
-            raise EvaluationError("the schedules as they were are not measured here; ask for them (recorded=True)")
+            raise EvaluationError("the recorded schedules are not measured here; ask for them (recorded=True)")
         values: NDArray[np.float64] = self.recorded[self.rows(log), self.metrics.index(metric)]
         return values
 

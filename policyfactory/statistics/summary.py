@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import AS_IT_WAS
+from policyfactory.simulate.recorded import RECORDED
 from policyfactory.statistics.estimates import estimate_value
 from policyfactory.statistics.intervals import Estimate, Interval, Statistic
 from policyfactory.statistics.ranks import mean_ranks
@@ -112,7 +112,7 @@ def summarise(evaluation: Evaluation, *, statistic: Statistic = "median", seed: 
 
 
 def summarise_recorded(evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0) -> list[Summary]:
-    """Return a summary of the schedules as they were, by log and metric; none if they were not measured.
+    """Return a summary of the recorded schedules, by log and metric; none if they were not measured.
 
     They have no place among the policies, and are never the best.
 
@@ -131,7 +131,7 @@ def summarise_recorded(evaluation: Evaluation, *, statistic: Statistic = "median
             column = evaluation.recorded_values(log, metric)
             column = column[np.isfinite(column)]
             estimate = estimate_value(statistic, column, seed=seed)
-            rows.append(_summary((log, metric, AS_IT_WAS), column, (statistic, estimate), (None, None)))
+            rows.append(_summary((log, metric, RECORDED), column, (statistic, estimate), (None, None)))
     return rows
 
 

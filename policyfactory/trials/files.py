@@ -115,9 +115,9 @@ def write_scores(
     Raises
     ------
     OutputError
-        If the output can not be written, belongs to another run, or is being written by one.
+        If the output cannot be written, belongs to another run, or is being written by one.
     WorkersError
-        If the workers can not be reached or are lost; the finished tuples are kept.
+        If the workers cannot be reached or are lost; the finished tuples are kept.
     UsageError, WorkloadError
         As in `policyfactory.trials.run.check_options`.
     """

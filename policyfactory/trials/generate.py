@@ -42,11 +42,11 @@ def generate_scores(
     Raises
     ------
     UsageError
-        If an option can not be meant.
+        If an option cannot be meant.
     WorkloadError
         If the workload is shorter than a tuple.
     WorkersError
-        If the workers can not be reached, or are lost.
+        If the workers cannot be reached, or are lost.
     """
     if output is not None:
         write_scores(workload, options, output, workers=workers, report=report, tell=tell)

@@ -78,7 +78,7 @@ def check_options(workload: Workload, options: GenerateOptions) -> int:
     Raises
     ------
     UsageError
-        If an option can not be meant.
+        If an option cannot be meant.
     WorkloadError
         If the workload is shorter than a tuple.
     """

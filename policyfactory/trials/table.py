@@ -131,7 +131,7 @@ def write_score_table(table: ScoreTable, path: Path) -> None:
     Raises
     ------
     OutputError
-        If the file can not be written.
+        If the file cannot be written.
     """
     columns = [getattr(table, column).tolist() for column in _COLUMNS]
     lines = (f"{','.join(map(csv_number, row[:-1]))},{row[-1]}\n".encode() for row in zip(*columns, strict=True))
@@ -144,7 +144,7 @@ def read_score_table(path: Path | str) -> ScoreTable:
     Raises
     ------
     InputError
-        If the file can not be read at all.
+        If the file cannot be read at all.
     ScoreTableError
         If it is malformed (names file:line), or differs from what its manifest says was written.
     """
@@ -220,7 +220,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _find_fault(columns: dict[str, Any]) -> tuple[int, str] | None:
-    """Return the first row with a value that can not be, and why."""
+    """Return the first row with a value that cannot be, and why."""
     rules: tuple[tuple[str, Callable[[Float64Array], NDArray[np.bool_]], str], ...] = (
         ("p", lambda p: ~(p >= 0) | np.isinf(p), "a run time in seconds of at least 0"),
         ("q", lambda q: ~(q >= 1) | np.isinf(q), "at least 1 processor"),

@@ -105,7 +105,7 @@ class Tuner:
     def __post_init__(self) -> None:
         if not (0 < len(self.name) <= 100 and self.name.isprintable() and self.name.strip() == self.name):
             raise UsageError(
-                f"the tuner name {self.name[:100]!r} can not be used; "
+                f"the tuner name {self.name[:100]!r} cannot be used; "
                 "give 1 to 100 printable characters without blanks around them"
             )
         if self.feedback not in FEEDBACKS:
@@ -151,7 +151,7 @@ class Tuner:
         Raises
         ------
         UsageError
-            If policies can not be switched under these rules, or there are too many periods.
+            If policies cannot be switched under these rules, or there are too many periods.
         """
         edges = period_edges(workload, self.period_s)
         strategy = self._strategy(workload, rules, (seed, number), {} if scratch is None else scratch)
@@ -221,7 +221,7 @@ def make_tuner(options: Mapping[str, Any], policies: Sequence[Policy]) -> Tuner:
     Raises
     ------
     UsageError
-        If a key or a value can not be used.
+        If a key or a value cannot be used.
     """
     for key in options:
         if key not in _KEYS:
@@ -254,5 +254,5 @@ def _chosen(names: Any, policies: Sequence[Policy]) -> tuple[Policy, ...]:
     known = {policy.name: policy for policy in policies}
     for name in names:
         if name not in known:
-            raise UsageError(f"a tuner can not choose {name!r}; the experiment has {', '.join(known)}")
+            raise UsageError(f"a tuner cannot choose {name!r}; the experiment has {', '.join(known)}")
     return tuple(known[name] for name in names)

@@ -1,4 +1,4 @@
-"""From a log to a workload: what can not be simulated is dropped or repaired, and all of it is counted.
+"""From a log to a workload: what cannot be simulated is dropped or repaired, and all of it is counted.
 
 The presets say which rule holds where the literature differs; see `policyfactory.workload.presets`.
 """
@@ -51,7 +51,7 @@ def load_workload(
     Raises
     ------
     InputError
-        If the file can not be read.
+        If the file cannot be read.
     WorkloadError
         If no job can be used, the machine is unknown, or requests are missing and that is an error.
     """
@@ -180,7 +180,7 @@ class _Cleaning:
 
     def _times(self) -> None:
         log = self.log
-        self.drop(log.submit < 0, "no submit time", "it can not be put into the queue")
+        self.drop(log.submit < 0, "no submit time", "it cannot be put into the queue")
         self.drop(log.run_time < 0, "no run time", "it never ran, or its end is unknown")
         zero = log.run_time == 0
         if self.preset.zero_run == "drop":

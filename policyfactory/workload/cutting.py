@@ -90,7 +90,7 @@ def cut_between(
     Raises
     ------
     UsageError
-        If a time can not be read, or a date is given for a log without one.
+        If a time cannot be read, or a date is given for a log without one.
     WorkloadError
         If no job is left.
     """

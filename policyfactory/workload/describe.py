@@ -45,7 +45,7 @@ class Occupancy:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Description:
-    """The numbers of one log; NaN where the log can not tell.
+    """The numbers of one log; NaN where the log cannot tell.
 
     Shares are 0 to 1, times are seconds. ``*_count`` are numbers of jobs.
     """

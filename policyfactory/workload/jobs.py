@@ -165,7 +165,7 @@ class Workload:
         times = (self.submit, self.run_time, self.requested_time, self.start)
         latest = max((int(column.max()) for column in times if len(column)), default=0)
         if latest * factor >= 1 << 62:
-            raise WorkloadError(f"{self.name}: a time of {latest} ticks can not be counted in 1/{ticks} s; cut the log")
+            raise WorkloadError(f"{self.name}: a time of {latest} ticks cannot be counted in 1/{ticks} s; cut the log")
         return dataclasses.replace(
             self,
             ticks=ticks,

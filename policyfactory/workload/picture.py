@@ -44,7 +44,7 @@ def draw_log(log: SwfLog, description: Description, folder: Path) -> list[Path]:
     Raises
     ------
     OutputError
-        If a file can not be written.
+        If a file cannot be written.
     """
     jobs = joined_log(log)
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", log.name).lstrip(".") or "log"

@@ -39,7 +39,7 @@ class Preset:
     drop_missing_request : bool
         Drop jobs without a requested time, whatever is asked for with ``--estimate-missing``.
     strict : bool
-        Drop and repair nothing: a job that can not be used is an error.
+        Drop and repair nothing: a job that cannot be used is an error.
     longest_request : int or None
         Cap for requested times in seconds.
     """
@@ -90,7 +90,7 @@ PRESETS = {
         ),
         Preset(
             "none",
-            "no filter: a job that can not be used as it stands is an error",
+            "no filter: a job that cannot be used as it stands is an error",
             zero_run="keep",
             strict=True,
         ),

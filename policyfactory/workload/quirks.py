@@ -177,7 +177,7 @@ def _processors(log: SwfLog, description: Description) -> Iterator[str]:
     if description.peak_processors > machine and (log.wait >= 0).any():
         yield (
             f"by its own times the log used up to {description.peak_processors:,} processors at once, more than the "
-            f"machine has for {_percent(description.above_capacity_share)} of the time: its starts can not be replayed "
+            f"machine has for {_percent(description.above_capacity_share)} of the time: its starts cannot be replayed "
             "as they are"
         )
 

@@ -217,7 +217,7 @@ class History:
         Raises
         ------
         UsageError
-            If an argument can not be meant, or the result would have more than `MAX_JOBS` jobs.
+            If an argument cannot be meant, or the result would have more than `MAX_JOBS` jobs.
         """
         length = Resampling(self.weeks if weeks is None else weeks, draw).weeks or self.weeks
         if number < 1:
@@ -305,7 +305,7 @@ def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw
     Raises
     ------
     UsageError
-        If an argument can not be meant.
+        If an argument cannot be meant.
     WorkloadError
         If the log is shorter than a week.
     """

@@ -111,7 +111,7 @@ def scale_load(workload: Workload, factor: float) -> Workload:
     if after[-1] >= 2.0**53:
         raise WorkloadError(
             f"{workload.name}: a load factor of {factor:g} puts the last submission {after[-1]:.3g} ticks after the "
-            "first, which can not be told to the tick; use a larger factor"
+            "first, which cannot be told to the tick; use a larger factor"
         )
     scaled = dataclasses.replace(workload, submit=first + after.astype(np.int64), start=np.full(len(workload), -1))
     loads = f"offered load {offered_load(workload):.4f} -> {offered_load(scaled):.4f}"
@@ -147,9 +147,9 @@ def apply_estimates(
     Raises
     ------
     UsageError
-        If the rule is not known, or the Tsafrir model can not be used (fewer than 227 jobs, requests below 5701 s).
+        If the rule is not known, or the Tsafrir model cannot be used (fewer than 227 jobs, requests below 5701 s).
     WorkloadError
-        If the Tsafrir model's requests can not cover the run times.
+        If the Tsafrir model's requests cannot cover the run times.
     """
     rule = parse_estimates(rule) if isinstance(rule, str) else rule
     random = generator(seed, _PURPOSE, number)
@@ -173,7 +173,7 @@ def _noisy(workload: Workload, noise: float, random: np.random.Generator) -> NDA
     longest = float(workload.run_time.max()) * (1 + noise)
     if longest >= 2.0**53:
         raise WorkloadError(
-            f"{workload.name}: a noise of {noise:g} makes requests of {longest:.3g} ticks, which can not be told to "
+            f"{workload.name}: a noise of {noise:g} makes requests of {longest:.3g} ticks, which cannot be told to "
             "the tick; use a smaller factor"
         )
     # The product is added to the whole run time, so that no rounding can bring a request below it.

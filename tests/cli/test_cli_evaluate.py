@@ -246,8 +246,8 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["--processors", "5"], 2, "belong to a log"),
     (["FOLDER"], 1, "is a directory"),
     (["LOG", "--output", "LOG"], 1, "is a file; name a folder for the results"),
-    (["LOG", "--output", "LOG/results"], 1, "can not be created"),
-    (["LOG", "--output", "/proc/results"], 1, "can not be created"),
+    (["LOG", "--output", "LOG/results"], 1, "cannot be created"),
+    (["LOG", "--output", "/proc/results"], 1, "cannot be created"),
 ]
 
 

@@ -187,8 +187,8 @@ def test_wrong_use_is_told_before_any_work(run, tmp_path, trace, arguments, code
 def test_an_unwritable_folder_is_told_before_any_work(run, tmp_path):
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
-    assert "can not write" in run("generate", *SMALL, "-o", "locked/t.csv", code=1).stderr
+    assert "cannot write" in run("generate", *SMALL, "-o", "locked/t.csv", code=1).stderr
 
 
 def test_output_that_can_not_be_written_is_told_even_to_root(run):
-    assert "can not write" in run("generate", *SMALL, "-o", "/proc/t.csv", code=1).stderr
+    assert "cannot write" in run("generate", *SMALL, "-o", "/proc/t.csv", code=1).stderr

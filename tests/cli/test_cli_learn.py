@@ -116,9 +116,9 @@ def test_the_record_stands_beside_the_simulated_baseline() -> None:
         {"policy": "SAF", "metric": "mean_wait", "value": 1800.0, "unit": "s"},
     ]
     assert record_in_words({"summary": summary}, "mean_wait") == ""
-    recorded = {"summary": [{"policy": "as it was", "metric": "mean_wait", "value": 7200.0, "unit": "s"}]}
+    recorded = {"summary": [{"policy": "recorded", "metric": "mean_wait", "value": 7200.0, "unit": "s"}]}
     words = record_in_words({"summary": summary, "recorded": recorded}, "mean_wait")
-    assert "as it was, mean_wait was 2.00 h; under the simulated FCFS it is 1.00 h." in words
+    assert "as recorded, mean_wait was 2.00 h; under the simulated FCFS it is 1.00 h." in words
 
 
 def test_with_a_date_formulas_count_from_the_first_day_of_the_log(run, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_check_output_names_the_cure(tmp_path: Path) -> None:
         artefact.check_output(tmp_path)
     with pytest.raises(OutputError, match=r"does not exist; create it first \(mkdir -p"):
         artefact.check_output(tmp_path / "no" / "a.csv")
-    with pytest.raises(OutputError, match="can not write in /proc"):
+    with pytest.raises(OutputError, match="cannot write in /proc"):
         artefact.check_output(Path("/proc/a.csv"))
 
 
@@ -131,7 +131,7 @@ def test_what_a_killed_writer_left_is_replaced_and_not_followed(tmp_path: Path) 
     victim = tmp_path / "victim"
     victim.write_text("untouched", encoding="utf-8")
     (tmp_path / ".a.txt.tmp").symlink_to(victim)
-    with pytest.raises(OutputError, match=r"a\.txt: can not be written"):
+    with pytest.raises(OutputError, match=r"a\.txt: cannot be written"):
         artefact.atomic_write(path, "new")
     assert (path.read_text(encoding="utf-8"), victim.read_text(encoding="utf-8")) == ("whole", "untouched")
 
@@ -178,5 +178,5 @@ def test_a_folder_is_tried_without_a_trace(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delattr(artefact.os, "O_TMPFILE")
     artefact.check_output(tmp_path / "a.txt")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(OutputError, match="can not write in /proc"):
+    with pytest.raises(OutputError, match="cannot write in /proc"):
         artefact.check_output(Path("/proc/a.csv"))

@@ -116,7 +116,7 @@ def test_where_nothing_can_be_written_kernels_are_compiled_all_the_same(monkeypa
 
 def test_without_any_folder_for_its_code_a_kernel_works(tmp_path: Path) -> None:
     (tmp_path / "mykernels.py").write_text(KERNELS)
-    # Numba looks beside the source, then in the home folder: here both can not be written, also by root.
+    # Numba looks beside the source, then in the home folder: here both cannot be written, also by root.
     code = """
 from numba.core import caching
 for locator in caching.CacheImpl._locator_classes:

@@ -118,7 +118,7 @@ def test_a_line_without_end_is_not_held_in_memory(path, monkeypatch):
 @pytest.mark.parametrize("text", [b"a\nb", b"0" * (1 << 26)])
 def test_what_is_no_record_is_not_written(path, text):
     before = path.read_bytes()
-    with Journal(path, HEAD, COUNT) as journal, pytest.raises(OutputError, match="of piece 1 can not be kept"):
+    with Journal(path, HEAD, COUNT) as journal, pytest.raises(OutputError, match="of piece 1 cannot be kept"):
         journal.append(1, text)
     assert path.read_bytes() == before
 

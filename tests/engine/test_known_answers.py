@@ -1,6 +1,6 @@
 """Small workloads whose schedules were drawn by hand. The drawing is the expected answer: the test reads it.
 
-A column is a second, a row a processor, a letter the job that runs there; what a job of no run time does can not be
+A column is a second, a row a processor, a letter the job that runs there; what a job of no run time does cannot be
 drawn and is written beside it. Both the kernels and the plain simulator are held to the drawings.
 """
 

@@ -97,6 +97,6 @@ def test_cases_of_every_kind_can_be_sent_to_another_process(protocol: Protocol) 
         for case, again in zip(cases, pickle.loads(data), strict=True):
             jobs = again.make()
             assert jobs.sha256() == case.make().sha256()
-            # Kernels are compiled for columns that can not be written to, and would be again for others.
+            # Kernels are compiled for columns that cannot be written to, and would be again for others.
             assert not jobs.submit.flags.writeable
             assert not again.make().select(slice(0, 5)).submit.flags.writeable

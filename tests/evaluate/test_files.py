@@ -62,7 +62,7 @@ def test_a_folder_an_experiment_and_a_section(tmp_path: Path) -> None:
 def test_a_name_that_is_no_file_name_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
     tries = [("g", section(name)), ("g", section(table=name)), ("g", section(picture=name))]
     for group, made in tries + ([(name, section())] if name else []):
-        with pytest.raises(OutputError, match="can not be the file name of"):
+        with pytest.raises(OutputError, match="cannot be the file name of"):
             save_sections(tmp_path, group, [section("first"), made])
     assert not list(tmp_path.iterdir())
 

@@ -69,7 +69,7 @@ CONTENDERS.append(make_tuner({"name": "tuner", "feedback": "random", "period": "
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(decide_by="runtime", compatibility="sc17")], ids=["ours", "sc17"])
 @pytest.mark.parametrize("name", [*ANALYSES, "replay"])
-def test_what_every_analysis_keeps_comes_back_as_it_was(name: str, rules: Rules, jobs: Workload) -> None:
+def test_what_every_analysis_keeps_comes_back_recorded(name: str, rules: Rules, jobs: Workload) -> None:
     analysis = Replay() if name == "replay" else make_analysis(name)
     contenders = CONTENDERS[:2] if rules.compatibility == "sc17" else CONTENDERS
     job = Job(tuple(contenders), rules, ("mean_bsld",), (analysis,), None, recorded=True, in_text=True)
@@ -115,7 +115,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_comes_back_as_it_was(value: Any) -> None:
+def test_a_value_comes_back_recorded(value: Any) -> None:
     text = encode(value)
     assert b"\n" not in text
     assert same(decode(text), value)
@@ -129,7 +129,7 @@ def test_arrays_that_come_back_are_their_own() -> None:
 
 
 def test_a_kind_that_nobody_entered_is_told() -> None:
-    with pytest.raises(TypeError, match="Rules can not be written"):
+    with pytest.raises(TypeError, match="Rules cannot be written"):
         encode(Rules())
 
 

@@ -249,7 +249,7 @@ def test_without_backfilling_the_section_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    # notes/SWF.md section 7, row 2; the paper's own percentages can not be had from these logs.
+    # notes/SWF.md section 7, row 2; the paper's own percentages cannot be had from these logs.
     ("file", "percent"),
     [
         ("KTH-SP2-1996-2.1-cln", 8.27),
@@ -362,7 +362,7 @@ def test_no_effect_and_awkward_names() -> None:
     assert delayed[0].endswith("no job is delayed under any policy.")
     assert "No difference in the share of jobs at 100 and more is shown for <script>" in classes[0]
     assert backfilled[1].endswith("no job is backfilled under any policy.")
-    assert premature[1].endswith("can not be compared: no case has both.")
+    assert premature[1].endswith("cannot be compared: no case has both.")
     assert "in no week do policies differ" in plain[0]
     for section in sections:
         for picture in section.pictures:

@@ -1,4 +1,4 @@
-"""Protocols as they are written: what is read, and what is told when a key, a name or a value can not be meant."""
+"""Protocols as they are written: what is read, and what is told when a key, a name or a value cannot be meant."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_the_words_say_of_what_an_interval_is_one(by_hand: Make) -> None:
     assert "shrinks with the number of resamples" in resamples
     few = by_hand({"few": {"cost": {"A": [1.0, 2.0]}}, "one": {"cost": {"A": [1.0]}}})
     assert intervals_in_words(few) == [
-        "few: fewer than 6 cases can not give a 95 % interval, so none is given.",
+        "few: fewer than 6 cases cannot give a 95 % interval, so none is given.",
         "one: a single case has no spread and gives no interval.",
     ]
 

@@ -205,7 +205,7 @@ def test_noise_leaves_the_shared_costs_alone() -> None:
     assert (period_costs(busy(), FOUR, Rules(), HOUR, scratch) == before).all()
 
 
-# What can not be meant. ---------------------------------------------------------------------------------------------
+# What cannot be meant. ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_noise_leaves_the_shared_costs_alone() -> None:
         ({"period_s": 59}, "a period of 59 s; give at least a minute"),
         ({"arms": ()}, "chooses from nothing"),
         ({"arms": (SPF, SPF)}, "chooses from spf, spf; name each policy once"),
-        ({"name": " x"}, "can not be used"),
+        ({"name": " x"}, "cannot be used"),
     ],
 )
 def test_what_a_tuner_can_not_be(options: dict[str, Any], message: str) -> None:
@@ -249,7 +249,7 @@ def test_a_protocols_table_makes_a_tuner() -> None:
         ({"epsilon": "0.1"}, "epsilon is '0.1'; write a number"),
         ({"discount": True}, "discount is True; write a number"),
         ({"policies": "SPF"}, "policies is 'SPF'; write a list of names"),
-        ({"policies": ["F1"]}, "a tuner can not choose 'F1'; the experiment has FCFS, SPF, LEXP, LQF"),
+        ({"policies": ["F1"]}, "a tuner cannot choose 'F1'; the experiment has FCFS, SPF, LEXP, LQF"),
     ],
 )
 def test_a_table_that_can_not_be_meant(table: dict[str, Any], message: str) -> None:

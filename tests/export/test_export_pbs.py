@@ -265,7 +265,7 @@ def test_any_formula_is_safe_or_refused(tree) -> None:
         (CATALOGUE["F1"], "a scheduler in production does not have; give the date .*--epoch 2026-01-01"),
         (
             dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("oldest-waiting")),
-            "oldest waiting job, which PBS can not do",
+            "oldest waiting job, which PBS cannot do",
         ),
         (Policy("share", "q/m + p"), "has m, which a PBS formula does not know; .*--processors N"),
         (Policy("x", "p**q"), "variable exponent"),
@@ -356,7 +356,7 @@ sys.exit(max([done(command) for command in commands], default=0))
 """
 
 
-# Jobs that wait are files of the folder jobs: their ctime. A job called refused can not be altered.
+# Jobs that wait are files of the folder jobs: their ctime. A job called refused cannot be altered.
 FAKES = {
     "qselect": 'echo "$*" >> selected; [ ! -d jobs ] || ls jobs',
     "qstat": 'echo "Job Id: $2"; echo "    Job_Name = ctime = x"; sed "s/^/    ctime = /" "jobs/$2"',

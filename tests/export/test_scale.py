@@ -45,7 +45,7 @@ def test_no_inversion_and_few_ties_on_a_million_jobs(name: str) -> None:
 def test_higher_scores_get_lower_numbers_within_the_range(scores: list[float], a: float, b: float) -> None:
     low, high = min(a, b), max(a, b)
     if not (low < high and math.isfinite(high - low)):
-        with pytest.raises(ExportError, match="can not be mapped to whole numbers"):
+        with pytest.raises(ExportError, match="cannot be mapped to whole numbers"):
             Scale(low, high)
         return
     numbers = Scale(low, high).integers(scores)

@@ -237,7 +237,7 @@ def test_partitions_are_ordered_by_themselves_and_small_priorities_are_said(here
     rows = [f"{job}|{job}|3|0|{NOW}|10:00|{job}|None|{'ab'[job % 2]}" for job in range(1, 9)]
     done = here(CATALOGUE["SAF"], rows, "set")
     assert updates(tmp_path) == {"3": 2, "5": 2, "7": 2, "4": 2, "6": 2, "8": 2}
-    assert "4 of them can not go low enough" in done.stderr
+    assert "4 of them cannot go low enough" in done.stderr
 
 
 def test_show_changes_nothing_and_reset_takes_back(here: Here, tmp_path: Path) -> None:

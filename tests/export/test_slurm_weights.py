@@ -1,4 +1,4 @@
-"""Weights of priority/multifactor: exact where they can be, and an honest distance where they can not."""
+"""Weights of priority/multifactor: exact where they can be, and an honest distance where they cannot."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_what_becomes_of_the_sites_own_weights_and_flags_is_said() -> None:
     for name in ("SQF", "SAF"):
         made = export_of(CATALOGUE[name])
         flags = next(line for line in made.settings if line.startswith("PriorityFlags="))
-        assert any(f"{flags},NO_FAIR_TREE" in line and "INCR_ONLY can not" in line for line in made.limits)
+        assert any(f"{flags},NO_FAIR_TREE" in line and "INCR_ONLY cannot" in line for line in made.limits)
         assert any("the site's own go" in line for line in made.limits)
         assert any("restart slurmctld" in line for line in made.rollback)
         assert any("restart slurmctld" in line for line in made.install)

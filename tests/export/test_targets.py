@@ -1,4 +1,4 @@
-"""What all targets have in common: the registry, the header, the instructions, what a target can not express."""
+"""What all targets have in common: the registry, the header, the instructions, what a target cannot express."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_target_says_what_it_made(name: str) -> None:
     scheduler = name in set(TARGETS) - {"python", "c", "lua", "latex", "json"}
     assert bool(made.install and made.rollback and made.limits) == scheduler
     if scheduler:
-        # What must be done can not get lost: it stands in the file as well.
+        # What must be done cannot get lost: it stands in the file as well.
         shown = "\n".join(file.text for file in made.files)
         for settings in made.settings:
             assert settings.split("=", 1)[-1] in shown
@@ -119,7 +119,7 @@ def test_from_when_r_counts_or_why_not() -> None:
     assert fixed_epoch(CATALOGUE["SAF"], "Slurm") is None
     with pytest.raises(ExportError, match="counts r from the start of a window"):
         fixed_epoch(CATALOGUE["F1"], "Slurm")
-    with pytest.raises(ExportError, match="which Slurm can not do; give a fixed date"):
+    with pytest.raises(ExportError, match="which Slurm cannot do; give a fixed date"):
         fixed_epoch(dataclasses.replace(F1, epoch=Epoch("oldest-waiting")), "Slurm")
 
 
@@ -135,7 +135,7 @@ def test_what_is_left_out_is_said() -> None:
     assert "waited longer than 2h do not go first" in threshold
     assert "with w = 0" in waiting
     moving = dataclasses.replace(F1, epoch=Epoch("oldest-waiting"))
-    assert unexpressed(moving) == ("The policy counts r from the job that has waited longest; here it can not.",)
+    assert unexpressed(moving) == ("The policy counts r from the job that has waited longest; here it cannot.",)
     assert unexpressed(policy, can_threshold=True, can_wait=True) == ()
     assert unexpressed(moving, can_oldest_waiting=True) == ()
     assert unexpressed(F1) == ()

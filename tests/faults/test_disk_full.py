@@ -135,7 +135,7 @@ def test_where_nobody_can_write_every_command_says_so_before_it_works(
         for words in WHERE_NOBODY_WRITES.values():
             run = nursery.start(tmp_path, *(places.get(word, word.replace("DISK", str(folder))) for word in words))
             run.must_end(1)
-            assert re.search(r"error: .*/disk.*(can not write in|can not be created)", run.told), run.told
+            assert re.search(r"error: .*/disk.*(cannot write in|cannot be created)", run.told), run.told
             # Not even the first progress bar.
             assert "━" not in run.told, run.told
     assert tree(folder) == {}

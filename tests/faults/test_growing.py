@@ -85,7 +85,7 @@ def test_a_torn_last_record_is_counted(nursery: Nursery, tmp_path: Path) -> None
     assert report["records"] == 50
 
 
-def test_a_log_in_the_standard_format_that_grows_is_scored_as_it_was(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_log_in_the_standard_format_that_grows_is_scored_recorded(nursery: Nursery, tmp_path: Path) -> None:
     whole = swf(4000).encode()
     path = tmp_path / "log.swf"
     begun = whole.rindex(b"\n", 0, 60_000) + 1

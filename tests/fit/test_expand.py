@@ -99,7 +99,7 @@ def test_what_is_nonlinear_is_told_from_what_is_not(text: str, names: set[str]) 
 
 @pytest.mark.parametrize("text", ["a*p + a*b*q + b*r", "a*p + a**2*q", "a**2*p", "a*b*p + a*b**3*q"])
 def test_products_that_depend_on_each_other_are_not_free(text: str) -> None:
-    # a**2 can not be negative, and a, a*b, b are two numbers, not three.
+    # a**2 cannot be negative, and a, a*b, b are two numbers, not three.
     expanded = expand(parse(text, coefficients=True))
     assert expanded is not None
     assert not are_free([key for key in expanded if key])

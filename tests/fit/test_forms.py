@@ -115,7 +115,7 @@ def test_one_processor_everywhere_leaves_what_can_be_told_apart(made) -> None:  
     narrow = ScoreTable(table.p, np.ones(len(table)), table.r, table.score, table.stderr, table.tuple_id)
     result = fit_all_forms(prepare(narrow))
     assert len(result.fits) + len(result.undefined) == 400
-    # log10(q) is 0 everywhere: what multiplies it or divides by it can not be fitted.
+    # log10(q) is 0 everywhere: what multiplies it or divides by it cannot be fitted.
     assert all("log10(q)" not in fit.name for fit in result.fits)
     # Fifteen and more forms are the same on such rows; the true one is among the best.
     assert any(fit.name == "p*q + log10(r)" and fit.mae < 1e-12 for fit in result.fits)

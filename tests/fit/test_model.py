@@ -56,7 +56,7 @@ def test_the_sort_key_orders_as_the_fit_does(sc17: Sample) -> None:
         key = model.policy.scores(p, q, r)
         score = sc17.with_jobs(p, q, r).values(fit.expression)
         order = np.argsort(score, kind="stable")
-        # Two jobs may change places only where rounding can not tell them apart.
+        # Two jobs may change places only where rounding cannot tell them apart.
         fall = np.diff(key[order])
         assert (fall >= -1e-9 * np.ptp(key)).all(), fit.name
 
@@ -108,7 +108,7 @@ def test_a_run_has_what_was_asked_for(sc17_table: ScoreTable) -> None:
 
 
 def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_table: ScoreTable) -> None:
-    # Two sizes of jobs: q and q**2 can not be told apart.
+    # Two sizes of jobs: q and q**2 cannot be told apart.
     q = np.where(sc17_table.q > 8, 16.0, 4.0)
     table = ScoreTable(sc17_table.p, q, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
     run = run_fit(table, FitOptions(("polynomials",), replicates=0))

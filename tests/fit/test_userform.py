@@ -1,4 +1,4 @@
-"""A user's own form: exact where it can be, honest where it can not."""
+"""A user's own form: exact where it can be, honest where it cannot."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_names_are_split_off() -> None:
 
 def test_up_to_forty_coefficients_are_fitted(sc17: Sample) -> None:
     products = [f"{a}*log10({b} + {c})" for b in "pqr" for c in range(1, 15) for a in [f"c{ord(b)}_{c}"]]
-    # So many terms can not be told apart: what is asked is only whether they are counted.
+    # So many terms cannot be told apart: what is asked is only whether they are counted.
     with pytest.raises(FitError, match="linearly dependent"):
         fit_user_form(sc17, " + ".join([f"a{k}*p" for k in range(40)]).replace("*p", "*p", 1) + " + q - q")
     with pytest.raises(FitError, match="has 41 coefficients, expected 1 to 40"):

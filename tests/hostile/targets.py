@@ -149,7 +149,7 @@ def _blocks(path: Path) -> str:
 def _found(path: Path) -> str:
     value = decode(path.read_bytes(), _workload)
     with contextlib.suppress(TypeError):
-        # A record of fields that no analysis makes may be one that can not be written.
+        # A record of fields that no analysis makes may be one that cannot be written.
         again = encode(value)
         assert encode(decode(again, _workload)) == again, "what is read and written is another"
     return type(value).__name__

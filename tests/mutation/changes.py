@@ -62,7 +62,7 @@ def _plain_functions(found: object) -> list[FunctionType]:
     if isinstance(found, staticmethod | classmethod):
         found = found.__func__
     if hasattr(found, "py_func"):
-        # Compiled: its code can not be exchanged.
+        # Compiled: its code cannot be exchanged.
         return []
     found = inspect.unwrap(found) if callable(found) else found
     return [found] if isinstance(found, FunctionType) else []

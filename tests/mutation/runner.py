@@ -43,7 +43,7 @@ PRELOADED = (
 
 
 class RunnerError(Exception):
-    """The clean source fails, or a target can not be used."""
+    """The clean source fails, or a target cannot be used."""
 
 
 def _run_pytest(target: Target, finder: InMemory | None, plugin: object) -> int:
@@ -92,7 +92,7 @@ class _Watch:
 class _Server(_Watch):
     """Instead of running the tests once: run them in a fork for each mutant that changes a function only.
 
-    The test that killed most in its time goes first. Those that can not be changed in place are left to the parent.
+    The test that killed most in its time goes first. Those that cannot be changed in place are left to the parent.
     """
 
     def __init__(self, pipe: int, target: Target, source: tuple[ast.Module, list[Mutant]], run: _Run) -> None:

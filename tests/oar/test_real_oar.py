@@ -144,7 +144,7 @@ def test_a_job_without_a_score_runs_last_and_the_queue_stays_at_work(waiting: Wa
     submit = queue_of(waiting, now).submit
     assert planned == [waiting.jobs[i] for i in np.lexsort((waiting.jobs, submit))]
     assert waiting.server.log_lines("24 without a score run last")
-    # One job that can not be looked at, the first of the order.
+    # One job that cannot be looked at, the first of the order.
     assert export.priorities is not None
     queue = queue_of(waiting, now)
     first = waiting.jobs[start_order(export.priorities(queue), queue.submit)[0]]

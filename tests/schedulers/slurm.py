@@ -245,7 +245,7 @@ class Cluster:
     def starts(self) -> list[int]:
         """Return the ids of all jobs started, in the order in which slurmctld allocated them.
 
-        Start times have whole seconds and can not order jobs of one round; the log can.
+        Start times have whole seconds and cannot order jobs of one round; the log can.
         """
         text = (self.log / "slurmctld.log").read_text(errors="replace")
         return [int(found) for found in re.findall(r"(?:sched: Allocate|_start_job: Started) JobId=(\d+)", text)]

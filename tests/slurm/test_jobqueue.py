@@ -168,7 +168,7 @@ def test_a_cancelled_worker_costs_its_pieces_only(cluster: Cluster, place: Path,
         cluster.run("scancel", running(cluster, "dask-worker")[0])
         told = finish(command)
         with Client(scheduler_file=str(place / "scheduler.json"), set_as_default=False) as client:
-            # A function without a name is sent whole: the scheduler can not import this file.
+            # A function without a name is sent whole: the scheduler cannot import this file.
             times = client.run_on_scheduler(
                 lambda dask_scheduler: sum(
                     entry[1:3] == ("processing", "memory") for entry in dask_scheduler.transition_log

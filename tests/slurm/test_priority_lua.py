@@ -115,7 +115,7 @@ def test_the_change_of_an_ordinary_user_is_made_and_leaves_the_priority(cluster:
 
 
 def test_a_broken_script_leaves_submissions_working_and_the_job_last(cluster: Cluster, export: Export) -> None:
-    # Read at a submission; the one of before stays in force when the next can not be read.
+    # Read at a submission; the one of before stays in force when the next cannot be read.
     cluster.submit(4, 30, *CLOSED)
     cluster.replace_file("job_submit.lua", export.text[:-200])
     job = cluster.submit(4, 30, *CLOSED)

@@ -23,7 +23,7 @@ from slurm.orders import MODELS, model_of, prove_order, recent_epoch, usual_site
 from slurm.plugin import build, plugin_lines, slurm_source
 
 YEAR = 365 * 86_400
-# All that a static route can not do: the time waited, the oldest waiting job, a threshold.
+# All that a static route cannot do: the time waited, the oldest waiting job, a threshold.
 MOVING = Policy("moving", "-(w/p)**3*q + r/1000", epoch=Epoch("oldest-waiting"), threshold=9.0)
 
 
@@ -143,7 +143,7 @@ def test_what_was_asked_for_parameters_and_the_life_of_a_job(
     type_in(cluster, export.rollback[-1])
     assert {int(show["Priority"]) for show in cluster.show_all().values()} == {1}
 
-    # A plugin that can not be loaded keeps nobody from submitting; the jobs are last.
+    # A plugin that cannot be loaded keeps nobody from submitting; the jobs are last.
     (tmp_path / "site_factor_policyfactory.so").unlink()
     cluster.configuration.write_text("\n".join(kept) + "\n")
     cluster.restart()

@@ -192,7 +192,7 @@ def test_a_broken_script_leaves_submissions_working(cluster: Cluster, export: Ex
         assert text != export.text
         cluster.replace_file("job_submit.lua", text)
         jobs[name] = cluster.submit(4, 30, *CLOSED)
-    # The script of before stays in force where the new one can not be read; without a score, a job is last.
+    # The script of before stays in force where the new one cannot be read; without a score, a job is last.
     assert_scored(export, cluster, good, jobs["a file that ends early"])
     assert [priority(cluster, jobs[name]) for name in ("a score that raises", "an error beside it")] == [1, 1]
     assert "policyfactory: " in (cluster.log / "slurmctld.log").read_text()
@@ -230,7 +230,7 @@ def test_the_commands_for_jobs_that_wait_score_them_and_take_the_scores_away(clu
     before = kept(cluster)
     # The array in four records, and the five others.
     assert len(before) == 9
-    # sprio leaves out what can not run yet, as held jobs and this array.
+    # sprio leaves out what cannot run yet, as held jobs and this array.
     assert {*jobs[:2], jobs[3]} <= unscored(cluster, export)
 
     cluster.replace_file("job_submit.lua", export.text)
@@ -302,7 +302,7 @@ return slurm.SUCCESS
     assert_scored(export, cluster, job)
     cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=8")
     assert priority(cluster, job) == pytest.approx(expected(export, cluster, job), abs=1)
-    # One that can not be read is logged, and the site's own script goes on.
+    # One that cannot be read is logged, and the site's own script goes on.
     (cluster.folder / "policyfactory.lua").write_text("this is not Lua")
     cluster.replace_file("job_submit.lua", own)
     job = cluster.submit(3, 20, *CLOSED)

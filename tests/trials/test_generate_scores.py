@@ -158,7 +158,7 @@ def test_a_record_with_a_right_checksum_and_no_scores_is_done_again(tmp_path, ex
     interrupt(output, 2)
     partial = partial_path(output)
     head = read_head(partial)
-    # Without the first record, which would count in place of one that can not be used.
+    # Without the first record, which would count in place of one that cannot be used.
     lines = partial.read_bytes().splitlines(keepends=True)
     partial.write_bytes(lines[0] + lines[2])
     with Journal(partial, head, OPTIONS.tuples) as journal:

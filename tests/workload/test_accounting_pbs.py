@@ -243,7 +243,7 @@ def test_a_job_without_walltime_has_no_requested_time() -> None:
     lines = [line(T, "E", "7.srv", openpbs(**{"Resource_List.walltime": "soon"}))]
     assert records(lines)[0].limit_kind is Limit.missing
     assert [(found.action, found.what) for found in passed(lines)] == [
-        ("changed", "jobs whose walltime can not be read")
+        ("changed", "jobs whose walltime cannot be read")
     ]
 
 

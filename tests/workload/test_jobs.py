@@ -77,5 +77,5 @@ def test_the_same_jobs_on_a_finer_clock() -> None:
     for ticks in (1, 15):
         with pytest.raises(WorkloadError, match=f"two: {ticks} ticks in a second; give a multiple of this clock's 10"):
             jobs.in_ticks(ticks)
-    with pytest.raises(WorkloadError, match="two: a time of 7 ticks can not be counted in 1/10000000000000000000 s"):
+    with pytest.raises(WorkloadError, match="two: a time of 7 ticks cannot be counted in 1/10000000000000000000 s"):
         jobs.in_ticks(10**19)

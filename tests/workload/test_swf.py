@@ -292,7 +292,7 @@ def test_damaged_packed_files(tmp_path: Path) -> None:
     (tmp_path / "other.swf").write_bytes(bz2.compress(b"1 2 3"))
     refused(tmp_path / "cut.swf.gz", "ends in the middle of its packed data.*cut off; download or copy it again")
     refused(tmp_path / "tail.swf.gz", "ends in the middle")
-    refused(tmp_path / "flipped.swf.gz", "is damaged and can not be unpacked.*download or copy it again")
+    refused(tmp_path / "flipped.swf.gz", "is damaged and cannot be unpacked.*download or copy it again")
     refused(tmp_path / "behind.swf.gz", "is damaged")
     refused(tmp_path / "other.swf", "is packed with bzip2, only gzip is read here; unpack it first")
 

@@ -63,13 +63,13 @@ _JSV_LIMITS = (
     "r is at least 1 s: a job submitted before the epoch counts as submitted at it.",
     "The score is computed when a job is submitted. Jobs that wait already have none and run after all that have one.",
     (
-        "With a JSV of the server, Grid Engine refuses qalter -l (jsv_allowed_mod): a limit can not be changed "
+        "With a JSV of the server, Grid Engine refuses qalter -l (jsv_allowed_mod): a limit cannot be changed "
         "later, and nobody can give a job another score."
     ),
     "Every job has a request of its own, so jobs no longer share categories: the scheduler looks at each of them.",
     "A range of slots (-pe NAME 4-8) counts with its least number, as with urgency_slots min of the environment.",
     (
-        "If the script can not be run at all (no Perl, not executable, a syntax error after an edit), Grid Engine "
+        "If the script cannot be run at all (no Perl, not executable, a syntax error after an edit), Grid Engine "
         "refuses submissions until it can; an error while it runs lands the job last. apply.sh tries it first."
     ),
 )

@@ -72,7 +72,7 @@ _NO_VALUE = """function no_value(x) {
 def score_functions(expression: Expression) -> str:
     """Return awk source of ``score()``, a function of the global p, q, r, w and m.
 
-    It needs the global INF and NAN, which awk can not write as constants: ``INF = 1e300 * 1e300; NAN = INF - INF``.
+    It needs the global INF and NAN, which awk cannot write as constants: ``INF = 1e300 * 1e300; NAN = INF - INF``.
     What has no value is INF and runs last. The text has no quote and no backslash, so it may stand between the single
     quotes of a shell.
     """

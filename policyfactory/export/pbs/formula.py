@@ -97,7 +97,7 @@ class _Walltime(Expression):
 
 
 def needs_hook(policy: Policy) -> bool:
-    """Return whether r can not be written as a multiple of the waiting time."""
+    """Return whether r cannot be written as a multiple of the waiting time."""
     return "r" in policy.variables and not _is_linear_in_r(policy.formula)
 
 
@@ -118,7 +118,7 @@ def formula(policy: Policy, processors: int | None = None) -> str:
     Raises
     ------
     ExportError
-        If PBS can not express the policy; says what to do.
+        If PBS cannot express the policy; says what to do.
     """
     if "m" in policy.variables:
         raise ExportError(

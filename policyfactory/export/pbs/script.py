@@ -60,7 +60,7 @@ def make(model: Model, site: Site) -> Export:
     Raises
     ------
     ExportError
-        If PBS can not express the policy; says what to do.
+        If PBS cannot express the policy; says what to do.
     """
     policy = model.policy
     text = formula(policy, site.processors)

@@ -181,7 +181,7 @@ class Script:
         functions : str
             Lua source that fills the table ``policyfactory`` with ``submit`` and ``modify``.
         install, rollback, limits : tuple of str
-            As in `Export`; what both scripts can not do is added to ``limits``. All of it goes into the file as well.
+            As in `Export`; what both scripts cannot do is added to ``limits``. All of it goes into the file as well.
         """
         limits = (*_shared_limits(self.model.policy), *limits)
         about = header(self.model, self.site, self.target, self.scale)

@@ -45,7 +45,7 @@ update() {
 
 set_nice() {
   failed=0
-  # What nice took from a job at the very bottom can not be seen there: give it back before looking.
+  # What nice took from a job at the very bottom cannot be seen there: give it back before looking.
   plan=$(rank bottom) || return 1
   printf '%s\n' "$plan" | update || failed=1
   plan=$(rank set) || return 1
@@ -232,7 +232,7 @@ END {
     say(jobs, "waiting jobs and tasks of arrays looked at")
     say(wrong, "of them still stand before a job that the formula puts first (priority set by an operator?)")
   }
-  say(bottom, "of them can not go low enough: their priorities are too small for an order by nice")
+  say(bottom, "of them cannot go low enough: their priorities are too small for an order by nice")
   say(unknown, "of them have no time limit that squeue tells; they go last")
   say(later, "waiting jobs left alone: held, or waiting for another job or a time")
   say(odd, "lines of squeue left alone: parts of heterogeneous jobs, or of an unknown form")

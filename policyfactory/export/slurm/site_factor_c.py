@@ -278,7 +278,7 @@ def _limits(policy: Policy, scale: Scale) -> tuple[str, ...]:
         "Slurm counts a requeued job as submitted when it was requeued; so does the plugin at its next rating.",
         (
             "PrioritySiteFactorParameters=epoch=...,low=...,high=...,threshold=...,wait=... changes a value without a "
-            "new build. A value that can not be is said in slurmctld.log, and then none of them is used. wait=eligible "
+            "new build. A value that cannot be is said in slurmctld.log, and then none of them is used. wait=eligible "
             "counts the time waited from when a job could run, as Slurm's age factor does; wait=submit is the default."
         ),
         BACKFILLING,

@@ -71,7 +71,7 @@ def exact_weights(policy: Policy, machine: Machine) -> tuple[Weights | None, str
         return None, "the formula has p, and no weight of Slurm multiplies the time limit"
     age = factors["r"] - factors["w"]
     if age < 0:
-        return None, "later jobs go first, and the age weight of Slurm can not be negative"
+        return None, "later jobs go first, and the age weight of Slurm cannot be negative"
     if not (age or factors["q"]):
         return None, "the terms of the formula cancel each other"
     return make_weights((age, -factors["q"], 0.0), machine), ""
@@ -93,7 +93,7 @@ def make(model: Model, site: Site) -> Export:
     if policy.epoch.rule != "oldest-waiting" and slope(policy.expression, "r") is None:
         fixed_epoch(policy, "slurm-weights")
     if site.nodes is not None and site.nodes < 1:
-        raise UsageError(f"a cluster of {site.nodes} nodes can not be meant; give a number from 1")
+        raise UsageError(f"a cluster of {site.nodes} nodes cannot be meant; give a number from 1")
     machine = Machine(site.processors or int(site.sample.q.max()), site.nodes if site.processors else None)
     weights, reason = exact_weights(policy, machine)
     if weights is None:
@@ -121,7 +121,7 @@ def _nearest(policy: Policy, site: Site, machine: Machine, reason: str) -> tuple
         )
     if found[1].tau < _USELESS:
         raise ExportError(
-            f"policy {policy.name} can not be made of Slurm's weights: {reason}, and the order of the nearest weights "
+            f"policy {policy.name} cannot be made of Slurm's weights: {reason}, and the order of the nearest weights "
             f"has nothing to do with it (Kendall's tau {found[1].tau:.2f} on a sample queue); "
             "use --to slurm-site-factor-lua, or slurm-site-factor-c for a policy with w" + _size_hint(site)
         )
@@ -180,7 +180,7 @@ def _limits(policy: Policy, weights: Weights, site: Site) -> list[str]:
         (
             "It also replaces the site's PriorityFlags. Those of fair-share (NO_FAIR_TREE, DEPTH_OBLIVIOUS; in older "
             "Slurm FAIR_TREE), of QOS and associations (NO_NORMAL_QOS, NO_NORMAL_ASSOC) and CALCULATE_RUNNING can be "
-            f"kept, behind ours: {ours},NO_FAIR_TREE. INCR_ONLY can not: it keeps priorities from falling."
+            f"kept, behind ours: {ours},NO_FAIR_TREE. INCR_ONLY cannot: it keeps priorities from falling."
         ),
     ]
     return found

@@ -19,7 +19,7 @@ __all__ = ["FORMATS", "HEAD", "Format", "Reader", "detect", "find_format"]
 
 # A reader is ``read(lines, path, zone)``: the lines of one file without their ends, the file's name for messages, and
 # the zone of times that have none. It gives a Record for each run of a job, or a Block of many, and a Passed for
-# whatever it leaves out or mends. It raises TraceFormatError only if the file as a whole can not be used; a single bad
+# whatever it leaves out or mends. It raises TraceFormatError only if the file as a whole cannot be used; a single bad
 # line is a Passed.
 Reader = Callable[[Iterable[str], str, dt.tzinfo | None], Iterator[Record | Passed | Block]]
 

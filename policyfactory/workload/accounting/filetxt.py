@@ -4,7 +4,7 @@
 NodeList=.. NodeCnt=.. ProcCnt=.. WorkDir=.. ... SubmitTime=.. EligibleTime=.. ...`` (Slurm 22.05.8, seen). Name and
 WorkDir are free texts, in which blanks and what looks like fields can stand. Steps, jobs that wait or run, and the
 time that a job was suspended are not in it; times are local, in whole seconds. Old versions wrote no submit time: their
-files can not be used.
+files cannot be used.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Passed]:
     _AmbiguousError
         If it can be read in two ways.
     ValueError
-        If it is none, or one of its times or numbers can not be read.
+        If it is none, or one of its times or numbers cannot be read.
     """
     fields, rest = _fields(line)
     times = [clock.read(fields[name]) for name in ("submit", "start", "end")]

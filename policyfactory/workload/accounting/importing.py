@@ -99,13 +99,13 @@ def import_logs(
     Raises
     ------
     InputError
-        If a file can not be read.
+        If a file cannot be read.
     TraceFormatError
         If it is no accounting log that is known, or lacks what is needed.
     WorkloadError
         If no job is left.
     UsageError
-        If an option can not be meant.
+        If an option cannot be meant.
     """
     rules, labels, zone = rules or Rules(), labels or Labels(), zone or Zone.of_machine()
     if [str(path) for path in paths].count("-") > 1:

@@ -54,7 +54,7 @@ _OTHER = (
 _MOVED = ("jobs moved to another server", "they ran there, and are in that server's log", "dropped")
 _NO_SUBMIT = ("jobs whose end record has no time of creation", "their submit time is not known", "dropped")
 _NO_START = ("jobs whose end record has no start time", "neither their wait nor their run time is known", "dropped")
-_BAD_LIMIT = ("jobs whose walltime can not be read", "they count as jobs without a requested time", "changed")
+_BAD_LIMIT = ("jobs whose walltime cannot be read", "they count as jobs without a requested time", "changed")
 _LOST_RERUN = ("reruns whose first start is not in this file", "their earlier run is not known", "kept")
 _LONG_PAUSE = (
     "jobs suspended for longer than they ran by their own times",

@@ -148,7 +148,7 @@ def vnode_processors(exec_vnode: str) -> int:
 
 
 def array_size(indices: str) -> int:
-    """Return how many tasks ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it) are; 0 if it can not be read."""
+    """Return how many tasks ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it) are; 0 if it cannot be read."""
     total = 0
     for piece in indices.partition("%")[0].split(","):
         found = _INDICES.fullmatch(piece.strip())

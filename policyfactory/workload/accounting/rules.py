@@ -246,7 +246,7 @@ def _sizes(sieve: _Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
             raise WorkloadError("--unit nodes: the log has no nodes; ask sacct for ReqNodes and AllocNodes")
     words = "nodes" if unit == "nodes" else "processors"
     unknown = started & (allocated <= 0)
-    sieve.drop(unknown & (requested <= 0), f"jobs without a number of {words}", "they can not be simulated")
+    sieve.drop(unknown & (requested <= 0), f"jobs without a number of {words}", "they cannot be simulated")
     sieve.count(
         "changed", unknown, f"jobs whose allocated {words} the log does not say: taken as requested", "field 5 of SWF"
     )
@@ -256,7 +256,7 @@ def _sizes(sieve: _Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
 
 
 def _impossible(sieve: _Sieve, started: Mask) -> None:
-    """Drop jobs whose times can not be."""
+    """Drop jobs whose times cannot be."""
     table = sieve.table
     wrong = "a clock was wrong, or the record was written after a crash"
     sieve.drop(started & (table.start < table.submit), "jobs that started before they were submitted", wrong)

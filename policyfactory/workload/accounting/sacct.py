@@ -32,7 +32,7 @@ _WHY_UNREADABLE = "damaged, or printed in a form that is not known; use SLURM_TI
 
 
 class _UnreadableError(ValueError):
-    """A value that can not be what its column is for."""
+    """A value that cannot be what its column is for."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -65,7 +65,7 @@ class File:
         Raises
         ------
         _UnreadableError
-            If a value can not be what its column is for.
+            If a value cannot be what its column is for.
         """
         (
             job, state, submit, eligible, start, end, elapsed_raw, elapsed, limit_raw, limit, requested, allocated,
@@ -311,7 +311,7 @@ def _sensible(file: File, row: list[str], number: int) -> Record | None:
 
 
 def _one_cluster(file: File, name: str, number: int) -> None:
-    """Remember the cluster's name; a log of two can not become one workload."""
+    """Remember the cluster's name; a log of two cannot become one workload."""
     if file.cluster and name and name != file.cluster:
         raise TraceFormatError(
             f"{file.path}:{number}: cluster {printable(name, 60)!r} after {printable(file.cluster, 60)!r}; a workload "

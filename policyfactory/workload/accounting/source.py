@@ -38,7 +38,7 @@ class Source:
     Raises
     ------
     InputError
-        If there is no such file, or it can not be read, is damaged, cut off or packed in another way.
+        If there is no such file, or it cannot be read, is damaged, cut off or packed in another way.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -74,7 +74,7 @@ class Source:
         except IsADirectoryError:
             raise InputError(f"{path}: is a directory; name a file in it") from None
         except OSError as error:
-            raise InputError(f"{path}: can not be read: {error.strerror}; check its permissions") from None
+            raise InputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
 
     @property
     def sha256(self) -> str:
@@ -148,7 +148,7 @@ class Source:
             try:
                 block = self._file.read(PIECE)
             except OSError as error:
-                raise InputError(f"{self.name}: can not be read: {error.strerror}; check the disk") from None
+                raise InputError(f"{self.name}: cannot be read: {error.strerror}; check the disk") from None
             if not block:
                 return
             self._digest.update(block)

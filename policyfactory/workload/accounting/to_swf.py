@@ -182,7 +182,7 @@ def write_import(log: SwfLog, path: Path) -> None:
     Raises
     ------
     OutputError
-        If the file can not be written; an earlier one stays as it was.
+        If the file cannot be written; an earlier one stays as it was.
     """
     parts = _parts(log)
     atomic_write(path, _packed(parts) if path.suffix == ".gz" else parts)

@@ -89,7 +89,7 @@ def generate_lublin(
     Raises
     ------
     UsageError
-        If an argument can not be meant.
+        If an argument cannot be meant.
     """
     model = LublinModel.for_machine(processors, typed=typed, **sizes)
     draw = draw_jobs(model, jobs, seed=seed, stream=stream)
@@ -105,7 +105,7 @@ def draw_jobs(model: LublinModel, jobs: int, *, seed: int, stream: Stream = "num
     Raises
     ------
     UsageError
-        If the number of jobs, the seed or the stream can not be meant.
+        If the number of jobs, the seed or the stream cannot be meant.
     """
     if not 1 <= jobs <= _MAX_JOBS:
         raise UsageError(f"{jobs} jobs; give 1 to {_MAX_JOBS:,}")

@@ -44,7 +44,7 @@ class LublinModel:
     Raises
     ------
     UsageError
-        If the parameters contradict each other or can not give jobs that fit on the machine.
+        If the parameters contradict each other or cannot give jobs that fit on the machine.
     """
 
     processors: int
@@ -87,7 +87,7 @@ class LublinModel:
         Raises
         ------
         UsageError
-            If a number can not be meant.
+            If a number cannot be meant.
         """
         if not 1 <= processors <= _MAX_PROCESSORS:
             raise UsageError(f"a machine of {processors} processors; give 1 to {_MAX_PROCESSORS:,}")

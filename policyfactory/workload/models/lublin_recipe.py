@@ -57,7 +57,7 @@ def make_log(recipe: Recipe, command: str) -> tuple[SwfLog, tuple[str, ...]]:
     Raises
     ------
     UsageError
-        If a number can not be meant.
+        If a number cannot be meant.
     WorkloadError
         If the run times are too long for the requests.
     """

@@ -133,7 +133,7 @@ def write_log(log: SwfLog, path: Path) -> None:
     Raises
     ------
     OutputError
-        If the file can not be written.
+        If the file cannot be written.
     """
     text = format_log(log)
     atomic_write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)

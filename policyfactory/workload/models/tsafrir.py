@@ -74,9 +74,9 @@ def tsafrir_estimates(
     Raises
     ------
     UsageError
-        If an argument can not be meant, or there are fewer than 227 jobs.
+        If an argument cannot be meant, or there are fewer than 227 jobs.
     WorkloadError
-        If the jobs run so long that the estimates can not cover them.
+        If the jobs run so long that the estimates cannot cover them.
     """
     ticks = workload.ticks
     # The estimate is in whole seconds and must cover the run time.
@@ -130,7 +130,7 @@ def draw_estimates(
     Raises
     ------
     UsageError
-        If an argument can not be meant.
+        If an argument cannot be meant.
     WorkloadError
         If the run times are too long for the estimates.
     """

@@ -154,7 +154,7 @@ def make_histogram(jobs: int, max_estimate: int, user_bins: Sequence[UserBin], l
     Raises
     ------
     UsageError
-        If a number can not be meant.
+        If a number cannot be meant.
     """
     if jobs < LEAST_JOBS:
         raise UsageError(f"{jobs} jobs are too few for the estimate model; it needs at least {LEAST_JOBS}")
@@ -239,7 +239,7 @@ def rank_head(fixed: dict[int, int], luck: Chance) -> list[int]:
 
 
 def tail_times(count: int, distinct: int, max_estimate: int, head: set[int]) -> list[int]:
-    """Return up to ``count`` unpopular estimates (s, ascending); one that can not be placed is left out.
+    """Return up to ``count`` unpopular estimates (s, ascending); one that cannot be placed is left out.
 
     Parameters
     ----------

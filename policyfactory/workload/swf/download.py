@@ -1,7 +1,7 @@
 """Downloading a file that can be interrupted: what has come is kept, and the next call asks for the rest.
 
 The part lies beside the target as ``NAME.partial``, with what identifies the server's version of the file (ETag or
-date) in ``NAME.partial.json``; if the server has another version by now, or can not send a part, the file is
+date) in ``NAME.partial.json``; if the server has another version by now, or cannot send a part, the file is
 sent from its beginning. The target appears only when it is whole and has the expected digest.
 """
 
@@ -126,9 +126,9 @@ def download(
     UsageError
         If the address is none of http or https.
     InputError
-        If the server has no such file or can not be reached, or the file is not the expected one.
+        If the server has no such file or cannot be reached, or the file is not the expected one.
     OutputError
-        If the file can not be written, or another run is writing it.
+        If the file cannot be written, or another run is writing it.
     """
     if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
         raise UsageError(f"{url}: only http and https addresses are downloaded from; give another --base-url")
@@ -281,7 +281,7 @@ def _receive(answer: Any, path: Path, url: str, have: int, progress: Progress | 
         if isinstance(error, TimeoutError | ConnectionError):
             raise
         raise OutputError(
-            f"{part}: can not be written: {error.strerror}; free some space or choose another folder"
+            f"{part}: cannot be written: {error.strerror}; free some space or choose another folder"
         ) from None
     if total is not None and start < total:
         raise _PassingFaultError(f"the connection ended after {start:,} of {total:,} bytes")

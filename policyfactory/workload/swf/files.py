@@ -306,7 +306,7 @@ def write_swf(log: SwfLog | Workload, path: Path | str) -> None:
     Raises
     ------
     OutputError
-        If the file can not be written.
+        If the file cannot be written.
     """
     path = Path(path)
     text = format_swf(log)

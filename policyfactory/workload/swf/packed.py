@@ -1,4 +1,4 @@
-"""Text that is packed with gzip, a piece at a time, so that a file can not unpack into more memory than there is."""
+"""Text that is packed with gzip, a piece at a time, so that a file cannot unpack into more memory than there is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
             part = member.decompress(data, PIECE)
         except zlib.error as error:
             raise InputError(
-                f"{place}: is damaged and can not be unpacked ({error}); download or copy it again"
+                f"{place}: is damaged and cannot be unpacked ({error}); download or copy it again"
             ) from None
         given += len(part)
         data = member.unconsumed_tail

@@ -1,4 +1,4 @@
-"""``policyfactory evaluate`` with the schedule as it was: shown, left out, asked for in vain."""
+"""``policyfactory evaluate`` with the recorded schedule: shown, left out, asked for in vain."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def swf(folder: Path, waits: Sequence[int]) -> Path:
     return path
 
 
-def test_a_log_with_starts_is_shown_as_it_was(run: Run, tmp_path: Path) -> None:
+def test_a_log_with_starts_is_shown_recorded(run: Run, tmp_path: Path) -> None:
     # What the machine did: two at a time, in the order of submission; the last was held for an hour.
     done = run("evaluate", swf(tmp_path, [0, 0, 40, 40, 80, 3680]), *SHORT, "--analyses", "none", "--output", "out")
     lines = done.stdout.splitlines()
-    values = next(line for line in lines if line.split()[:3] == ["as", "it", "was"])
+    values = next(line for line in lines if line.split()[:1] == ["recorded"])
     assert "*" not in values
-    assert "as it was: the same jobs as the log recorded them; it is no contender." in " ".join(done.stdout.split())
+    assert "recorded: the same jobs as the log recorded them; it is no contender." in " ".join(done.stdout.split())
     told = " ".join(done.stdout.split())
     assert "mine: by mean_wait the replay under FCFS is within 600.0 s of the record" in told
     assert "Kolmogorov-Smirnov distance of 0.17 from those of the record" in told
     folder = tmp_path / "out" / "evaluation"
-    assert (folder / "as-it-was" / "differences.csv").read_text().splitlines()[1] == "FCFS,-600.0,-3600.0"
-    assert (folder / "replay" / "distances.csv").read_text().splitlines()[3].startswith("as it was,,40.0,")
+    assert (folder / "recorded" / "differences.csv").read_text().splitlines()[1] == "FCFS,-600.0,-3600.0"
+    assert (folder / "replay" / "distances.csv").read_text().splitlines()[3].startswith("recorded,,40.0,")
     assert (folder / "replay" / "waits.svg").stat().st_size > 1000
     assert 'recorded = "if-known"' in (tmp_path / "out" / "protocol.toml").read_text()
     assert "How far the replays are from the record" in (tmp_path / "out" / "report.html").read_text()
@@ -45,7 +45,7 @@ def test_a_log_with_starts_is_shown_as_it_was(run: Run, tmp_path: Path) -> None:
     own = found["experiments"]["evaluation"]
     assert [row["value"] for row in own["recorded"]["summary"]] == [640, 3680]
     assert {row["policy"] for row in own["summary"]} == {"FCFS", "SAF"}
-    assert "as it was" not in (tmp_path / "out" / "results.csv").read_text()
+    assert "recorded" not in (tmp_path / "out" / "results.csv").read_text()
 
 
 @pytest.fixture
@@ -70,14 +70,14 @@ def test_it_can_be_left_out_and_changes_nothing_else(here: Callable[..., Any], t
         json.loads(here("evaluate", log, *SHORT, "--json", flag).out)["experiments"]["evaluation"]
         for flag in ("--recorded", "--no-recorded")
     )
-    assert shown.pop("recorded")["replay"]["tables"]["distances"][-1]["policy"] == "as it was"
+    assert shown.pop("recorded")["replay"]["tables"]["distances"][-1]["policy"] == "recorded"
     assert shown == left
 
 
 def test_what_is_asked_for_and_not_known_is_told(here: Callable[..., Any], tmp_path: Path) -> None:
     told = here("evaluate", swf(tmp_path, [0, -1, 40]), *SHORT, "--recorded", code=2)
     assert (
-        "the schedule as it was can not be shown: mine: 1 of 3 jobs has no recorded start, first job 2; leave it out "
+        "the recorded schedule cannot be shown: mine: 1 of 3 jobs has no recorded start, first job 2; leave it out "
         "(--no-recorded, recorded = false)"
     ) in told.err
     assert told.out == ""

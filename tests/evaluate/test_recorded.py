@@ -1,4 +1,4 @@
-"""The schedule as it was beside the policies, and how far the replays are from it."""
+"""The recorded schedule beside the policies, and how far the replays are from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.metrics import METRICS, measure
-from policyfactory.simulate.recorded import AS_IT_WAS, lacking_starts, overuse_of, recorded_schedule
+from policyfactory.simulate.recorded import RECORDED, lacking_starts, overuse_of, recorded_schedule
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.clean import load_workload
@@ -70,7 +70,7 @@ def section(outcome: Outcome, name: str) -> Section:
 def test_a_record_is_measured_like_any_schedule() -> None:
     jobs = as_recorded(FOUR, [0, 540, 0, 1000])
     record = recorded_schedule(jobs)
-    assert (record.policy_name, record.start.tolist()) == (AS_IT_WAS, [0, 600, 120, 1180])
+    assert (record.policy_name, record.start.tolist()) == (RECORDED, [0, 600, 120, 1180])
     assert record.end.tolist() == [600, 900, 150, 1780]
     # The second waits 540 s and runs 300 s, the last waits 1000 s and runs 600 s.
     assert measure(record, ["mean_bsld"])["mean_bsld"] == pytest.approx((1 + 2.8 + 1 + 8 / 3) / 4)
@@ -129,14 +129,14 @@ def test_the_distance_of_waits_is_kolmogorovs_and_smirnovs(a: list[int], b: list
 # Beside the policies. -------------------------------------------------------------------------------------------------
 
 
-def test_as_it_was_is_a_row_and_no_contender() -> None:
+def test_recorded_is_a_row_and_no_contender() -> None:
     # The record is better than any policy: jobs ran side by side that need six processors.
     better = [as_recorded(FOUR, [0, 0, 0, number]) for number in range(8)]
     outcome = outcome_of(*better, metrics=("mean_bsld", "utilisation", "backfilled"))
     assert outcome.evaluation.policies == ("FCFS", "SAF")
     values = table(section(outcome, "values"), "log")
-    assert [row[0].value for row in values.rows] == ["FCFS", "SAF", AS_IT_WAS]
-    row = cells(values, policy=AS_IT_WAS)
+    assert [row[0].value for row in values.rows] == ["FCFS", "SAF", RECORDED]
+    row = cells(values, policy=RECORDED)
     assert row["mean_bsld"].mark == ""
     assert row["mean_bsld"].value == pytest.approx(1 + 3.5 / 600 / 4)
     assert row["mean_bsld"].interval is not None
@@ -149,15 +149,15 @@ def test_as_it_was_is_a_row_and_no_contender() -> None:
     for name in ("differences", "ranks", "wins"):
         own = section(outcome, name)
         texts = [cell.value for part in own.tables for line in part.rows for cell in line]
-        assert AS_IT_WAS not in [*texts, *(column.title for part in own.tables for column in part.columns)]
-    assert AS_IT_WAS not in " ".join(outcome.words)
-    assert AS_IT_WAS not in set(outcome.evaluation.frame()["policy"])
+        assert RECORDED not in [*texts, *(column.title for part in own.tables for column in part.columns)]
+    assert RECORDED not in " ".join(outcome.words)
+    assert RECORDED not in set(outcome.evaluation.frame()["policy"])
 
 
 def test_differences_from_the_record_are_paired() -> None:
     jobs = [as_recorded(FOUR, [0, 540, 0, 720 + 60 * number]) for number in range(8)]
     outcome = outcome_of(*jobs, metrics=("mean_wait",))
-    own = section(outcome, "as-it-was")
+    own = section(outcome, "recorded")
     values = outcome.evaluation.matrix("log", "mean_wait")
     recorded = [(540 + 720 + 60 * number) / 4 for number in range(8)]
     assert outcome.evaluation.recorded_values("log", "mean_wait").tolist() == recorded
@@ -167,30 +167,30 @@ def test_differences_from_the_record_are_paired() -> None:
         assert cell.interval is not None
         assert (cell.mark, cell.interval.high < 0) in {("lower", True), ("no difference", False)}
     told = finding(outcome)["recorded"]
-    assert [row["policy"] for row in told["summary"]] == [AS_IT_WAS]
+    assert [row["policy"] for row in told["summary"]] == [RECORDED]
     assert [(row["policy"], row["baseline"]) for row in told["differences"]] == [
-        ("FCFS", AS_IT_WAS),
-        ("SAF", AS_IT_WAS),
+        ("FCFS", RECORDED),
+        ("SAF", RECORDED),
     ]
-    assert [row["policy"] for row in told["replay"]["tables"]["distances"]] == ["FCFS", "SAF", AS_IT_WAS]
+    assert [row["policy"] for row in told["replay"]["tables"]["distances"]] == ["FCFS", "SAF", RECORDED]
     assert setting(outcome.experiment, outcome.evaluation, {})["recorded"] is True
 
 
 def test_the_words_say_what_is_too_small_to_mean_anything() -> None:
     # FCFS: the second waits 540 s, the last until 900, 720 s; SQF puts the last before the second.
     assert simulate(FOUR, resolve("FCFS")).start.tolist() == [0, 600, 120, 900]
-    own = section(outcome_of(as_recorded(FOUR, [0, 540, 0, 840]), metrics=("mean_wait",)), "as-it-was")
+    own = section(outcome_of(as_recorded(FOUR, [0, 540, 0, 840]), metrics=("mean_wait",)), "recorded")
     assert own.paragraphs[1].startswith(
         "log: by mean_wait the replay under FCFS is within 0.500 min of the record (difference -0.500 min, -8.7 %). "
         "Differences from the record that are smaller than this say nothing."
     )
-    equal = section(outcome_of(played(FOUR), metrics=("mean_wait",)), "as-it-was")
+    equal = section(outcome_of(played(FOUR), metrics=("mean_wait",)), "recorded")
     assert equal.paragraphs[1] == "log: by mean_wait the replay under FCFS is equal to the record."
-    unknown = section(outcome_of(played(FOUR), metrics=("backfilled",)), "as-it-was")
+    unknown = section(outcome_of(played(FOUR), metrics=("backfilled",)), "recorded")
     assert unknown.paragraphs[1] == "log: a record has no backfilled."
     # The record's mean wait is 345 s, 30 s more than under FCFS and SPF, 45 s less than under LAF.
     jobs = as_recorded(FOUR, [0, 540, 0, 840])
-    further = section(outcome_of(jobs, policies=("FCFS", "SPF", "LAF"), metrics=("mean_wait",)), "as-it-was")
+    further = section(outcome_of(jobs, policies=("FCFS", "SPF", "LAF"), metrics=("mean_wait",)), "recorded")
     assert further.paragraphs[1].endswith("say nothing. Further from the record: LAF.")
 
 
@@ -258,7 +258,7 @@ def test_the_distances_by_hand() -> None:
     found = table(own, "distances")
     row = cells(found, policy="FCFS")
     assert [row[name].value for name in ("distance of waits", "median wait", "same start")] == [0.25, 270, 75]
-    record = cells(found, policy=AS_IT_WAS)
+    record = cells(found, policy=RECORDED)
     assert (record["distance of waits"].value, record["median wait"].value) == (None, 300)
     # 600 * 3 + 300 * 4 + 30 + 600 * 2 processor-seconds, four processors, until 1620.
     assert record["utilisation"].value == pytest.approx(100 * 4230 / (4 * 1620))
@@ -290,7 +290,7 @@ def test_several_logs_have_a_row_each_and_a_picture_each() -> None:
     assert [picture.name for picture in own.pictures] == ["waits-one", "waits-two"]
     figure = own.pictures[0].draw()
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == [AS_IT_WAS, "P"]
+    assert labels == [RECORDED, "P"]
     lines = figure.axes[0].get_lines()
     assert [line.get_ydata()[-1] for line in lines] == [100, 100]
     assert all((np.diff(line.get_ydata()) >= 0).all() for line in lines)
@@ -338,7 +338,7 @@ PARTLY = dataclasses.replace(FOUR, start=np.array([0, -1, 120, 180]))
         ({"tsafrir": True}, "requested times are not the users' but modelled in log"),
         ({"jobs": PARTLY}, "log: 1 of 4 jobs has no recorded start, first job 2"),
         ({"jobs": PARTLY, "windows": "2x2jobs"}, "log, window 1: 1 of 2 jobs has no recorded start, first job 2"),
-        ({"formulas": {"As it was": "p"}}, "a policy is called as it was too, and needs another name"),
+        ({"formulas": {"Recorded": "p"}}, "a policy is called recorded too, and needs another name"),
     ],
 )
 def test_what_never_happened_has_no_record(keys: dict[str, Any], why: str) -> None:
@@ -346,7 +346,7 @@ def test_what_never_happened_has_no_record(keys: dict[str, Any], why: str) -> No
     jobs = given.pop("jobs")
     with pytest.raises(UsageError) as told:
         from_plan(*plan_of(jobs, recorded=True, **given))
-    assert str(told.value).startswith(f"experiment e: the schedule as it was can not be shown: {why}")
+    assert str(told.value).startswith(f"experiment e: the recorded schedule cannot be shown: {why}")
     assert "recorded = false" in str(told.value)
     quiet = from_plan(*plan_of(jobs, recorded="if-known", **given))
     assert not quiet.recorded
@@ -368,14 +368,14 @@ def test_what_is_missing_is_said_above_the_values() -> None:
     experiment = from_plan(*plan_of(PARTLY, recorded="if-known", metrics=["mean_wait"]))
     values = section(run_experiment(experiment), "values")
     assert values.paragraphs == (
-        "The schedule as it was is not shown: log: 1 of 4 jobs has no recorded start, first job 2.",
+        "The recorded schedule is not shown: log: 1 of 4 jobs has no recorded start, first job 2.",
     )
 
 
 def test_without_it_nothing_is_said_of_it() -> None:
     contenders = (resolve("FCFS"), resolve("SAF"))
     outcome = run_experiment(Experiment("e", (case_of(played(FOUR)),), contenders))
-    assert not {"as-it-was", "replay"} & {each.name for each in outcome.sections}
+    assert not {"recorded", "replay"} & {each.name for each in outcome.sections}
     assert "recorded" not in finding(outcome)
     assert "recorded" not in setting(outcome.experiment, outcome.evaluation, {})
     assert outcome.evaluation.recorded is None
