@@ -40,7 +40,7 @@ check: $(VENV)/.ready-check
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.ready-docs
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict --clean
 
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds -s $(ARGS)
@@ -55,7 +55,7 @@ mutants: $(VENV)/.ready-test
 	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m mutation $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-* .fuzz build dist site demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-* .fuzz build dist site demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 docs/commands.md: $(VENV)/.ready-base $(wildcard policyfactory/cli/*.py)

@@ -11,7 +11,8 @@ import pytest
 from commands import runner
 from support import ROOT, shared_path
 
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Their commands need a cluster: tests/slurm/test_afternoon.py and test_jobqueue.py run every one of them.
 ON_A_CLUSTER = {"afternoon", "clusters"}
@@ -60,8 +61,17 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").glob("*.md"):
-        assert f": {page.name}\n" in navigation, page.name
+    for page in DOCS.rglob("*.md"):
+        assert f": {page.relative_to(DOCS)}\n" in navigation, page.name
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    import policyfactory
+
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^::: policyfactory\S*\.(\w+)$", page, re.MULTILINE)) == sorted(
+        name for name in policyfactory.__all__ if name != "__version__"
+    )
 
 
 def test_the_reference_of_commands_is_made_from_the_commands() -> None:

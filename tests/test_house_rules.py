@@ -18,7 +18,7 @@ TEXTS = [
     if path.is_file()
     and path.suffix in {".py", ".md", ".toml", ".yml", ".c", ".cff", ".json", ".csv", ".sh", ""}
     and not any(part.startswith(".venv") or part in {".git", "site", "demo", "node_modules"} for part in path.parts)
-    and not any(part.endswith("_cache") or part in {".hypothesis", "__pycache__"} for part in path.parts)
+    and not any(part.endswith("_cache") or part in {".cache", ".hypothesis", "__pycache__"} for part in path.parts)
 ]
 
 
