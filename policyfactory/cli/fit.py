@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.cli.console import console, note, progress, show_table, warn
-from policyfactory.core.artefact import atomic_write, check_directory, check_output, dump_json, exclusive
+from policyfactory.core.artefact import check_directory, check_output, dump_json, exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 
 if TYPE_CHECKING:
-    from policyfactory.fit.model import Examined
     from policyfactory.fit.run import FitOptions, FitRun
     from policyfactory.trials.table import ScoreTable
 
@@ -124,18 +121,13 @@ def _work(
     *,
     as_json: bool,
 ) -> None:
-    from policyfactory.fit.report import to_markdown
+    from policyfactory.fit.files import write_fit
     from policyfactory.fit.run import run_fit
 
     with progress() as bar:
         run = run_fit(scores, options, tell=_teller(bar))
-    written = _write_models(run, output) if output is not None else []
-    pictures = _draw(run, figures) if figures is not None else []
-    if report is not None:
-        links = [(caption, Path(os.path.relpath(path, report.parent)).as_posix()) for caption, path in pictures]
-        atomic_write(report, to_markdown(run, links))
+    files = write_fit(run, models=output, report=report, figures=figures)
     _show(run, as_json=as_json)
-    files = [*written, *(path for _, path in pictures), *([report] if report is not None else [])]
     if files:
         note("written: " + ", ".join(str(path) for path in files))
 
@@ -146,75 +138,6 @@ def _teller(bar: Any) -> Callable[[str, int], Callable[[], None]]:
         return lambda: bar.advance(task)
 
     return tell
-
-
-def _write_models(run: FitRun, output: Path) -> list[Path]:
-    from policyfactory.fit.model import build_model
-    from policyfactory.policy.store import save_model
-
-    written = []
-    for path, examined in _model_files(run, output):
-        save_model(build_model(examined, run.sample, name=path.stem, seed=run.options.seed), path)
-        written.append(path)
-    return written
-
-
-def _model_files(run: FitRun, output: Path) -> list[tuple[Path, Examined]]:
-    """Return which fit goes to which file: the winner to ``output``, the others to names of their own beside it."""
-    files = [(output, run.winner)]
-    if len(run.examined) == 1:
-        return files
-    place = 0
-    for examined in run.examined:
-        if examined.fit.family == "forms":
-            place += 1
-            suffix = f"f{place}"
-        else:
-            suffix = re.sub(r"[^a-z0-9.]+", "-", examined.fit.name.lower()).strip("-") or "form"
-        files.append((output.with_name(f"{output.stem}-{suffix}.json"), examined))
-    return files
-
-
-def _draw(run: FitRun, folder: Path) -> list[tuple[str, Path]]:
-    from policyfactory.fit import picture
-    from policyfactory.fit.certainty import certainty_csv
-    from policyfactory.fit.polynomials import POLYNOMIALS
-
-    sample, winner = run.sample, run.winner.fit
-    drawn = [
-        (f"Order of jobs under {winner.name}", picture.draw_priority(winner, sample, folder / "priority.png")),
-        ("Mean absolute error of the best formulas", picture.draw_ranking(run, folder / "ranking.png")),
-    ]
-    place = 0
-    for examined in run.examined:
-        fitted = examined.fit
-        place += fitted.family == "forms"
-        if fitted is winner or fitted.family == "polynomials":
-            continue
-        suffix = (
-            f"f{place}" if fitted.family == "forms" else re.sub(r"[^a-z0-9.]+", "-", fitted.name.lower()).strip("-")
-        )
-        drawn.append(
-            (
-                f"Order of jobs under {fitted.name}",
-                picture.draw_priority(fitted, sample, folder / f"priority-{suffix}.png"),
-            )
-        )
-    found = {examined.fit.name: examined.fit for examined in run.examined if examined.fit.family == "polynomials"}
-    if found:
-        fits = [found[name] for name in POLYNOMIALS if name in found]
-        drawn.append(
-            ("Order of jobs under the polynomials", picture.draw_polynomials(fits, sample, folder / "polynomials.png"))
-        )
-    if run.certainty is not None:
-        drawn.append(
-            (
-                "How many tuples until the form is certain",
-                picture.draw_certainty(run.certainty, folder / "certainty.png"),
-            )
-        )
-        atomic_write(folder / "certainty.csv", certainty_csv(run.certainty))
-    return drawn
 
 
 def _show(run: FitRun, *, as_json: bool) -> None:
