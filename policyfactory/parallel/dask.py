@@ -115,10 +115,10 @@ class DaskCrew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        self._close()
-        # What still waits for an answer of a lost scheduler is left to itself.
+        # Before the connection that they use; what still waits for an answer of a lost scheduler is left to itself.
         for thread in self._threads:
             thread.join(_LOOK)
+        self._close()
 
     def begin(self, piece: Any, done: Done) -> None:
         """Send a piece to the scheduler."""

@@ -35,6 +35,8 @@ class Fetches:
         self._client = client
         self._loss = loss
         self._arrived: SimpleQueue[tuple[Future, Any, BaseException | None]] = SimpleQueue()
+        # An event loop alone would not keep its tasks from the garbage collector.
+        self._running: set[asyncio.Task[Any]] = set()
 
     def fetch(self, futures: list[Future]) -> None:
         """Fetch the results of finished pieces, all at once; what does not come soon, each by itself.
@@ -44,7 +46,7 @@ class Fetches:
         good = [future for future in futures if future.status == "finished"]
         values: dict[str, Any] = {}
         try:
-            found = self._in_loop(self._all(good)).result(_SOON)
+            found = self._in_loop(self._all, good).result(_SOON)
             values = dict(zip((future.key for future in good), found, strict=True))
         except (Exception, CancelledError):  # noqa: BLE001, S110 (told when it is fetched by itself)
             pass
@@ -52,7 +54,7 @@ class Fetches:
             if future.key in values:
                 self._arrived.put((future, values[future.key], None))
             else:
-                self._in_loop(self._one(future))
+                self._in_loop(self._one, future)
 
     def arrived(self) -> Iterator[tuple[Future, Any, BaseException | None]]:
         """Give what has arrived: the piece's future, its result, or its error."""
@@ -62,9 +64,32 @@ class Fetches:
             except Empty:
                 return
 
-    def _in_loop(self, work: Coroutine[Any, Any, Any]) -> Promise[Any]:
-        # Dask's connection cancels what is left in its thread when it is closed.
-        return asyncio.run_coroutine_threadsafe(work, self._client.loop.asyncio_loop)
+    def _in_loop(self, work: Callable[[Any], Coroutine[Any, Any, Any]], what: Any) -> Promise[Any]:
+        """Start a coroutine in the connection's thread, which cancels what is left when the connection is closed.
+
+        The coroutine is made in that thread: one made here would never be awaited if the connection closes meanwhile.
+        """
+        promise: Promise[Any] = Promise()
+
+        def hand_on(task: asyncio.Task[Any]) -> None:
+            if task.cancelled():
+                promise.cancel()
+            elif (error := task.exception()) is not None:
+                promise.set_exception(error)
+            else:
+                promise.set_result(task.result())
+
+        def start() -> None:
+            task = asyncio.ensure_future(work(what))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+            task.add_done_callback(hand_on)
+
+        try:
+            self._client.loop.asyncio_loop.call_soon_threadsafe(start)
+        except RuntimeError as error:  # the connection is closed
+            promise.set_exception(error)
+        return promise
 
     async def _all(self, futures: list[Future]) -> list[Any]:
         return list(await self._client.gather(futures, asynchronous=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import http.server
 import json
 import logging
@@ -162,7 +163,9 @@ def plugins(client) -> set[str]:
 
 def test_a_piece_that_is_begun_while_the_scheduler_is_lost_is_ended(cluster, monkeypatch):
     ended = []
-    with DaskCrew(worker_tasks.square, 0, of(cluster), ended.append) as crew:
+    # Nobody collects: the result must not come before the loss.
+    monkeypatch.setattr(DaskCrew, "_collect", lambda _crew: None)
+    with DaskCrew(worker_tasks.square, 0, of(cluster), lambda _sentence: None) as crew:
         real = crew._client.submit
 
         def lost_meanwhile(*words, **named):
@@ -172,11 +175,20 @@ def test_a_piece_that_is_begun_while_the_scheduler_is_lost_is_ended(cluster, mon
             return future
 
         monkeypatch.setattr(crew._client, "submit", lost_meanwhile)
-        monkeypatch.setattr(crew, "_collect", lambda: None)
         crew.begin(2, ended.append)
     ((value, error),) = ended
     assert value is None
     assert "was lost" in str(error)
+
+
+def test_nothing_is_left_unawaited_by_a_connection_that_is_closed_before_a_fetch(cluster):
+    with Client(cluster.address, set_as_default=False) as client:
+        future = client.submit(worker_tasks.square, 0, 2)
+        fetches = dask_fetch.Fetches(client, lambda error: error)
+    # "coroutine was never awaited" is an error, which else would come up in whatever test runs next.
+    fetches.fetch([future])
+    gc.collect()
+    assert not list(fetches.arrived())
 
 
 def test_no_result_waits_for_one_that_has_to_be_made_again(cluster, monkeypatch):
