@@ -17,9 +17,21 @@ from support import ROOT, shared_path
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-# A shell lets what it starts in the background ignore interrupts; the commands that tests interrupt must not.
+# What started this process may ignore or block signals: nohup SIGHUP, a shell SIGINT for what runs in the background, a
+# supervisor others. Commands that tests start must not inherit that. A handler protects this process just as well, and
+# is no longer there in a program that it starts.
+_IGNORED = "POLICYFACTORY_IGNORED_SIGNALS"  # for the workers of pytest-xdist, which are such programs
+_inherited = set(filter(None, os.environ.get(_IGNORED, "").split(",")))
+for _signal in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    if signal.getsignal(_signal) is signal.SIG_IGN or _signal.name in _inherited:
+        signal.signal(_signal, lambda *_: None)
+        _inherited.add(_signal.name)
+os.environ[_IGNORED] = ",".join(sorted(_inherited))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the exit code of a child would be lost
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 # The same examples in every run, so that a change is judged by what it changed; `make nightly` looks for new ones.
 settings.register_profile("fixed", derandomize=True, deadline=None)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", ROOT.parent / "shared"))
+# Beside the checkout, or beside a folder that holds checkouts.
+_PLACES = [parent / "shared" for parent in ROOT.parents if (parent / "shared" / "traces").is_dir()]
+SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", _PLACES[0] if _PLACES else ROOT.parent / "shared"))
 
 
 def shared_path(name: str) -> Path:

@@ -21,7 +21,7 @@ def test_the_published_winner_with_one_command(run, shared: Shared, tmp_path: Pa
     assert "warning: log10(p)*q + log10(r): the form has no constant" in done.stderr
     model = json.loads((tmp_path / "learned.json").read_text(encoding="utf-8"))
     assert model["name"] == "learned"
-    assert model["formula"] == "log10(p)*q + 870.9600701902991*log10(r)"
+    assert model["formula"].startswith("log10(p)*q + 870.960070190")  # its last digits are the processor's
     assert model["provenance"]["command"].startswith("policyfactory fit ")
     assert [path.name for path in tmp_path.iterdir()] == ["learned.json"]
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from commands import Run
 from naive.exports import compiler
 from naive.hostile import PIECES, hostile_model
+from naive.oar import write_stand_in
 from policyfactory.core.artefact import command_line, dump_json
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
@@ -139,6 +140,8 @@ def test_many_strings_in_one_unit_of_c(tmp_path: Path) -> None:
 def test_scripts_of_strangers_models_break_out_of_nothing(tmp_path: Path) -> None:
     """Each shell, Perl and Lua text is read by its interpreter; none of the statements in names is there to run."""
     require("sh", "perl")
+    # Perl loads what a program uses also to read it; OAR's own modules need not be there.
+    environment = {**os.environ, "PERL5LIB": str(write_stand_in(tmp_path / "oar")), "JOBS": os.devnull}
     policy = Policy("x", "p*q")
     shells: list[str] = []
     for text in shuffled(3):
@@ -149,7 +152,12 @@ def test_scripts_of_strangers_models_break_out_of_nothing(tmp_path: Path) -> Non
                     shells.append(file.text)
                 elif "perl" in file.text.split("\n", 1)[0]:
                     done = subprocess.run(
-                        ["perl", "-c"], input=file.text.encode(), capture_output=True, cwd=tmp_path, check=False
+                        ["perl", "-c"],
+                        input=file.text.encode(),
+                        capture_output=True,
+                        cwd=tmp_path,
+                        env=environment,
+                        check=False,
                     )
                     assert b"syntax OK" in done.stderr, done.stderr
     assert shells
