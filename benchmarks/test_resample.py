@@ -17,7 +17,7 @@ import pytest
 from floors import record
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.resample import History
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 
@@ -34,7 +34,7 @@ def history(request: Any) -> History:
     path = SHARED / "traces" / f"{request.param}.swf.gz"
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    return History(load_workload(path)[0])
+    return History(read(path))
 
 
 @pytest.mark.benchmark(group="resampling two years", timer=time.process_time)

@@ -18,7 +18,7 @@ import pytest
 from floors import record
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import windows_sc17
 
@@ -33,7 +33,7 @@ def windows() -> list[Workload]:
     path = SHARED / "traces" / "SDSC-BLUE-2000-4.2-cln.swf.gz"
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    return windows_sc17(load_workload(path, preset="sc17", machine=1152)[0], count=10)
+    return windows_sc17(read(path, preset="sc17", processors=1152), count=10)
 
 
 @pytest.mark.benchmark(group="SC'17 mode, SDSC-BLUE", timer=time.process_time)

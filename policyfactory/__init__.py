@@ -1,8 +1,9 @@
 """Learn the sort keys of HPC batch schedulers, test them on real logs and hand them over.
 
-The package follows one line of data flow, a folder a stage::
+The package follows one line of data flow, a folder a stage, and has a verb for each step::
 
-    workload -> trials -> fit -> policy -> evaluate -> export
+    log = pf.read("LOG.swf.gz")              schedule = pf.simulate(log, "SAF", threshold="20h")
+    scores = pf.generate(log, tuples=200)    fits = pf.fit(scores)
 
 The names below are the public interface. They are loaded on first use, so that importing the package (and
 ``policyfactory --version``) costs nothing.
@@ -10,75 +11,43 @@ The names below are the public interface. They are loaded on first use, so that 
 
 from __future__ import annotations
 
+import re
+import sys
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-# A package becomes an attribute of its parent when it is first imported, and never again: so now, before the verbs of
-# the same names are asked for. None of these packages imports anything heavy.
-import policyfactory.evaluate
-import policyfactory.fit
-import policyfactory.simulate
+from policyfactory.core.version import __version__ as __version__
 
-del policyfactory.evaluate, policyfactory.fit, policyfactory.simulate
-
-__version__ = "0.1.0"
-
-# name -> module that defines it
+# name -> module that defines it; declared once, in the stub beside this file
 _PUBLIC: dict[str, str] = {
-    "CATALOGUE": "policyfactory.policy.catalogue",
-    "Case": "policyfactory.simulate.cases",
-    "Evaluation": "policyfactory.statistics.evaluation",
-    "Experiment": "policyfactory.evaluate.experiment",
-    "GenerateOptions": "policyfactory.trials.run",
-    "METRICS": "policyfactory.simulate.metrics",
-    "Model": "policyfactory.policy.store",
-    "Outcome": "policyfactory.evaluate.experiment",
-    "Policy": "policyfactory.policy.policy",
-    "PolicyfactoryError": "policyfactory.core.errors",
-    "Precision": "policyfactory.evaluate.precision",
-    "Protocol": "policyfactory.evaluate.protocol",
-    "Rules": "policyfactory.simulate.rules",
-    "RunSettings": "policyfactory.evaluate.study",
-    "Schedule": "policyfactory.simulate.schedule",
-    "ScoreTable": "policyfactory.trials.table",
-    "Study": "policyfactory.evaluate.study",
-    "Tuner": "policyfactory.tuning.tuner",
-    "Workload": "policyfactory.workload.jobs",
-    "case_of": "policyfactory.simulate.cases",
-    "cases_of": "policyfactory.evaluate.from_plan",
-    "compare": "policyfactory.statistics.compare",
-    "default_workload": "policyfactory.workload.models.lublin",
-    "fit_form": "policyfactory.fit.userform",
-    "fit_forms": "policyfactory.fit.forms",
-    "fit_polynomials": "policyfactory.fit.polynomials",
-    "generate_lublin": "policyfactory.workload.models.lublin",
-    "generate_scores": "policyfactory.trials.generate",
-    "load_model": "policyfactory.policy.store",
-    "load_workload": "policyfactory.workload.clean",
-    "measure": "policyfactory.simulate.metrics",
-    "read_logs": "policyfactory.evaluate.study",
-    "read_protocol": "policyfactory.evaluate.protocol",
-    "read_score_table": "policyfactory.trials.table",
-    "read_swf": "policyfactory.workload.swf.files",
-    "resample": "policyfactory.workload.resample",
-    "resolve": "policyfactory.policy.catalogue",
-    "run_experiment": "policyfactory.evaluate.experiments",
-    "run_protocol": "policyfactory.evaluate.study",
-    "save_model": "policyfactory.policy.store",
-    "simulate": "policyfactory.simulate.simulate",
-    "to_model": "policyfactory.fit.model",
-    "tsafrir_estimates": "policyfactory.workload.models.tsafrir",
-    "write_report": "policyfactory.evaluate.folder",
-    "write_score_table": "policyfactory.trials.table",
-    "write_swf": "policyfactory.workload.swf.files",
+    name: module
+    for module, name in re.findall(
+        r"^from (\S+) import (\w+) as", Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"), re.MULTILINE
+    )
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604 (the names are the keys above)
+__all__ = [*sorted(_PUBLIC)]  # noqa: PLE0604 (the names are those of the stub)
+
+
+class _Package(ModuleType):
+    """``policyfactory.simulate`` is the verb, also after the subpackage of that name was imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # An import binds a submodule to its parent; a verb of the same name goes first.
+        if not (name in _PUBLIC and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
-        return getattr(import_module(_PUBLIC[name]), name)
+        value = getattr(import_module(_PUBLIC[name]), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import policyfactory
 
 PUBLIC = [
@@ -12,7 +14,6 @@ PUBLIC = [
     "Case",
     "Evaluation",
     "Experiment",
-    "GenerateOptions",
     "METRICS",
     "Model",
     "Outcome",
@@ -32,14 +33,12 @@ PUBLIC = [
     "cases_of",
     "compare",
     "default_workload",
-    "fit_form",
-    "fit_forms",
-    "fit_polynomials",
+    "fit",
+    "generate",
     "generate_lublin",
-    "generate_scores",
     "load_model",
-    "load_workload",
     "measure",
+    "read",
     "read_logs",
     "read_protocol",
     "read_score_table",
@@ -50,7 +49,6 @@ PUBLIC = [
     "run_protocol",
     "save_model",
     "simulate",
-    "to_model",
     "tsafrir_estimates",
     "write_report",
     "write_score_table",
@@ -66,6 +64,22 @@ def test_public_names_are_these() -> None:
 def test_every_public_name_can_be_had() -> None:
     for name in policyfactory.__all__:
         assert getattr(policyfactory, name) is not None
+
+
+VERBS = {"evaluate", "export", "fit", "generate", "learn", "read", "simulate"} & set(PUBLIC)
+
+
+@pytest.mark.parametrize("first", ["policyfactory", "policyfactory.simulate.rules", "policyfactory.fit.forms"])
+def test_a_verb_is_never_the_package_of_its_name(first: str) -> None:
+    code = (
+        f"import {first}, policyfactory as pf, policyfactory.evaluate.words, policyfactory.export.registry\n"
+        "from policyfactory.simulate import rules\n"
+        f"for name in {sorted(VERBS)}:\n"
+        "    assert type(getattr(pf, name)).__name__ == 'function', name\n"
+        "import policyfactory.fit.model, policyfactory.simulate.prepare\n"
+        "assert callable(pf.simulate) and callable(pf.fit)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

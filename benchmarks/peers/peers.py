@@ -46,8 +46,8 @@ import json, sys, time
 from pathlib import Path
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.policy.catalogue import resolve
-from policyfactory.workload.clean import load_workload
-workload = load_workload(Path(sys.argv[1]), machine=int(sys.argv[2]))[0]
+from policyfactory.workload.clean import read
+workload = read(Path(sys.argv[1]), processors=int(sys.argv[2]))
 begin = time.process_time()
 schedule = simulate(workload, resolve("FCFS"), Rules())
 told = {"simulation": time.process_time() - begin}

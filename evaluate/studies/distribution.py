@@ -206,7 +206,7 @@ def _backend(name: str) -> Backend:
 
 def efficiencies(rounds: int) -> list[Row]:
     """Return the time of the same tuples with one worker and with two, on each backend by turns."""
-    from policyfactory.trials.generate import generate_scores
+    from policyfactory.trials.generate import generate
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.models.lublin import default_workload
 
@@ -222,7 +222,7 @@ def efficiencies(rounds: int) -> list[Row]:
                         # Few tuples first: that is the start, with kernels read and processes made.
                         for options in (GenerateOptions(4, 256), GenerateOptions(tuples, trials)):
                             begin = time.perf_counter()
-                            generate_scores(workload, options, workers=workers)
+                            generate(workload, options, workers=workers)
                             took.append(time.perf_counter() - begin)
                         row = {"trials": trials, "tuples": tuples, "backend": backend, "workers": count, "round": turn}
                         row |= {"start_s": f"{took[0]:.4f}", "seconds": f"{took[1]:.4f}"}
@@ -293,7 +293,7 @@ def messages(traces: Path) -> list[Row]:
     """Return the bytes of a piece, of what is found, and of what is shared; pickled, and on the wire."""
     from distributed import Client
 
-    from policyfactory.trials.generate import generate_scores
+    from policyfactory.trials.generate import generate
     from policyfactory.trials.run import GenerateOptions, TuplePiece, tuple_rows
     from policyfactory.workload.models.lublin import default_workload
 
@@ -307,11 +307,11 @@ def messages(traces: Path) -> list[Row]:
     }
     with cluster(2) as (address, _), Client(address, set_as_default=False) as client:
         workers = Workers(2, "dask", address)
-        generate_scores(workload, GenerateOptions(4, 256), workers=workers)
+        generate(workload, GenerateOptions(4, 256), workers=workers)
         few, many = 27, 127  # so few are sent one a piece
         seen = [client.run_on_scheduler(_bytes_at_scheduler)]
         for count in (few, many):
-            generate_scores(workload, GenerateOptions(count, 256), workers=workers)
+            generate(workload, GenerateOptions(count, 256), workers=workers)
             seen.append(client.run_on_scheduler(_bytes_at_scheduler))
     for at, name in enumerate(("into the scheduler for a piece", "out of the scheduler for a piece")):
         first, second = (seen[i + 1][at] - seen[i][at] for i in range(2))

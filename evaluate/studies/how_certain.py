@@ -19,8 +19,8 @@ from policyfactory.fit.certainty import certainty_csv
 from policyfactory.fit.diagnostics import agreement, order_share
 from policyfactory.fit.model import sort_key
 from policyfactory.fit.picture import draw_certainty
-from policyfactory.fit.run import FitOptions, run_fit
-from policyfactory.trials.generate import generate_scores
+from policyfactory.fit.run import FitOptions, fit_table
+from policyfactory.trials.generate import generate
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.models.lublin import generate_lublin
@@ -81,19 +81,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _scores(jobs: int, tuples: int, trials: int, *, log_seed: int, workers: int) -> ScoreTable:
     workload = generate_lublin(256, jobs, seed=log_seed)
-    return generate_scores(workload, GenerateOptions(tuples=tuples, trials=trials, seed=1), workers=workers)
+    return generate(workload, GenerateOptions(tuples=tuples, trials=trials, seed=1), workers=workers)
 
 
 def _certainty(table: ScoreTable, replicates: int, data: Path, pictures: Path) -> None:
-    run = run_fit(table, FitOptions(("forms",), replicates=replicates, certainty=True))
+    run = fit_table(table, FitOptions(("forms",), replicates=replicates, certainty=True))
     assert run.certainty is not None  # noqa: S101 (asked for)
     atomic_write(data / "certainty.csv", certainty_csv(run.certainty))
-    draw_certainty(run.certainty, pictures / "certainty.png")
+    save_picture(draw_certainty(run.certainty), pictures / "certainty.png")
 
 
 def _richer(table: ScoreTable, data: Path) -> None:
     """Write how well the best forms, the polynomials and some of our own do on the large table."""
-    run = run_fit(table, FitOptions(("forms", "polynomials", "linear"), RICH, top=5, replicates=0))
+    run = fit_table(table, FitOptions(("forms", "polynomials", "linear"), RICH, top=5, replicates=0))
     lines = ["rank,name,sort_key,terms,mae,held_out,pairs"]
     for item in run.examined:
         held = item.candidate.held_out if item.candidate is not None else float("nan")
@@ -115,7 +115,7 @@ def _logs(given: argparse.Namespace, data: Path) -> None:
     lines = ["log_seed,first,first_mae,second,second_mae,rank_of_f1,f1_mae,f1_ratio,effective_tuples"]
     for seed in range(1, given.logs + 1):
         table = _scores(10_000, given.log_tuples, given.trials // 2, log_seed=seed, workers=given.workers)
-        run = run_fit(table, FitOptions(("forms",), replicates=0))
+        run = fit_table(table, FitOptions(("forms",), replicates=0))
         first, second = run.fits[:2]
         f1 = next(fit for fit in run.fits if fit.name == F1)
         ratio = f1.coefficients[1] / f1.coefficients[0]

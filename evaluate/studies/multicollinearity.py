@@ -30,10 +30,10 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.trials.generate import generate_scores
+from policyfactory.trials.generate import generate
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.trials.table import read_score_table
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
 from policyfactory.workload.windows import windows_by_time
@@ -115,7 +115,7 @@ class Family:
 
 def _large(given: argparse.Namespace) -> Sample:
     workload = generate_lublin(256, given.jobs_in_log, seed=3)
-    return prepare(generate_scores(workload, GenerateOptions(tuples=given.tuples, trials=given.trials, seed=1)))
+    return prepare(generate(workload, GenerateOptions(tuples=given.tuples, trials=given.trials, seed=1)))
 
 
 def _families(sample: Sample) -> dict[str, Family]:
@@ -168,7 +168,7 @@ def _logs(given: argparse.Namespace) -> dict[str, list[Workload]]:
         "lublin": windows_by_time(generate_lublin(256, 2_000 * (given.windows + 1), seed=_LUBLIN_SEED), _FORTNIGHT)
     }
     for name in given.logs:
-        found[name] = windows_by_time(load_workload(given.traces / FILES[name])[0], _FORTNIGHT)
+        found[name] = windows_by_time(read(given.traces / FILES[name]), _FORTNIGHT)
     return {name: windows[: given.windows] for name, windows in found.items()}
 
 

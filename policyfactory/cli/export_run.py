@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from policyfactory import __version__
 from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import atomic_write, check_directory, check_output, dump_json, read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, OutputError, UsageError
 from policyfactory.core.units import DAY, format_duration
+from policyfactory.core.version import __version__
 from policyfactory.export import TARGETS, Export, Sample, Site, prepare
 from policyfactory.export.compressed import Made, make_with_few_ties
 from policyfactory.export.expressible import left_out
@@ -216,8 +216,8 @@ def _sample(request: Request, policy: Policy) -> Sample:
     from policyfactory.workload.swf.files import read_swf
 
     log = read_swf(request.workload)
-    workload, account = clean(log, estimate_missing=request.estimate_missing, machine=request.processors)
-    note(account.totals())
+    workload = clean(log, estimate_missing=request.estimate_missing, processors=request.processors)
+    note(workload.cleaning.totals())
     _tell_unit(log)
     return sample_of(workload, policy, begin=request.begin, life=request.life)
 

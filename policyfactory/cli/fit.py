@@ -15,8 +15,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 
 if TYPE_CHECKING:
-    from policyfactory.fit.run import FitOptions, FitRun
-    from policyfactory.trials.table import ScoreTable
+    from policyfactory.fit.fits import Fits
 
 __all__ = ["fit"]
 
@@ -74,15 +73,28 @@ def fit(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Fit formulas to a score table, rank them, and say how far to trust them."""
-    from policyfactory.fit.run import FitOptions
+    from policyfactory.fit import fits as library
     from policyfactory.trials.table import read_score_table
 
     check_seed(seed)
-    options = FitOptions(_families(family, form), tuple(form or ()), top, bootstrap, seed, certainty)
+    families = _families(family, form)
     _check_outputs(output, report, figures)
     scores = read_score_table(table)
     with exclusive(output, report, None if figures is None else figures / "pictures"):
-        _work(scores, options, output, report, figures, as_json=json)
+        with progress() as bar:
+            fits = library.fit(
+                scores,
+                [*families, *(form or ())],
+                top=top,
+                bootstrap=bootstrap,
+                seed=seed,
+                certainty=certainty,
+                tell=_teller(bar),
+            )
+        files = fits.save(output, report=report, figures=figures)
+        _show(fits, as_json=json)
+    if files:
+        note("written: " + ", ".join(str(path) for path in files))
 
 
 def _families(given: list[Family] | None, forms: list[str] | None) -> tuple[str, ...]:
@@ -112,26 +124,6 @@ def _check_outputs(output: Path | None, report: Path | None, figures: Path | Non
         check_directory(figures)
 
 
-def _work(
-    scores: ScoreTable,
-    options: FitOptions,
-    output: Path | None,
-    report: Path | None,
-    figures: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    from policyfactory.fit.files import write_fit
-    from policyfactory.fit.run import run_fit
-
-    with progress() as bar:
-        run = run_fit(scores, options, tell=_teller(bar))
-    files = write_fit(run, models=output, report=report, figures=figures)
-    _show(run, as_json=as_json)
-    if files:
-        note("written: " + ", ".join(str(path) for path in files))
-
-
 def _teller(bar: Any) -> Callable[[str, int], Callable[[], None]]:
     def tell(title: str, total: int) -> Callable[[], None]:
         task = bar.add_task(title, total=total)
@@ -140,11 +132,12 @@ def _teller(bar: Any) -> Callable[[str, int], Callable[[], None]]:
     return tell
 
 
-def _show(run: FitRun, *, as_json: bool) -> None:
+def _show(fits: Fits, *, as_json: bool) -> None:
     from policyfactory.fit.report import report_blocks, sentences
 
+    run = fits.results
     if as_json:
-        console().print(dump_json(_as_json(run)), markup=False, soft_wrap=True, end="")
+        console().print(dump_json(fits.as_dict()), markup=False, soft_wrap=True, end="")
     else:
         for block in report_blocks(run):
             show_table(
@@ -164,44 +157,3 @@ def _show(run: FitRun, *, as_json: bool) -> None:
             f"other formulas shown that have warnings: {others} of {len(run.examined) - 1}; "
             "--report FILE.md has them all"
         )
-
-
-def _as_json(run: FitRun) -> dict[str, Any]:
-    from policyfactory.fit.model import build_model
-    from policyfactory.policy.store import model_to_json
-
-    ranking = [
-        {
-            "rank": place,
-            "name": fitted.name,
-            "family": fitted.family,
-            "mae": fitted.mae,
-            "formula": fitted.text,
-            "aliases": list(fitted.aliases),
-        }
-        for place, fitted in enumerate(run.fits, start=1)
-    ]
-    models = {
-        examined.fit.name: model_to_json(
-            build_model(examined, run.sample, name=examined.fit.name[:100], seed=run.options.seed)
-        )
-        for examined in run.examined
-    }
-    found: dict[str, Any] = {
-        "table": {
-            "name": run.sample.name,
-            "rows": len(run.sample),
-            "tuples": run.sample.tuples,
-            "left_out": run.sample.left_out,
-        },
-        "ranking": ranking,
-        "not_finite": list(run.enumerated.undefined) if run.enumerated else [],
-        "models": models,
-    }
-    if run.certainty is not None:
-        found["certainty"] = {
-            "tuples": run.certainty.sizes.tolist(),
-            "first": {f.name: row.tolist() for f, row in zip(run.certainty.fits, run.certainty.first, strict=True)},
-            "certain_from": run.certainty.certain_from(),
-        }
-    return found

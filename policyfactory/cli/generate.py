@@ -128,12 +128,12 @@ def _workload(trace: Path | None, processors: int | None, preset: str) -> tuple[
         note(f"no log given: {workload.origin}")
         return workload, {}
 
-    from policyfactory.workload.clean import load_workload
+    from policyfactory.workload.clean import read
 
     # Trials know the run times: requests are not read, and may be missing.
-    workload, cleaning = load_workload(trace, preset=preset, estimate_missing="runtime", machine=processors)
-    note(cleaning.summary())
-    return workload, {trace.name: cleaning.sha256}
+    workload = read(trace, preset=preset, estimate_missing="runtime", processors=processors)
+    note(workload.cleaning.summary())
+    return workload, {trace.name: workload.cleaning.sha256}
 
 
 def _write(

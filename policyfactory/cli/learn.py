@@ -118,14 +118,14 @@ def learn(
     policies, and the best is chosen; the last quarter, which nothing has seen, says what the choice is worth. An
     interrupted run goes on with the same command.
     """
-    from policyfactory.workload.clean import load_workload
+    from policyfactory.workload.clean import read
 
     _check(metric, threshold, windows, seed)
     workers_of(jobs, backend, scheduler)
     if "," in str(output):
         raise UsageError(f"--output {str(output)!a}: policies are listed by commas; name a folder without one")
     begin = time.monotonic()
-    workload, cleaning = load_workload(log, preset=preset, estimate_missing=estimate_missing, machine=processors)
+    workload = read(log, preset=preset, estimate_missing=estimate_missing, processors=processors)
     if len(workload) < _FEWEST:
         raise WorkloadError(
             f"{log}: {len(workload):,} jobs are left after cleaning, and {_FEWEST} are the least to learn from, "
@@ -150,7 +150,7 @@ def learn(
         threshold,
         (*reading, *sharing),
         judging,
-        cleaning.sha256,
+        workload.cleaning.sha256,
     )
     # Not of the policy itself: the step that writes it holds that.
     with exclusive(folder / "learn"):
@@ -166,7 +166,7 @@ def learn(
             "learned-policy",
             command_line(),
             seed,
-            inputs={log.name: cleaning.sha256},
+            inputs={log.name: workload.cleaning.sha256},
             parameters={
                 "metric": metric,
                 "windows": cut,

@@ -6,9 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from policyfactory import __version__
 from policyfactory.core import signals
 from policyfactory.core.errors import PolicyfactoryError
+from policyfactory.core.version import __version__
 
 if TYPE_CHECKING:
     import typer

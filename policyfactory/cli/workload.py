@@ -141,7 +141,7 @@ def clean(
     _check_other(source, target)
     with exclusive(target, report):
         log, account = clean_log(
-            read_swf(source), preset=rules, estimate_missing=estimate_missing.value, machine=processors
+            read_swf(source), preset=rules, estimate_missing=estimate_missing.value, processors=processors
         )
         write_swf(log, target)
         if report is not None:

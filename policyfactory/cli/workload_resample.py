@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyfactory import __version__
 from policyfactory.cli.console import note, warn
 from policyfactory.core.artefact import Manifest, command_line, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.core.version import __version__
 
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
@@ -81,7 +81,7 @@ def resample(
     The log is cleaned first. Its week begins at its first submission; jobs keep their second of the week.
     Other arrivals and other requested times come with --load and --estimates.
     """
-    from policyfactory.workload.clean import load_workload
+    from policyfactory.workload.clean import read
     from policyfactory.workload.resample import History, Resampling, parse_length
     from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
     from policyfactory.workload.swf.files import format_swf, write_swf
@@ -95,7 +95,7 @@ def resample(
     with exclusive(output):
         if output is not None and output.exists() and not overwrite:
             raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
-        log, account = load_workload(trace, preset=preset, estimate_missing=estimate_missing.value, machine=processors)
+        log = read(trace, preset=preset, estimate_missing=estimate_missing.value, processors=processors)
         history = History(log)
         longest = math.ceil(int(log.requested_time.max()) / log.ticks)
         drawn = history.sample(how.weeks, seed, number, how.draw)
@@ -104,21 +104,21 @@ def resample(
             raise WorkloadError(
                 f"{trace}: no user had a job in the week drawn for it; ask for more weeks or another --seed"
             )
-        _report(history, how, made, account)
+        _report(history, how, made)
         swf = _as_log(made)
         if output is None:
             sys.stdout.buffer.write(format_swf(swf))
             return
         write_swf(swf, output)
-        _manifest(output, account, seed, {"number": number, **_parameters(history, how, axes)})
+        _manifest(output, log.cleaning, seed, {"number": number, **_parameters(history, how, axes)})
         note(f"written: {output}")
 
 
-def _report(history: History, how: Resampling, made: Workload, account: CleaningReport) -> None:
+def _report(history: History, how: Resampling, made: Workload) -> None:
     from policyfactory.workload.sensitivity import offered_load
 
     log = history.workload
-    note(account.totals())
+    note(log.cleaning.totals())
     rest = f"; {history.left_out:,} jobs after the last whole week are left out" if history.left_out else ""
     note(f"the log has {history.weeks} whole weeks of {history.users:,} users with {history.jobs:,} jobs{rest}")
     note(f"{len(made):,} jobs: {made.origin.removeprefix(f'{log.origin}; ')}")

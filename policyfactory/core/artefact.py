@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from policyfactory import __version__
 from policyfactory.core.errors import InputError, OutputError
+from policyfactory.core.version import __version__
 
 __all__ = [
     "Manifest",

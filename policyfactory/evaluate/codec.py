@@ -31,6 +31,8 @@ __all__ = ["RECORDS", "decode", "encode", "is_kept", "is_of"]
 # Module below policyfactory/ and class; the fields are written by their order, so a change of them is another version.
 RECORDS: dict[str, tuple[str, str]] = {
     "facts": ("simulate.cases", "CaseFacts"),
+    "cleaning": ("workload.cleaning_report", "CleaningReport"),
+    "cleaning-step": ("workload.cleaning_report", "CleaningStep"),
     "run": ("evaluate.work", "Run"),
     "overuse": ("simulate.recorded", "Overuse"),
     "replayed": ("analyses.replay", "Replayed"),

@@ -21,7 +21,7 @@ _LONGEST_S = 1e10  # 317 years; also keeps seconds times a million ticks inside 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cleaning:
-    """How logs are read; see `policyfactory.workload.clean.load_workload`.
+    """How logs are read; see `policyfactory.workload.clean.read`.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import InputError
 from policyfactory.evaluate.inputs import Cleaning, read_predictions
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload, generate_lublin
 from policyfactory.workload.models.tsafrir import tsafrir_estimates
@@ -153,9 +153,8 @@ def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
         return ReadLog(source, workload, None, {"origin": workload.origin}, {source.name: workload.sha256()}, told)
     path = find_log(source.file, folders)
     how = source.cleaning
-    workload, report = load_workload(
-        path, preset=how.preset, estimate_missing=how.estimate_missing, machine=how.processors
-    )
+    workload = read(path, preset=how.preset, estimate_missing=how.estimate_missing, processors=how.processors)
+    report = workload.cleaning
     if source.sha256 is not None and report.sha256 != source.sha256:
         raise InputError(
             f"{path}: has the SHA-256 {report.sha256}, the protocol is for {source.sha256}: this is another version of "

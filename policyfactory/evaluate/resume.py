@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from policyfactory import __version__
 from policyfactory.core.errors import InputError
 from policyfactory.core.journal import Journal, claim, library_versions
 from policyfactory.core.text import visible
+from policyfactory.core.version import __version__
 from policyfactory.evaluate.codec import decode, is_kept, is_of
 from policyfactory.evaluate.work import Job, Run
 from policyfactory.simulate.cases import Case

@@ -6,8 +6,8 @@ import dataclasses
 import datetime as dt
 from collections.abc import Callable, Sequence
 
-from policyfactory import __version__
 from policyfactory.core.units import format_duration
+from policyfactory.core.version import __version__
 from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import open_epoch
 from policyfactory.export.scale import Scale

@@ -6,23 +6,28 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import atomic_write
+from policyfactory.core.picture import save_picture
 from policyfactory.fit.model import Examined, build_model
-from policyfactory.fit.run import FitRun
+from policyfactory.fit.run import FitResults
 from policyfactory.policy.store import Model, save_model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["models_of", "write_fit"]
 
 
 def write_fit(
-    run: FitRun, *, models: Path | None = None, report: Path | None = None, figures: Path | None = None
+    run: FitResults, *, models: Path | None = None, report: Path | None = None, figures: Path | None = None
 ) -> list[Path]:
     """Write a fit to files.
 
     Parameters
     ----------
-    run : FitRun
+    run : FitResults
         The fit.
     models : Path, optional
         Model file of the winner by MAE, ``NAME.json``; each of several formulas also goes to its own: ``NAME-f1.json``
@@ -58,12 +63,12 @@ def write_fit(
     return written
 
 
-def models_of(run: FitRun, name: str) -> dict[str, Model]:
+def models_of(run: FitResults, name: str) -> dict[str, Model]:
     """Return the models of a fit by name: the winner as ``name``, each of several formulas by a name of its own.
 
     Parameters
     ----------
-    run : FitRun
+    run : FitResults
         The fit.
     name : str
         Of the winner; the others are called ``name-f1`` (the best form), ``name-lin``, ...
@@ -74,7 +79,7 @@ def models_of(run: FitRun, name: str) -> dict[str, Model]:
     return {own: build_model(examined, run.sample, name=own, seed=run.options.seed) for own, examined in named}
 
 
-def _suffixes(run: FitRun) -> Iterator[tuple[str, Examined]]:
+def _suffixes(run: FitResults) -> Iterator[tuple[str, Examined]]:
     """Yield each formula with what follows the name in its file: f1 for the best form, else its own name."""
     place = 0
     for examined in run.examined:
@@ -83,29 +88,32 @@ def _suffixes(run: FitRun) -> Iterator[tuple[str, Examined]]:
         yield f"f{place}" if examined.fit.family == "forms" else own, examined
 
 
-def _draw(run: FitRun, folder: Path) -> list[tuple[str, Path]]:
+def _draw(run: FitResults, folder: Path) -> list[tuple[str, Path]]:
     """Draw the pictures; return the caption and the file of each."""
     from policyfactory.fit import picture
     from policyfactory.fit.certainty import certainty_csv
     from policyfactory.fit.polynomials import POLYNOMIALS
 
+    def _save(figure: Figure, path: Path) -> Path:
+        return save_picture(figure, path, dpi=picture.DPI)
+
     sample, winner = run.sample, run.winner.fit
     drawn = [
-        (f"Order of jobs under {winner.name}", picture.draw_priority(winner, sample, folder / "priority.png")),
-        ("Mean absolute error of the best formulas", picture.draw_ranking(run, folder / "ranking.png")),
+        (f"Order of jobs under {winner.name}", _save(picture.draw_priority(winner, sample), folder / "priority.png")),
+        ("Mean absolute error of the best formulas", save_picture(picture.draw_ranking(run), folder / "ranking.png")),
     ]
     for suffix, examined in _suffixes(run):
         fitted = examined.fit
         if fitted is not winner and fitted.family != "polynomials":
-            path = picture.draw_priority(fitted, sample, folder / f"priority-{suffix}.png")
+            path = _save(picture.draw_priority(fitted, sample), folder / f"priority-{suffix}.png")
             drawn.append((f"Order of jobs under {fitted.name}", path))
     polynomials = {examined.fit.name: examined.fit for examined in run.examined if examined.fit.family == "polynomials"}
     if polynomials:
         fits = [polynomials[name] for name in POLYNOMIALS if name in polynomials]
-        path = picture.draw_polynomials(fits, sample, folder / "polynomials.png")
+        path = _save(picture.draw_polynomials(fits, sample), folder / "polynomials.png")
         drawn.append(("Order of jobs under the polynomials", path))
     if run.certainty is not None:
-        path = picture.draw_certainty(run.certainty, folder / "certainty.png")
+        path = save_picture(picture.draw_certainty(run.certainty), folder / "certainty.png")
         drawn.append(("How many tuples until the form is certain", path))
         atomic_write(folder / "certainty.csv", certainty_csv(run.certainty))
     return drawn

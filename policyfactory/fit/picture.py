@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import COLOURS, new_figure, save_picture
+from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.fit.bootstrap import interval
 from policyfactory.fit.certainty import CERTAIN, Certainty
 from policyfactory.fit.model import sort_key
 from policyfactory.fit.result import Fit
-from policyfactory.fit.run import FitRun
+from policyfactory.fit.run import FitResults
 from policyfactory.fit.sample import Sample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["draw_certainty", "draw_polynomials", "draw_priority", "draw_ranking"]
+__all__ = ["DPI", "draw_certainty", "draw_polynomials", "draw_priority", "draw_ranking"]
 
 _GRID = 120
-_DPI = 110  # heat maps are smooth: more would only make the files larger
+DPI = 110  # heat maps are smooth: more would only make the files larger
 _UNITS = {"p": "run time p (s)", "q": "processors q", "r": "submit time r (h since the start)"}
 _COLOUR_BAR = "place in the queue\n(0 first, 1 last)"
 
 
-def draw_priority(fit: Fit, sample: Sample, path: Path) -> Path:
+def draw_priority(fit: Fit, sample: Sample) -> Figure:
     """Draw the order of jobs over (p, q), (p, r) and (q, r), the third held at its median."""
     figure = new_figure(11.0, 3.9)
     axes = figure.subplots(1, 3)
@@ -40,10 +40,10 @@ def draw_priority(fit: Fit, sample: Sample, path: Path) -> Path:
     figure.colorbar(mesh, ax=axes, label=_COLOUR_BAR, shrink=0.9)
     key = sort_key(fit, digits=4)
     figure.suptitle(key if len(key) <= 90 else f"{fit.name}, {len(fit.terms)} terms", fontsize=11)
-    return save_picture(figure, path, dpi=_DPI)
+    return figure
 
 
-def draw_polynomials(fits: list[Fit], sample: Sample, path: Path) -> Path:
+def draw_polynomials(fits: list[Fit], sample: Sample) -> Figure:
     """Draw the order of jobs over (p, q) for each polynomial, r at its median."""
     columns = min(3, len(fits))
     rows = -(-len(fits) // columns)
@@ -58,10 +58,10 @@ def draw_polynomials(fits: list[Fit], sample: Sample, path: Path) -> Path:
         axis.set_visible(False)
     figure.colorbar(mesh, ax=axes.tolist(), label=_COLOUR_BAR, shrink=0.9)
     figure.suptitle(f"order over run time and processors at {_value('r', middle['r'])}", fontsize=11)
-    return save_picture(figure, path, dpi=_DPI)
+    return figure
 
 
-def draw_ranking(run: FitRun, path: Path, *, shown: int = 12) -> Path:
+def draw_ranking(run: FitResults, *, shown: int = 12) -> Figure:
     """Draw the mean absolute error of the best fits with its bootstrap interval, the held-out error and the noise."""
     known = [candidate for candidate in run.resampled.candidates if candidate.fit in run.fits[:shown]]
     figure = new_figure(8.0, 0.36 * len(known) + 1.6)
@@ -81,10 +81,10 @@ def draw_ranking(run: FitRun, path: Path, *, shown: int = 12) -> Path:
     axis.set_xlabel("mean absolute error of the score")
     axis.set_title(f"{run.sample.tuples:,} tuples, {len(run.sample):,} jobs", fontsize=10)
     figure.legend(loc="outside lower center", ncols=2)
-    return save_picture(figure, path)
+    return figure
 
 
-def draw_certainty(certainty: Certainty, path: Path) -> Path:
+def draw_certainty(certainty: Certainty) -> Figure:
     """Draw how often each form is first, and how wide the interval of its coefficients is, by number of tuples."""
     figure = new_figure(10.5, 4.6)
     left, right = figure.subplots(1, 2)
@@ -108,7 +108,7 @@ def draw_certainty(certainty: Certainty, path: Path) -> Path:
         axis.set_xlabel("tuples in the table")
         axis.set_xticks(certainty.sizes, [f"{size:,}" for size in certainty.sizes], rotation=45)
         axis.minorticks_off()
-    return save_picture(figure, path)
+    return figure
 
 
 def _ratio_panel(axis: Axes, certainty: Certainty) -> None:

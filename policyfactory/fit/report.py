@@ -15,7 +15,7 @@ from policyfactory.fit.diagnostics import order_share
 from policyfactory.fit.model import Examined, sort_key
 from policyfactory.fit.polynomials import POLYNOMIALS, monomials
 from policyfactory.fit.result import Fit
-from policyfactory.fit.run import FitRun
+from policyfactory.fit.run import FitResults
 
 __all__ = ["Block", "certainty_block", "report_blocks", "sentences", "to_markdown"]
 
@@ -49,7 +49,7 @@ class Block:
     left: tuple[int, ...] = (0,)
 
 
-def sentences(run: FitRun) -> list[str]:
+def sentences(run: FitResults) -> list[str]:
     """Return what was done and what came out, in words."""
     sample = run.sample
     lines = [f"{sample.name}: {len(sample):,} jobs in {sample.tuples:,} tuples."]
@@ -85,12 +85,12 @@ def sentences(run: FitRun) -> list[str]:
     return lines
 
 
-def report_blocks(run: FitRun, *, wide: bool = False) -> list[Block]:
+def report_blocks(run: FitResults, *, wide: bool = False) -> list[Block]:
     """Return the tables of the report: ranking, coefficients, variance inflation, certainty.
 
     Parameters
     ----------
-    run : FitRun
+    run : FitResults
         What was found.
     wide : bool
         Whether coefficients and inflation factors of the polynomials share one table, as in the paper.
@@ -107,12 +107,12 @@ def report_blocks(run: FitRun, *, wide: bool = False) -> list[Block]:
     return blocks
 
 
-def to_markdown(run: FitRun, figures: Sequence[tuple[str, str]] = ()) -> str:
+def to_markdown(run: FitResults, figures: Sequence[tuple[str, str]] = ()) -> str:
     """Return the report as Markdown.
 
     Parameters
     ----------
-    run : FitRun
+    run : FitResults
         What was found.
     figures : sequence of (str, str)
         Caption and path of each picture, as the report should link it.
@@ -170,7 +170,7 @@ def certainty_block(certainty: Certainty, *, wide: bool = False) -> Block:
     )
 
 
-def _in_full(run: FitRun, examined: Examined) -> bool:
+def _in_full(run: FitResults, examined: Examined) -> bool:
     fit = examined.fit
     return examined is run.winner or fit.family in {"forms", "user", "linear"} or fit.name == "LIN"
 
@@ -183,7 +183,7 @@ def _label(fit: Fit) -> str:
     return f"{name}: {key}" if name else key
 
 
-def _sure(run: FitRun) -> list[str]:
+def _sure(run: FitResults) -> list[str]:
     candidate = run.winner.candidate
     if candidate is None or not len(candidate.mae):
         return []
@@ -198,7 +198,7 @@ def _sure(run: FitRun) -> list[str]:
     return [f"{text}; {firsts} formulas are first at least once, so with this many tuples the winner is not certain."]
 
 
-def _ranking(run: FitRun) -> Block:
+def _ranking(run: FitResults) -> Block:
     places = [place for place, fit in enumerate(run.fits) if place < _SHOWN or fit.family != "forms"]
     rows = []
     for place in places:

@@ -16,7 +16,7 @@ from policyfactory.fit.sample import Sample, prepare
 from policyfactory.fit.userform import fit_user_form, split_name
 from policyfactory.trials.table import ScoreTable
 
-__all__ = ["FAMILIES", "FitOptions", "FitRun", "run_fit"]
+__all__ = ["FAMILIES", "FitOptions", "FitResults", "FitTell", "fit_table", "silent"]
 
 FAMILIES = ("forms", "polynomials", "linear")
 
@@ -24,7 +24,7 @@ _BUDGET = 500_000_000  # residuals that the bootstrap may compute: a few seconds
 _FEWEST_CANDIDATES = 12
 _CERTAINTY_CANDIDATES = 12
 
-Tell = Callable[[str, int], Callable[[], None]]
+FitTell = Callable[[str, int], Callable[[], None]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class FitOptions:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class FitRun:
+class FitResults:
     """Everything that was found on one table.
 
     Parameters
@@ -107,11 +107,12 @@ class FitRun:
         return next(place for place, other in enumerate(self.fits, start=1) if other is fit)
 
 
-def _silent(_title: str, _total: int) -> Callable[[], None]:
+def silent(_title: str, _total: int) -> Callable[[], None]:
+    """Tell nobody."""
     return lambda: None
 
 
-def run_fit(table: ScoreTable, options: FitOptions, *, tell: Tell = _silent) -> FitRun:
+def fit_table(table: ScoreTable, options: FitOptions, *, tell: FitTell = silent) -> FitResults:
     """Return all fits of ``table`` that ``options`` ask for.
 
     Parameters
@@ -163,7 +164,7 @@ def run_fit(table: ScoreTable, options: FitOptions, *, tell: Tell = _silent) -> 
         examined.append(examine(fit, sample, resampled.of(fit)))
         advance()
     certainty = _certainty(fits, sample, options, tell) if options.certainty else None
-    return FitRun(sample, options, tuple(fits), enumerated, resampled, tuple(examined), certainty, failures)
+    return FitResults(sample, options, tuple(fits), enumerated, resampled, tuple(examined), certainty, failures)
 
 
 def _named(forms: Sequence[str]) -> list[tuple[str, str]]:
@@ -187,7 +188,7 @@ def _candidates(fits: list[Fit], sample: Sample, options: FitOptions) -> list[Fi
     return [fit for fit in fits if fit.family != "forms" or id(fit) in forms]
 
 
-def _certainty(fits: list[Fit], sample: Sample, options: FitOptions, tell: Tell) -> Certainty:
+def _certainty(fits: list[Fit], sample: Sample, options: FitOptions, tell: FitTell) -> Certainty:
     if options.replicates < 1:
         raise UsageError("certainty is measured by resampling; give --bootstrap 1 or more (200 is usual)")
     forms = {id(fit) for fit in [fit for fit in fits if fit.family == "forms"][:_CERTAINTY_CANDIDATES]}

@@ -10,8 +10,8 @@ from typing import Any
 
 from distributed import Worker, WorkerPlugin
 
-from policyfactory import __version__
 from policyfactory.core.errors import WorkersError
+from policyfactory.core.version import __version__
 from policyfactory.parallel.backend import StopError
 
 __all__ = ["RunPlugin", "do"]

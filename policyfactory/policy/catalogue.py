@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from policyfactory.core.errors import UsageError
 from policyfactory.policy.nodes import format_number
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model
 
-__all__ = ["ALIASES", "CATALOGUE", "published_model", "resolve", "resolve_model"]
+__all__ = ["ALIASES", "CATALOGUE", "PolicyLike", "published_model", "resolve", "resolve_model"]
 
 _TPDS = "Gaussier et al., TPDS 2018, section 4.1"
 _SC17 = "Carastan-Santos and de Camargo, SC 2017, table 3"
@@ -137,8 +138,18 @@ ALIASES: dict[str, str] = {
 }
 
 
-def resolve(spec: str) -> Policy:
-    """Return the policy of a catalogue name or alias (any case), or of a model file.
+class _HasPolicy(Protocol):
+    """A model, or a fit: what a policy was made from."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+
+PolicyLike: TypeAlias = str | Policy | _HasPolicy
+
+
+def resolve(spec: PolicyLike) -> Policy:
+    """Return the policy that ``spec`` is or means: a catalogue name or alias (any case), a model file, a model, a fit.
 
     Raises
     ------
@@ -147,7 +158,9 @@ def resolve(spec: str) -> Policy:
     ModelFileError, InputError
         If the model file cannot be used.
     """
-    return resolve_model(spec).policy
+    if isinstance(spec, Policy):
+        return spec
+    return resolve_model(spec).policy if isinstance(spec, str) else spec.policy
 
 
 def resolve_model(spec: str) -> Model:

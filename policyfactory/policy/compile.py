@@ -8,7 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import FormulaError
-from policyfactory.engine import formula as machine
+from policyfactory.engine.formula import (
+    ABS,
+    ADD,
+    CONST,
+    DIV,
+    EXP,
+    LN,
+    LOG2,
+    LOG10,
+    MAX,
+    MIN,
+    MUL,
+    NEG,
+    POW,
+    POWI,
+    SQRT,
+    SUB,
+    VAR_M,
+    VAR_P,
+    VAR_Q,
+    VAR_R,
+    VAR_W,
+)
 from policyfactory.policy.nodes import (
     MAX_REPEATED,
     Binary,
@@ -24,22 +46,22 @@ from policyfactory.policy.nodes import (
 __all__ = ["MAX_REPEATED", "Program", "compile_expression", "whole_exponent"]
 
 _VARIABLE = {
-    "p": machine.VAR_P,
-    "q": machine.VAR_Q,
-    "r": machine.VAR_R,
-    "w": machine.VAR_W,
-    "m": machine.VAR_M,
+    "p": VAR_P,
+    "q": VAR_Q,
+    "r": VAR_R,
+    "w": VAR_W,
+    "m": VAR_M,
 }
-_OPERATOR = {"+": machine.ADD, "-": machine.SUB, "*": machine.MUL, "/": machine.DIV, "**": machine.POW}
+_OPERATOR = {"+": ADD, "-": SUB, "*": MUL, "/": DIV, "**": POW}
 _FUNCTION = {
-    "log10": machine.LOG10,
-    "log2": machine.LOG2,
-    "ln": machine.LN,
-    "sqrt": machine.SQRT,
-    "exp": machine.EXP,
-    "abs": machine.ABS,
-    "min": machine.MIN,
-    "max": machine.MAX,
+    "log10": LOG10,
+    "log2": LOG2,
+    "ln": LN,
+    "sqrt": SQRT,
+    "exp": EXP,
+    "abs": ABS,
+    "min": MIN,
+    "max": MAX,
 }
 
 
@@ -85,18 +107,18 @@ def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:
 
     match node:
         case Number(value):
-            add(machine.CONST, value)
+            add(CONST, value)
             return 1
         case Variable(name):
             add(_VARIABLE[name])
             return 1
         case Negative(part):
             depth = _emit(part, codes, operands)
-            add(machine.NEG)
+            add(NEG)
             return depth
         case Binary("**", base, exponent) if (times := whole_exponent(exponent)) is not None:
             depth = _emit(base, codes, operands)
-            add(machine.POWI, float(times))
+            add(POWI, float(times))
             return depth
         case Binary(operator, left, right):
             depth = max(_emit(left, codes, operands), 1 + _emit(right, codes, operands))

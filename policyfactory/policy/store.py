@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from policyfactory import __version__
 from policyfactory.core.artefact import atomic_write, dump_json, read_bytes
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
+from policyfactory.core.version import __version__
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.units import parse_duration
+from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.policy.policy import Policy
 
-if TYPE_CHECKING:
-    from policyfactory.policy.policy import Policy
-
-__all__ = ["Backfill", "Compatibility", "DecideBy", "Overrun", "Rules", "Ties"]
+__all__ = ["Backfill", "Compatibility", "DecideBy", "Overrun", "RuleOptions", "Rules", "Ties", "rules_with"]
 
 Backfill = Literal["none", "easy", "conservative"]
 DecideBy = Literal["request", "runtime", "prediction"]
@@ -103,3 +103,37 @@ class Rules:
                     f"{name} is {value}, which the programs of SC'17 do not have; with compatibility sc17 it must be "
                     f"{cure}"
                 )
+
+
+class RuleOptions(TypedDict, total=False):
+    """The fields of `Rules` as keywords; a threshold may be a text (``"20h"``), a policy a name."""
+
+    backfill: Backfill
+    decide_by: DecideBy
+    threshold: float | str
+    ties: Ties
+    overrun: Overrun
+    backfill_policy: PolicyLike | None
+    compatibility: Compatibility
+
+
+def rules_with(rules: Rules | None, options: RuleOptions) -> Rules:
+    """Return ``rules`` (default: `Rules`) with the ``options`` in place of its own.
+
+    Raises
+    ------
+    UsageError
+        As `Rules`, or if there is no rule of a name.
+    """
+    given: dict[str, Any] = dict(options)
+    unknown = set(given) - {field.name for field in dataclasses.fields(Rules)}
+    if unknown:
+        names = ", ".join(field.name for field in dataclasses.fields(Rules))
+        raise UsageError(f"there is no rule {min(unknown)!r}; the rules are {names}")
+    if isinstance(given.get("threshold"), str):
+        given["threshold"] = parse_duration(given["threshold"])
+    if given.get("backfill_policy") is not None:
+        given["backfill_policy"] = resolve(given["backfill_policy"])
+    if not given:
+        return rules or Rules()
+    return Rules(**given) if rules is None else dataclasses.replace(rules, **given)

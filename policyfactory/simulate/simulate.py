@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 from policyfactory.engine.conservative import conservative
 from policyfactory.engine.easy import easy
 from policyfactory.engine.timed import easy_timed
+from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.policy.policy import Policy
 from policyfactory.simulate.prepare import Prepared, formula_of, prepare
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
-
-if TYPE_CHECKING:
-    from policyfactory.policy.policy import Policy
 
 __all__ = ["Rules", "Schedule", "simulate"]
 
 
 def simulate(
     workload: Workload,
-    policy: Policy,
+    policy: PolicyLike,
     rules: Rules | None = None,
     prediction: NDArray[np.int64] | None = None,
     tie_rank: NDArray[np.int64] | None = None,
+    **options: Unpack[RuleOptions],
 ) -> Schedule:
     """Return the schedule of ``workload`` under ``policy`` and ``rules``.
 
@@ -41,7 +41,7 @@ def simulate(
     ----------
     workload : Workload
         The jobs and the machine.
-    policy : Policy
+    policy : Policy, or name of one, or model, or fit
         The order of the queue; lower scores run first.
     rules : Rules, optional
         Default: EASY backfilling, decisions by requested time, no threshold but the policy's.
@@ -50,16 +50,18 @@ def simulate(
     tie_rank : int64 array (n,), optional
         Only with compatibility "ocst": of jobs that are submitted at one instant the one with the least rank counts as
         the last. Default: the one with the largest job id.
+    **options
+        The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``.
 
     Raises
     ------
     UsageError
-        If there is a ``tie_rank`` and the rules are not those of ocst.
+        If there is no such policy or rule, or a ``tie_rank`` and the rules are not those of ocst.
     EvaluationError
         If a prediction or rank is missing or malformed, the policy needs a date that the workload does not have, or
         the rules of ocst are asked for and a job runs longer than it was believed to.
     """
-    rules = rules or Rules()
+    policy, rules = resolve(policy), rules_with(rules, options)
     if rules.compatibility == "sc17":
         from policyfactory.simulate.sc17 import simulate_sc17
 

@@ -104,7 +104,7 @@ def write_scores(
     Parameters
     ----------
     workload, options, workers, report, tell
-        As in `policyfactory.trials.generate.generate_scores`; ``report`` is first called with the tuples found on disk.
+        As in `policyfactory.trials.generate.generate`; ``report`` is first called with the tuples found on disk.
     output : Path
         The table, ``NAME.csv``.
     overwrite : bool

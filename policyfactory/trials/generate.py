@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import TypedDict, Unpack
 
+from policyfactory.core.errors import UsageError
 from policyfactory.parallel.pool import Tell, Workers
+from policyfactory.trials.estimators import Estimator
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.run import GenerateOptions, Report, check_options, finished_tuples
 from policyfactory.trials.table import ScoreTable, parse_rows, read_score_table
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["generate_scores"]
+__all__ = ["GenerateSettings", "generate"]
 
 
-def generate_scores(
+class GenerateSettings(TypedDict, total=False):
+    """The fields of `GenerateOptions` as keywords."""
+
+    tuples: int
+    trials: int
+    state_size: int
+    queue_size: int
+    estimator: Estimator
+    seed: int
+
+
+def generate(
     workload: Workload,
-    options: GenerateOptions,
+    options: GenerateOptions | None = None,
     *,
-    output: Path | None = None,
+    output: Path | str | None = None,
     workers: Workers | int = 1,
     report: Report = lambda _: None,
     tell: Tell = lambda _: None,
+    **settings: Unpack[GenerateSettings],
 ) -> ScoreTable:
     """Return the scores of random tuples of ``workload``.
 
@@ -28,16 +44,19 @@ def generate_scores(
     ----------
     workload : Workload
         Where the tuples are cut from; run times, processors and submit times are used, requests are not.
-    options : GenerateOptions
-        The rest.
-    output : Path, optional
-        Write the table there, with its manifest; see `policyfactory.trials.files`. Else it is in memory only.
+    options : GenerateOptions, optional
+        What determines the scores; default: 441 tuples of 256,000 trials.
+    output : Path or str, optional
+        Write the table there, with its manifest. What an interrupted run left there is continued, and a finished
+        table of the same run is read. Else the table is in memory only.
     workers : Workers or int
         Who does the work; a number means so many threads. The table does not depend on it.
     report : callable
         Called with the number of finished tuples after each.
     tell : callable
         Called with a sentence when a worker was lost, or workers are waited for; from any thread.
+    **settings
+        The fields of `GenerateOptions`, in place of those of ``options``: ``tuples=200, trials=16_000``.
 
     Raises
     ------
@@ -48,7 +67,13 @@ def generate_scores(
     WorkersError
         If the workers cannot be reached, or are lost.
     """
+    try:
+        options = dataclasses.replace(options or GenerateOptions(), **settings)
+    except TypeError:
+        names = ", ".join(field.name for field in dataclasses.fields(GenerateOptions))
+        raise UsageError(f"there is no such setting among {', '.join(settings)}; the settings are {names}") from None
     if output is not None:
+        output = Path(output)
         write_scores(workload, options, output, workers=workers, report=report, tell=tell)
         return read_score_table(output)
     check_options(workload, options)

@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from policyfactory import __version__
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed, generator
+from policyfactory.core.version import __version__
 from policyfactory.parallel.pool import Backend, GoOn, Tell, Workers, results
 from policyfactory.trials.estimators import ESTIMATORS, Estimator, check_trials, estimate
 from policyfactory.trials.table import csv_rows

@@ -22,31 +22,31 @@ from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.header import printable
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["clean", "clean_log", "load_workload", "machine_of"]
+__all__ = ["clean", "clean_log", "machine_of", "read"]
 
 Int64Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def load_workload(
+def read(
     path: Path | str,
     *,
     preset: str | Preset = "default",
+    processors: int | None = None,
     estimate_missing: str = "error",
-    machine: int | None = None,
-) -> tuple[Workload, CleaningReport]:
-    """Read and clean a log; times count from the first job kept.
+) -> Workload:
+    """Read and clean a log; times count from the first job kept, and ``.cleaning`` has what was dropped and changed.
 
     Parameters
     ----------
     path : Path or str
-        A file in the Standard Workload Format.
+        A file in the Standard Workload Format, plain or packed with gzip.
     preset : str or Preset
         The filter.
+    processors : int, optional
+        Processors of the machine, where the file does not say or says it wrongly.
     estimate_missing : str
         Jobs without a requested time: ``"error"``, ``"runtime"`` (perfect estimates), ``"drop"``.
-    machine : int, optional
-        Processors of the machine, where the file does not say or says it wrongly.
 
     Raises
     ------
@@ -55,36 +55,25 @@ def load_workload(
     WorkloadError
         If no job can be used, the machine is unknown, or requests are missing and that is an error.
     """
-    return clean(read_swf(path), preset=preset, estimate_missing=estimate_missing, machine=machine)
+    return clean(read_swf(path), preset=preset, processors=processors, estimate_missing=estimate_missing)
 
 
 def clean(
-    log: SwfLog,
-    *,
-    preset: str | Preset = "default",
-    estimate_missing: str = "error",
-    machine: int | None = None,
-) -> tuple[Workload, CleaningReport]:
-    """Return the workload that a log holds, and the account of what was dropped and changed.
-
-    Parameters and errors are those of `load_workload`.
-    """
-    return _Cleaning(log, find_preset(preset), estimate_missing, machine).workload()
+    log: SwfLog, *, preset: str | Preset = "default", processors: int | None = None, estimate_missing: str = "error"
+) -> Workload:
+    """Return the workload that a log holds; parameters, result and errors are those of `read`."""
+    return _Cleaning(log, find_preset(preset), estimate_missing, processors).workload()
 
 
 def clean_log(
-    log: SwfLog,
-    *,
-    preset: str | Preset = "default",
-    estimate_missing: str = "error",
-    machine: int | None = None,
+    log: SwfLog, *, preset: str | Preset = "default", processors: int | None = None, estimate_missing: str = "error"
 ) -> tuple[SwfLog, CleaningReport]:
     """Return the cleaned log with all its fields, and the account.
 
     Both fields of processors hold the number that was used, so that any preset reads the file the same way.
-    Parameters and errors are those of `load_workload`.
+    Parameters and errors are those of `read`.
     """
-    return _Cleaning(log, find_preset(preset), estimate_missing, machine).log_again()
+    return _Cleaning(log, find_preset(preset), estimate_missing, processors).log_again()
 
 
 def machine_of(log: SwfLog, machine: int | None = None) -> tuple[int, str]:
@@ -310,14 +299,14 @@ class _Cleaning:
             shift=self.shift,
         )
 
-    def workload(self) -> tuple[Workload, CleaningReport]:
+    def workload(self) -> Workload:
         """Return the jobs as a workload."""
         log, rows = self.log, self.rows
         submit = self.submit[rows] - self.shift
         wait = _whole(log.wait)[rows]
         unix_start = log.header.unix_start
         report = self.report()
-        workload = Workload(
+        return Workload(
             name=log.name,
             machine=self.machine,
             job_id=self.job_id,
@@ -330,8 +319,8 @@ class _Cleaning:
             unix_start=None if unix_start is None else unix_start + self.shift,
             time_zone=log.header.time_zone,
             origin=f"{log.name}, preset {self.preset.name}: {report.kept:,} of {report.read:,} jobs",
+            cleaning=report,
         )
-        return workload, report
 
     def log_again(self) -> tuple[SwfLog, CleaningReport]:
         """Return the jobs as a log."""

@@ -8,7 +8,7 @@ from typing import Any
 from policyfactory.core.units import format_duration
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["CleaningReport", "CleaningStep"]
+__all__ = ["NOT_CLEANED", "CleaningReport", "CleaningStep"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,6 +90,8 @@ class CleaningReport:
 
     def summary(self) -> str:
         """Return the report in one sentence."""
+        if not self.source:
+            return "these jobs were not read from a log: nothing was dropped or changed"
         share = 100 * self.kept / self.read if self.read else 0.0
         reasons = [f"{step.what}: {step.jobs:,}" for step in self.steps if step.action == "dropped"]
         told = f"; dropped: {', '.join(reasons)}" if reasons else ""
@@ -127,3 +129,7 @@ class CleaningReport:
             "dropped": self.dropped,
             "steps": [dataclasses.asdict(s) for s in self.steps],
         }
+
+
+# Of jobs that come from a model or a table.
+NOT_CLEANED = CleaningReport("", "", "none", "", "error", 0, "", 0, 0, (), 0)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
+from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
 
 __all__ = ["Workload"]
 
@@ -54,6 +55,8 @@ class Workload:
         Ticks of the clock in a second (1; 1,000,000 for a log in microseconds).
     origin : str
         Where the jobs come from, in words (file and filter, or model and parameters).
+    cleaning : CleaningReport
+        What was dropped and changed when they were read from a log; empty for jobs from elsewhere.
 
     Raises
     ------
@@ -74,6 +77,7 @@ class Workload:
     time_zone: str | None = None
     ticks: int = 1
     origin: str = ""
+    cleaning: CleaningReport = NOT_CLEANED
 
     def __post_init__(self) -> None:
         for column in _COLUMNS:

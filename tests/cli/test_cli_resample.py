@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.artefact import sha256_file
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.resample import resample
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 
@@ -23,8 +23,8 @@ def test_a_resampled_log_is_written_says_how_and_is_read_again(
     assert done.stdout == ""
     assert "370 jobs after the last whole week are left out" in done.stderr
     new = tmp_path / "new.swf.gz"
-    made, _ = load_workload(new, preset="none")
-    log, _ = load_workload(shared(KTH))
+    made = read(new, preset="none")
+    log = read(shared(KTH))
     axes = Sensitivity(1.1, parse_estimates("noisy:0.2"))
     expected = axes.apply(resample(log, weeks=52, seed=3, number=2), seed=3, number=2)
     assert made.select(slice(None), rebase=True).sha256() == expected.select(slice(None), rebase=True).sha256()

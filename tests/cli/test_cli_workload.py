@@ -13,7 +13,7 @@ import pytest
 
 from naive.logs import HEADER, line, text_of
 from naive.serving import Server, serving
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.swf.archive import KNOWN_LOGS
 from policyfactory.workload.swf.files import read_swf
 
@@ -91,8 +91,8 @@ def test_clean_writes_the_log_and_tells_what_it_did(run: Run, site: Path, tmp_pa
         "action": "dropped", "first_job": 8, "first_line": 14, "jobs": 1, "what": "no run time",
         "why": "it never ran, or its end is unknown",
     }  # fmt: skip
-    cleaned, _ = load_workload(tmp_path / "out.swf.gz", preset="none")
-    assert cleaned.sha256() == load_workload(site)[0].sha256()
+    cleaned = read(tmp_path / "out.swf.gz", preset="none")
+    assert cleaned.sha256() == read(site).sha256()
 
 
 def test_clean_with_other_rules(run: Run, tmp_path: Path) -> None:

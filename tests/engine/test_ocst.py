@@ -30,7 +30,7 @@ from naive.orders import ORDERS
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
 Columns = dict[str, np.ndarray]
@@ -211,7 +211,7 @@ ALONE = {
 
 @pytest.mark.parametrize(("name", "threshold"), ALONE)
 def test_each_rule_alone(name: str, threshold: float, shared: Callable[[str], Path]) -> None:
-    log, _ = load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    log = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     order, ours = resolve(name), Rules(threshold=threshold, overrun="kill")
     assert len(log) == 28467
 

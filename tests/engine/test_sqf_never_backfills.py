@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from naive.online_cases import Shape, random_workload
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
 SQF = resolve("SQF")
@@ -27,7 +27,7 @@ SHAPE = Shape(jobs=40, machine=9, gap=4, longest=15)
 
 @pytest.fixture(scope="module")
 def kth(shared: Callable[[str], Path]) -> Workload:
-    return load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))[0]
+    return read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
 
 
 @given(

@@ -33,7 +33,7 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
 SHAPES = (
@@ -209,7 +209,7 @@ def plain_periods(case: Case, chosen: Policy) -> list[int]:
 
 
 def test_weekly_switches_on_a_log(shared: Callable[[str], Path]) -> None:
-    log, _ = load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    log = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     arms = [resolve(name) for name in ("FCFS", "SPF", "SAF", "LEXP", "LAF", "WFP3")]
     rules = Rules(threshold=144000)
     edges = np.arange(0, int(log.submit[-1]) + WEEK, WEEK)

@@ -14,7 +14,7 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules
 from policyfactory.tuning.tuner import Tuner
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.windows import cut, parse_windows
 from support import shared_path
 
@@ -23,7 +23,7 @@ NAMES = ("groups", "fairness", "starvation", "load", "gantt")
 
 @pytest.fixture(scope="module")
 def experiment() -> Experiment:
-    log, _ = load_workload(shared_path("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    log = read(shared_path("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     parts = cut(log, parse_windows("6x2d"))
     cases = [case_of(part, number, log="KTH <1996>", kind="window") for number, part in enumerate(parts, 1)]
     arms = (resolve("FCFS"), resolve("SAF"))

@@ -27,7 +27,7 @@ from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.tuning.contenders import Contender
 from policyfactory.tuning.tuner import make_tuner
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
 
@@ -57,7 +57,7 @@ def nothing(_: Any = None) -> None:
 @pytest.fixture(scope="module")
 def jobs(shared: Callable[[str], Path]) -> Workload:
     """Jobs with recorded starts, of some weeks."""
-    log, _ = load_workload(shared("oracles/online/trace_kth5k.swf.gz"))
+    log = read(shared("oracles/online/trace_kth5k.swf.gz"))
     first = log.select(slice(0, 1500))
     return dataclasses.replace(first, start=first.submit + first.run_time % 7200)
 

@@ -18,7 +18,7 @@ from policyfactory.core.picture import save_picture
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from support import shared_path
 
 HOUR = 3600
@@ -212,7 +212,7 @@ def test_what_there_is_not_is_refused_before_the_run() -> None:
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 def test_real_schedules_fill_the_picture_and_not_the_disk(backfill: str, tmp_path: Path) -> None:
-    log, _ = load_workload(shared_path("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    log = read(shared_path("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     jobs = log.select(slice(0, 1200), rebase=True)
     runs = [simulate(jobs, resolve(name), Rules(backfill=backfill)) for name in ("FCFS", "SAF")]  # type: ignore[arg-type]
     span = int(max(run.end.max() for run in runs))

@@ -20,7 +20,7 @@ from policyfactory.report.sections import Section
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.intervals import Interval
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from support import shared_path
 
@@ -267,7 +267,7 @@ def test_a_log_that_there_is_not_is_refused_before_the_run() -> None:
 
 @pytest.fixture(scope="module")
 def kth() -> Workload:
-    log, _ = load_workload(shared_path("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    log = read(shared_path("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     return log.select(slice(0, 1500), rebase=True)
 
 

@@ -21,7 +21,7 @@ from policyfactory.report.sections import Section, Table
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import History
 
@@ -66,7 +66,7 @@ def column(table: Table, title: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def kth(shared: Callable[[str], Path]) -> Workload:
-    return load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))[0]
+    return read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +261,7 @@ def test_without_backfilling_the_section_says_so() -> None:
 def test_shares_of_premature_jobs_are_those_measured_on_the_logs(
     shared: Callable[[str], Path], file: str, percent: float
 ) -> None:
-    workload, _ = load_workload(shared(f"traces/{file}.swf.gz"))
+    workload = read(shared(f"traces/{file}.swf.gz"))
     kept = observed("premature", scheduled(workload.submit, workload))
     assert kept[0] + kept[1] == len(workload)
     assert 100 * kept[0] / len(workload) == pytest.approx(percent, abs=0.0051)

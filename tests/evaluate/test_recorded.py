@@ -32,7 +32,7 @@ from policyfactory.simulate.metrics import METRICS, measure
 from policyfactory.simulate.recorded import RECORDED, lacking_starts, overuse_of, recorded_schedule
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
 FIELDS = st.tuples(st.integers(0, 300), st.integers(1, 200), st.integers(1, 50), st.integers(1, 4), st.integers(0, 3))
@@ -303,7 +303,7 @@ def test_a_case_without_waits_can_be_drawn() -> None:
 
 
 def test_the_record_of_kth(shared: Callable[[str], Path]) -> None:
-    jobs, _ = load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
+    jobs = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     metrics = ("mean_bsld", "mean_wait", "median_wait", "utilisation")
     outcome = run_experiment(Experiment("kth", (case_of(jobs),), (resolve("FCFS"),), metrics=metrics, recorded=True))
     assert outcome.evaluation.recorded is not None

@@ -23,7 +23,7 @@ from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.metrics import METRICS, measure
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import cut, parse_windows
 
@@ -45,7 +45,7 @@ def three_jobs(name: str = "three") -> Workload:
 @pytest.fixture(scope="module")
 def windows(shared: Callable[[str], Path]) -> list[Case]:
     """Seven windows of a week of the first 5,000 jobs of KTH."""
-    log, _ = load_workload(shared("oracles/online/trace_kth5k.swf.gz"))
+    log = read(shared("oracles/online/trace_kth5k.swf.gz"))
     return [case_of(part, n, log="kth", kind="window") for n, part in enumerate(cut(log, parse_windows("7x7d")), 1)]
 
 

@@ -13,7 +13,7 @@ from policyfactory.evaluate.plan import Plan, Resamples
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol, selected
 from policyfactory.tuning.tuner import Tuner
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.resample import Resampling
 from support import ROOT
 
@@ -89,7 +89,8 @@ def test_the_job_counts_of_table_1_are_those_before_the_filter(
 ) -> None:
     # 28k, 243k and 312k are printed.
     for preset, jobs in (("tpds18", text), ("tpds18-workflow", workflow)):
-        workload, report = load_workload(shared(f"traces/{log}.swf.gz"), preset=preset)
+        workload = read(shared(f"traces/{log}.swf.gz"), preset=preset)
+        report = workload.cleaning
         assert (len(workload), report.read) == (jobs, lines)
 
 

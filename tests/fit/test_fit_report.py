@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from policyfactory.core.picture import save_picture
 from policyfactory.fit import picture
 from policyfactory.fit.report import report_blocks, sentences, to_markdown
-from policyfactory.fit.run import FitOptions, FitRun, run_fit
+from policyfactory.fit.run import FitOptions, FitResults, fit_table
 from policyfactory.trials.table import ScoreTable
 
 
 @pytest.fixture(scope="module")
-def run(sc17_table: ScoreTable) -> FitRun:
+def run(sc17_table: ScoreTable) -> FitResults:
     options = FitOptions(("forms", "polynomials", "linear"), ("power=a*p**b*q + c*log10(r)",), 2, 40, 1, certainty=True)
-    return run_fit(sc17_table, options)
+    return fit_table(sc17_table, options)
 
 
-def test_the_sentences_name_the_winner_and_its_certainty(run: FitRun) -> None:
+def test_the_sentences_name_the_winner_and_its_certainty(run: FitResults) -> None:
     text = " ".join(sentences(run))
     assert "6,912 jobs in 216 tuples" in text
     assert "576 forms are 400 different functions; 40 of them have no value" in text
@@ -28,7 +29,7 @@ def test_the_sentences_name_the_winner_and_its_certainty(run: FitRun) -> None:
     assert "the winner is not certain" in text
 
 
-def test_the_ranking_has_the_best_and_everything_with_a_name(run: FitRun) -> None:
+def test_the_ranking_has_the_best_and_everything_with_a_name(run: FitResults) -> None:
     ranking = report_blocks(run)[0]
     keys = [row[1] for row in ranking.rows]
     assert "log10(p)*q + 870.96*log10(r)" in keys
@@ -37,7 +38,7 @@ def test_the_ranking_has_the_best_and_everything_with_a_name(run: FitRun) -> Non
     assert any(key.startswith("SEX") for key in keys)
 
 
-def test_the_inflation_table_has_the_shape_of_the_papers(run: FitRun) -> None:
+def test_the_inflation_table_has_the_shape_of_the_papers(run: FitResults) -> None:
     block = next(block for block in report_blocks(run, wide=True) if "variance inflation" in block.title)
     names = ("LIN", "QDR", "CUB", "QUA", "QUI", "SEX")
     assert block.columns == ("", *names, "x", *(f"VIF {name}" for name in names))
@@ -49,19 +50,19 @@ def test_the_inflation_table_has_the_shape_of_the_papers(run: FitRun) -> None:
     assert len(block.rows) == 34 + 2
 
 
-def test_on_the_terminal_it_comes_in_two(run: FitRun) -> None:
+def test_on_the_terminal_it_comes_in_two(run: FitResults) -> None:
     titles = [block.title for block in report_blocks(run)]
     assert "Coefficients of the polynomials" in titles
     assert "Variance inflation factors (VIF) of the polynomials" in titles
 
 
-def test_every_row_has_a_cell_for_every_column(run: FitRun) -> None:
+def test_every_row_has_a_cell_for_every_column(run: FitResults) -> None:
     for block in (*report_blocks(run), *report_blocks(run, wide=True)):
         assert block.rows
         assert {len(row) for row in block.rows} == {len(block.columns)}, block.title
 
 
-def test_markdown_is_whole_and_escaped(run: FitRun) -> None:
+def test_markdown_is_whole_and_escaped(run: FitResults) -> None:
     text = to_markdown(run, [("A picture", "figures/a.png")])
     assert text.startswith("# Fit of sc17-score-distribution\n")
     assert "log10(p)\\*q + 870.96\\*log10(r)" in text
@@ -77,12 +78,12 @@ def test_a_table_name_from_a_stranger_can_not_write_markdown(made) -> None:  # t
     import dataclasses
 
     table = dataclasses.replace(made(lambda p, q, r: 1e-6 * q + 0 * p, noise=1e-3), name="x|<b>![a](b)")
-    text = to_markdown(run_fit(table, FitOptions(("linear",), replicates=0)))
+    text = to_markdown(fit_table(table, FitOptions(("linear",), replicates=0)))
     assert "<b>" not in text.replace("\\<b\\>", "")
     assert "![a]" not in text
 
 
-def test_the_certainty_table_is_by_size(run: FitRun) -> None:
+def test_the_certainty_table_is_by_size(run: FitResults) -> None:
     block = report_blocks(run)[-1]
     disjoint = report_blocks(run, wide=True)[-1]
     assert "(" in disjoint.rows[0][1]
@@ -92,35 +93,28 @@ def test_the_certainty_table_is_by_size(run: FitRun) -> None:
     assert "reaches 95% at no size" in block.caption
 
 
-def test_pictures_are_drawn_the_same_each_time(run: FitRun, tmp_path: Path) -> None:
+def test_pictures_are_drawn_the_same_each_time(run: FitResults, tmp_path: Path) -> None:
     sample, winner = run.sample, run.winner.fit
     polynomials = [item.fit for item in run.examined if item.fit.family == "polynomials"]
     assert run.certainty is not None
     certainty = run.certainty
     draw = {
-        "priority": lambda path: picture.draw_priority(winner, sample, path),
-        "polynomials": lambda path: picture.draw_polynomials(polynomials, sample, path),
-        "ranking": lambda path: picture.draw_ranking(run, path),
-        "certainty": lambda path: picture.draw_certainty(certainty, path),
+        "priority": lambda: picture.draw_priority(winner, sample),
+        "polynomials": lambda: picture.draw_polynomials(polynomials, sample),
+        "ranking": lambda: picture.draw_ranking(run),
+        "certainty": lambda: picture.draw_certainty(certainty),
     }
     for name, make in draw.items():
-        first = make(tmp_path / f"{name}.png").read_bytes()
+        first = save_picture(make(), tmp_path / f"{name}.png").read_bytes()
         assert first.startswith(b"\x89PNG")
         assert len(first) > 10_000
-        assert make(tmp_path / f"{name}-2.png").read_bytes() == first
+        assert save_picture(make(), tmp_path / f"{name}-2.png").read_bytes() == first
 
 
-def test_axes_say_what_they_show_in_which_unit(run: FitRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-
-    def keep(figure, path, **_):  # type: ignore[no-untyped-def]
-        seen.extend(label for axis in figure.axes for label in (axis.get_xlabel(), axis.get_ylabel()) if label)
-        return path
-
-    monkeypatch.setattr(picture, "save_picture", keep)
-    picture.draw_priority(run.winner.fit, run.sample, tmp_path / "x.png")
-    picture.draw_ranking(run, tmp_path / "y.png")
-    assert {"run time p (s)", "processors q", "submit time r (h since the start)"} <= set(seen)
+def test_axes_say_what_they_show_in_which_unit(run: FitResults) -> None:
+    figures = [picture.draw_priority(run.winner.fit, run.sample), picture.draw_ranking(run)]
+    seen = {label for figure in figures for axis in figure.axes for label in (axis.get_xlabel(), axis.get_ylabel())}
+    assert {"run time p (s)", "processors q", "submit time r (h since the start)"} <= seen
     assert "mean absolute error of the score" in seen
 
 
@@ -129,6 +123,6 @@ def test_one_constant_column_can_be_drawn(made, tmp_path: Path) -> None:  # type
     import numpy as np
 
     narrow = ScoreTable(table.p, np.ones(len(table)), table.r, table.score, table.stderr, table.tuple_id)
-    run = run_fit(narrow, FitOptions((), ("a*p + b*log10(r)",), replicates=5))
-    picture.draw_priority(run.winner.fit, run.sample, tmp_path / "x.png")
-    picture.draw_ranking(run, tmp_path / "y.png")
+    run = fit_table(narrow, FitOptions((), ("a*p + b*log10(r)",), replicates=5))
+    save_picture(picture.draw_priority(run.winner.fit, run.sample), tmp_path / "x.png")
+    save_picture(picture.draw_ranking(run), tmp_path / "y.png")

@@ -15,7 +15,7 @@ from policyfactory.fit.forms import fit_all_forms, fit_forms
 from policyfactory.fit.model import build_model, examine, sort_key, to_model
 from policyfactory.fit.polynomials import fit_all_polynomials, fit_mixture, fit_polynomials
 from policyfactory.fit.report import sentences
-from policyfactory.fit.run import FitOptions, run_fit
+from policyfactory.fit.run import FitOptions, fit_table
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.fit.userform import fit_user_form
 from policyfactory.policy.store import load_model, model_to_json, save_model
@@ -67,7 +67,7 @@ def test_the_sort_key_orders_as_the_fit_does(sc17: Sample) -> None:
 
 
 def test_bootstrap_and_held_out_error_go_into_the_model(sc17_table: ScoreTable) -> None:
-    run = run_fit(sc17_table, FitOptions(families=("linear",), replicates=20, seed=3))
+    run = fit_table(sc17_table, FitOptions(families=("linear",), replicates=20, seed=3))
     written = model_to_json(build_model(run.winner, run.sample, name="mix", seed=3))
     diagnostics = written["diagnostics"]
     assert diagnostics["bootstrap"]["replicates"] == 20
@@ -106,7 +106,7 @@ def test_display_rounds_and_the_model_does_not(sc17: Sample) -> None:
 
 def test_a_run_has_what_was_asked_for(sc17_table: ScoreTable) -> None:
     options = FitOptions(("forms", "polynomials", "linear"), ("mine=a*p + b*r",), top=3, replicates=0)
-    run = run_fit(sc17_table, options)
+    run = fit_table(sc17_table, options)
     assert len(run.fits) == 360 + 6 + 1 + 1
     assert [fit.mae for fit in run.fits] == sorted(fit.mae for fit in run.fits)
     names = {item.fit.name for item in run.examined}
@@ -120,7 +120,7 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
     # Two sizes of jobs: q and q**2 cannot be told apart.
     q = np.where(sc17_table.q > 8, 16.0, 4.0)
     table = ScoreTable(sc17_table.p, q, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
-    run = run_fit(table, FitOptions(("polynomials",), replicates=0))
+    run = fit_table(table, FitOptions(("polynomials",), replicates=0))
     assert [fit.name for fit in run.fits] == ["LIN"]
     assert set(run.failures) == {"QDR", "CUB", "QUA", "QUI", "SEX"}
     assert any(line.startswith("Not fitted: QDR: the 8 terms are linearly dependent") for line in sentences(run))
@@ -128,7 +128,7 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
         fit_polynomials(table)
     one = ScoreTable(sc17_table.p, 0 * q + 1, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
     with pytest.raises(FitError, match="nothing could be fitted; MIX"):
-        run_fit(one, FitOptions(("linear",), replicates=0))
+        fit_table(one, FitOptions(("linear",), replicates=0))
 
 
 def test_steps_are_told(sc17_table: ScoreTable) -> None:
@@ -142,7 +142,7 @@ def test_steps_are_told(sc17_table: ScoreTable) -> None:
 
         return step
 
-    run_fit(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), tell=tell)
+    fit_table(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), tell=tell)
     assert told == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
 
 
@@ -162,9 +162,9 @@ def test_options_that_can_not_be_meant(options: dict[str, object], message: str)
 
 def test_two_forms_of_one_name_and_certainty_without_draws(sc17_table: ScoreTable) -> None:
     with pytest.raises(UsageError, match="two forms have the name 'x'"):
-        run_fit(sc17_table, FitOptions((), ("x=a*p", "X=a*q")))
+        fit_table(sc17_table, FitOptions((), ("x=a*p", "X=a*q")))
     with pytest.raises(UsageError, match="--bootstrap 1 or more"):
-        run_fit(sc17_table, FitOptions(("linear",), replicates=0, certainty=True))
+        fit_table(sc17_table, FitOptions(("linear",), replicates=0, certainty=True))
 
 
 def test_one_tuple_is_not_enough(sc17_table: ScoreTable) -> None:

@@ -8,7 +8,7 @@ import pytest
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fit import run as module
 from policyfactory.fit.forms import FormsResult, fit_all_forms
-from policyfactory.fit.run import FitOptions, run_fit
+from policyfactory.fit.run import FitOptions, fit_table
 from policyfactory.fit.sample import Sample
 from policyfactory.trials.table import ScoreTable
 
@@ -42,7 +42,7 @@ def families(fits) -> list[str]:  # type: ignore[no-untyped-def]
 
 def test_twelve_forms_at_least_are_resampled_and_everything_with_a_name(table: ScoreTable, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "_BUDGET", 0)
-    run = run_fit(table, FitOptions(("forms", "linear"), ("a*p", "B=b*q"), replicates=2))
+    run = fit_table(table, FitOptions(("forms", "linear"), ("a*p", "B=b*q"), replicates=2))
     candidates = [candidate.fit for candidate in run.resampled.candidates]
     assert families(candidates).count("forms") == 12
     assert {fit.name for fit in candidates if fit.family != "forms"} == {"MIX", "form1", "B"}
@@ -66,13 +66,13 @@ def test_as_many_forms_are_resampled_as_the_budget_allows(
     forms: int,
 ) -> None:
     monkeypatch.setattr(module, "_BUDGET", budget)
-    run = run_fit(table, FitOptions(replicates=replicates, top=top))
+    run = fit_table(table, FitOptions(replicates=replicates, top=top))
     assert len(run.resampled.candidates) == forms
     assert len(run.examined) == top
 
 
 def test_the_winner_the_best_forms_and_all_names_are_shown(table: ScoreTable) -> None:
-    run = run_fit(table, FitOptions(("forms", "polynomials"), ("z=a*q/p",), top=2, replicates=0))
+    run = fit_table(table, FitOptions(("forms", "polynomials"), ("z=a*q/p",), top=2, replicates=0))
     shown = [item.fit for item in run.examined]
     assert shown[0] is run.fits[0] is run.winner.fit
     assert [fit for fit in shown if fit.family == "forms"] == [fit for fit in run.fits if fit.family == "forms"][:2]
@@ -83,33 +83,33 @@ def test_the_winner_the_best_forms_and_all_names_are_shown(table: ScoreTable) ->
 
 
 def test_certainty_is_measured_on_twelve_forms_and_all_names(table: ScoreTable) -> None:
-    run = run_fit(table, FitOptions(("forms",), ("a*p",), replicates=1, certainty=True))
+    run = fit_table(table, FitOptions(("forms",), ("a*p",), replicates=1, certainty=True))
     assert run.certainty is not None
     assert families(run.certainty.fits).count("forms") == 12
     assert families(run.certainty.fits).count("user") == 1
     assert run.certainty.replicates == 1
-    assert run_fit(table, FitOptions(("linear",), replicates=1)).certainty is None
+    assert fit_table(table, FitOptions(("linear",), replicates=1)).certainty is None
 
 
 def test_what_fails_is_kept_beside_what_does_not(table: ScoreTable) -> None:
     one = ScoreTable(table.p, np.ones(len(table)), table.r, table.score, table.stderr, table.tuple_id)
-    run = run_fit(one, FitOptions(("polynomials", "linear"), ("a*p + b",), replicates=0))
+    run = fit_table(one, FitOptions(("polynomials", "linear"), ("a*p + b",), replicates=0))
     assert [fit.name for fit in run.fits] == ["form1"]
     assert list(run.failures) == ["LIN", "QDR", "CUB", "QUA", "QUI", "SEX", "MIX"]
     assert all("linearly dependent" in reason for reason in run.failures.values())
     with pytest.raises(FitError, match="nothing could be fitted; LIN: the 4 terms are"):
-        run_fit(one, FitOptions(("polynomials",), replicates=0))
+        fit_table(one, FitOptions(("polynomials",), replicates=0))
 
 
 def test_forms_without_a_name_are_numbered(table: ScoreTable) -> None:
-    run = run_fit(table, FitOptions((), ("a*p", "x=a*q", "a*r"), replicates=0))
+    run = fit_table(table, FitOptions((), ("a*p", "x=a*q", "a*r"), replicates=0))
     assert {fit.name for fit in run.fits} == {"form1", "x", "form3"}
     with pytest.raises(UsageError, match="two forms have the name 'form2'"):
-        run_fit(table, FitOptions((), ("form2=a*p", "a*q")))
+        fit_table(table, FitOptions((), ("form2=a*p", "a*q")))
 
 
 def test_the_seed_is_passed_on(table: ScoreTable) -> None:
-    runs = [run_fit(table, FitOptions(("linear",), replicates=6, seed=seed)) for seed in (1, 1, 2)]
+    runs = [fit_table(table, FitOptions(("linear",), replicates=6, seed=seed)) for seed in (1, 1, 2)]
     drawn = [run.resampled.candidates[0].mae.tolist() for run in runs]
     assert drawn[0] == drawn[1] != drawn[2]
     assert [run.resampled.seed for run in runs] == [1, 1, 2]

@@ -98,7 +98,8 @@ def _swf(path: Path) -> str:
     for ours, theirs in zip(log.columns().values(), again.columns().values(), strict=True):
         assert np.array_equal(ours, theirs), "a log that is written and read again is another"
     for preset in ("default", "sc17"):
-        workload, report = clean(log, preset=preset, estimate_missing="runtime")
+        workload = clean(log, preset=preset, estimate_missing="runtime")
+        report = workload.cleaning
         said += [step.what for step in report.steps]
         assert len(workload)
         assert report.summary()
@@ -258,7 +259,7 @@ def _form(path: Path) -> str:
 
 @functools.cache
 def _workload() -> Any:
-    return clean(parse_swf(seeds.SWF[0], "log"), estimate_missing="runtime")[0]
+    return clean(parse_swf(seeds.SWF[0], "log"), estimate_missing="runtime")
 
 
 def _predictions(path: Path) -> str:

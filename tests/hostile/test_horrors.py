@@ -15,7 +15,7 @@ from hostile.fuzz import MEMORY, check_message
 from hostile.seeds import FILETXT, MODEL, PBS, PREDICTIONS, PROTOCOLS, QUEUES, SACCT, SACCT_JSON, SCORES, SWF
 from hostile.targets import TARGETS
 from policyfactory.core.errors import PolicyfactoryError, WorkloadError
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from support import ROOT
 
 
@@ -198,9 +198,9 @@ def test_sums_of_the_largest_times_are_told_or_handled(tmp_path: Path) -> None:
     path = tmp_path / "large.swf"
     path.write_text("; MaxProcs: 1000000000\n" + "".join(row.format(n, t="9" * 18) for n in range(1, 30)))
     with pytest.raises(WorkloadError, match="beyond 64 bits; is a"):
-        load_workload(path)
+        read(path)
     path.write_text("; MaxProcs: 1000000000\n" + row.format(1, t="9" * 17))
-    assert load_workload(path)[0].run_time.tolist() == [10**17 - 1]
+    assert read(path).run_time.tolist() == [10**17 - 1]
 
 
 def test_a_full_disk_behind_standard_output_is_told_as_such() -> None:

@@ -16,7 +16,7 @@ from policyfactory.core.journal import Journal, partial_path, read_head
 from policyfactory.parallel.pool import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import write_scores
-from policyfactory.trials.generate import generate_scores
+from policyfactory.trials.generate import generate
 from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_piece
 from policyfactory.trials.table import read_score_table
 
@@ -35,7 +35,7 @@ def expected(tmp_path_factory) -> bytes:
 def test_the_table_does_not_depend_on_the_workers(tmp_path, workers, expected):
     output = tmp_path / "t.csv"
     told: list[int] = []
-    table = generate_scores(WORKLOAD, OPTIONS, output=output, workers=workers, report=told.append)
+    table = generate(WORKLOAD, OPTIONS, output=output, workers=workers, report=told.append)
     assert output.read_bytes() == expected
     assert told == list(range(10))
     assert (len(table), table.tuples) == (72, 9)
@@ -54,13 +54,13 @@ def test_the_table_does_not_depend_on_the_workers(tmp_path, workers, expected):
 def test_a_table_in_memory_is_the_one_on_disk(tmp_path, expected):
     (tmp_path / "t.csv").write_bytes(expected)
     on_disk = read_score_table(tmp_path / "t.csv")
-    in_memory = generate_scores(WORKLOAD, OPTIONS, workers=2)
+    in_memory = generate(WORKLOAD, OPTIONS, workers=2)
     for column in ("p", "q", "r", "score", "stderr", "tuple_id"):
         assert_array_equal(getattr(in_memory, column), getattr(on_disk, column))
 
 
 def test_the_scores_of_a_tuple_sum_to_one_and_more_tuples_keep_the_first(expected):
-    table = generate_scores(WORKLOAD, GenerateOptions(tuples=12, trials=500, state_size=4, queue_size=8, seed=5))
+    table = generate(WORKLOAD, GenerateOptions(tuples=12, trials=500, state_size=4, queue_size=8, seed=5))
     assert_array_equal(np.bincount(table.tuple_id), np.full(12, 8))
     np.testing.assert_allclose(np.bincount(table.tuple_id, weights=table.score), 1.0, rtol=1e-12)
     first = "".join(line + "\n" for line in expected.decode().splitlines()[1:])
@@ -71,7 +71,7 @@ def test_the_scores_of_a_tuple_sum_to_one_and_more_tuples_keep_the_first(expecte
 
 def test_seed_and_estimator_change_the_table():
     scores = [
-        generate_scores(WORKLOAD, GenerateOptions(2, 500, 4, 8, estimator, seed)).score
+        generate(WORKLOAD, GenerateOptions(2, 500, 4, 8, estimator, seed)).score
         for estimator, seed in (("stratified", 1), ("stratified", 2), ("paper", 1))
     ]
     assert not any(np.array_equal(a, b) for a, b in zip(scores, scores[1:] + scores[:1], strict=True))

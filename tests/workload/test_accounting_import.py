@@ -20,7 +20,7 @@ from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.accounting.rules import Rules
 from policyfactory.workload.accounting.source import LONGEST_LINE, Source
 from policyfactory.workload.accounting.to_swf import Labels, write_import
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.swf.files import format_swf, read_swf
 
 FIELDS = ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status", "user", "group", "queue")
@@ -98,7 +98,7 @@ def test_the_new_log_is_read_back_with_its_starts(dump: Callable[..., Imported],
     write_import(done.log, tmp_path / "plain.swf")
     assert (tmp_path / "plain.swf").read_bytes() == gzip.decompress(path.read_bytes()) == format_swf(done.log)
     assert log.header.unix_start == 1795190789
-    workload, _ = load_workload(path, estimate_missing="drop")
+    workload = read(path, estimate_missing="drop")
     assert workload.machine == 64
     assert (workload.start >= workload.submit).all()
     assert np.flatnonzero(log.requested_time < 0).tolist() != []

@@ -12,7 +12,7 @@ import pytest
 
 from naive.logs import HEADER, log_of, text_of
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
-from policyfactory.workload.clean import clean, clean_log, load_workload, machine_of
+from policyfactory.workload.clean import clean, clean_log, machine_of, read
 from policyfactory.workload.cleaning_report import CleaningReport
 from policyfactory.workload.presets import PRESETS
 from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
@@ -27,7 +27,8 @@ def steps(report: CleaningReport) -> dict[str, tuple[str, int, int]]:
 
 def test_a_clean_log_stays_as_it_is() -> None:
     jobs = [{"submit": 0, "wait": 3, "user": 7, "allocated": 4}, {"submit": 5, "wait": -1, "run_time": 6}]
-    workload, report = clean(log_of(jobs))
+    workload = clean(log_of(jobs))
+    report = workload.cleaning
     assert report.steps == ()
     assert (report.read, report.kept, report.dropped, report.shift) == (2, 2, 0, 0)
     assert (workload.machine, workload.unix_start, workload.time_zone) == (10, 1_000_000_000, "Europe/Stockholm")
@@ -52,7 +53,8 @@ DROPPED = {
 
 @pytest.mark.parametrize("what", DROPPED)
 def test_what_can_not_be_simulated_is_dropped_and_counted(what: str) -> None:
-    workload, report = clean(log_of([{}, SUBMIT | DROPPED[what], {"submit": 60}, SUBMIT | DROPPED[what]]))
+    workload = clean(log_of([{}, SUBMIT | DROPPED[what], {"submit": 60}, SUBMIT | DROPPED[what]]))
+    report = workload.cleaning
     assert workload.job_id.tolist() == [1, 3]
     assert steps(report) == {what: ("dropped", 2, 2)}
     assert report.steps[0].first_line == 8
@@ -62,7 +64,8 @@ def test_what_can_not_be_simulated_is_dropped_and_counted(what: str) -> None:
 @pytest.mark.parametrize("what", DROPPED)
 def test_without_a_filter_a_bad_job_is_an_error(what: str) -> None:
     if what == "run time 0":
-        workload, report = clean(log_of([{}, DROPPED[what]]), preset="none")
+        workload = clean(log_of([{}, DROPPED[what]]), preset="none")
+        report = workload.cleaning
         assert workload.run_time.tolist() == [10, 0]
         assert steps(report) == {"run time 0": ("kept", 1, 2)}
         return
@@ -71,13 +74,13 @@ def test_without_a_filter_a_bad_job_is_an_error(what: str) -> None:
 
 
 def test_a_job_is_dropped_for_its_first_fault_only() -> None:
-    _, report = clean(log_of([{}, {"submit": -1, "run_time": -1, "allocated": -1, "requested": -1}]))
+    report = clean(log_of([{}, {"submit": -1, "run_time": -1, "allocated": -1, "requested": -1}])).cleaning
     assert steps(report) == {"no submit time": ("dropped", 1, 2)}
 
 
 def test_changes_are_counted_for_kept_jobs_only() -> None:
     jobs = [{}, {"allocated": -1, "requested": 3}, {"allocated": -1, "requested": 3, "run_time": -1}]
-    _, report = clean(log_of(jobs))
+    report = clean(log_of(jobs)).cleaning
     assert steps(report) == {
         "no run time": ("dropped", 1, 3),
         "no allocated processors, the requested ones taken": ("changed", 1, 2),
@@ -96,14 +99,14 @@ def test_changes_are_counted_for_kept_jobs_only() -> None:
 )
 def test_which_number_of_processors_is_taken(preset: str, sizes: list[int]) -> None:
     jobs = [{"allocated": 5, "requested": 3}, {"allocated": -1, "requested": 3}, {"allocated": 5, "requested": -1}]
-    workload, _ = clean(log_of(jobs), preset=preset)
+    workload = clean(log_of(jobs), preset=preset)
     assert workload.processors.tolist() == sizes
 
 
 def test_tpds18_looks_at_both_numbers() -> None:
     jobs = [{}, {"allocated": 11, "requested": 3}, {"allocated": 3, "requested": 11}]
-    assert clean(log_of(jobs), preset="tpds18")[1].kept == 1
-    assert clean(log_of(jobs), preset="default")[1].kept == 2
+    assert clean(log_of(jobs), preset="tpds18").cleaning.kept == 1
+    assert clean(log_of(jobs), preset="default").cleaning.kept == 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,8 @@ def test_tpds18_looks_at_both_numbers() -> None:
 )
 def test_runs_beyond_the_request(overrun: str, run_time: list[int], requested_time: list[int], action: str) -> None:
     preset = dataclasses.replace(PRESETS["default"], overrun=overrun)
-    workload, report = clean(log_of([{}, {"run_time": 30}]), preset=preset)
+    workload = clean(log_of([{}, {"run_time": 30}]), preset=preset)
+    report = workload.cleaning
     assert workload.run_time.tolist() == run_time
     assert workload.requested_time.tolist() == requested_time
     assert [(step.action, step.jobs, step.first_job) for step in report.steps] == [(action, 1, 2)]
@@ -126,12 +130,13 @@ def test_runs_beyond_the_request(overrun: str, run_time: list[int], requested_ti
 @pytest.mark.parametrize(("zero_run", "run_time"), [("drop", [10]), ("keep", [10, 0]), ("one", [10, 1])])
 def test_runs_of_no_time(zero_run: str, run_time: list[int]) -> None:
     preset = dataclasses.replace(PRESETS["default"], zero_run=zero_run)
-    assert clean(log_of([{}, {"run_time": 0}]), preset=preset)[0].run_time.tolist() == run_time
+    assert clean(log_of([{}, {"run_time": 0}]), preset=preset).run_time.tolist() == run_time
 
 
 def test_requests_are_capped_on_demand() -> None:
     preset = dataclasses.replace(PRESETS["default"], longest_request=100)
-    workload, report = clean(log_of([{}, {"requested_time": 2_147_483_647}]), preset=preset)
+    workload = clean(log_of([{}, {"requested_time": 2_147_483_647}]), preset=preset)
+    report = workload.cleaning
     assert workload.requested_time.tolist() == [20, 100]
     assert steps(report) == {"more than 100 s requested, cut to that": ("changed", 1, 2)}
 
@@ -152,10 +157,12 @@ def test_a_missing_request_is_an_error_that_names_count_and_first_job() -> None:
 
 
 def test_a_missing_request_is_replaced_or_dropped_on_demand() -> None:
-    workload, report = clean(no_requests(), estimate_missing="runtime")
+    workload = clean(no_requests(), estimate_missing="runtime")
+    report = workload.cleaning
     assert workload.requested_time.tolist() == [20, 10, 10]
     assert steps(report)["no requested time, the run time taken"] == ("changed", 2, 7)
-    workload, report = clean(no_requests(), estimate_missing="drop")
+    workload = clean(no_requests(), estimate_missing="drop")
+    report = workload.cleaning
     assert workload.job_id.tolist() == [1]
     assert steps(report)["no requested time"] == ("dropped", 2, 7)
     with pytest.raises(UsageError, match="--estimate-missing 'perfect': write one of error, runtime, drop"):
@@ -164,7 +171,8 @@ def test_a_missing_request_is_replaced_or_dropped_on_demand() -> None:
 
 def test_sorting_keeps_the_order_of_ties_and_times_count_from_the_first() -> None:
     jobs = [{"submit": 90}, {"submit": 70, "wait": 5}, {"submit": 90}, {"submit": 80}]
-    workload, report = clean(log_of(jobs))
+    workload = clean(log_of(jobs))
+    report = workload.cleaning
     assert workload.job_id.tolist() == [2, 4, 1, 3]
     assert workload.submit.tolist() == [0, 10, 20, 20]
     assert workload.start.tolist() == [5, 10, 20, 20]
@@ -175,11 +183,12 @@ def test_sorting_keeps_the_order_of_ties_and_times_count_from_the_first() -> Non
 
 
 def test_the_first_job_kept_is_the_new_zero() -> None:
-    assert clean(log_of([{"submit": 5, "run_time": -1}, {"submit": 9}]))[0].submit.tolist() == [0]
+    assert clean(log_of([{"submit": 5, "run_time": -1}, {"submit": 9}])).submit.tolist() == [0]
 
 
 def test_job_numbers_become_unique() -> None:
-    workload, report = clean(log_of([{"job_id": n} for n in (4, 4, 9, 4, -1, -1)]))
+    workload = clean(log_of([{"job_id": n} for n in (4, 4, 9, 4, -1, -1)]))
+    report = workload.cleaning
     assert workload.job_id.tolist() == [4, 10, 9, 11, -1, 12]
     assert steps(report) == {"job number used before, a new one given": ("changed", 3, 4)}
 
@@ -190,7 +199,8 @@ def test_decimals_become_whole_seconds() -> None:
         {"submit": "7.49", "run_time": "0.2"},
         {"submit": 8, "requested_time": "0.1"},
     ]
-    workload, report = clean(log_of(jobs))
+    workload = clean(log_of(jobs))
+    report = workload.cleaning
     assert workload.submit.tolist() == [0, 6, 7]
     assert workload.run_time.tolist() == [10, 1, 10]
     assert workload.requested_time.tolist() == [20, 20, 1]
@@ -204,7 +214,8 @@ def part(job: int, status: int, run_time: int, submit: int = 0) -> dict[str, obj
 
 def test_the_line_that_sums_up_stands_for_its_parts() -> None:
     log = log_of([part(1, 1, 18), part(1, 2, 10), part(1, 2, 5, -1), part(1, 3, 3, -1), part(2, 1, 7)])
-    workload, report = clean(log)
+    workload = clean(log)
+    report = workload.cleaning
     assert workload.job_id.tolist() == [1, 2]
     assert workload.run_time.tolist() == [18, 7]
     assert steps(report) == {"part (status 2, 3, 4) of a job that has a line of its own": ("dropped", 3, 1)}
@@ -214,7 +225,8 @@ def test_parts_without_a_sum_become_one_job() -> None:
     log = log_of(
         [part(1, 2, 10, 4), part(2, 1, 7, 4), part(1, 2, -1, -1), part(1, 4, 15, -1), part(3, 2, 8, 9), part(3, 3, 8)]
     )
-    workload, report = clean(log)
+    workload = clean(log)
+    report = workload.cleaning
     assert workload.job_id.tolist() == [1, 2, 3]
     assert workload.run_time.tolist() == [25, 7, 16]
     assert steps(report) == {
@@ -232,7 +244,7 @@ def test_no_usable_job_is_an_error_with_the_reasons() -> None:
     ):
         clean(log_of([{"run_time": -1}, {"run_time": 0}]))
     with pytest.raises(WorkloadError, match="more processors than the machine's 1: 1"):
-        clean(log_of([{"allocated": 2}]), machine=1)
+        clean(log_of([{"allocated": 2}]), processors=1)
 
 
 def test_the_machine_is_the_callers_or_the_headers() -> None:
@@ -250,7 +262,7 @@ def test_without_a_header_the_machine_must_be_given() -> None:
         clean(log_of([{"allocated": 6}], header=""))
     with pytest.raises(WorkloadError, match="MaxNodes 5 only, and jobs of 6 processors"):
         clean(log_of([{"allocated": 6}], header="; MaxNodes: 5\n"))
-    assert clean(log_of([{"allocated": 6}], header=""), machine=8)[0].machine == 8
+    assert clean(log_of([{"allocated": 6}], header=""), processors=8).machine == 8
 
 
 def test_unknown_presets_are_named_with_the_known() -> None:
@@ -261,7 +273,7 @@ def test_unknown_presets_are_named_with_the_known() -> None:
 
 
 def test_the_report_tells_in_words_and_in_json() -> None:
-    _, report = clean(log_of([{}, {"run_time": -1}, {"submit": 3, "run_time": 30}]))
+    report = clean(log_of([{}, {"run_time": -1}, {"submit": 3, "run_time": 30}])).cleaning
     assert (
         report.summary()
         == "test.swf: 2 of 3 jobs kept (66.67 %, preset default, 10 processors); dropped: no run time: 1"
@@ -281,11 +293,11 @@ def test_a_cleaned_log_is_read_alike_by_every_preset() -> None:
         {"submit": 95, "run_time": -1},
     ]
     log = log_of(jobs)
-    workload, _ = clean(log)
+    workload = clean(log)
     kept, _ = clean_log(log)
     again = parse_swf(format_swf(kept), "test.swf")
     for preset in ("default", "none", "tpds18", "tpds18-workflow", "sc17"):
-        assert clean(again, preset=preset)[0].sha256() == workload.sha256()
+        assert clean(again, preset=preset).sha256() == workload.sha256()
     assert again.cpu_time.tolist() == [-1, 1.5]
     assert again.queue.tolist() == [-1, 2]
     header = again.header
@@ -296,14 +308,15 @@ def test_a_cleaned_log_is_read_alike_by_every_preset() -> None:
     assert header.text("EndTime") == "Sun Sep 09 03:48:30 CEST 2001"
 
 
-def test_load_workload_reads_and_cleans(tmp_path: Path) -> None:
+def test_a_log_is_read_and_cleans(tmp_path: Path) -> None:
     path = tmp_path / "site.swf"
     path.write_text(text_of([{}, {"run_time": 0}], HEADER))
-    workload, report = load_workload(path, machine=50)
+    workload = read(path, processors=50)
+    report = workload.cleaning
     assert (workload.name, len(workload), workload.machine) == ("site", 1, 50)
     assert report.source == str(path)
     with pytest.raises(InputError, match="no such file"):
-        load_workload(tmp_path / "none.swf")
+        read(tmp_path / "none.swf")
 
 
 # Kept jobs: SC17_SCHEDULER.md section 1 for sc17; ONLINE_PEERS.md section 1 for the text of tpds18 on SDSC-BLUE and
@@ -321,14 +334,16 @@ PUBLISHED = [
 def test_the_published_filters_keep_what_was_published(
     name: str, preset: str, kept: int, shared: Callable[[str], Path]
 ) -> None:
-    workload, report = load_workload(shared(f"traces/{name}.swf.gz"), preset=preset)
+    workload = read(shared(f"traces/{name}.swf.gz"), preset=preset)
+    report = workload.cleaning
     assert len(workload) == report.kept == kept
     assert report.dropped == report.counts("dropped")
 
 
 def test_the_workflows_filter_makes_the_log_that_the_peers_were_given(shared: Callable[[str], Path]) -> None:
-    ours, _ = load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"), preset="tpds18-workflow")
-    theirs, report = load_workload(shared("oracles/online/trace_kth.swf.gz"), preset="none")
+    ours = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"), preset="tpds18-workflow")
+    theirs = read(shared("oracles/online/trace_kth.swf.gz"), preset="none")
+    report = theirs.cleaning
     assert report.steps == ()
     for column in ("job_id", "submit", "run_time", "requested_time", "processors", "user"):
         np.testing.assert_array_equal(getattr(ours, column), getattr(theirs, column), err_msg=column)
@@ -338,7 +353,8 @@ def test_logs_of_the_lublin_program_have_no_requests(shared: Callable[[str], Pat
     log = read_swf(shared("traces/lublin_256.swf"))
     with pytest.raises(WorkloadError, match=r"10,000 of 10,000 usable jobs .* the first is job 1 \(line 8\)"):
         clean(log)
-    workload, report = clean(log, estimate_missing="runtime")
+    workload = clean(log, estimate_missing="runtime")
+    report = workload.cleaning
     assert (len(workload), workload.machine) == (10_000, 256)
     assert report.machine_source == "MaxNodes of the header, which has no MaxProcs"
     assert (workload.requested_time == workload.run_time).all()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import WorkloadError
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.models.lublin import LublinModel, cut_run_times, draw_jobs, offered_load, scale_to_load
 from policyfactory.workload.models.lublin_swf import format_log, load_of, log_of_draw, write_log
 from policyfactory.workload.models.tsafrir import Estimates, draw_estimates
@@ -66,7 +66,7 @@ def test_a_written_log_is_read_back(tmp_path: Path) -> None:
         for field, column in log.columns().items():
             assert (getattr(again, field) == column).all(), field
     assert gzip.decompress((tmp_path / "m.swf.gz").read_bytes()) == (tmp_path / "m.swf").read_bytes()
-    workload, _ = load_workload(tmp_path / "m.swf")
+    workload = read(tmp_path / "m.swf")
     assert len(workload) == 2000
     assert workload.machine == 256
     assert (workload.requested_time == made.requested_time).all()

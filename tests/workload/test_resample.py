@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import generator
 from policyfactory.core.units import WEEK
 from policyfactory.workload import resample as module
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import MAX_JOBS, MAX_WEEKS, History, Resampling, parse_length, resample
 
@@ -53,7 +53,7 @@ def logs(draw: st.DrawFn) -> Workload:
 
 @pytest.fixture(scope="module")
 def kth(shared: Callable[[str], Path]) -> Workload:
-    return load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))[0]
+    return read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
 
 
 @pytest.fixture(scope="module")

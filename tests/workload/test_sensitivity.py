@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.workload.clean import load_workload
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.sensitivity import (
     EstimateRule,
@@ -28,7 +28,7 @@ OTHERS = ("job_id", "run_time", "processors", "user")
 
 @pytest.fixture(scope="module")
 def kth(shared: Callable[[str], Path]) -> Workload:
-    return load_workload(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))[0]
+    return read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
 
 
 def toy(submit: list[int], run_time: list[int] | None = None, *, ticks: int = 1) -> Workload:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from naive.logs import HEADER, log_of
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.workload.clean import clean, load_workload
+from policyfactory.workload.clean import clean, read
 from policyfactory.workload.cutting import cut_between, cut_windows, in_order, parse_moment
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
@@ -33,7 +33,7 @@ DAY = 86400
 
 
 def workload_at(*submit: int) -> Workload:
-    return clean(log_of([{"submit": time, "wait": 1} for time in submit]))[0]
+    return clean(log_of([{"submit": time, "wait": 1} for time in submit]))
 
 
 def ranges(slices: list[slice]) -> list[tuple[int, int]]:
@@ -164,7 +164,8 @@ def test_a_clock_of_ticks_is_cut_by_seconds() -> None:
 @pytest.mark.parametrize(("name", "key"), [("SDSC-BLUE-2000-4.2-cln", "sdscblue"), ("CEA-Curie-2011-2.1-cln", "curie")])
 def test_the_windows_of_the_sc17_programs(name: str, key: str, shared: Callable[[str], Path]) -> None:
     oracle = json.loads(shared("oracles/sc17_windows.json").read_text())["configs"][f"{key}_runtime"]
-    workload, report = load_workload(shared(f"traces/{name}.swf.gz"), preset="sc17")
+    workload = read(shared(f"traces/{name}.swf.gz"), preset="sc17")
+    report = workload.cleaning
     assert report.kept == oracle["kept_jobs"]
     slices = slices_sc17(workload.submit, 15 * DAY)
     # The driver stops after 15 windows of Curie; the 16th ends before the log does.

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory import __version__
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.random import generator
+from policyfactory.core.version import __version__
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import Jobs

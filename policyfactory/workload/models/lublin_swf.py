@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory import __version__
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.units import HOUR, format_duration
+from policyfactory.core.version import __version__
 from policyfactory.workload.models.lublin import offered_load
 from policyfactory.workload.models.lublin_constants import JobClass
 from policyfactory.workload.models.lublin_streams import Draw

@@ -1,0 +1,260 @@
+"""`policyfactory.fit`: formulas fitted to a score table, best first, each with its policy, summary and picture."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from policyfactory.core.present import facts_html, facts_text
+from policyfactory.fit.files import write_fit
+from policyfactory.fit.model import Examined, build_model, examine, sort_key
+from policyfactory.fit.result import Fit
+from policyfactory.fit.run import FAMILIES, FitOptions, FitResults, FitTell, fit_table, silent
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model, model_to_json
+from policyfactory.trials.table import ScoreTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Fits", "Fitted", "fit"]
+
+_SHOWN = 10
+
+
+class Fitted:
+    """One fitted formula.
+
+    Parameters
+    ----------
+    fit : Fit
+        Terms, coefficients and errors.
+    results : FitResults
+        The fits among which it is.
+    """
+
+    def __init__(self, fit: Fit, results: FitResults) -> None:
+        self.fit = fit
+        self.results = results
+
+    @property
+    def name(self) -> str:
+        """Its name: ``LIN``, ... for a polynomial, that of the user's form, else the terms."""
+        return self.fit.name
+
+    @property
+    def formula(self) -> str:
+        """The shortest formula that orders jobs as the fit does; lower runs first."""
+        return self.policy.formula
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error of the score."""
+        return self.fit.mae
+
+    @property
+    def rank(self) -> int:
+        """Its rank by mean absolute error, from 1."""
+        return self.results.rank(self.fit)
+
+    @functools.cached_property
+    def examined(self) -> Examined:
+        """Standard errors, inflation factors, what resampling found, and what speaks against the formula."""
+        results = self.results
+        known = (item for item in results.examined if item.fit is self.fit)
+        return next(known, None) or examine(self.fit, results.sample, results.resampled.of(self.fit))
+
+    @functools.cached_property
+    def policy(self) -> Policy:
+        """The policy that sorts by this formula."""
+        return self.model().policy
+
+    def model(self, name: str | None = None) -> Model:
+        """Return the formula with coefficients, diagnostics and origin: what `policyfactory.save_model` writes."""
+        results = self.results
+        return build_model(self.examined, results.sample, name=name or self.fit.name[:100], seed=results.options.seed)
+
+    def priority(self, p: ArrayLike, q: ArrayLike, r: ArrayLike = 0.0) -> NDArray[np.float64] | float:
+        """Return the sort key of a job (or of each job of arrays); lower runs first.
+
+        Parameters
+        ----------
+        p, q, r : float or array
+            Requested seconds, processors, submit seconds since the start of the window.
+        """
+        values = self.policy.scores(p, q, r)
+        return float(values[0]) if np.ndim(p) == np.ndim(q) == np.ndim(r) == 0 else values
+
+    def summary(self) -> str:
+        """Return the formula, its errors, coefficients and warnings as text."""
+        examined, candidate = self.examined, self.examined.candidate
+        facts = self._facts()
+        if candidate is not None and len(candidate.mae):
+            facts["first of all fits"] = f"in {candidate.first:.0%} of {len(candidate.mae)} resamplings of the tuples"
+        errors = zip(self.fit.terms, self.fit.coefficients, examined.inference.stderr, strict=True)
+        for term, value, stderr in errors:
+            facts[f"{term.coefficient}, of {term.text}"] = f"{value:.6g} (standard error {stderr:.2g}, {term.unit})"
+        for number, warning in enumerate(examined.diagnosis.warnings, start=1):
+            facts[f"warning {number}"] = warning
+        return facts_text(repr(self), facts)
+
+    def plot(self) -> Figure:
+        """Return a picture of the order of jobs over p, q and r."""
+        from policyfactory.fit.picture import draw_priority
+
+        return draw_priority(self.fit, self.results.sample)
+
+    def _facts(self) -> dict[str, str]:
+        place = f"{self.rank} of {len(self.results.fits)}"
+        return {"sort key": sort_key(self.fit, digits=5), "rank": place, "mean absolute error": f"{self.mae:.5g}"}
+
+    def __repr__(self) -> str:
+        return f"<Fitted {self.name}: mean absolute error {self.mae:.4g}, rank {self.rank}>"
+
+    def _repr_html_(self) -> str:
+        return facts_html(self.name, self._facts())
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Fits(Sequence[Fitted]):
+    """All fits of a score table, best mean absolute error first.
+
+    Parameters
+    ----------
+    results : FitResults
+        The rows, the fits, their resampling and diagnoses.
+    """
+
+    results: FitResults
+
+    def __len__(self) -> int:
+        return len(self.results.fits)
+
+    @overload
+    def __getitem__(self, place: int) -> Fitted: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Fitted]: ...
+    def __getitem__(self, place: int | slice) -> Fitted | list[Fitted]:
+        if isinstance(place, slice):
+            return [Fitted(fit, self.results) for fit in self.results.fits[place]]
+        return Fitted(self.results.fits[place], self.results)
+
+    def summary(self) -> str:
+        """Return in sentences what was fitted, what is best, and how certain that is."""
+        from policyfactory.fit.report import sentences
+
+        return "\n".join(sentences(self.results))
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row a fit: rank, name, family, mean absolute error (also on held-out tuples), formula."""
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for rank, fit in enumerate(self.results.fits, start=1):
+            candidate = self.results.resampled.of(fit)
+            held_out = np.nan if candidate is None else candidate.held_out
+            rows.append({"rank": rank, "name": fit.name, "family": fit.family, "mae": fit.mae, "held_out": held_out})
+            rows[-1]["formula"] = fit.text
+        return pd.DataFrame(rows).set_index("rank")
+
+    def plot(self) -> Figure:
+        """Return a picture of the errors of the best fits."""
+        from policyfactory.fit.picture import draw_ranking
+
+        return draw_ranking(self.results)
+
+    def save(
+        self, models: Path | None = None, *, report: Path | None = None, figures: Path | None = None
+    ) -> list[Path]:
+        """Write the fits to files; see `policyfactory.fit.files.write_fit`."""
+        return write_fit(self.results, models=models, report=report, figures=figures)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the ranking and the models of what was examined as JSON values."""
+        results, sample, certainty = self.results, self.results.sample, self.results.certainty
+        content: dict[str, Any] = {
+            "table": {
+                "name": sample.name,
+                "rows": len(sample),
+                "tuples": sample.tuples,
+                "left_out": sample.left_out,
+            },
+            "ranking": [
+                {
+                    "rank": place,
+                    "name": fit.name,
+                    "family": fit.family,
+                    "mae": fit.mae,
+                    "formula": fit.text,
+                    "aliases": list(fit.aliases),
+                }
+                for place, fit in enumerate(results.fits, start=1)
+            ],
+            "not_finite": list(results.enumerated.undefined) if results.enumerated else [],
+            "models": {item.fit.name: model_to_json(Fitted(item.fit, results).model()) for item in results.examined},
+        }
+        if certainty is not None:
+            content["certainty"] = {
+                "tuples": certainty.sizes.tolist(),
+                "first": {fit.name: row.tolist() for fit, row in zip(certainty.fits, certainty.first, strict=True)},
+                "certain_from": certainty.certain_from(),
+            }
+        return content
+
+    def __repr__(self) -> str:
+        return f"<Fits of {self.results.sample.name}: {len(self)} formulas, best {self.results.fits[0].name}>"
+
+    def _repr_html_(self) -> str:
+        best = {f"{item.rank}. {item.name}": f"{item.mae:.5g}" for item in self[:_SHOWN]}
+        return facts_html(f"{len(self)} formulas by mean absolute error", best)
+
+
+def fit(
+    scores: ScoreTable,
+    family: str | Sequence[str] = "forms",
+    *,
+    top: int = 1,
+    bootstrap: int = 200,
+    seed: int = 1,
+    certainty: bool = False,
+    tell: FitTell = silent,
+) -> Fits:
+    """Fit formulas to a score table.
+
+    Parameters
+    ----------
+    scores : ScoreTable
+        The scores.
+    family : str or sequence of str
+        ``"forms"`` (the 576 of SC'17), ``"polynomials"``, ``"linear"``, or a formula with named coefficients, such as
+        ``"a*p**b*q + c*log10(r)"`` or ``"MINE=a*p*q + b*r"``; or several of these.
+    top : int
+        How many of the forms are examined at once; the others when they are asked for.
+    bootstrap : int
+        Resamplings of the tuples; 0 for none.
+    seed : int
+        Of the resampling and of the starting points of nonlinear forms.
+    certainty : bool
+        Whether to measure how many tuples it takes until the best form is certain.
+    tell : callable
+        Called with the title and the number of steps of each longer stage; returns what to call after each step.
+
+    Raises
+    ------
+    FitError
+        If the table cannot determine what was asked for.
+    FormulaError
+        If a form is outside the grammar.
+    """
+    given = [family] if isinstance(family, str) else list(family)
+    families = tuple(name for name in FAMILIES if name in given)
+    forms = tuple(text for text in given if text not in FAMILIES)
+    options = FitOptions(families, forms, top, bootstrap, seed, certainty)
+    return Fits(fit_table(scores, options, tell=tell))
