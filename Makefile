@@ -5,11 +5,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench nightly fuzz mutants clean
+PYTEST := $(BIN)/python -m pytest --dist worksteal
+QUICK := -m 'not (slurm or browser or fault or slow)' --hypothesis-profile quick
+
+.PHONY: help demo test test-all check docs bench nightly fuzz mutants clean
 
 help:
 	@echo "make demo     set up, then the whole job on the embedded workload: trials, fits, evaluation, export (results in demo/)"
-	@echo "make test     set up, then all tests"
+	@echo "make test     set up, then the tests for every change: some minutes"
+	@echo "make test-all all tests: also real Slurm, browser, faults, hostile input, wide random cases"
 	@echo "make check    lint, format, types, import contract"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    all benchmarks and one table (build/bench); python benchmarks/page.py takes it over into docs/"
@@ -31,7 +35,11 @@ demo: $(VENV)/.ready-base
 	@$(BIN)/policyfactory demo --output demo
 
 test: $(VENV)/.ready-test
-	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+	@$(PYTEST) -n logical --maxprocesses 8 $(QUICK) $(ARGS)
+
+# One worker more than CI's processors: Slurm's tests wait for Slurm.
+test-all: $(VENV)/.ready-test
+	@$(PYTEST) -n 3 $(ARGS)
 
 check: $(VENV)/.ready-check
 	$(BIN)/ruff check .
@@ -46,7 +54,7 @@ bench: $(VENV)/.ready-test
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds -s $(ARGS)
 
 nightly: $(VENV)/.ready-test
-	POLICYFACTORY_NIGHTLY=1 $(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+	POLICYFACTORY_NIGHTLY=1 $(PYTEST) -n 3 $(ARGS)
 
 fuzz: $(VENV)/.ready-test
 	cd tests && PYTHONPATH=. nice $(abspath $(BIN))/python -m hostile.fuzz --coverage --seconds 600 --seed $$(date +%s) --folder ../.fuzz $(ARGS)

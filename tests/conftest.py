@@ -33,8 +33,10 @@ if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the exit code of a chi
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
-# The same examples in every run, so that a change is judged by what it changed; `make nightly` looks for new ones.
+# The same examples in every run, so that a change is judged by what it changed. `make test` takes the first few of them
+# (--hypothesis-profile quick), `make nightly` looks for new ones.
 settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("nightly", deadline=None, max_examples=2000)
 settings.load_profile("nightly" if os.environ.get("POLICYFACTORY_NIGHTLY") else "fixed")
 
@@ -48,9 +50,17 @@ def pytest_report_header() -> list[str]:
     return [f"POLICYFACTORY_SEED={os.environ['POLICYFACTORY_SEED']}"] if "POLICYFACTORY_SEED" in os.environ else []
 
 
+# Which marker every test of a folder has.
+_FOLDERS = {"slurm": "slurm", "gridengine": "slurm", "oar": "slurm", "faults": "fault"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests that wait for a real Slurm first: others use the processor meanwhile."""
-    items.sort(key=lambda item: ROOT / "tests" / "slurm" not in item.path.parents)
+    """Mark tests by folder, and put those first that wait for a real Slurm: others use the processor meanwhile."""
+    for item in items:
+        for folder in item.path.parent.parts[len(ROOT.parts) :]:
+            if folder in _FOLDERS:
+                item.add_marker(_FOLDERS[folder])
+    items.sort(key=lambda item: item.get_closest_marker("slurm") is None)
 
 
 @pytest.fixture(scope="session")

@@ -339,6 +339,7 @@ def test_names_from_files_stay_in_the_folder_and_are_no_markup(run: Run, tmp_pat
     assert len(list((tmp_path / "out" / "starts").rglob("*.csv"))) == 2
 
 
+@pytest.mark.fault
 def test_a_run_that_is_stopped_and_killed_goes_on_and_ends_in_the_same_bytes(
     run: Run, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:

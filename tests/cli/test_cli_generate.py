@@ -96,6 +96,7 @@ def undisturbed(tmp_path_factory) -> bytes:
     return (folder / "t.csv").read_bytes()
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("jobs", ["1", "4"])
 def test_after_kill_9_the_same_command_ends_with_the_same_bytes(run, tmp_path, undisturbed, jobs):
     process = start(tmp_path, *LONG, "--jobs", jobs)
@@ -112,6 +113,7 @@ def test_after_kill_9_the_same_command_ends_with_the_same_bytes(run, tmp_path, u
     assert read_score_table(tmp_path / "t.csv").tuples == 30
 
 
+@pytest.mark.fault
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(run, tmp_path, undisturbed):
     process = start(tmp_path, *LONG, "--jobs", "2")
     wait_for_tuples(process, tmp_path / "t.csv.partial", 3)

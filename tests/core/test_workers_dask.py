@@ -236,6 +236,7 @@ def test_a_worker_of_another_version_is_refused_by_both_names(cluster, tmp_path)
         other.wait()
 
 
+@pytest.mark.fault
 def test_a_killed_worker_costs_what_it_had_begun_only(cluster, tmp_path):
     told: list[str] = []
     shared = Shared(tmp_path, 1 << 20, seconds=0.15)
@@ -251,6 +252,7 @@ def test_a_killed_worker_costs_what_it_had_begun_only(cluster, tmp_path):
     cluster.workers.append(cluster.add())
 
 
+@pytest.mark.fault
 def test_a_lost_scheduler_leaves_what_is_finished_and_the_same_command_goes_on(tmp_path, run):
     folder = tmp_path / "dask"
     folder.mkdir()

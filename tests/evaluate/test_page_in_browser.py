@@ -19,6 +19,8 @@ from policyfactory.report.page import Group, Page, render
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.statistics.compare import Interval
 
+pytestmark = pytest.mark.browser
+
 POLICY = "<img src=x onerror=alert(1)>"
 LOG = "</script><script>alert(2)</script>"
 # Policy, mean bounded slowdown with interval, mean wait in seconds.

@@ -16,6 +16,8 @@ from hostile.targets import TARGETS
 from policyfactory.core.errors import InputError, PolicyfactoryError
 from support import ROOT
 
+pytestmark = pytest.mark.slow
+
 # A time makes the hunt another one in every run; without it the inputs are always the same.
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 SECONDS = os.environ.get("POLICYFACTORY_FUZZ_SECONDS", "600" if NIGHTLY else "")

@@ -18,6 +18,8 @@ from policyfactory.core.errors import PolicyfactoryError, WorkloadError
 from policyfactory.workload.clean import read
 from support import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:

@@ -19,6 +19,8 @@ from policyfactory.policy.multiplied import multiply_out
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import LARGEST, simplify_order
 
+pytestmark = pytest.mark.slow
+
 
 def nested(step: str, times: int, start: str = "p") -> str:
     """A formula in which each step holds the one before, as {}."""
