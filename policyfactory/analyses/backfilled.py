@@ -25,8 +25,7 @@ from policyfactory.analyses.over_cases import (
     value_text,
 )
 from policyfactory.analyses.palette import colour_of, key_below, panels_down
-from policyfactory.report.caveats import enumerated
-from policyfactory.report.display import shortened
+from policyfactory.core.text import enumerated, shortened
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_ratio

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from policyfactory.analyses.base import Analysis
 from policyfactory.analyses.choices_picture import draw_shares, used_arms
 from policyfactory.analyses.common import chosen_logs, log_cells, log_columns, stem_by_log
+from policyfactory.core.text import counted, enumerated
 from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
-from policyfactory.report.caveats import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.tuning.tuner import TunedSchedule, Tuner
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from policyfactory.analyses.palette import area_look
 from policyfactory.core.picture import new_figure
-from policyfactory.report.display import shortened
+from policyfactory.core.text import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.text import enumerated, number_text
 from policyfactory.core.units import DAY
-from policyfactory.report.caveats import enumerated, noun
-from policyfactory.report.display import scale_for
+from policyfactory.report.caveats import noun
+from policyfactory.report.numbers import scale_for
 from policyfactory.report.sections import Cell, Column
 from policyfactory.report.tables import file_stems
 
@@ -25,7 +26,6 @@ __all__ = [
     "place_of",
     "scaled",
     "shared_unit",
-    "short_number",
     "stem_by_log",
     "texts",
     "under_policies",
@@ -104,16 +104,6 @@ def under_policies(names: Sequence[str], others: int) -> str:
     return "under any policy" if len(names) == others > 1 else f"under {enumerated(names)}"
 
 
-def short_number(value: float) -> str:
-    """Return a number with three significant digits, as sentences need it."""
-    if value == 0:
-        return "0"
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.1g}"
-
-
 def shared_unit(seconds: Iterable[float]) -> str:
     """Return the unit in which all these times are shown, so that they can be compared: s, min, h or d.
 
@@ -130,7 +120,7 @@ def shared_unit(seconds: Iterable[float]) -> str:
 def scaled(value: float, unit: str) -> str:
     """Return one number with the unit that suits it: ``4.20 h``."""
     scale = scale_for(unit, [value])
-    return f"{short_number(value / scale.divisor)}{scale.suffix}"
+    return f"{number_text(value / scale.divisor)}{scale.suffix}"
 
 
 def place_of(evaluation: Evaluation, log: str, number: int) -> str:

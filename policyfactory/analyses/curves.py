@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from policyfactory.analyses.palette import colour_of
 from policyfactory.core.picture import new_figure
+from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
-from policyfactory.report.display import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,8 +26,7 @@ from policyfactory.analyses.over_cases import (
     named,
 )
 from policyfactory.analyses.palette import colour_of, key_below, panels_down
-from policyfactory.report.caveats import enumerated
-from policyfactory.report.display import shortened
+from policyfactory.core.text import enumerated, shortened
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
 

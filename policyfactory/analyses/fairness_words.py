@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.analyses.common import scaled, short_number, under_policies
+from policyfactory.analyses.common import scaled, under_policies
 from policyfactory.analyses.over_cases import told_difference
 from policyfactory.analyses.user_means import Standing, UserMeans
-from policyfactory.report.caveats import counted, noun
+from policyfactory.core.text import counted, number_text
+from policyfactory.report.caveats import noun
 from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _of_log(evaluation: Evaluation, log: str, users: UserMeans, found: Mapping[s
         )
     else:
         parts.append(f"Under {policies[0]} the worst-off user is {who}, who waits {longest} on average.")
-    parts.append(f"Jain's index is {short_number(jain.values[0].value)}.")
+    parts.append(f"Jain's index is {number_text(jain.values[0].value)}.")
     if len(policies) > 1:
         parts += [_against(policies, worst, "the worst-off user", "s", ("longer", "less"))]
         parts += [_against(policies, jain, "Jain's index", "1", ("higher", "lower"))]

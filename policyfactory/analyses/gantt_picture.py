@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from policyfactory.analyses.excerpt import Excerpt, Rectangles
 from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR
-from policyfactory.report.display import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,8 @@ import numpy as np
 
 from policyfactory.analyses.common import place_of
 from policyfactory.analyses.excerpt import Excerpt
+from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
-from policyfactory.report.caveats import counted
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation

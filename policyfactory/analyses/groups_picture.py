@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from policyfactory.analyses.group_table import GroupTable
 from policyfactory.analyses.over_cases import mark_of
 from policyfactory.core.picture import COLOURS, new_figure
-from policyfactory.report.display import Scale, scale_for, shortened
+from policyfactory.core.text import shortened
+from policyfactory.report.numbers import Scale, scale_for
 from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

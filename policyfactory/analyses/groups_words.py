@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from policyfactory.analyses.common import log_cells, log_columns, shared_unit, short_number
+from policyfactory.analyses.common import log_cells, log_columns, shared_unit
 from policyfactory.analyses.group_table import GroupTable, Measure
 from policyfactory.analyses.over_cases import cell_of, mark_of, told_difference
-from policyfactory.report.caveats import counted, enumerated, noun
+from policyfactory.core.text import counted, enumerated, number_text
+from policyfactory.report.caveats import noun
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
@@ -232,7 +233,7 @@ def _counts(table: GroupTable, score: _Score, k: int) -> tuple[str, int, int, in
 
 
 def _worst_words(group: _Extreme) -> str:
-    about = f"{counted(group.jobs, 'job')}, {short_number(group.work_share)} % of the work"
+    about = f"{counted(group.jobs, 'job')}, {number_text(group.work_share)} % of the work"
     return f"{group.phrase} ({about}), {told_difference(group.difference, 's', ('longer on average', ''))}"
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from policyfactory.analyses.palette import is_dashed, line_look
 from policyfactory.core.picture import new_figure
+from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.report.display import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

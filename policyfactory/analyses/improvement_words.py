@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyfactory.analyses.common import short_number
-from policyfactory.report.caveats import counted, enumerated
+from policyfactory.core.text import counted, enumerated, number_text
 from policyfactory.statistics.means import estimate_ratio
 
 if TYPE_CHECKING:
@@ -44,12 +43,12 @@ def _amount(courses: Courses, at: int) -> str:
     """Return the change at the end with the range of the cases: ``saves 16.2 % of FCFS's total wait (...)``."""
     value = _end(courses, at)
     word = "saves" if value < 0 else "adds"
-    text = f"{word} {short_number(abs(value))} % of {courses.names[0]}'s total wait"
+    text = f"{word} {number_text(abs(value))} % of {courses.names[0]}'s total wait"
     estimate = estimate_ratio(courses.total_s[:, at], courses.total_s[:, 0])
     if estimate.interval is None:
         return text
     ends = sorted(abs(end) if value * end > 0 else -abs(end) for end in (estimate.interval.low, estimate.interval.high))
-    return f"{text} (95 % interval {short_number(ends[0])} to {short_number(ends[1])})"
+    return f"{text} (95 % interval {number_text(ends[0])} to {number_text(ends[1])})"
 
 
 def _best(courses: Courses, fixed: Sequence[int], over: str) -> str:

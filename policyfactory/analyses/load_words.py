@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.common import place_of, short_number, under_policies
+from policyfactory.analyses.common import place_of, under_policies
 from policyfactory.analyses.course import LoadSums
 from policyfactory.analyses.over_cases import mark_of, median_difference, median_of, told_difference
-from policyfactory.report.caveats import counted, noun
+from policyfactory.core.text import counted, number_text
+from policyfactory.report.caveats import noun
 from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
@@ -76,13 +77,13 @@ def _of_log(evaluation: Evaluation, log: str, own: LoadOfLog) -> str:
         return "All jobs come at one instant, so there is no load over time to speak of."
     text = (
         f"From the first to the last submission {offered:.1f} % of the machine's capacity is submitted and under "
-        f"{policies[0]} {utilisation:.1f} % is done{median}; {short_number(waiting)} jobs wait on average, which "
-        f"request {short_number(backlog)} times the machine."
+        f"{policies[0]} {utilisation:.1f} % is done{median}; {number_text(waiting)} jobs wait on average, which "
+        f"request {number_text(backlog)} times the machine."
     )
     if len(own.cases) > 1:
         most = int(np.argmax(own.values("backlog")[:, 0]))
         number = evaluation.cases[int(evaluation.rows(log)[most])].number
-        largest = short_number(float(own.values("backlog")[most, 0]))
+        largest = number_text(float(own.values("backlog")[most, 0]))
         text += f" Most waits in {place_of(evaluation, log, number)}: {largest} times the machine."
     if offered >= _FULL:
         text += " That is so much that the queue hardly empties, and the order of the queue matters most."

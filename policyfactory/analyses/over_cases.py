@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.common import scaled, short_number
-from policyfactory.report.caveats import counted
-from policyfactory.report.display import scale_for
+from policyfactory.analyses.common import scaled
+from policyfactory.core.text import counted, number_text
+from policyfactory.report.numbers import scale_for
 from policyfactory.report.sections import Cell
 from policyfactory.statistics.compare import verdict_of
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
@@ -147,9 +147,9 @@ def told_difference(difference: Estimate, unit: str, words: tuple[str, str]) -> 
     scale = scale_for(unit, [value, interval.low, interval.high])
     sign = -1.0 if value < 0 else 1.0
     ends = sorted((sign * interval.low, sign * interval.high))
-    low, high = (short_number(end / scale.divisor) for end in ends)
+    low, high = (number_text(end / scale.divisor) for end in ends)
     return (
-        f"{short_number(abs(value) / scale.divisor)}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
+        f"{number_text(abs(value) / scale.divisor)}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
     )
 
 

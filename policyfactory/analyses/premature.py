@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import log_cells, log_columns, short_number
+from policyfactory.analyses.common import log_cells, log_columns
 from policyfactory.analyses.over_cases import (
     against,
     by_log,
@@ -31,7 +31,7 @@ from policyfactory.analyses.over_cases import (
     value_text,
 )
 from policyfactory.core.errors import UsageError
-from policyfactory.report.caveats import enumerated
+from policyfactory.core.text import enumerated, number_text
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import job_values
 
@@ -183,7 +183,7 @@ class Premature(Analysis):
             return text
         if own.interval is None:
             rest = [
-                f"{short_number(median_of(ratio[:, at]).value)} under {evaluation.policies[at]}"
+                f"{number_text(median_of(ratio[:, at]).value)} under {evaluation.policies[at]}"
                 for at in range(1, ratio.shape[1])
             ]
             return f"{text} It is {enumerated(rest)}. {few_cases(evaluation, log)}"
@@ -194,7 +194,7 @@ class Premature(Analysis):
         ]
         for word, what in (("higher", "Farther apart"), ("lower", "Closer together")):
             found = [
-                f"{policy} ({short_number(median_of(ratio[:, evaluation.policies.index(policy)]).value)})"
+                f"{policy} ({number_text(median_of(ratio[:, evaluation.policies.index(policy)]).value)})"
                 for policy in named(verdicts, word)
             ]
             text += f" {what} than under {base}: {enumerated(found)}." if found else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from policyfactory.analyses.common import scaled, short_number
+from policyfactory.analyses.common import scaled
+from policyfactory.core.text import number_text
 from policyfactory.core.units import format_duration
 from policyfactory.simulate.recorded import Overuse
 
@@ -77,7 +78,7 @@ def _how_far(own: Distances) -> str:
         return f"under {policy} the replay is the record: every job starts when it did, or within a minute of that."
     middle = "" if own.cases == 1 else f" (median over {own.cases} cases)"
     return (
-        f"under {policy} the waits of the replay have a Kolmogorov-Smirnov distance of {short_number(far)}{middle} "
+        f"under {policy} the waits of the replay have a Kolmogorov-Smirnov distance of {number_text(far)}{middle} "
         "from those of the record, where 0 is the same distribution and 1 has nothing in common. The median wait is "
         f"{scaled(own.median_wait[0].value, 's')} and was {scaled(own.recorded_wait.value, 's')}; the utilisation is "
         f"{_share(own.utilisation[0])} and was {_share(own.recorded_utilisation)}; {_share(own.same_start[0])} of the "
@@ -90,7 +91,7 @@ def _closest(own: Distances) -> str:
     closest = min(range(len(own.policies)), key=lambda k: own.distance[k].value)
     if own.distance[closest].value >= own.distance[0].value:
         return ""
-    return f"The waits under {own.policies[closest]} are the closest, {short_number(own.distance[closest].value)}."
+    return f"The waits under {own.policies[closest]} are the closest, {number_text(own.distance[closest].value)}."
 
 
 def _overused(own: Distances) -> str:
@@ -100,7 +101,7 @@ def _overused(own: Distances) -> str:
     share = 100.0 * over.over_s / over.span_s if over.span_s else 0.0
     return (
         f"The record uses up to {over.peak:,} processors at once, and more than the machine's {own.machine:,} for "
-        f"{short_number(share)} % of the time ({format_duration(round(over.over_s))}): no replay can do that. Either "
+        f"{number_text(share)} % of the time ({format_duration(round(over.over_s))}): no replay can do that. Either "
         "the machine was larger (say so: --processors, or machine in a protocol), or jobs shared processors, or "
         "recorded times are wrong."
     )
@@ -116,4 +117,4 @@ def _what_a_record_holds(evaluation: Evaluation) -> str:
 
 
 def _share(estimate: Estimate) -> str:
-    return f"{short_number(estimate.value)} %"
+    return f"{number_text(estimate.value)} %"

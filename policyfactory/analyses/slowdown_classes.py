@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import log_cells, log_columns, short_number
+from policyfactory.analyses.common import log_cells, log_columns
 from policyfactory.analyses.over_cases import (
     against,
     by_log,
@@ -29,8 +29,7 @@ from policyfactory.analyses.over_cases import (
 )
 from policyfactory.analyses.palette import panels_down
 from policyfactory.core.errors import UsageError
-from policyfactory.report.caveats import enumerated
-from policyfactory.report.display import shortened
+from policyfactory.core.text import enumerated, number_text, shortened
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
 
@@ -162,7 +161,7 @@ class SlowdownClasses(Analysis):
         if badly.min() == badly.max():
             return f"The share of {self._worst} is the same under all policies."
         least = int(np.argmin(badly))
-        value = short_number(badly[least])
+        value = number_text(badly[least])
         return f"The smallest share of {self._worst} is that of {evaluation.policies[least]}, {value} %."
 
     def _against(self, evaluation: Evaluation, shares: FloatArray, at: int) -> str:
@@ -189,9 +188,7 @@ class SlowdownClasses(Analysis):
         for policy in policies:
             own = shares[:, evaluation.policies.index(policy), at].mean()
             factor = max(own, base) / min(own, base) if min(own, base) > 0 else np.inf
-            told.append(
-                f"{policy} ({short_number(factor)} times)" if np.isfinite(factor) else f"{policy} ({own:.3g} %)"
-            )
+            told.append(f"{policy} ({number_text(factor)} times)" if np.isfinite(factor) else f"{policy} ({own:.3g} %)")
         return enumerated(told)
 
     def _draw(self, evaluation: Evaluation, shares: dict[str, FloatArray]) -> Figure:

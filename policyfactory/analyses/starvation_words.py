@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from policyfactory.analyses.common import place_of, short_number
+from policyfactory.analyses.common import place_of
 from policyfactory.analyses.waits import LogWaits
+from policyfactory.core.text import counted, enumerated, number_text
 from policyfactory.core.units import format_duration
 from policyfactory.policy.policy import Policy
-from policyfactory.report.caveats import counted, enumerated
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
@@ -98,7 +98,7 @@ def _acted(own: LogWaits, k: int) -> str:
     overdue = own.count("overdue", k)
     beyond = own.longest(k)[1].longest - own.threshold(k)
     return (
-        f"{overdue:,} under {own.policies[k]} ({short_number(100 * overdue / own.jobs)} %; "
+        f"{overdue:,} under {own.policies[k]} ({number_text(100 * overdue / own.jobs)} %; "
         f"the longest wait is {format_duration(beyond)} beyond it)"
     )
 

@@ -18,8 +18,8 @@ from policyfactory.analyses.over_cases import (
     median_of,
 )
 from policyfactory.analyses.palette import colour_of, dash_of, panels_down
-from policyfactory.report.caveats import counted, enumerated
-from policyfactory.report.display import Scale, scale_for, shortened
+from policyfactory.core.text import counted, enumerated, shortened
+from policyfactory.report.numbers import Scale, scale_for
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.simulate.metrics import METRICS
 

@@ -75,7 +75,11 @@ def _column(table: Table, at: int, cells: Sequence[Cell]) -> list[str]:
     """Return the heading of a column and the text of its cells."""
     column = table.columns[at]
     how = format_for(column, cells)
-    unit = f" ({how.unit})" if how.unit and any(not isinstance(cell.value, str | None) for cell in cells) else ""
+    unit = (
+        f" ({how.scale.label})"
+        if how.scale.label and any(not isinstance(cell.value, str | None) for cell in cells)
+        else ""
+    )
     return [visible(f"{column.title}{unit}"), *(_text(cell, how) for cell in cells)]
 
 

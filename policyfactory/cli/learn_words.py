@@ -116,7 +116,7 @@ def verdict(chosen: str, found: dict[str, Any], metric: str) -> str:
 
 def _difference(row: dict[str, Any] | None) -> str:
     """Return a difference with its interval, in brackets."""
-    from policyfactory.report.display import scale_for
+    from policyfactory.report.numbers import scale_for
 
     if row is None:
         return ""
@@ -139,7 +139,7 @@ def record_in_words(found: dict[str, Any], metric: str) -> str:
     metric : str
         By what was chosen.
     """
-    from policyfactory.report.display import scale_for
+    from policyfactory.report.numbers import scale_for
 
     baseline = CLASSICAL[0]
     recorded = [row for row in found.get("recorded", {}).get("summary", []) if row["metric"] == metric]

@@ -1,12 +1,31 @@
-"""Strings from strangers: shown as what they are, and never as something else."""
+"""Text: strangers' names written so that they are never taken for markup or code, and numbers written in one way."""
 
 from __future__ import annotations
 
+import html
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["anchors", "shown", "visible"]
+__all__ = [
+    "anchors",
+    "counted",
+    "enumerated",
+    "html_text",
+    "latex_text",
+    "lua_string",
+    "markdown_text",
+    "number_text",
+    "percent_change",
+    "power_of_ten",
+    "shortened",
+    "shown",
+    "visible",
+]
+
+
+# Escaping. -----------------------------------------------------------------------------------------------------------
 
 # Controls (but newline and tab), what turns the direction of the text around or takes no room, lone surrogates and
 # code points that are no characters.
@@ -14,6 +33,18 @@ _DECEIVING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"
 )
+_MARKDOWN = re.compile(r"[\\`*_|<>\[\]#]")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    # Quotes and angle brackets are ligatures or other characters in some fonts.
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+}
 
 
 def visible(text: str) -> str:
@@ -24,7 +55,7 @@ def visible(text: str) -> str:
     text : str
         Anything; newlines and tabs stay.
     """
-    return _DECEIVING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _DECEIVING.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def shown(value: Any) -> Any:
@@ -32,20 +63,107 @@ def shown(value: Any) -> Any:
     return visible(value) if type(value) is str else value
 
 
+def html_text(text: str) -> str:
+    """Return ``text`` for an element or an attribute of HTML or SVG."""
+    return html.escape(visible(text))
+
+
+def markdown_text(text: str) -> str:
+    """Return ``text`` with what Markdown would take as its own made plain."""
+    return _MARKDOWN.sub(r"\\\g<0>", text)
+
+
+def latex_text(text: str) -> str:
+    """Return ``text`` for running text of LaTeX; what is not printable becomes a question mark."""
+    return "".join(_LATEX.get(c, c if c.isprintable() else "?") for c in text)
+
+
+def lua_string(text: str) -> str:
+    """Return a Lua string of the UTF-8 bytes of ``text``; every byte that is no plain ASCII is written as a number."""
+    plain = set(range(32, 127)) - set(b'"\\')
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03d}" for b in text.encode("utf-8", "replace")) + '"'
+
+
 def anchors(names: Iterable[str]) -> list[str]:
-    """Return an anchor for each name, made of its letters and digits, all distinct.
+    """Return an anchor for each name, made of its letters and digits, all distinct; also good as a file's stem.
 
     Parameters
     ----------
     names : iterable of str
         Headings; any text.
     """
-    found: dict[str, None] = {}
+    taken: dict[str, None] = {}
     for name in names:
         stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "part"
-        anchor, number = stem, 1
-        while anchor in found:
-            number += 1
-            anchor = f"{stem}-{number}"
-        found[anchor] = None
-    return list(found)
+        anchor, count = stem, 1
+        while anchor in taken:
+            count += 1
+            anchor = f"{stem}-{count}"
+        taken[anchor] = None
+    return list(taken)
+
+
+# Words. --------------------------------------------------------------------------------------------------------------
+
+
+def shortened(name: str, length: int = 30) -> str:
+    """Return a name on one line; of a long one its beginning and its end, which tell models apart."""
+    name = " ".join(visible(name).split())
+    end = length // 3
+    return name if len(name) <= length else f"{name[: length - end - 1]}…{name[-end:]}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, in the plural where there are several or none: ``1 case``, ``2 cases``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def enumerated(names: Iterable[str]) -> str:
+    """Return names as ``A, B and C``; there is at least one."""
+    *rest, last = names
+    return f"{', '.join(rest)} and {last}" if rest else last
+
+
+# Numbers. ------------------------------------------------------------------------------------------------------------
+
+_DIGITS = 3  # significant ones: what a reader compares
+_MOST_DECIMALS = 6
+
+
+def number_text(value: float, *, signed: bool = False, decimals: int | None = None, least: int = 0) -> str:
+    """Return a number as the tables and sentences of all reports show it: three significant digits, commas.
+
+    Parameters
+    ----------
+    value : float
+        Any; what is not zero is not shown as zero, NaN is a dash.
+    signed : bool
+        Whether a positive number carries a plus.
+    decimals : int, optional
+        Digits after the point, where they are given.
+    least : int
+        At least so many digits after the point, where they are not.
+    """
+    if not math.isfinite(value):
+        sign = "+" if signed and value > 0 else "-" if value < 0 else ""
+        return "-" if math.isnan(value) else f"{sign}infinite"
+    if value == 0:
+        return "0"
+    if decimals is None:
+        decimals = min(max(_DIGITS - 1 - math.floor(math.log10(abs(value))), least, 0), _MOST_DECIMALS)
+    sign = "+" if signed else ""
+    text = f"{value:{sign},.{decimals}f}"
+    return text if text.strip("+-0.") else f"{value:{sign}.0e}"
+
+
+def percent_change(share: float) -> str:
+    """Return a relative change as text, for example ``+32 %``, ``-0.3 %``, ``0 %``."""
+    value = 100 * share
+    text = f"{value:+,.0f}" if abs(value) >= 10 else f"{value:+.1f}"
+    return f"{text} %" if float(text.replace(",", "")) else "0 %"
+
+
+def power_of_ten(value: float, digits: int = 2) -> str:
+    """Return a number as ``1.23e-7``: for coefficients, whose sizes have nothing to do with each other."""
+    mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"

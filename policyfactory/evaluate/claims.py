@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from policyfactory.core.errors import UsageError
-from policyfactory.report.caveats import counted, enumerated
+from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import LEVEL, Paired, compare_values, holm

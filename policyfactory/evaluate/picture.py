@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.picture import COLOURS, new_figure
-from policyfactory.report.display import Scale, scale_for, shortened
+from policyfactory.core.text import number_text, shortened
+from policyfactory.report.numbers import Scale, scale_for
 from policyfactory.simulate.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -97,20 +98,13 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
         _boxes(axes, columns)
         _names_down(axes, evaluation.policies)
         _value_axis(axes, np.concatenate(columns), f"{metric}{f' ({scale.label})' if scale.label else ''}")
-        medians = [f"{_three_digits(float(np.median(column)))}" if len(column) else "-" for column in columns]
+        medians = [number_text(float(np.median(column))) if len(column) else "-" for column in columns]
         _numbers_right(axes, "median" if len(matrix) > 1 else "value", medians)
     most = max(map(len, matrices))
     dots = "dot: a case" if most <= _MANY else "dot: a case beyond the whiskers"
     boxes = "box: the middle half of the cases, line: median, " if most >= _FEW else ""
     _key_below(figure, f"{boxes}{dots}; orange: {shortened(evaluation.baseline)}, the baseline")
     return figure
-
-
-def _three_digits(value: float) -> str:
-    if value == 0:
-        return "0"
-    decimals = max(0, 2 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{min(decimals, 5)}f}"
 
 
 def _numbers_right(axes: Any, heading: str, texts: Sequence[str]) -> None:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from policyfactory.report.caveats import enumerated
-from policyfactory.report.display import percent, scale_for
+from policyfactory.core.text import enumerated, percent_change
+from policyfactory.report.numbers import scale_for
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.tables import OF_PAIRS, difference_column, policy_column
 from policyfactory.simulate.recorded import RECORDED
@@ -91,7 +91,7 @@ def _within(rows: Sequence[Comparison], shown: str) -> str:
     ends = (base.interval.low, base.interval.high) if base.interval else ()
     scale = scale_for(base.unit, [base.difference, *ends], shown if base.unit == "s" else "")
     told = f"difference {scale.text(base.difference, signed=True)}{scale.suffix}"
-    told += f", {percent(base.relative)}" if base.relative is not None else ""
+    told += f", {percent_change(base.relative)}" if base.relative is not None else ""
     if ends:
         low, high = (scale.text(end, signed=True) for end in ends)
         told += f"; 95 % interval {low} to {high}{scale.suffix}"

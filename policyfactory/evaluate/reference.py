@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
-from policyfactory.report.caveats import counted
+from policyfactory.core.text import counted
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.estimates import estimate_difference, estimate_value

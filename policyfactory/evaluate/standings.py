@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from policyfactory.core.text import counted
 from policyfactory.evaluate.recorded_sections import RECORDED_NOTE, recorded_row, recorded_section
 from policyfactory.evaluate.reference import reference_section
 from policyfactory.evaluate.words import units_of
-from policyfactory.report.caveats import chance_in_words, chances_in_words, counted, intervals_in_words, noun
+from policyfactory.report.caveats import chance_in_words, chances_in_words, intervals_in_words, noun
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.tables import OF_PAIRS, difference_column, file_stems, policy_column
 from policyfactory.simulate.metrics import METRICS

@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from policyfactory.core.text import counted, enumerated, percent_change
 from policyfactory.core.units import format_duration
-from policyfactory.report.caveats import counted, enumerated, noun
-from policyfactory.report.display import Scale, percent, scale_for, shown_units
+from policyfactory.report.caveats import noun
+from policyfactory.report.numbers import Scale, scale_for, shown_units
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import MIN_CASES, Comparison, compare_values
 from policyfactory.statistics.summary import Summary, worst_off
@@ -218,7 +219,7 @@ class _Log:
         scale = self.scale(row.metric, row.unit, [row.difference, row.interval.low, row.interval.high])
         low, high = (scale.text(end, signed=True) for end in (row.interval.low, row.interval.high))
         by = f"{scale.text(row.difference, signed=True)}{scale.suffix}"
-        change = f", {percent(row.relative)}" if row.relative is not None else ""
+        change = f", {percent_change(row.relative)}" if row.relative is not None else ""
         what = {
             "median": f"{noun(self.evaluation, self.log)} by {noun(self.evaluation, self.log)} it differs from "
             f"{row.baseline} by {by} in the median{change}",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.text import markdown_text, power_of_ten
 from policyfactory.fit.bootstrap import Candidate, interval
 from policyfactory.fit.certainty import CERTAIN, Certainty
 from policyfactory.fit.diagnostics import order_share
@@ -117,7 +118,7 @@ def to_markdown(run: FitResults, figures: Sequence[tuple[str, str]] = ()) -> str
     figures : sequence of (str, str)
         Caption and path of each picture, as the report should link it.
     """
-    parts = [f"# Fit of {_escaped(run.sample.name)}", "", " ".join(map(_escaped, sentences(run))), ""]
+    parts = [f"# Fit of {markdown_text(run.sample.name)}", "", " ".join(map(markdown_text, sentences(run))), ""]
     for block in report_blocks(run, wide=True):
         parts += _table(block)
     warned = [item for item in run.examined if item.diagnosis.warnings]
@@ -126,7 +127,7 @@ def to_markdown(run: FitResults, figures: Sequence[tuple[str, str]] = ()) -> str
     if figures:
         parts += ["## Pictures", ""]
         for caption, path in figures:
-            parts += [f"![{_escaped(caption)}]({path})", "", _escaped(caption), ""]
+            parts += [f"![{markdown_text(caption)}]({path})", "", markdown_text(caption), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -282,12 +283,12 @@ def _inflation(polynomials: dict[str, Examined], part: str) -> Block:
     rows = []
     for number, text in enumerate(monomials(max(POLYNOMIALS[name] for name in names))):
         there = [item if number < len(item.fit.terms) else None for item in found]
-        values = [_power_of_ten(item.fit.coefficients[number]) if item else _DASH for item in there] if left else []
+        values = [power_of_ten(item.fit.coefficients[number]) if item else _DASH for item in there] if left else []
         factors = [_factor(item.inference.vif[number]) if item else _DASH for item in there] if right else []
         rows.append((f"theta{number}", *values, text, *factors))
     blank = ("",) * len(names) if right else ()
     if left:
-        rows.append(("MAE", *(_power_of_ten(item.fit.mae) for item in found), "", *blank))
+        rows.append(("MAE", *(power_of_ten(item.fit.mae) for item in found), "", *blank))
         rows.append(("condition", *(f"{item.fit.condition:.2g}" for item in found), "", *blank))
     title = {"left": "Coefficients", "right": "Variance inflation factors (VIF)"}.get(
         part, "Coefficients and variance inflation factors (VIF)"
@@ -323,42 +324,30 @@ def _number(value: float, digits: int) -> str:
 
 
 def _compact(value: float) -> str:
-    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e5 else _power_of_ten(value)
+    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e5 else power_of_ten(value)
 
 
 def _factor(value: float) -> str:
     if math.isnan(value):
         return _DASH
-    return f"{value:.1f}" if value < 1000 else _power_of_ten(value, 1)
-
-
-def _power_of_ten(value: float, digits: int = 2) -> str:
-    mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
-    return f"{mantissa}e{int(exponent)}"
+    return f"{value:.1f}" if value < 1000 else power_of_ten(value, 1)
 
 
 def _table(block: Block) -> list[str]:
     align = ["---" if k in block.left else "--:" for k in range(len(block.columns))]
-    lines = [f"## {_escaped(block.title)}", "", _row(block.columns), f"|{'|'.join(align)}|"]
+    lines = [f"## {markdown_text(block.title)}", "", _row(block.columns), f"|{'|'.join(align)}|"]
     lines += [_row(row) for row in block.rows]
-    return [*lines, "", _escaped(block.caption), ""]
+    return [*lines, "", markdown_text(block.caption), ""]
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
+    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
 
 
 def _warning_lines(examined: Examined) -> list[str]:
     return [
-        f"**{_escaped(_label(examined.fit))}**",
+        f"**{markdown_text(_label(examined.fit))}**",
         "",
-        *(f"- {_escaped(line)}" for line in examined.diagnosis.warnings),
+        *(f"- {markdown_text(line)}" for line in examined.diagnosis.warnings),
         "",
     ]
-
-
-def _escaped(text: str) -> str:
-    """Return ``text`` with what Markdown would take as its own made plain."""
-    for character in "\\`*_|<>[]#":
-        text = text.replace(character, "\\" + character)
-    return text

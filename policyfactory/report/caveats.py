@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from policyfactory.core.text import counted, enumerated
 from policyfactory.statistics.compare import MIN_CASES, Comparison, by_chance
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["chance_in_words", "chances_in_words", "counted", "enumerated", "intervals_in_words", "noun"]
+__all__ = ["chance_in_words", "chances_in_words", "intervals_in_words", "noun"]
 
 _NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
 
@@ -18,17 +19,6 @@ _NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
 def noun(evaluation: Evaluation, log: str) -> str:
     """Return what a case of this log is called: window, resampled log, log."""
     return _NOUNS[evaluation.cases[int(evaluation.rows(log)[0])].kind]
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, in the plural where there are several or none: ``1 case``, ``2 cases``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def enumerated(names: Iterable[str]) -> str:
-    """Return names as ``A, B and C``; there is at least one."""
-    *rest, last = names
-    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def intervals_in_words(evaluation: Evaluation) -> list[str]:

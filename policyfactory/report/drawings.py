@@ -8,12 +8,11 @@ attributes (a page may then forbid inline styles), and coordinates are rounded t
 from __future__ import annotations
 
 import re
-from html import escape
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from policyfactory.core.picture import svg_bytes
-from policyfactory.core.text import visible
+from policyfactory.core.text import html_text
 
 if TYPE_CHECKING:
     from policyfactory.report.sections import Picture
@@ -43,7 +42,7 @@ class Drawings:
         """Return ``picture`` as the text of an SVG file."""
         size, shapes = self._parts(picture)
         namespaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-        title = f"<title>{escape(visible(picture.title))}</title>"
+        title = f"<title>{html_text(picture.title)}</title>"
         return f'<?xml version="1.0" encoding="utf-8"?>\n<svg {namespaces} {size}>{title}{shapes}</svg>\n'
 
     def inline(self, picture: Picture, prefix: str) -> str:
@@ -57,7 +56,7 @@ class Drawings:
             Put before its identifiers, so that those of two pictures in one page do not meet.
         """
         size, shapes = self._parts(picture)
-        label = escape(visible(picture.title))
+        label = html_text(picture.title)
         return f'<svg role="img" aria-label="{label}" {size}>{_NAMES.sub(prefix, shapes)}</svg>'
 
     def _parts(self, picture: Picture) -> tuple[str, str]:
@@ -72,7 +71,7 @@ def _reduced(svg: bytes) -> tuple[str, str]:
     root = ET.fromstring(svg)  # noqa: S314
     text = svg.decode()
     used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', text))
-    size = " ".join(f'{name}="{escape(root.get(name, ""))}"' for name in ("width", "height", "viewBox"))
+    size = " ".join(f'{name}="{html_text(root.get(name, ""))}"' for name in ("width", "height", "viewBox"))
     # Lines end as matplotlib's style sheet says; that sheet is not taken over.
     body = "".join(_text(child, used) for child in root)
     return size, f'<g stroke-linejoin="round" stroke-linecap="butt">{body}</g>'
@@ -94,7 +93,7 @@ def _text(element: ET.Element, used: set[str]) -> str:
         attributes["xlink:href"] = target
     elif tag in {"image", "use"}:
         return ""
-    written = "".join(f' {name}="{escape(_rounded(name, value))}"' for name, value in attributes.items())
+    written = "".join(f' {name}="{html_text(_rounded(name, value))}"' for name, value in attributes.items())
     inside = "".join(_text(child, used) for child in element)
     if tag in {"g", "defs"} and not inside:
         return ""

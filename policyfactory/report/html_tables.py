@@ -83,7 +83,7 @@ def view(table: Table, folder: str, section: str) -> TableView:
 
 def _unit(column: Column, number_format: NumberFormat) -> str:
     """Return the unit to show: none for a pure number or where the heading says it already ("windows won")."""
-    unit = number_format.unit
+    unit = number_format.scale.label
     return "" if unit == "1" or (len(unit) > 2 and unit.casefold() in column.title.casefold()) else unit
 
 

@@ -1,20 +1,81 @@
-"""Numbers of a column as people read them: one unit, three significant digits, as many as the interval bears."""
+"""Numbers with their units as people read them: one unit for a whole column, and one for a metric all over a report."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from policyfactory.report.display import scale_for
+from policyfactory.core.text import number_text
+from policyfactory.core.units import DAY, HOUR, MINUTE
 from policyfactory.report.sections import Cell, Column
 
-__all__ = ["NumberFormat", "format_for"]
+__all__ = ["NumberFormat", "Scale", "format_for", "scale_for", "shown_units"]
 
-_SIGNIFICANT = 3
-_MOST = 6  # decimals
+_TIME = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (5 * MINUTE, MINUTE, "min"))
 _DIFFERENCE = re.compile(r"\b(difference|change|minus|deviation)\b", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scale:
+    """In which unit the values of one metric are shown.
+
+    Parameters
+    ----------
+    divisor : float
+        Shown value = value / ``divisor``.
+    label : str
+        Unit of the shown value; empty for a pure number.
+    """
+
+    divisor: float
+    label: str
+
+    @property
+    def suffix(self) -> str:
+        """The unit as it follows a number: `` h``, or nothing for a pure number."""
+        return f" {self.label}" if self.label else ""
+
+    def text(self, value: float, *, signed: bool = False) -> str:
+        """Return the value in this unit, without the unit."""
+        return number_text(value / self.divisor, signed=signed)
+
+
+def scale_for(unit: str, values: Iterable[float], shown: str = "") -> Scale:
+    """Return the scale on which the values of a metric are all readable.
+
+    Parameters
+    ----------
+    unit : str
+        Unit of the values; ``s`` becomes minutes, hours or days where the largest values ask for it.
+    values : iterable of float
+        What will be shown.
+    shown : str
+        The unit in which seconds are shown ("s", "min", "h", "d"), where it is decided already (`shown_units`).
+    """
+    if unit != "s":
+        return Scale(1, "" if unit == "1" else unit)
+    if shown:
+        return next((Scale(by, name) for _, by, name in _TIME if name == shown), Scale(1, "s"))
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return next((Scale(by, name) for least, by, name in _TIME if largest >= least), Scale(1, "s"))
+
+
+def shown_units(values: Mapping[str, tuple[str, Iterable[float]]]) -> dict[str, str]:
+    """Return one unit for each metric, so that its numbers can be compared all over a report.
+
+    Parameters
+    ----------
+    values : mapping of str to (str, iterable of float)
+        Metric: its unit, and the values of all policies on all logs (not of their differences or single cases).
+
+    Returns
+    -------
+    dict of str to str
+        What `scale_for` takes as ``shown``; empty where there is nothing to choose.
+    """
+    return {metric: scale_for("s", own).label if unit == "s" else "" for metric, (unit, own) in values.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,43 +84,29 @@ class NumberFormat:
 
     Parameters
     ----------
-    divisor : float
-        Shown value = value / ``divisor``.
-    unit : str
-        Unit of the shown value; empty for a pure number.
+    scale : Scale
+        In which unit.
     signed : bool
         Whether positive numbers carry a plus: in a column of differences.
     decimals : int or None
         Digits after the point; None: three significant digits.
     """
 
-    divisor: float
-    unit: str
+    scale: Scale
     signed: bool
     decimals: int | None
 
     def texts(self, cell: Cell) -> tuple[str, str]:
         """Return the number of ``cell`` and its interval (``[low, high]``, or nothing) as text."""
-        ends = (cell.interval.low / self.divisor, cell.interval.high / self.divisor) if cell.interval else ()
-        width = ends[1] - ends[0] if ends else math.nan
+        ends = [cell.interval.low, cell.interval.high] if cell.interval else []
+        width = (ends[1] - ends[0]) / self.scale.divisor if ends else math.nan
         # A narrow interval needs more digits than three: its ends would look the same.
         least = 1 - math.floor(math.log10(width / 2)) if 0 < width < math.inf else 0
-        value = self._text(float(cell.value or 0) / self.divisor, least)
-        return value, f"[{', '.join(self._text(end, least) for end in ends)}]" if ends else ""
-
-    def _text(self, number: float, least: int) -> str:
-        if not math.isfinite(number):
-            return "-" if math.isnan(number) else f"{number:+}".replace("inf", "infinite").lstrip("+")
-        if number == 0:
-            return "0"
-        decimals = self.decimals
-        if decimals is None:
-            own = _SIGNIFICANT - 1 - math.floor(math.log10(abs(number)))
-            decimals = min(max(own, least, 0), _MOST)
-        sign = "+" if self.signed else ""
-        text = f"{number:{sign},.{decimals}f}"
-        # What is not zero is not shown as zero.
-        return text if text.strip("+-0.") else f"{number:{sign}.0e}"
+        value, *bounds = (
+            number_text(shown / self.scale.divisor, signed=self.signed, decimals=self.decimals, least=least)
+            for shown in (float(cell.value or 0), *ends)
+        )
+        return value, f"[{', '.join(bounds)}]" if bounds else ""
 
 
 def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
@@ -73,12 +120,12 @@ def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
         Its cells; texts are left alone.
     """
     values = [float(cell.value) for cell in cells if cell.value is not None and not isinstance(cell.value, str)]
-    ends = [end for cell in cells if cell.interval for end in (cell.interval.low, cell.interval.high)]
+    with_interval = any(cell.interval for cell in cells)
     sizes = sorted(abs(value) for value in values if value and math.isfinite(value))
     # The middle one decides: one job that waits for a month shall not turn all others into 0.0001 months.
     scale = scale_for(column.unit, sizes[len(sizes) // 2 :][:1], column.shown)
     finite = [value / scale.divisor for value in values if math.isfinite(value)]
-    whole = not ends and all(value == round(value) for value in finite)
+    whole = not with_interval and all(value == round(value) for value in finite)
     decimals = 0 if whole and column.decimals is None else column.decimals
     signed = any(value < 0 for value in finite) or _DIFFERENCE.search(column.title) is not None
-    return NumberFormat(scale.divisor, scale.label, signed, decimals)
+    return NumberFormat(scale, signed, decimals)

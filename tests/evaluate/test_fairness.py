@@ -73,9 +73,9 @@ def test_the_words() -> None:
     assert section.paragraphs[0] == (
         "3 users in each of 6 windows. 6 jobs of unknown users (of 30) are left out. "
         "Under A the worst-off user of a window waits 100 s on average (median over windows); over all of them it is "
-        "user 2 (6 jobs), who waits 100 s. Jain's index is 0.68. "
+        "user 2 (6 jobs), who waits 100 s. Jain's index is 0.684. "
         "The worst-off user waits, against A: B 40.0 s less (95 % interval 40.0 to 40.0 s). "
-        "Jain's index is, against A: B 0.08 higher (95 % interval 0.08 to 0.08)."
+        "Jain's index is, against A: B 0.0761 higher (95 % interval 0.0761 to 0.0761)."
     )
     assert "not how well they are served" in section.paragraphs[1]
 

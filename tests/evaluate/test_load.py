@@ -100,10 +100,10 @@ def test_the_table_and_the_words() -> None:
     assert section.paragraphs == (
         (
             "From the first to the last submission 68.8 % of the machine's capacity is submitted and under A 62.5 % is "
-            "done (medians over windows); 0.50 jobs wait on average, which request 0.50 times the machine. "
-            "Most waits in window 2: 0.50 times the machine. "
+            "done (medians over windows); 0.500 jobs wait on average, which request 0.500 times the machine. "
+            "Most waits in window 2: 0.500 times the machine. "
             "Utilisation, against A: B 25.0 points lower (95 % interval 25.0 to 25.0). "
-            "The backlog, against A: B 0.25 machines more (95 % interval 0.25 to 0.50). "
+            "The backlog, against A: B 0.250 machines more (95 % interval 0.250 to 0.500). "
             "No window is a whole week long, so there is no utilisation by week."
         ),
     )

@@ -138,7 +138,7 @@ def test_the_week_from_which_the_order_holds() -> None:
     evaluation, _ = run([workload], ["FCFS", "SPF"])
     section = weekly.conclude(evaluation, seen)
     assert section.paragraphs == (
-        "toy (the whole log, 3 weeks): mean_wait at the end: SPF 10.00, FCFS 20.00 s; in this order from week 2 on.",
+        "toy (the whole log, 3 weeks): mean_wait at the end: SPF 10.0, FCFS 20.0 s; in this order from week 2 on.",
     )
     assert section.tables[0].rows[0][1].interval is None
 

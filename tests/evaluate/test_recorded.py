@@ -246,7 +246,7 @@ def test_the_distances_by_hand() -> None:
     own = conclude(Replay(), [one])
     # Recorded waits 0, 0, 600, 840; of the replay 0, 0, 540, 720: at 720 s all against three of four.
     assert own.paragraphs[0] == (
-        "log: under FCFS the waits of the replay have a Kolmogorov-Smirnov distance of 0.25 from those of the record, "
+        "log: under FCFS the waits of the replay have a Kolmogorov-Smirnov distance of 0.250 from those of the record, "
         "where 0 is the same distribution and 1 has nothing in common. The median wait is 270 s and was 5.00 min; the "
         "utilisation is 70.5 % and was 65.3 %; 75.0 % of the jobs start within a minute of when they did. The waits "
         "under A are the closest, 0."

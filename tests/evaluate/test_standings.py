@@ -9,16 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policyfactory.core.text import counted, enumerated
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words
-from policyfactory.report.caveats import (
-    chance_in_words,
-    chances_in_words,
-    counted,
-    enumerated,
-    intervals_in_words,
-)
+from policyfactory.report.caveats import chance_in_words, chances_in_words, intervals_in_words
 from policyfactory.report.sections import Section, Table
 from policyfactory.statistics.compare import compare
 from policyfactory.statistics.evaluation import Evaluation

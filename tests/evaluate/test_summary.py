@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from policyfactory.core.text import percent_change
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.words import closing_words, rules_in_words
-from policyfactory.report.display import percent, scale_for, shown_units
+from policyfactory.report.numbers import scale_for, shown_units
 from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.compare import compare
 from policyfactory.statistics.evaluation import Evaluation
@@ -96,17 +97,18 @@ def test_the_worst_off_job_is_named_with_its_window(by_hand: Make) -> None:
 @pytest.mark.parametrize(
     ("unit", "values", "label", "shown"),
     [
-        ("s", [30.0, 299.0], "s", "299.0"),
-        ("s", [30.0, 3600.0], "min", "60.00"),
-        ("s", [3 * HOUR, 36 * HOUR], "h", "36.00"),
+        ("s", [30.0, 299.0], "s", "299"),
+        ("s", [30.0, 3600.0], "min", "60.0"),
+        ("s", [3 * HOUR, 36 * HOUR], "h", "36.0"),
         ("s", [HOUR, 4 * DAY], "d", "4.00"),
         ("1", [1.0, 12345.6], "", "12,346"),
-        ("%", [70.12], "%", "70.12"),
-        ("1", [0.5, 0.0042], "", "0.0042"),
+        ("%", [70.12], "%", "70.1"),
+        ("1", [0.5, 0.0042], "", "0.00420"),
         ("1", [1256.0, 45.85], "", "45.9"),
-        ("1", [50.0, 0.0421], "", "0.042"),
-        ("1", [50.0, -0.0001], "", "-1.0e-04"),
-        ("1", [1e-6], "", "1.0e-06"),
+        ("1", [50.0, 0.0421], "", "0.0421"),
+        ("1", [50.0, -0.0001], "", "-0.000100"),
+        ("1", [1e-6], "", "0.000001"),
+        ("1", [-1e-7], "", "-1e-07"),
         ("s", [math.nan], "s", "-"),
     ],
 )
@@ -124,13 +126,13 @@ def test_a_metric_has_one_unit_in_all_tables() -> None:
     units = shown_units({"wait": ("s", [300.0, 3 * HOUR]), "cost": ("1", [1e6])})
     assert units == {"wait": "h", "cost": ""}
     small = scale_for("s", [60.0], units["wait"])
-    assert (small.label, small.text(60.0)) == ("h", "0.01667")
-    assert scale_for("s", [5 * DAY], "s").text(5.0) == "5.0"
+    assert (small.label, small.text(60.0)) == ("h", "0.0167")
+    assert scale_for("s", [5 * DAY], "s").text(5.0) == "5.00"
 
 
 def test_a_relative_change_is_read_as_percent() -> None:
     shares = (0.321, -0.0031, -0.0001, 16.87, 0.0)
-    assert [percent(share) for share in shares] == ["+32 %", "-0.3 %", "0 %", "+1,687 %", "0 %"]
+    assert [percent_change(share) for share in shares] == ["+32 %", "-0.3 %", "0 %", "+1,687 %", "0 %"]
 
 
 def test_the_words_name_the_winner_its_interval_and_what_it_costs(by_hand: Make) -> None:
@@ -138,18 +140,18 @@ def test_the_words_name_the_winner_its_interval_and_what_it_costs(by_hand: Make)
     delay = {"A": [60.0] * 6, "B": [90.0, 91.0, 92.0, 93.0, 94.0, 95.0], "C": [60.0] * 6}
     waits = {"log": {"A": [3600.0] * 6, "B": [7200.0] * 6, "C": [60.0] * 6}}
     (text,) = words(by_hand({"log": {"cost": cost, "delay": delay}}, waits))
-    assert text.startswith("log: B has the lowest median cost over 6 windows, 5.00 (A: 12.50).")
+    assert text.startswith("log: B has the lowest median cost over 6 windows, 5.00 (A: 12.5).")
     assert "Window by window it differs from A by -7.50 in the median, -60 % (95 % interval" in text
     assert "better in 6 of 6 windows" in text
     assert "No difference from A: C." in text
-    assert "B pays for it against A: delay +32.50 s (+30.0" in text
+    assert "B pays for it against A: delay +32.5 s (+30.0" in text
     assert "Worst off is job 101 in window 1, which waits 2h under B; the longest wait is 1h under A." in text
 
 
 def test_the_words_do_not_invent_an_effect(by_hand: Make) -> None:
     cost = {"A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0], "B": [9.0, 12.0, 10.0, 12.0, 13.0, 16.0]}
     (text,) = words(by_hand({"log": {"cost": cost}}))
-    assert text.startswith("log: B has the lowest median cost over 6 windows, 12.00 (A: 12.50). But window by window")
+    assert text.startswith("log: B has the lowest median cost over 6 windows, 12.0 (A: 12.5). But window by window")
     assert "the interval covers zero, so no difference from A is shown" in text
     assert "better than" not in text
     assert text.endswith("No job waits under any policy.")
