@@ -103,7 +103,7 @@ def test_the_verdict_is_that_of_the_last_quarter(told: str | None, interval: tup
     words = verdict("forms-f1", {"differences": rows}, "mean_bsld")
     assert says in words
     assert (
-        "It pays for that in max_wait (+2.00 h, 95 % interval +1.00 to +24.00; better in 6 of 7 windows)." in words
+        "It pays for that in max_wait (+2.00 h, 95 % interval +1.00 to +24.0; better in 6 of 7 windows)." in words
     ) == (told == "better")
     assert "No other metric" in verdict("SAF", {"differences": rows}, "mean_bsld")
     assert "leave the queue as it is" in verdict("FCFS", {"differences": rows}, "mean_bsld")
