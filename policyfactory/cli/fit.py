@@ -17,7 +17,7 @@ from policyfactory.core.random import check_seed
 if TYPE_CHECKING:
     from policyfactory.fit.fits import Fits
 
-__all__ = ["fit"]
+__all__ = ["fit", "show_fit"]
 
 
 class Family(enum.StrEnum):
@@ -92,7 +92,7 @@ def fit(
                 tell=_teller(bar),
             )
         files = fits.save(output, report=report, figures=figures)
-        _show(fits, as_json=json)
+        show_fit(fits, as_json=json)
     if files:
         note("written: " + ", ".join(str(path) for path in files))
 
@@ -132,7 +132,8 @@ def _teller(bar: Any) -> Callable[[str, int], Callable[[], None]]:
     return tell
 
 
-def _show(fits: Fits, *, as_json: bool) -> None:
+def show_fit(fits: Fits, *, as_json: bool) -> None:
+    """Print the formulas and how far to trust them."""
     from policyfactory.fit.report import report_blocks, sentences
 
     run = fits.results

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["generate"]
+__all__ = ["generate", "show_scores"]
 
 _FOLDER = "training_data"
 _PICTURES = (".svg", ".png", ".pdf")
@@ -102,7 +102,7 @@ def generate(
     if output is None:
         output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
     written = _write(workload, options, output, workers, overwrite=overwrite, inputs=inputs)
-    _show(written, options)
+    show_scores(written, options)
 
 
 def _check(output: Path | None, *, convergence: bool) -> None:
@@ -185,7 +185,7 @@ def _short(rate: float) -> str:
     return f"{rate / 1e6:.2f} M" if rate >= 1e5 else f"{rate / 1e3:.1f} k"
 
 
-def _show(written: Written, options: GenerateOptions) -> None:
+def show_scores(written: Written, options: GenerateOptions) -> None:
     """Say what was written and how precise it is."""
     from policyfactory.core.artefact import Manifest
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from policyfactory.workload.swf.download import Download, Patience
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["app"]
+__all__ = ["app", "show_pieces"]
 
 app = typer.Typer(help="Workload logs and models: show, clean, cut, download, resample, make.", no_args_is_help=True)
 
@@ -233,10 +233,11 @@ def window(
             pieces = [(target / f"{piece.name}.swf.gz", piece) for piece in cut_windows(log, spec)]
         for path, piece in pieces:
             write_swf(piece, path)
-    _print_pieces(pieces)
+    show_pieces(pieces)
 
 
-def _print_pieces(pieces: list[tuple[Path, SwfLog]]) -> None:
+def show_pieces(pieces: list[tuple[Path, SwfLog]]) -> None:
+    """Print what was cut, a row each: its file and its log."""
     from policyfactory.core.units import format_duration
 
     rows = []

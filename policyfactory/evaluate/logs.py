@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import InputError
 from policyfactory.evaluate.inputs import Cleaning, read_predictions
-from policyfactory.workload.clean import read
+from policyfactory.workload.clean import clean
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload, generate_lublin
 from policyfactory.workload.models.tsafrir import tsafrir_estimates
+from policyfactory.workload.swf.files import read_swf
+from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["LogSource", "LublinSource", "ReadLog", "TsafrirSource", "find_log", "read_log"]
+__all__ = ["LogSource", "LublinSource", "ReadLog", "TsafrirSource", "cleaned_log", "find_log", "read_log"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -152,25 +154,42 @@ def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
         told = (f"{what}{workload.origin}; {len(workload):,} jobs on {workload.machine} processors",)
         return ReadLog(source, workload, None, {"origin": workload.origin}, {source.name: workload.sha256()}, told)
     path = find_log(source.file, folders)
+    read = cleaned_log(source, read_swf(path))
+    if source.predictions is None:
+        return read
+    file = find_log(source.predictions, folders)
+    with unchanged(file) as digest:
+        prediction = read_predictions(file, read.workload)
+    return dataclasses.replace(read, prediction=prediction, hashes=read.hashes | {str(file): digest})
+
+
+def cleaned_log(source: LogSource, log: SwfLog) -> ReadLog:
+    """Clean a log that is in memory.
+
+    Parameters
+    ----------
+    source : LogSource
+        What it is called and how it is cleaned.
+    log : SwfLog
+        The log, as it was read from a file or made.
+
+    Raises
+    ------
+    InputError, WorkloadError, UsageError
+        If it is another one than the source says, or its jobs cannot be used.
+    """
     how = source.cleaning
-    workload = read(path, preset=how.preset, estimate_missing=how.estimate_missing, processors=how.processors)
+    workload = clean(log, preset=how.preset, estimate_missing=how.estimate_missing, processors=how.processors)
     report = workload.cleaning
     if source.sha256 is not None and report.sha256 != source.sha256:
         raise InputError(
-            f"{path}: has the SHA-256 {report.sha256}, the protocol is for {source.sha256}: this is another version of "
-            "the log; get the one that is named, or change or leave out sha256 in the protocol"
+            f"{log.path}: has the SHA-256 {report.sha256}, the protocol is for {source.sha256}: this is another "
+            "version of the log; get the one that is named, or change or leave out sha256 in the protocol"
         )
-    hashes = {str(path): report.sha256}
     notes = [report.summary(), *(f"  {s.what}: {s.jobs:,} ({s.why})" for s in report.steps if s.action == "changed")]
     account = {key: value for key, value in report.as_dict().items() if key != "source"}
     workload = dataclasses.replace(_with_requests(workload, source), name=source.name)
-    prediction = None
-    if source.predictions is not None:
-        file = find_log(source.predictions, folders)
-        with unchanged(file) as digest:
-            prediction = read_predictions(file, workload)
-        hashes[str(file)] = digest
-    return ReadLog(source, workload, prediction, account, hashes, tuple(notes))
+    return ReadLog(source, workload, None, account, {log.path: report.sha256}, tuple(notes))
 
 
 def _of_model(source: LogSource) -> Workload:

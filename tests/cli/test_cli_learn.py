@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from policyfactory.cli.learn_words import record_in_words, verdict
+from policyfactory.learn.words import record_in_words, verdict_in_words
 from policyfactory.policy.store import load_model
+from policyfactory.statistics.compare import Comparison
+from policyfactory.statistics.intervals import Interval
+from policyfactory.statistics.summary import Summary
 from policyfactory.workload.swf.files import read_swf
 
 
@@ -29,7 +33,7 @@ def test_a_log_becomes_a_policy_tested_on_jobs_that_chose_nothing(run, tmp_path:
     assert (folder / "test" / "report.html").exists()
     end = done.stdout.split("In words")[1]
     assert f"{chosen} was the best of 13 policies on the third quarter of the jobs." in end
-    assert verdict(chosen, test["experiments"]["evaluation"], "mean_bsld") in end
+    assert "On the last quarter, which chose nothing, it is not shown to be better" in end
     # One case has no interval, so nothing is shown, and nothing is to be installed.
     assert "one case, no interval" in end
     assert "next:" not in done.stderr
@@ -65,15 +69,16 @@ def test_options_are_checked_before_any_work(run, tmp_path: Path) -> None:
         assert not (tmp_path / "learned").exists(), option
 
 
-def _row(policy: str, metric: str, told: str | None, difference: float, interval: tuple[float, float] | None) -> dict:
-    ends = None if interval is None else {"low": interval[0], "high": interval[1]}
+def _row(policy: str, metric: str, verdict: Any, difference: float, interval: tuple[float, float] | None) -> Comparison:
     unit = "s" if metric.endswith("wait") else "1"
-    row = {"policy": policy, "metric": metric, "verdict": told, "difference": difference}
-    return {**row, "interval": ends, "unit": unit, "wins": 6, "cases": 7}
+    ends = None if interval is None else Interval(*interval)
+    return Comparison(
+        "log", metric, policy, "FCFS", "median", unit, 7, difference, ends, None, None, None, 6, 1, 0, verdict
+    )
 
 
 @pytest.mark.parametrize(
-    ("told", "interval", "says"),
+    ("verdict", "interval", "says"),
     [
         (
             "better",
@@ -90,34 +95,35 @@ def _row(policy: str, metric: str, told: str | None, difference: float, interval
             (-9.0, 2.5),
             "not shown to be better than FCFS in mean_bsld (-5.50, 95 % interval -9.00 to +2.50; better in 6 of 7",
         ),
-        (None, None, "not shown to be better than FCFS in mean_bsld (-5.50, one case, no interval)"),
+        ("too few cases", None, "not shown to be better than FCFS in mean_bsld (-5.50, one case, no interval)"),
     ],
 )
-def test_the_verdict_is_that_of_the_last_quarter(told: str | None, interval: tuple[float, float], says: str) -> None:
+def test_the_verdict_is_that_of_the_last_quarter(verdict: str, interval: tuple[float, float], says: str) -> None:
     rows = [
         _row("SAF", "mean_bsld", "better", -7.0, (-8.0, -6.0)),
-        _row("forms-f1", "mean_bsld", told, -5.5, interval),
+        _row("forms-f1", "mean_bsld", verdict, -5.5, interval),
         _row("forms-f1", "max_wait", "worse", 7200.0, (3600.0, 86_400.0)),
         _row("forms-f1", "mean_wait", "no difference", 1.0, (-3.0, 3.0)),
     ]
-    words = verdict("forms-f1", {"differences": rows}, "mean_bsld")
+    words = verdict_in_words("forms-f1", "FCFS", rows, "mean_bsld")
     assert says in words
     assert (
         "It pays for that in max_wait (+2.00 h, 95 % interval +1.00 to +24.0; better in 6 of 7 windows)." in words
-    ) == (told == "better")
-    assert "No other metric" in verdict("SAF", {"differences": rows}, "mean_bsld")
-    assert "leave the queue as it is" in verdict("FCFS", {"differences": rows}, "mean_bsld")
-    assert "not shown" in verdict("forms-f1", {"differences": []}, "mean_bsld")
+    ) == (verdict == "better")
+    assert "No other metric" in verdict_in_words("SAF", "FCFS", rows, "mean_bsld")
+    assert "leave the queue as it is" in verdict_in_words("FCFS", "FCFS", rows, "mean_bsld")
+    assert "not shown" in verdict_in_words("forms-f1", "FCFS", [], "mean_bsld")
+
+
+def _value(policy: str, value: float) -> Summary:
+    numbers = (value, None, value, value, value, value, None, None, None, None, None, False)
+    return Summary("log", "mean_wait", policy, "s", "median", 7, *numbers)
 
 
 def test_the_record_stands_beside_the_simulated_baseline() -> None:
-    summary = [
-        {"policy": "FCFS", "metric": "mean_wait", "value": 3600.0, "unit": "s"},
-        {"policy": "SAF", "metric": "mean_wait", "value": 1800.0, "unit": "s"},
-    ]
-    assert record_in_words({"summary": summary}, "mean_wait") == ""
-    recorded = {"summary": [{"policy": "recorded", "metric": "mean_wait", "value": 7200.0, "unit": "s"}]}
-    words = record_in_words({"summary": summary, "recorded": recorded}, "mean_wait")
+    simulated = [_value("FCFS", 3600.0), _value("SAF", 1800.0)]
+    assert record_in_words([], simulated, "FCFS", "mean_wait") == ""
+    words = record_in_words([_value("recorded", 7200.0)], simulated, "FCFS", "mean_wait")
     assert "as recorded, mean_wait was 2.00 h; under the simulated FCFS it is 1.00 h." in words
 
 

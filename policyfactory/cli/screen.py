@@ -1,0 +1,185 @@
+"""The terminal of a command that takes many steps: each step's command, its progress, and its results."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from policyfactory.cli.console import console, note, note_kept, progress, warn
+from policyfactory.core.errors import OutputError, PolicyfactoryError
+from policyfactory.learn.progress import Counter, Progress, Step
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from policyfactory.evaluate.study import Study
+    from policyfactory.fit.run import FitRun
+    from policyfactory.trials.files import Written
+    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["Screen"]
+
+
+class Screen(Progress):
+    """Shows the steps.
+
+    Parameters
+    ----------
+    tables : Path, optional
+        File for the tables; without it they are printed.
+    """
+
+    def __init__(self, tables: Path | None = None) -> None:
+        self._tables = tables
+        self._step: Step | None = None
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop()
+        if isinstance(error, PolicyfactoryError) and self._step is not None:
+            note(f"step {self._step.number}/{self._step.total} could not be done:")
+
+    def begin(self, step: Step) -> None:
+        """Print the head of a step."""
+        self._stop()
+        self._step = step
+        self._head()
+        if self._tables is not None:
+            with self._to_tables("w" if step.number == 1 else "a"):
+                self._head()
+
+    def counter(self, title: str, unit: str = "") -> Counter:
+        """Return a bar."""
+        from rich.progress import TextColumn
+
+        if self._bar is None:
+            self._bar = progress(TextColumn("{task.fields[speed]}"))
+            self._bar.start()
+        return _Bar(self._bar, title, unit)
+
+    def message(self, sentence: str) -> None:
+        """Print a sentence on stderr, above the bar."""
+        if self._bar is None:
+            note(sentence)
+        else:
+            self._bar.console.print(sentence, markup=False, soft_wrap=True)
+
+    def warning(self, sentence: str) -> None:
+        """Print a warning."""
+        self._stop()
+        warn(sentence)
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept."""
+        self._stop()
+        note_kept(stop, what, partial)
+
+    def cut(self, log: SwfLog) -> None:
+        """Print the row of a log."""
+        from policyfactory.cli.workload import show_pieces
+
+        with self._results():
+            show_pieces([(Path(log.path), log)])
+
+    def scored(self, written: Written, options: GenerateOptions) -> None:
+        """Print how precise the scores are."""
+        from policyfactory.cli.generate import show_scores
+
+        with self._results():
+            show_scores(written, options)
+
+    def fitted(self, run: FitRun) -> None:
+        """Print the formulas."""
+        from policyfactory.cli.fit import show_fit
+
+        with self._results():
+            show_fit(run, as_json=False)
+
+    def compared(self, study: Study) -> None:
+        """Print values, differences and words."""
+        from policyfactory.cli.evaluation_tables import show_standings
+
+        with self._results():
+            for outcome in study.outcomes:
+                show_standings(outcome.sections)
+
+    def wrote(self, paths: Sequence[Path]) -> None:
+        """Name the files."""
+        self._stop()
+        note("written: " + ", ".join(map(str, paths)))
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _head(self) -> None:
+        step = self._step
+        if step is not None:
+            screen = console()
+            screen.rule(f"[bold]{step.number}/{step.total}[/bold]  {step.title}", align="left", style="dim")
+            screen.print(f"$ policyfactory {shlex.join(step.command)}", style="cyan", markup=False, soft_wrap=True)
+            sys.stdout.flush()
+
+    @contextlib.contextmanager
+    def _results(self) -> Iterator[None]:
+        """Print results on the screen, or into the file for them."""
+        self._stop()
+        if self._tables is None:
+            yield
+            sys.stdout.flush()
+            return
+        with self._to_tables("a"):
+            yield
+
+    @contextlib.contextmanager
+    def _to_tables(self, mode: str) -> Iterator[None]:
+        assert self._tables is not None  # noqa: S101 (its callers look)
+        try:
+            with self._tables.open(mode, encoding="utf-8") as file, contextlib.redirect_stdout(file):
+                yield
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            raise OutputError(f"{self._tables}: cannot be written: {error.strerror or error}") from None
+
+
+class _Bar(Counter):
+    """A bar with the speed of this run."""
+
+    def __init__(self, bar: Bar, title: str, unit: str) -> None:
+        self._bar = bar
+        self._unit = unit
+        self._task = bar.add_task(title, total=0, speed="")
+        self._total = self._amount = 0
+        self._begin = time.perf_counter()
+
+    def expect(self, count: int) -> None:
+        """Lengthen the bar."""
+        self._total += count
+        self._bar.update(self._task, total=self._total)
+
+    def resumed(self, count: int) -> None:
+        """Advance over what was finished before, which says nothing of the speed."""
+        self._begin = time.perf_counter()
+        self._bar.update(self._task, advance=count)
+
+    def done(self, amount: int) -> None:
+        """Advance by one."""
+        self._amount += amount
+        speed = self._amount / max(time.perf_counter() - self._begin, 1e-9)
+        text = f"{_short(speed)} {self._unit}" if self._unit else ""
+        self._bar.update(self._task, advance=1, speed=text)
+
+
+def _short(rate: float) -> str:
+    return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate:,.0f}"

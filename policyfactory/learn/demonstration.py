@@ -1,0 +1,145 @@
+"""The whole job on jobs of a model: random orders of a queue, formulas, a comparison, and an exported winner."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive, sha256_bytes
+from policyfactory.core.units import HOUR
+from policyfactory.export.prepare import prepare
+from policyfactory.export.registry import TARGETS
+from policyfactory.export.site import Site
+from policyfactory.learn.files import SCORES, remove_results
+from policyfactory.learn.progress import Progress, Step
+from policyfactory.learn.stages import (
+    CLASSICAL,
+    Compared,
+    Comparing,
+    Rival,
+    compare_policies,
+    fit_steps,
+    fitted,
+    place,
+    rivals_of,
+    score_jobs,
+)
+from policyfactory.parallel.pool import Workers
+from policyfactory.policy.store import model_to_json
+from policyfactory.trials.run import GenerateOptions
+from policyfactory.workload.models.lublin import LublinModel
+from policyfactory.workload.models.lublin_recipe import Recipe, make_log
+from policyfactory.workload.models.lublin_swf import format_log
+from policyfactory.workload.swf.files import parse_swf
+from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["demonstrate"]
+
+_STEPS = 7
+_LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--estimates", "tsafrir")
+_PROCESSORS, _JOBS, _LONGEST = 256, 20_000, 18 * HOUR
+_HOW = Comparing(("mean_bsld", "mean_wait", "max_wait"), "10x15d")
+# r needs a fixed date in production; any will do for a demonstration.
+_EPOCH, _DATE = 1_767_225_600, "2026-01-01"
+
+
+def demonstrate(
+    folder: Path,
+    *,
+    tuples: int = 1000,
+    trials: int = 4096,
+    workers: Workers | int = 1,
+    progress: Progress | None = None,
+) -> Compared:
+    """Learn from one workload of the model, test on another, and export the winner; all files go to a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there; what an earlier demonstration left in it is replaced.
+    tuples, trials : int
+        Tuples to score, and trials of each.
+    workers : Workers or int
+        Who works; a number means so many threads.
+    progress : Progress, optional
+        Who hears how far the work is.
+
+    Returns
+    -------
+    Compared
+        The formulas and the classical policies on the second workload.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be written.
+    """
+    with exclusive(check_directory(folder) / "demo"):
+        # A second demo starts afresh: an old score table is not resumed.
+        remove_results(folder)
+        return _Demo(folder, workers, progress or Progress()).run(tuples, trials)
+
+
+class _Demo:
+    def __init__(self, folder: Path, workers: Workers | int, progress: Progress) -> None:
+        self.folder = folder
+        self.workers = workers
+        self.progress = progress
+        self.begun = 0
+
+    def run(self, tuples: int, trials: int) -> Compared:
+        training = self._workload(
+            "training", 1, "A workload to learn from (Lublin-Feitelson model, users' requests by Tsafrir's model)"
+        )
+        test = self._workload("test", 2, "Another one to test on, which nothing has learned from")
+        scores = self.folder / SCORES
+        numbers = ("--tuples", str(tuples), "--trials", str(trials), "--seed", "1")
+        self._begin(
+            "Random orders of the queue, and the score of running each job first",
+            *("generate", training.path, *numbers, "--output", str(scores)),
+        )
+        options = GenerateOptions(tuples, trials, seed=1)
+        table = score_jobs(training, options, scores, workers=self.workers, progress=self.progress)
+        forms, polynomials = fit_steps(table, self.folder, self._begin, self.progress)
+        rivals = rivals_of(fitted(forms, polynomials), self.folder)
+        output = self.folder / "evaluation"
+        self._begin(
+            "The best of both against the classical policies under EASY backfilling, deciding by requested times",
+            *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),
+            *("--backfill", "easy", "--decide-by", "request", "--windows", "10x15d"),
+            *("--metrics", ",".join(_HOW.metrics), "--output", str(output), "--overwrite"),
+        )
+        compared = compare_policies(test, rivals, _HOW, output, workers=self.workers, progress=self.progress)
+        for target, name in (("python", "winner.py"), ("lua", "winner.lua")):
+            self._export(compared.winner, target, self.folder / name)
+        return compared
+
+    def _begin(self, title: str, *command: str) -> None:
+        self.begun = min(self.begun + 1, _STEPS)
+        self.progress.begin(Step(self.begun, _STEPS, title, command))
+
+    def _workload(self, name: str, seed: int, title: str) -> SwfLog:
+        path = place(self.folder, f"{name}.swf")
+        words = (*_LUBLIN, "--seed", str(seed))
+        self._begin(title, *words, "--output", path)
+        recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, max_estimate=_LONGEST)
+        log, notes = make_log(recipe, shlex.join(("policyfactory", *words)))
+        text = format_log(log)
+        atomic_write(Path(path), text)
+        for line in notes:
+            self.progress.message(line)
+        self.progress.wrote([Path(path)])
+        # The jobs as the text has them.
+        return parse_swf(text, path, sha256=sha256_bytes(text))
+
+    def _export(self, winner: Rival, target: str, path: Path) -> None:
+        words = ("export", winner.source, "--to", target, "--epoch", _DATE)
+        self._begin(f"The winner, {winner.name}, as {target}", *words, "--output", str(path), "--overwrite")
+        origin = "catalogue of policyfactory"
+        if winner.name not in CLASSICAL:
+            digest = sha256_bytes(dump_json(model_to_json(winner.model)).encode())
+            origin = f"{Path(winner.source).name}, SHA-256 {digest}"
+        site = Site(command=shlex.join(("policyfactory", *words)), model=origin)
+        made = TARGETS[target].make(prepare(winner.model, epoch=_EPOCH), site)
+        atomic_write(path, made.text)
+        self.progress.wrote([path])

@@ -1,0 +1,85 @@
+"""Who hears how far the work is; in a notebook nobody, on the command line the screen."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from policyfactory.evaluate.study import Study
+    from policyfactory.fit.run import FitRun
+    from policyfactory.trials.files import Written
+    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["Counter", "Progress", "Step"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the work, and the command that does the same.
+
+    Parameters
+    ----------
+    number, total : int
+        Number of the step, from 1, and of all steps.
+    title : str
+        In words.
+    command : tuple of str
+        What stands behind ``policyfactory``.
+    """
+
+    number: int
+    total: int
+    title: str
+    command: tuple[str, ...]
+
+
+class Counter:
+    """Counts work units of one kind; this one shows nothing."""
+
+    def expect(self, count: int) -> None:
+        """More work units are to be done."""
+
+    def resumed(self, count: int) -> None:
+        """Work units that an earlier run has finished."""
+
+    def done(self, amount: int) -> None:
+        """One work unit is done; ``amount`` is what it consists of (jobs, trials), for the speed."""
+
+
+class Progress:
+    """Hears how far the work is, and of each result; this one says nothing."""
+
+    def begin(self, step: Step) -> None:
+        """Begin a step; the one before it is done."""
+
+    def counter(self, title: str, unit: str = "") -> Counter:  # noqa: ARG002
+        """Return a counter of work units; ``unit`` is that of the amounts."""
+        return Counter()
+
+    def message(self, sentence: str) -> None:
+        """Hear of something about the work that is no result."""
+
+    def warning(self, sentence: str) -> None:
+        """Hear why a result should not be trusted as it stands."""
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Hear what is kept, in ``partial``, of work that does not come to its end."""
+
+    def cut(self, log: SwfLog) -> None:
+        """Hear of a part of the log."""
+
+    def scored(self, written: Written, options: GenerateOptions) -> None:
+        """Hear of the score table."""
+
+    def fitted(self, run: FitRun) -> None:
+        """Hear of the formulas of a family."""
+
+    def compared(self, study: Study) -> None:
+        """Hear how policies did."""
+
+    def wrote(self, paths: Sequence[Path]) -> None:
+        """Hear which files were written."""

@@ -1,0 +1,450 @@
+"""The stages of learning: the scores of a log, the formulas fitted to them, and policies compared on another log."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive, sha256_bytes
+from policyfactory.core.errors import PolicyfactoryError, WorkersError
+from policyfactory.core.journal import partial_path
+from policyfactory.core.toml import dump_toml
+from policyfactory.evaluate.described import winners
+from policyfactory.evaluate.experiment import Outcome
+from policyfactory.evaluate.folder import protocol_dict, write_report
+from policyfactory.evaluate.logs import ReadLog, cleaned_log
+from policyfactory.evaluate.plan import IF_KNOWN
+from policyfactory.evaluate.protocol import Protocol, protocol_of
+from policyfactory.evaluate.study import RunSettings, Study, run_protocol
+from policyfactory.evaluate.words import rules_in_words
+from policyfactory.fit.files import models_of, write_fit
+from policyfactory.fit.run import FitOptions, FitRun, run_fit
+from policyfactory.learn.progress import Counter, Progress
+from policyfactory.parallel.pool import Workers
+from policyfactory.policy.catalogue import resolve_model
+from policyfactory.policy.store import Model, model_to_json
+from policyfactory.report.page import LARGE_PAGE
+from policyfactory.trials.files import write_scores
+from policyfactory.trials.generate import generate_scores
+from policyfactory.trials.run import GenerateOptions
+from policyfactory.trials.table import ScoreTable, read_score_table
+from policyfactory.workload.clean import clean
+from policyfactory.workload.swf.log import SwfLog
+
+__all__ = [
+    "CLASSICAL",
+    "Compared",
+    "Comparing",
+    "Rival",
+    "compare_policies",
+    "fit_steps",
+    "fitted",
+    "place",
+    "rivals_of",
+    "score_jobs",
+]
+
+# The policies that whatever was learned has to beat; the first is the baseline.
+CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
+# By error alone five forms are about equally good (docs/how-certain.md): the evaluation decides between them.
+_FORMS = 5
+_EXPERIMENT = "evaluation"
+_ANALYSES = ("groups", "fairness", "starvation", "load", "gantt")
+
+
+def score_jobs(
+    log: SwfLog,
+    options: GenerateOptions,
+    output: Path | None,
+    *,
+    preset: str = "default",
+    processors: int | None = None,
+    workers: Workers | int = 1,
+    progress: Progress,
+) -> ScoreTable:
+    """Return the scores of a log's jobs, written to ``output`` if there is one: an interrupted run is resumed.
+
+    Parameters
+    ----------
+    log : SwfLog
+        What to learn from; jobs without a requested time are used too.
+    options : GenerateOptions
+        Tuples, trials, seed.
+    output : Path or None
+        The table, ``NAME.csv``.
+    preset, processors
+        How the log is read.
+    workers, progress
+        Who works, and who hears how far it is.
+    """
+    # Trials know the run times: requests are not read, and may be missing.
+    workload, cleaning = clean(log, preset=preset, estimate_missing="runtime", machine=processors)
+    progress.message(cleaning.summary())
+    counter = progress.counter(f"{workload.name}: tuples", "trials/s")
+    counter.expect(options.tuples)
+    kept: int | None = None  # of no tuple is it known yet whether it is finished
+
+    def report(finished: int) -> None:
+        nonlocal kept
+        if kept is None:
+            counter.resumed(finished)
+        else:
+            counter.done(options.trials)
+        kept = finished
+
+    if output is None:
+        report(0)
+        return generate_scores(workload, options, workers=workers, report=report, tell=progress.message)
+    try:
+        written = write_scores(
+            workload,
+            options,
+            output,
+            workers=workers,
+            inputs={Path(log.path).name: log.sha256},
+            report=report,
+            tell=progress.message,
+        )
+    except (KeyboardInterrupt, WorkersError) as stop:
+        if kept is not None and partial_path(output).exists():
+            progress.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
+        raise
+    if kept is None:
+        counter.resumed(options.tuples)
+    progress.scored(written, options)
+    return read_score_table(output)
+
+
+def fit_family(
+    table: ScoreTable, family: str, folder: Path | None, *, pictures: bool = False, progress: Progress
+) -> FitRun:
+    """Return the fits of a family to a table; with a folder, write the models, the report and the pictures there.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The scores.
+    family : {"forms", "polynomials"}
+        What to fit.
+    folder : Path or None
+        Where the files go.
+    pictures : bool
+        Whether pictures are drawn.
+    progress : Progress
+        Who hears how far it is.
+    """
+
+    def stage(title: str, total: int) -> Callable[[], None]:
+        counter = progress.counter(title)
+        counter.expect(total)
+        return lambda: counter.done(0)
+
+    run = run_fit(table, FitOptions((family,), top=_FORMS if family == "forms" else 1), tell=stage)
+    progress.fitted(run)
+    if folder is not None:
+        figures = check_directory(folder / "pictures") if pictures else None
+        models, report = folder / f"{family}.json", folder / f"{family}.md"
+        with exclusive(models, report, None if figures is None else figures / "pictures"):
+            progress.wrote(write_fit(run, models=models, report=report, figures=figures))
+    return run
+
+
+def fit_steps(
+    table: ScoreTable, folder: Path | None, begin: Callable[..., None], progress: Progress
+) -> tuple[FitRun, FitRun]:
+    """Return the fits of forms and of polynomials, a step each.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The scores.
+    folder : Path or None
+        Where the files go.
+    begin : callable
+        Called with title and command of each step.
+    progress : Progress
+        Who hears how far it is.
+    """
+    scores, models = place(folder, "scores.csv"), [place(folder, f"{name}.json") for name in ("forms", "polynomials")]
+    begin(
+        "The 576 enumerated forms, fitted to the scores",
+        *("fit", scores, "--family", "forms", "--top", str(_FORMS), "--output", models[0]),
+        *("--report", place(folder, "forms.md"), "--figures", place(folder, "pictures")),
+    )
+    forms = fit_family(table, "forms", folder, pictures=True, progress=progress)
+    begin(
+        "The polynomials, Lin to sextic",
+        *("fit", scores, "--family", "polynomials", "--output", models[1]),
+        *("--report", place(folder, "polynomials.md")),
+    )
+    return forms, fit_family(table, "polynomials", folder, progress=progress)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rival:
+    """A policy that competes.
+
+    Parameters
+    ----------
+    model : Model
+        The policy.
+    source : str
+        What names it on the command line: a name of the catalogue, or a file.
+    """
+
+    model: Model
+    source: str
+
+    @property
+    def name(self) -> str:
+        """Name of the policy."""
+        return self.model.policy.name
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is no policy of the catalogue."""
+        return self.source.endswith(".json")
+
+
+def fitted(forms: FitRun, polynomials: FitRun) -> dict[str, Model]:
+    """Return the formulas that compete, by name: the best forms, and LIN or what else could be fitted."""
+    models = models_of(forms, "forms") | models_of(polynomials, "polynomials")
+    lin = "polynomials-lin" if "polynomials-lin" in models else "polynomials"
+    names = [*(f"forms-f{rank}" for rank in range(1, _FORMS + 1)), lin]
+    return {name: models[name] for name in names if name in models}
+
+
+def rivals_of(models: Mapping[str, Model], folder: Path | None) -> list[Rival]:
+    """Return the classical policies and those of ``models``, whose files are in ``folder``."""
+    classical = [Rival(resolve_model(name), name) for name in CLASSICAL]
+    return classical + [Rival(model, place(folder, f"{name}.json")) for name, model in models.items()]
+
+
+def place(folder: Path | None, name: str) -> str:
+    """Return a file of the folder as it is typed; without a folder its name."""
+    return name if folder is None else f"{folder}/{name}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Comparing:
+    """How policies are compared on a log.
+
+    Parameters
+    ----------
+    metrics : tuple of str
+        The first decides.
+    windows : str or None
+        How the log is cut; None: the whole log is one case.
+    threshold : str
+        Jobs that have waited longer go first; ``inf`` for never.
+    preset, estimate_missing, processors
+        How the log is read.
+    """
+
+    metrics: tuple[str, ...]
+    windows: str | None
+    threshold: str = "inf"
+    preset: str = "default"
+    estimate_missing: str = "error"
+    processors: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """Policies compared on a log.
+
+    Parameters
+    ----------
+    study : Study
+        Values, comparisons, words.
+    log : SwfLog
+        Of which jobs.
+    rivals : tuple of Rival
+        Of which policies.
+    how : Comparing
+        The rest.
+    measured : dict
+        Seconds and the like, for the manifest.
+    """
+
+    study: Study
+    log: SwfLog
+    rivals: tuple[Rival, ...]
+    how: Comparing
+    measured: Mapping[str, Any]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The values and what follows from them."""
+        return self.study.outcomes[0]
+
+    @property
+    def winner(self) -> Rival:
+        """The policy that is best in the first metric."""
+        name = winners(self.outcome.summaries, self.how.metrics[0])[self.log.name]
+        return next((rival for rival in self.rivals if rival.name == name), self.rivals[0])
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write report, tables and pictures into an existing folder; return the files in the folder itself."""
+        protocol, text = _protocol(self.log, self.rivals, self.how)
+        hashes = {self.log.path: self.log.sha256}
+        hashes |= {rival.source: _sha256(rival.model) for rival in self.rivals if rival.is_file}
+        parameters = protocol_dict(self.study)
+        manifest = Manifest("evaluation", command_line(), protocol.seed, hashes, parameters, self.measured)
+        return [folder / name for name in write_report(self.study, folder, manifest, text)]
+
+
+def compare_policies(
+    log: SwfLog,
+    rivals: Sequence[Rival],
+    how: Comparing,
+    output: Path | None,
+    *,
+    workers: Workers | int = 1,
+    progress: Progress,
+) -> Compared:
+    """Return how policies do on a log; with ``output``, write the report there, which an interrupted run resumes.
+
+    Parameters
+    ----------
+    log : SwfLog
+        The log.
+    rivals : sequence of Rival
+        The policies; the first is the baseline.
+    how : Comparing
+        The rest.
+    output : Path or None
+        Folder of the report; what an earlier comparison left there is replaced.
+    workers, progress
+        Who works, and who hears how far it is.
+    """
+    protocol, _ = _protocol(log, rivals, how)
+    read = cleaned_log(protocol.logs[0], log)
+    for sentence in read.notes:
+        progress.message(sentence)
+    for plan in protocol.experiments:
+        progress.message(rules_in_words(plan.rules, plan.times_longest, plan.sensitivity))
+    files: list[Path] = []
+    partial = None if output is None else partial_path(check_directory(output) / _EXPERIMENT)
+    with exclusive(None if output is None else output / "results.csv"):
+        study, measured = _run(protocol, read, partial, workers, progress)
+        compared = Compared(study, log, tuple(rivals), how, measured)
+        if output is not None and partial is not None:
+            files = compared.write(output)
+            partial.unlink(missing_ok=True)
+    progress.compared(study)
+    if output is not None:
+        progress.wrote(files)
+        if (output / "report.html").stat().st_size > LARGE_PAGE:
+            progress.warning(
+                f"{output}/report.html is large, and a phone takes long to open it; the tables are in the files too"
+            )
+    return compared
+
+
+def _sha256(model: Model) -> str:
+    return sha256_bytes(dump_json(model_to_json(model)).encode())
+
+
+def _protocol(log: SwfLog, rivals: Sequence[Rival], how: Comparing) -> tuple[Protocol, str]:
+    """Return the protocol of a comparison, with the policies that are in memory, and its text."""
+    never = how.threshold.strip().lower() in {"inf", "none"}
+    source = {
+        "file": log.path,
+        "preset": how.preset,
+        "machine": how.processors,
+        "estimate_missing": how.estimate_missing,
+    }
+    experiment: dict[str, Any] = {
+        "name": _EXPERIMENT,
+        "title": "Policies compared",
+        "windows": how.windows,
+        "load": 1.0,
+        "estimates": "user",
+        "policies": [CLASSICAL[0]],
+        "metrics": list(how.metrics),
+        "statistic": "median",
+        "recorded": IF_KNOWN,
+        "analyses": list(_ANALYSES),
+        "rules": {
+            "backfill": "easy",
+            "decide_by": "request",
+            "threshold": None if never else how.threshold,
+            "ties": "fifo",
+            "overrun": "run",
+            "compatibility": "none",
+        },
+    }
+    head = {"schema_version": 1, "name": _EXPERIMENT, "title": f"Policies on {log.name}", "seed": 0}
+    content = _without_none(head | {"logs": {log.name: source}, "experiments": [experiment]})
+    protocol = protocol_of(content)
+    plan = dataclasses.replace(protocol.experiments[0], contenders=tuple(rival.model.policy for rival in rivals))
+    content["experiments"][0]["policies"] = [rival.source for rival in rivals]
+    return dataclasses.replace(protocol, experiments=(plan,)), dump_toml(content)
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(entry) for key, entry in value.items() if entry is not None}
+    return [_without_none(entry) for entry in value] if isinstance(value, list) else value
+
+
+class _Counted(Counter):
+    """Counts simulations for the manifest and for what is said of an interrupted run; hands them on."""
+
+    def __init__(self, shown: Counter) -> None:
+        self.shown = shown
+        self.finished = self.of_earlier = self.jobs = 0
+
+    def expect(self, count: int) -> None:
+        self.shown.expect(count)
+
+    def resumed(self, count: int) -> None:
+        self.of_earlier += count
+        self.shown.resumed(count)
+
+    def done(self, amount: int) -> None:
+        self.finished += 1
+        self.jobs += amount
+        self.shown.done(amount)
+
+
+def _run(
+    protocol: Protocol, log: ReadLog, partial: Path | None, workers: Workers | int, progress: Progress
+) -> tuple[Study, dict[str, Any]]:
+    """Return the study and what was measured while it was made."""
+    who = Workers.of(workers)
+    counter = _Counted(progress.counter(f"{_EXPERIMENT}: simulations", "jobs/s"))
+    begin = time.perf_counter(), time.process_time()
+    settings = RunSettings(
+        who,
+        watch=lambda _: counter,
+        partial=partial,
+        overwrite=True,
+        beside={"starts": "none"},
+        tell=progress.message,
+    )
+    try:
+        study = run_protocol(protocol, {log.source.name: log}, settings)
+    except (KeyboardInterrupt, PolicyfactoryError) as stop:
+        if (kept := counter.finished + counter.of_earlier) and partial is not None:
+            progress.kept(stop, f"{kept:,} finished simulations", partial)
+        raise
+    seconds, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
+    measured: dict[str, Any] = {
+        "seconds": round(seconds, 3),
+        "jobs_simulated": counter.jobs,
+        "jobs_per_second": round(counter.jobs / seconds),
+        "backend": who.backend,
+        # Of a cluster nobody knows how many: workers come and go.
+        "workers": who.count if who.scheduler is None else None,
+        "simulations_done": counter.finished,
+        "simulations_resumed": counter.of_earlier,
+    }
+    if who.backend == "threading":
+        # Of other processes nothing is known.
+        measured |= {"cpu_seconds": round(cpu, 3), "jobs_per_cpu_second": round(counter.jobs / cpu)}
+    return study, measured

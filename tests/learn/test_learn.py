@@ -1,0 +1,99 @@
+"""Learning from Python: in memory, written afterwards, and the same as with a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.learn.learned import Learned
+from policyfactory.learn.progress import Progress, Step
+from policyfactory.learn.run import learn
+from policyfactory.policy.store import load_model
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.models.lublin import generate_lublin
+from policyfactory.workload.models.tsafrir import tsafrir_estimates
+from policyfactory.workload.swf.files import write_swf
+
+FEW: dict[str, Any] = {"tuples": 32, "trials": 320}
+
+
+@pytest.fixture(scope="module")
+def workload() -> Workload:
+    return tsafrir_estimates(generate_lublin(64, 900, seed=3), max_estimate=64_800, seed=3)
+
+
+@pytest.fixture(scope="module")
+def learned(workload: Workload) -> Learned:
+    return learn(workload, **FEW, threshold="20h")
+
+
+def test_what_is_learned_in_memory_says_what_it_is_worth(learned: Learned) -> None:
+    assert learned.policy.threshold == 72_000.0
+    assert [len(learned.parts[part]) for part in ("training", "choosing", "test")] == [450, 225, 225]
+    assert learned.policy.name in {rival.name for rival in learned.rivals}
+    assert learned.verdict == "too few cases" or learned.policy.name == "FCFS"
+    assert learned.summary().startswith(f"{learned.policy.name} was the best of {len(learned.rivals)} policies")
+    assert set(learned.frame()["policy"]) >= {"FCFS", "SAF", "F1", learned.policy.name}
+    assert learned.policy.formula in repr(learned)
+    assert learned.policy.name in learned._repr_html_()
+    assert learned.plot().axes
+
+
+def test_what_is_saved_later_is_what_a_run_with_a_folder_writes(
+    learned: Learned, workload: Workload, tmp_path: Path
+) -> None:
+    saved, folder = tmp_path / "saved", tmp_path / "folder"
+    learned.save(saved)
+    write_swf(workload, tmp_path / f"{workload.name}.swf")
+    learn(tmp_path / f"{workload.name}.swf", output=folder, **FEW, threshold="20h")
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert sorted(str(path.relative_to(saved)) for path in saved.rglob("*") if path.is_file()) == names
+    same = [name for name in names if name.endswith((".csv", ".swf", ".svg"))]
+    assert [name for name in same if (saved / name).read_bytes() != (folder / name).read_bytes()] == []
+    for name in (name for name in names if name.startswith(("forms", "dated", "policy.json")) and "json" in name):
+        assert load_model(saved / name).policy.formula == load_model(folder / name).policy.formula
+    manifest = json.loads((folder / "policy.manifest.json").read_text())
+    assert manifest["parameters"]["chosen"] == learned.policy.name
+    with pytest.raises(OutputError, match="holds a learned policy"):
+        learned.save(saved)
+
+
+class _Stopping(Progress):
+    """Stops at a step as a user does."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at = at
+        self.titles: list[str] = []
+        self.sentences: list[str] = []
+
+    def begin(self, step: Step) -> None:
+        self.titles.append(step.title)
+        if step.number == self.at:
+            raise KeyboardInterrupt
+
+    def message(self, sentence: str) -> None:
+        self.sentences.append(sentence)
+
+
+def test_an_interrupted_run_is_resumed(workload: Workload, learned: Learned, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        learn(workload, output=tmp_path, progress=_Stopping(5), **FEW, threshold="20h")
+    scores = (tmp_path / "scores.csv").read_bytes(), (tmp_path / "scores.csv").stat().st_mtime_ns
+    watched = _Stopping(None)
+    again = learn(workload, output=tmp_path, progress=watched, **FEW, threshold="20h")
+    assert scores == ((tmp_path / "scores.csv").read_bytes(), (tmp_path / "scores.csv").stat().st_mtime_ns)
+    assert again.policy == learned.policy
+    assert len(watched.titles) == 9
+
+
+def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
+    with pytest.raises(UsageError, match="unknown metric"):
+        learn(workload, metric="bsld")
+    with pytest.raises(UsageError, match="at least 32 tuples"):
+        learn(workload, tuples=1)
+    with pytest.raises(WorkloadError, match="150 jobs are left"):
+        learn(workload.select(slice(0, 150)))
