@@ -4,6 +4,7 @@ The package follows one line of data flow, a folder a stage, and has a verb for 
 
     log = pf.read("LOG.swf.gz")              schedule = pf.simulate(log, "SAF", threshold="20h")
     scores = pf.generate(log, tuples=200)    fits = pf.fit(scores)
+    learned = pf.learn(log)
 
 The names below are the public interface. They are loaded on first use, so that importing the package (and
 ``policyfactory --version``) costs nothing.

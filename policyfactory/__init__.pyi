@@ -13,6 +13,9 @@ from policyfactory.evaluate.study import Study as Study
 from policyfactory.evaluate.study import read_logs as read_logs
 from policyfactory.evaluate.study import run_protocol as run_protocol
 from policyfactory.fit.fits import fit as fit
+from policyfactory.learn.learned import Learned as Learned
+from policyfactory.learn.options import LearnOptions as LearnOptions
+from policyfactory.learn.run import learn as learn
 from policyfactory.policy.catalogue import CATALOGUE as CATALOGUE
 from policyfactory.policy.catalogue import resolve as resolve
 from policyfactory.policy.policy import Policy as Policy

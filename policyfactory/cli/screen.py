@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from policyfactory.evaluate.study import Study
-    from policyfactory.fit.run import FitRun
+    from policyfactory.fit.fits import Fits
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
@@ -97,12 +97,12 @@ class Screen(Progress):
         with self._results():
             show_scores(written, options)
 
-    def fitted(self, run: FitRun) -> None:
+    def fitted(self, fits: Fits) -> None:
         """Print the formulas."""
         from policyfactory.cli.fit import show_fit
 
         with self._results():
-            show_fit(run, as_json=False)
+            show_fit(fits, as_json=False)
 
     def compared(self, study: Study) -> None:
         """Print values, differences and words."""

@@ -103,7 +103,6 @@ def write_policy(
 
 def save_learned(learned: Learned, folder: Path) -> Path:
     """Write all that was learned in memory; see `Learned.save`."""
-    from policyfactory.fit.files import write_fit
     from policyfactory.trials.table import write_score_table
     from policyfactory.workload.swf.files import write_swf
 
@@ -125,8 +124,8 @@ def save_learned(learned: Learned, folder: Path) -> Path:
         manifest = Manifest("score-table", command_line(), learned.options.seed, inputs, parameters, outputs=outputs)
         manifest.write(Manifest.path_for(scores))
         figures = check_directory(folder / "pictures")
-        write_fit(learned.forms, models=folder / "forms.json", report=folder / "forms.md", figures=figures)
-        write_fit(learned.polynomials, models=folder / "polynomials.json", report=folder / "polynomials.md")
+        learned.forms.save(folder / "forms.json", report=folder / "forms.md", figures=figures)
+        learned.polynomials.save(folder / "polynomials.json", report=folder / "polynomials.md")
         write_dated(learned.rivals, folder)
         for part, compared in (("choosing", learned.choosing), ("test", learned.test)):
             rivals = tuple(_moved_rival(rival, folder) for rival in compared.rivals)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from policyfactory.fit.run import FitRun
+    from policyfactory.fit.fits import Fits
     from policyfactory.learn.options import LearnOptions
     from policyfactory.learn.stages import Compared, Rival
     from policyfactory.policy.policy import Policy
@@ -42,7 +42,7 @@ class Learned:
         What was learned from (``training``), chosen by (``choosing``) and tested on (``test``).
     scores : ScoreTable
         The scores of the training jobs.
-    forms, polynomials : FitRun
+    forms, polynomials : Fits
         The formulas fitted to them.
     rivals : tuple of Rival
         All policies that competed.
@@ -60,8 +60,8 @@ class Learned:
     options: LearnOptions
     parts: Mapping[str, SwfLog]
     scores: ScoreTable
-    forms: FitRun
-    polynomials: FitRun
+    forms: Fits
+    polynomials: Fits
     rivals: tuple[Rival, ...]
     choosing: Compared
     test: Compared

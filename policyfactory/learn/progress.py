@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.study import Study
-    from policyfactory.fit.run import FitRun
+    from policyfactory.fit.fits import Fits
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
@@ -75,7 +75,7 @@ class Progress:
     def scored(self, written: Written, options: GenerateOptions) -> None:
         """Hear of the score table."""
 
-    def fitted(self, run: FitRun) -> None:
+    def fitted(self, fits: Fits) -> None:
         """Hear of the formulas of a family."""
 
     def compared(self, study: Study) -> None:

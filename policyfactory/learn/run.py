@@ -123,8 +123,8 @@ class _Work:
         self.workers = workers
         self.progress = progress
         self.begun = 0
-        workload, _ = clean(
-            log, preset=options.preset, estimate_missing=options.estimate_missing, machine=options.processors
+        workload = clean(
+            log, preset=options.preset, estimate_missing=options.estimate_missing, processors=options.processors
         )
         if len(workload) < _FEWEST:
             raise WorkloadError(

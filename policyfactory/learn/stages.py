@@ -20,15 +20,15 @@ from policyfactory.evaluate.plan import IF_KNOWN
 from policyfactory.evaluate.protocol import Protocol, protocol_of
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.evaluate.words import rules_in_words
-from policyfactory.fit.files import models_of, write_fit
-from policyfactory.fit.run import FitOptions, FitRun, run_fit
+from policyfactory.fit.files import models_of
+from policyfactory.fit.fits import Fits, fit
 from policyfactory.learn.progress import Counter, Progress
 from policyfactory.parallel.pool import Workers
 from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.report.page import LARGE_PAGE
 from policyfactory.trials.files import write_scores
-from policyfactory.trials.generate import generate_scores
+from policyfactory.trials.generate import generate
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.clean import clean
@@ -81,8 +81,8 @@ def score_jobs(
         Who works, and who hears how far it is.
     """
     # Trials know the run times: requests are not read, and may be missing.
-    workload, cleaning = clean(log, preset=preset, estimate_missing="runtime", machine=processors)
-    progress.message(cleaning.summary())
+    workload = clean(log, preset=preset, estimate_missing="runtime", processors=processors)
+    progress.message(workload.cleaning.summary())
     counter = progress.counter(f"{workload.name}: tuples", "trials/s")
     counter.expect(options.tuples)
     kept: int | None = None  # of no tuple is it known yet whether it is finished
@@ -97,7 +97,7 @@ def score_jobs(
 
     if output is None:
         report(0)
-        return generate_scores(workload, options, workers=workers, report=report, tell=progress.message)
+        return generate(workload, options, workers=workers, report=report, tell=progress.message)
     try:
         written = write_scores(
             workload,
@@ -120,7 +120,7 @@ def score_jobs(
 
 def fit_family(
     table: ScoreTable, family: str, folder: Path | None, *, pictures: bool = False, progress: Progress
-) -> FitRun:
+) -> Fits:
     """Return the fits of a family to a table; with a folder, write the models, the report and the pictures there.
 
     Parameters
@@ -142,19 +142,19 @@ def fit_family(
         counter.expect(total)
         return lambda: counter.done(0)
 
-    run = run_fit(table, FitOptions((family,), top=_FORMS if family == "forms" else 1), tell=stage)
-    progress.fitted(run)
+    fits = fit(table, family, top=_FORMS if family == "forms" else 1, tell=stage)
+    progress.fitted(fits)
     if folder is not None:
         figures = check_directory(folder / "pictures") if pictures else None
         models, report = folder / f"{family}.json", folder / f"{family}.md"
         with exclusive(models, report, None if figures is None else figures / "pictures"):
-            progress.wrote(write_fit(run, models=models, report=report, figures=figures))
-    return run
+            progress.wrote(fits.save(models, report=report, figures=figures))
+    return fits
 
 
 def fit_steps(
     table: ScoreTable, folder: Path | None, begin: Callable[..., None], progress: Progress
-) -> tuple[FitRun, FitRun]:
+) -> tuple[Fits, Fits]:
     """Return the fits of forms and of polynomials, a step each.
 
     Parameters
@@ -209,9 +209,9 @@ class Rival:
         return self.source.endswith(".json")
 
 
-def fitted(forms: FitRun, polynomials: FitRun) -> dict[str, Model]:
+def fitted(forms: Fits, polynomials: Fits) -> dict[str, Model]:
     """Return the formulas that compete, by name: the best forms, and LIN or what else could be fitted."""
-    models = models_of(forms, "forms") | models_of(polynomials, "polynomials")
+    models = models_of(forms.results, "forms") | models_of(polynomials.results, "polynomials")
     lin = "polynomials-lin" if "polynomials-lin" in models else "polynomials"
     names = [*(f"forms-f{rank}" for rank in range(1, _FORMS + 1)), lin]
     return {name: models[name] for name in names if name in models}
