@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import EvaluationError
-from policyfactory.engine.allocation import allocate
 from policyfactory.engine.binned import binned_integral
+from policyfactory.simulate.gantt import Rectangles, rectangles_of
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
 
-__all__ = ["Excerpt", "Kept", "Rectangles", "Why", "busiest", "excerpt_of", "keep", "worst"]
+__all__ = ["Excerpt", "Kept", "Why", "busiest", "excerpt_of", "keep", "worst"]
 
 Int64Array = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -53,39 +52,6 @@ def keep(schedule: Schedule) -> Kept:
     as_run = bool((schedule.end - schedule.start == schedule.workload.run_time).all())
     end = None if as_run else schedule.end.copy()
     return Kept(schedule.workload, schedule.start.copy(), end, np.packbits(schedule.backfilled))
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Rectangles:
-    """What is drawn of one schedule.
-
-    Parameters
-    ----------
-    row : int64 array (rectangles,)
-        The job of each, as a row of the workload; a job on scattered processors has several.
-    begin, end : int64 array (rectangles,), ticks
-        When, within the stretch.
-    low, high : int64 array (rectangles,)
-        First and last processor.
-    """
-
-    row: Int64Array
-    begin: Int64Array
-    end: Int64Array
-    low: Int64Array
-    high: Int64Array
-
-    @property
-    def area(self) -> FloatArray:
-        """Processors x ticks of each."""
-        return (self.end - self.begin) * (self.high - self.low + 1.0)
-
-    def largest(self, most: int) -> Rectangles:
-        """Return the ``most`` largest, in their order."""
-        if len(self.row) <= most:
-            return self
-        chosen = np.sort(np.argsort(-self.area, kind="stable")[:most])
-        return Rectangles(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -218,26 +184,5 @@ def excerpt_of(policies: tuple[str, ...], kept: Sequence[Kept], stretch: tuple[i
         why,
         [(one.start - jobs.submit) / jobs.ticks for one in kept],
         [np.unpackbits(one.backfilled, count=len(jobs)).astype(np.bool_) for one in kept],
-        [_rectangles(one, stretch) for one in kept],
+        [rectangles_of(jobs, one.start, _ends(one), stretch) for one in kept],
     )
-
-
-def _rectangles(kept: Kept, stretch: tuple[int, int]) -> Rectangles:
-    """Return what runs in the stretch; its processors are assigned to these jobs alone, so that they lie together."""
-    jobs, (first, last) = kept.jobs, stretch
-    all_ends = _ends(kept)
-    rows = np.flatnonzero((kept.start < last) & (all_ends > first) & (all_ends > kept.start))
-    start, end, processors = kept.start[rows], all_ends[rows], jobs.processors[rows]
-    failed, begin_at, end_at, low, high = allocate(
-        start, end, processors, jobs.machine, np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
-    )
-    if failed >= 0:
-        raise EvaluationError(
-            f"{jobs.name}: job {jobs.job_id[rows[failed]]} starts when fewer than its {processors[failed]} of "
-            f"{jobs.machine} processors are free; this is no schedule of that machine"
-        )
-    count = end_at - begin_at
-    own = np.repeat(np.arange(len(rows)), count)
-    # Intervals lie in the order of the starts; these are those of each row.
-    place = np.repeat(begin_at, count) + np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
-    return Rectangles(rows[own], np.maximum(start[own], first), np.minimum(end[own], last), low[place], high[place])

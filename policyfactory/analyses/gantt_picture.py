@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.excerpt import Excerpt, Rectangles
+from policyfactory.analyses.excerpt import Excerpt
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR
+from policyfactory.simulate.gantt import Rectangles, draw_rectangles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +86,7 @@ def _panel(axes: Any, excerpt: Excerpt, k: int, drawn: Rectangles, kinds: list[t
     backfilled = excerpt.backfilled[k][drawn.row]
     for colour, mask in kinds:
         for chosen, hatch in ((mask & ~backfilled, ""), (mask & backfilled, "/////")):
-            _rectangles(axes, [side[chosen] for side in corners], colour, hatch)
+            draw_rectangles(axes, [side[chosen] for side in corners], colour, hatch)
     axes.set_xlim((excerpt.first - origin) / scale, (excerpt.last - origin) / scale)
     axes.set_ylim(0, excerpt.jobs.machine)
     if excerpt.loser is not None:
@@ -100,25 +101,6 @@ def _panel(axes: Any, excerpt: Excerpt, k: int, drawn: Rectangles, kinds: list[t
 def _scale(excerpt: Excerpt) -> float:
     seconds = (excerpt.last - excerpt.first) / excerpt.jobs.ticks
     return excerpt.jobs.ticks * (DAY if seconds >= 2 * DAY else HOUR if seconds >= 2 * HOUR else 60.0)
-
-
-def _rectangles(axes: Any, corners: list[NDArray[np.float64]], colour: str, hatch: str) -> None:
-    """Draw many rectangles of one look as one path: small in the file, and quick to show."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    left, right, low, high = corners
-    n = len(left)
-    if not n:
-        return
-    points = np.empty((n, 5, 2))
-    points[:, :, 0] = np.stack([left, right, right, left, left], axis=1)
-    points[:, :, 1] = np.stack([low, low, high, high, low], axis=1)
-    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], n)
-    patch = PathPatch(Path(points.reshape(-1, 2), codes), facecolor=colour, edgecolor="white", linewidth=0.5)
-    if hatch:
-        patch.set_hatch(hatch)
-    axes.add_patch(patch)
 
 
 def _outline(axes: Any, corners: list[NDArray[np.float64]], name: str) -> None:

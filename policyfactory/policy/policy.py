@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import marshal
 import math
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.expression import Expression, parse
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
 
-__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "Policy"]
+__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy"]
 
 EpochRule = Literal["window-start", "fixed", "oldest-waiting"]
 EPOCH_RULES: tuple[EpochRule, ...] = get_args(EpochRule)
@@ -61,6 +64,24 @@ class Epoch:
                 return "r counts from the submission of the job that has waited longest"
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class JobColumns:
+    """Jobs as a policy's function sees them.
+
+    Parameters
+    ----------
+    p, q, r : float64 array (n,)
+        Requested seconds, processors, submit seconds since the epoch.
+    m : float
+        Processors of the machine.
+    """
+
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    r: NDArray[np.float64]
+    m: float
+
+
 @functools.lru_cache(maxsize=1024)
 def _parsed(formula: str) -> Expression:
     return parse(formula)
@@ -94,6 +115,8 @@ class Policy:
         From when ``r`` counts.
     threshold : float
         Jobs that have waited longer (s) go first, in submit order; ``math.inf`` for never.
+    function : callable or None
+        What computes the scores in place of a formula; see `from_function`.
     """
 
     name: str
@@ -102,6 +125,45 @@ class Policy:
     source: str = ""
     epoch: Epoch = Epoch()
     threshold: float = math.inf
+    function: Callable[[JobColumns], ArrayLike] | None = None
+
+    @classmethod
+    def from_function(
+        cls, function: Any, name: str | None = None, *, features: Sequence[str] = ("p", "q", "r"), description: str = ""
+    ) -> Policy:
+        """Return a policy whose scores are computed by Python.
+
+        It is called once a workload, with all jobs, and simulated at full speed. It has no formula: it cannot be
+        stored, exported or used where scores change while jobs wait.
+
+        Parameters
+        ----------
+        function : callable or estimator
+            From `JobColumns` to one number a job, lower runs first: ``lambda job: job.p * job.q``. Or anything with a
+            method ``predict`` over rows of features, such as a fitted estimator of scikit-learn.
+        name : str, optional
+            The policy's name; that of the function if not given.
+        features : sequence of str
+            The columns of an estimator, of p, q, r and m, in its order.
+        description : str
+            What it does, in words.
+
+        Raises
+        ------
+        UsageError
+            If it is neither, or a feature or the name cannot be used.
+        """
+        kind = getattr(function, "__name__", type(function).__name__)
+        name = name or (kind if kind.isidentifier() else "FUNCTION")
+        made = function
+        if hasattr(function, "predict"):
+            unknown = set(features) - {"p", "q", "r", "m"}
+            if unknown:
+                raise UsageError(f"policy {name}: there is no feature {min(unknown)!r}; choose among p, q, r, m")
+            function = functools.partial(_predicted, function, tuple(features))
+        elif not callable(function):
+            raise UsageError(f"policy {name}: {type(function).__name__} is no function and has no method predict")
+        return cls(name, f"Python function {kind}, digest {_digest(made)}", description, function=function)
 
     def __post_init__(self) -> None:
         """Refuse a policy that could not be evaluated or printed."""
@@ -119,7 +181,7 @@ class Policy:
                 )
         if not self.threshold >= 0:
             raise UsageError(f"the threshold {self.threshold} of policy {self.name} is not a time >= 0 s (or inf)")
-        if not self.expression.variables - {"m"}:
+        if self.function is None and not self.expression.variables - {"m"}:
             raise FormulaError(
                 f"{self.formula[:60]!r} is the same for all jobs and ranks none; use p, q, r or w in it",
                 self.formula,
@@ -129,17 +191,22 @@ class Policy:
     @property
     def expression(self) -> Expression:
         """The formula as a tree."""
+        if self.function is not None:
+            raise UsageError(
+                f"policy {self.name} is a Python function without a formula: it can be simulated and evaluated, not "
+                "exported or stored; fit a formula (policyfactory.fit) for that"
+            )
         return _parsed(self.formula)
 
     @property
     def program(self) -> Program:
-        """The formula as a program of the array machine."""
-        return _compiled(self.formula)
+        """The formula as a program of the array machine; of a function, one that reads its scores as r."""
+        return _compiled(self.formula if self.function is None else "r")
 
     @property
     def variables(self) -> frozenset[str]:
-        """The names among p, q, r, w, m that the formula has."""
-        return self.expression.variables
+        """The names among p, q, r, w, m that the formula has; a function may use all but w."""
+        return self.expression.variables if self.function is None else frozenset("pqrm")
 
     @property
     def is_static(self) -> bool:
@@ -180,9 +247,47 @@ class Policy:
         except ValueError:
             lengths = ", ".join(f"{name} {value.size}" for name, value in zip("pqrw", given, strict=True))
             raise UsageError(f"one value of p, q, r, w for every job is needed, got {lengths}") from None
-        program = self.program
-        stack = np.empty((program.depth, columns[0].size))
         a, b, c, d = columns
-        evaluate(program.codes, program.operands, a, b, c, d, float(m), stack)
-        values = stack[0]
+        if self.function is None:
+            program = self.program
+            stack = np.empty((program.depth, a.size))
+            evaluate(program.codes, program.operands, a, b, c, d, float(m), stack)
+            values = stack[0]
+        else:
+            values = self._computed(JobColumns(a, b, c, float(m)))
         return np.where(np.isnan(values), np.inf, values)
+
+    def _computed(self, jobs: JobColumns) -> NDArray[np.float64]:
+        """Return what the function makes of the jobs, checked."""
+        values = np.asarray(None if self.function is None else self.function(jobs))
+        if values.shape != jobs.p.shape or values.dtype.kind not in "biuf":
+            raise UsageError(
+                f"policy {self.name} returned shape {values.shape} and type {values.dtype} for {jobs.p.size} jobs; a "
+                "function of a policy takes arrays and returns one number for each job"
+            )
+        return values.astype(np.float64)
+
+
+def _digest(function: Any) -> str:
+    """Return some letters that differ if the code of a function, or the state of an estimator, does."""
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        values = [cell.cell_contents for cell in function.__closure__ or ()]
+        return sha256_bytes(marshal.dumps(code) + repr((values, function.__defaults__)).encode())[:8]
+    import joblib
+
+    return str(joblib.hash(function))[:8]
+
+
+def _predicted(estimator: Any, features: tuple[str, ...], jobs: JobColumns) -> ArrayLike:
+    """Return the predictions of an estimator; one that was fitted to a table of pandas gets its column names."""
+    columns = {name: np.broadcast_to(getattr(jobs, name), jobs.p.shape) for name in features}
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        table: Any = np.column_stack(list(columns.values()))
+    else:
+        import pandas as pd
+
+        table = pd.DataFrame(dict(zip(names, columns.values(), strict=True)))
+    predictions: ArrayLike = estimator.predict(table) if jobs.p.size else np.empty(0)
+    return predictions

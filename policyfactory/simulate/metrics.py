@@ -13,18 +13,33 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.workload.jobs import Workload
 
 __all__ = ["METRICS", "TAU", "Metric", "job_values", "measure"]
 
 TAU = 10  # s, the bound of bounded slowdown
 _SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
+
+
+class Ran(Protocol):
+    """What a metric is of: when each job of a workload ran (`policyfactory.simulate.schedule.Schedule`)."""
+
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def start(self) -> NDArray[np.int64]: ...
+    @property
+    def end(self) -> NDArray[np.int64]: ...
+    @property
+    def backfilled(self) -> NDArray[np.bool_]: ...
+    def __len__(self) -> int: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,11 +63,11 @@ class Metric:
     name: str
     unit: str
     lower_is_better: bool | None
-    function: Callable[[Schedule], float]
+    function: Callable[[Ran], float]
     description: str
 
 
-def measure(schedule: Schedule, names: Iterable[str] | None = None) -> dict[str, float]:
+def measure(schedule: Ran, names: Iterable[str] | None = None) -> dict[str, float]:
     """Return the value of each metric of ``names`` (default: all).
 
     Raises
@@ -74,24 +89,24 @@ def measure(schedule: Schedule, names: Iterable[str] | None = None) -> dict[str,
 # Per job. ------------------------------------------------------------------------------------------------------------
 
 
-def _wait_ticks(schedule: Schedule) -> NDArray[np.int64]:
+def _wait_ticks(schedule: Ran) -> NDArray[np.int64]:
     return schedule.start - schedule.workload.submit
 
 
-def _wait(schedule: Schedule) -> NDArray[np.float64]:
+def _wait(schedule: Ran) -> NDArray[np.float64]:
     return _wait_ticks(schedule) / schedule.workload.ticks
 
 
-def _turnaround(schedule: Schedule) -> NDArray[np.float64]:
+def _turnaround(schedule: Ran) -> NDArray[np.float64]:
     return (schedule.end - schedule.workload.submit) / schedule.workload.ticks
 
 
-def _slowdown(schedule: Schedule, least: int, *, per_processor: bool = False) -> NDArray[np.float64]:
+def _slowdown(schedule: Ran, least: int, *, per_processor: bool = False) -> NDArray[np.float64]:
     share = schedule.workload.processors if per_processor else np.ones(len(schedule), dtype=np.int64)
     return slowdown(_wait_ticks(schedule), schedule.end - schedule.start, share, least * schedule.workload.ticks)
 
 
-_PER_JOB: dict[str, tuple[str, str, Callable[[Schedule], NDArray[np.float64]]]] = {
+_PER_JOB: dict[str, tuple[str, str, Callable[[Ran], NDArray[np.float64]]]] = {
     "wait": ("s", "the wait w", _wait),
     "bsld": ("1", "the bounded slowdown max((w + p)/max(p, tau), 1)", functools.partial(_slowdown, least=TAU)),
     "slowdown": (
@@ -108,7 +123,7 @@ _PER_JOB: dict[str, tuple[str, str, Callable[[Schedule], NDArray[np.float64]]]] 
 }
 
 
-def job_values(schedule: Schedule, of: str) -> NDArray[np.float64]:
+def job_values(schedule: Ran, of: str) -> NDArray[np.float64]:
     """Return ``wait``, ``bsld``, ``slowdown``, ``pp_bsld`` or ``turnaround`` of each job: float64 array (n,).
 
     Raises
@@ -129,7 +144,7 @@ def _quantile(values: NDArray[np.float64], level: float) -> float:
     return float(np.quantile(values, level))
 
 
-def _sc17_bsld(schedule: Schedule) -> float:
+def _sc17_bsld(schedule: Ran) -> float:
     # By submission: the programs dispatch the first 16 in that order, and no policy changes which jobs are counted.
     counted = (
         _slowdown(schedule, TAU)[_SC17_FIRST_JOBS:] if len(schedule) > _SC17_FIRST_JOBS else _slowdown(schedule, TAU)
@@ -153,22 +168,22 @@ _STATISTICS: dict[str, tuple[str, Callable[[NDArray[np.float64]], float]]] = {
 # Of the machine. -----------------------------------------------------------------------------------------------------
 
 
-def _makespan_ticks(schedule: Schedule) -> int:
+def _makespan_ticks(schedule: Ran) -> int:
     return int(schedule.end.max() - schedule.workload.submit.min())
 
 
-def _makespan(schedule: Schedule) -> float:
+def _makespan(schedule: Ran) -> float:
     return _makespan_ticks(schedule) / schedule.workload.ticks
 
 
-def _utilisation(schedule: Schedule) -> float:
+def _utilisation(schedule: Ran) -> float:
     ones = np.ones(len(schedule), dtype=np.int64)
     work = weighted_total(schedule.end - schedule.start, schedule.workload.processors, ones)
     capacity = float(schedule.workload.machine) * _makespan_ticks(schedule)
     return 100.0 * float(work) / capacity if capacity else 0.0
 
 
-def _throughput_sd(schedule: Schedule) -> float:
+def _throughput_sd(schedule: Ran) -> float:
     # The integrals run from the first start; before it nothing is in use, and both integrands are 0.
     linear, square = busy_integrals(schedule.start, schedule.end, schedule.workload.processors)
     makespan = _makespan_ticks(schedule)
@@ -179,7 +194,7 @@ def _throughput_sd(schedule: Schedule) -> float:
     return 100.0 * float(np.sqrt(max(square / makespan - mean * mean, 0.0))) / schedule.workload.machine
 
 
-def _area_weighted_response(schedule: Schedule) -> float:
+def _area_weighted_response(schedule: Ran) -> float:
     run_time, processors = schedule.end - schedule.start, schedule.workload.processors
     area = weighted_total(np.ones(len(schedule), dtype=np.int64), run_time, processors)
     if not area:
@@ -188,11 +203,11 @@ def _area_weighted_response(schedule: Schedule) -> float:
     return float(response / area) / schedule.workload.ticks
 
 
-def _total_wait(schedule: Schedule) -> float:
+def _total_wait(schedule: Ran) -> float:
     return float(total(_wait(schedule)))
 
 
-def _backfilled(schedule: Schedule) -> float:
+def _backfilled(schedule: Ran) -> float:
     return float(np.count_nonzero(schedule.backfilled))
 
 

@@ -91,13 +91,23 @@ class Prepared:
         """Return the sort key of each job under a static policy; ``since``: from when r counts, for each job."""
         jobs, epoch = self.workload, _epoch(self.workload, policy)
         keys = np.empty(len(jobs), dtype=np.int64)
-        # Block by block: what is between the columns and the keys stays in the cache.
-        for first in range(0, len(keys), _BLOCK):
-            rows = slice(first, first + _BLOCK)
+        # Block by block: what is between the columns and the keys stays in the cache. A function sees all jobs at once.
+        block = _BLOCK if policy.function is None else max(len(keys), 1)
+        for first in range(0, len(keys), block):
+            rows = slice(first, first + block)
             r = (jobs.submit[rows] - (epoch if since is None else since[rows])) / jobs.ticks
             p = self.estimate[rows] / jobs.ticks
             keys[rows] = sort_keys(policy.scores(p, jobs.processors[rows], r, m=jobs.machine))
         return keys
+
+    def formula(self, policy: Policy, since: Int64Array | None = None) -> Formula:
+        """Return the policy as a program of the engine; of a function, its scores take the place of r."""
+        formula = formula_of(self.workload, policy, since)
+        if policy.function is None:
+            return formula
+        jobs = self.workload
+        scores = policy.scores(self.estimate / jobs.ticks, jobs.processors, formula.r, m=jobs.machine)
+        return formula._replace(r=scores)
 
     def in_rows(self, column: NDArray[Scalar]) -> NDArray[Scalar]:
         """Return ``column`` in the order of the workload that was given."""

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.present import facts_html, facts_text
+from policyfactory.simulate.metrics import METRICS, job_values, measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 __all__ = ["Schedule"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+_TOLD = ("mean_wait", "max_wait", "mean_bsld", "median_bsld", "p95_bsld", "utilisation", "makespan", "backfilled")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Schedule:
     """When each job of a workload ran.
 
@@ -40,3 +50,50 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def wait(self) -> NDArray[np.float64]:
+        """Seconds that each job waited."""
+        return job_values(self, "wait")
+
+    @property
+    def bounded_slowdown(self) -> NDArray[np.float64]:
+        """Bounded slowdown of each job."""
+        return job_values(self, "bsld")
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row a job: the workload's columns, start and end in seconds, wait, slowdown, backfilled."""
+        frame = self.workload.frame()
+        ticks = self.workload.ticks
+        start, end = (column if ticks == 1 else column / ticks for column in (self.start, self.end))
+        return frame.assign(
+            start=start, end=end, wait=self.wait, bounded_slowdown=self.bounded_slowdown, backfilled=self.backfilled
+        )
+
+    def summary(self) -> str:
+        """Return the main metrics as text."""
+        return facts_text(repr(self)[1:-1], self._facts())
+
+    def plot(self, start: str = "0s", length: str = "2d") -> Figure:
+        """Return a Gantt chart of a stretch: processors over time, a colour for each of the largest users.
+
+        Parameters
+        ----------
+        start : str
+            When it begins, after the first submission: ``"30d"``.
+        length : str
+            How long it is.
+        """
+        from policyfactory.simulate.gantt import draw_schedule
+
+        return draw_schedule(self, start, length)
+
+    def _facts(self) -> dict[str, str]:
+        values = measure(self, _TOLD) if len(self) else {}
+        return {name: f"{value:,.6g} {METRICS[name].unit}".removesuffix(" 1") for name, value in values.items()}
+
+    def __repr__(self) -> str:
+        return f"<Schedule of {self.workload.name} under {self.policy_name}: {len(self):,} jobs>"
+
+    def _repr_html_(self) -> str:
+        return facts_html(repr(self)[1:-1], self._facts())

@@ -19,7 +19,7 @@ from policyfactory.engine.easy import easy
 from policyfactory.engine.timed import easy_timed
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.prepare import Prepared, formula_of, prepare
+from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
@@ -87,10 +87,10 @@ def _run(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray
         easy(jobs, prepared.order(policy), machine)
         return jobs.start, jobs.backfilled
     jobs, timing = prepared.columns(), prepared.timing(policy)
-    formula = formula_of(prepared.workload, policy)
+    formula = prepared.formula(policy)
     if conserves:
         conservative(jobs, formula, timing, machine)
     else:
-        own_formula = formula if own is None or own is policy else formula_of(prepared.workload, own)
+        own_formula = formula if own is None or own is policy else prepared.formula(own)
         easy_timed(jobs, formula, own_formula, timing, machine)
     return jobs.start, jobs.backfilled

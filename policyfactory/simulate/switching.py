@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, Run, new_run, run_timetable, sorted_periods, timed_periods
-from policyfactory.simulate.prepare import Prepared, formula_of, prepare
+from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
@@ -225,7 +225,7 @@ class _Arms:
             if is_sorted:
                 self._keys[row] = self._prepared.keys(self._policies[row])
             else:
-                self.arrays.r[row] = formula_of(self._prepared.workload, self._policies[row]).r
+                self.arrays.r[row] = self._prepared.formula(self._policies[row]).r
             has[row] = True
 
 
@@ -306,8 +306,8 @@ def _periods(prepared: Prepared, policy: Policy, space: Run, bounds: Int64Array,
         key = prepared.keys(policy, epoch(policy))
         own_key = None if own is None else key if own is policy else prepared.keys(own, epoch(own))
         return sorted_periods(prepared.columns(key, own_key), space, prepared.order(policy), bounds, machine)
-    formula = formula_of(prepared.workload, policy, epoch(policy))
-    own_formula = formula if own is None or own is policy else formula_of(prepared.workload, own, epoch(own))
+    formula = prepared.formula(policy, epoch(policy))
+    own_formula = formula if own is None or own is policy else prepared.formula(own, epoch(own))
     timing = prepared.timing(policy)
     return timed_periods(prepared.columns(), space, formula, own_formula, timing, bounds, machine)
 

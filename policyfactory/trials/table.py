@@ -15,14 +15,19 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.artefact import Manifest, atomic_write, read_bytes
 from policyfactory.core.errors import InputError, ScoreTableError
+from policyfactory.core.present import facts_html
 from policyfactory.workload.swf.header import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 __all__ = ["HEADER", "ScoreTable", "csv_number", "csv_rows", "parse_rows", "read_score_table", "write_score_table"]
 
@@ -36,7 +41,7 @@ _SUM_TOLERANCE = 1e-6
 _LONGEST_LINE = 10_000  # bytes
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScoreTable:
     """Scores of jobs that ran first, with what is known about the jobs when they are submitted.
 
@@ -107,6 +112,33 @@ class ScoreTable:
         """Return the jobs ``rows`` (slice, mask or indices) as a table without a file."""
         columns = {column: getattr(self, column)[rows] for column in _COLUMNS}
         return dataclasses.replace(self, name=name or self.name, sha256="", **columns)
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row a job: p, q, r, score, stderr, tuple."""
+        import pandas as pd
+
+        return pd.DataFrame({name.removesuffix("_id"): getattr(self, name) for name in _COLUMNS})
+
+    def plot(self) -> Figure:
+        """Return a picture of the scores over p, q and r."""
+        from policyfactory.core.picture import new_figure
+
+        figure = new_figure(10.0, 3.4)
+        labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r (s since the tuple's first)"}
+        for axes, (name, label) in zip(figure.subplots(1, 3, sharey=True), labels.items(), strict=True):
+            axes.plot(getattr(self, name), self.score, ".", markersize=2, alpha=0.3)
+            axes.set(xlabel=label, xscale="log" if name in "pq" else "linear")
+        figure.axes[0].set_ylabel("score (lower runs first)")
+        figure.suptitle(f"{self.name}: {len(self):,} jobs in {self.tuples:,} tuples")
+        return figure
+
+    def __repr__(self) -> str:
+        return f"<ScoreTable {self.name}: {len(self):,} jobs in {self.tuples:,} tuples>"
+
+    def _repr_html_(self) -> str:
+        error = float(np.nanmedian(self.stderr / self.score)) if np.isfinite(self.stderr).any() else np.nan
+        shown = {"median standard error": f"{100 * error:.2g} % of the score", "where from": self.origin}
+        return facts_html(repr(self)[1:-1], shown)
 
 
 def csv_number(value: float) -> str:

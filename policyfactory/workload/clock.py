@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.workload.derive import site_clock
+from policyfactory.workload.moments import site_clock
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["LONGEST_SPAN", "Arrivals", "arrivals"]

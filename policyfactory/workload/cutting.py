@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import math
-import re
 
 import numpy as np
 
-from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.units import format_duration, parse_duration
-from policyfactory.workload.derive import derive, site_clock
+from policyfactory.core.errors import WorkloadError
+from policyfactory.core.units import format_duration
+from policyfactory.workload.derive import derive
+from policyfactory.workload.moments import second_of, site_clock
 from policyfactory.workload.swf.header import printable
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import WindowSpec, slices_by_jobs, slices_by_time, slices_sc17, too_few
 
-__all__ = ["cut_between", "cut_windows", "in_order", "parse_moment"]
-
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?(Z|[+-]\d{2}:\d{2})?")
+__all__ = ["cut_between", "cut_windows", "in_order"]
 
 
 def in_order(log: SwfLog) -> tuple[SwfLog, int]:
@@ -83,7 +80,7 @@ def cut_between(
     log : SwfLog
         In submit order.
     start, end : str, optional
-        A duration after the first job, or a date on the clock of the site (see `parse_moment`).
+        A duration after the first job, or a date on the clock of the site (see `policyfactory.workload.moments`).
     skip, jobs : int
         Cut by number.
 
@@ -94,8 +91,8 @@ def cut_between(
     WorkloadError
         If no job is left.
     """
-    first = 0 if start is None else int(np.searchsorted(log.submit, parse_moment(log, start, "--from")))
-    last = len(log) if end is None else int(np.searchsorted(log.submit, parse_moment(log, end, "--to")))
+    first = 0 if start is None else int(np.searchsorted(log.submit, _second(log, start, "--from")))
+    last = len(log) if end is None else int(np.searchsorted(log.submit, _second(log, end, "--to")))
     first += skip
     if jobs is not None:
         last = min(last, first + jobs)
@@ -108,40 +105,13 @@ def cut_between(
     return _piece(log, slice(first, last), "cut by policyfactory workload window")
 
 
-def parse_moment(log: SwfLog, text: str, option: str) -> float:
-    """Return the second of the log's clock that ``text`` means.
-
-    Parameters
-    ----------
-    log : SwfLog
-        In submit order.
-    text : str
-        A duration after the first job (``30d``), or a date and time as ISO 8601 has it; without an offset it is on
-        the clock of the site.
-    option : str
-        For messages.
-
-    Raises
-    ------
-    UsageError
-        If it is neither, or is a date and the header has no UnixStartTime.
-    """
-    clean = text.strip()
-    if not _DATE.fullmatch(clean):
-        try:
-            return float(log.submit[0]) + parse_duration(clean)
-        except UsageError:
-            raise UsageError(
-                f"{option} {text!r}: write a time after the first job (30d, 12h) or a date (2000-05-01T12:00)"
-            ) from None
-    if log.header.unix_start is None:
-        raise UsageError(
-            f"{option} {text!r}: the header of {log.name} has no UnixStartTime; write a time after the first job (30d)"
-        )
-    try:
-        moment = dt.datetime.fromisoformat(clean)
-    except ValueError as error:
-        raise UsageError(f"{option} {text!r}: no such date ({error}); write for example 2000-05-01T12:00") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=site_clock(log.header)[0] or dt.UTC)
-    return moment.timestamp() - log.header.unix_start
+def _second(log: SwfLog, text: str, option: str) -> float:
+    header = log.header
+    return second_of(
+        text,
+        option,
+        log=log.name,
+        first=float(log.submit[0]),
+        unix_start=header.unix_start,
+        clock=site_clock(header)[0],
+    )

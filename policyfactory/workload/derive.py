@@ -5,34 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
-import zoneinfo
 from typing import Any
 
 import numpy as np
 
-from policyfactory.workload.swf.header import Header, printable
+from policyfactory.workload.moments import site_clock
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["derive", "site_clock"]
-
-
-def site_clock(header: Header) -> tuple[dt.tzinfo | None, str]:
-    """Return the clock of a log's site and its name, or None and why there is none.
-
-    TimeZoneString comes first, then the deprecated offset TimeZone (which knows no summer time).
-    """
-    zone = header.time_zone
-    why = "the header has no time zone"
-    if zone is not None:
-        try:
-            return zoneinfo.ZoneInfo(zone), zone
-        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-            why = f"time zone {printable(zone, 40)} is not known to this computer"
-    offset = header.utc_offset
-    if offset is not None:
-        clock = dt.timezone(dt.timedelta(seconds=offset))
-        return clock, f"UTC{offset / 3600:+g} h"
-    return None, why
+__all__ = ["derive"]
 
 
 def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:

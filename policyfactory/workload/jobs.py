@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.present import facts_html
+from policyfactory.core.units import format_duration
 from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
+from policyfactory.workload.moments import second_of, zone
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 __all__ = ["Workload"]
 
@@ -20,7 +27,7 @@ _LATEST = 2.0**62  # ticks
 _COLUMNS = ("job_id", "submit", "run_time", "requested_time", "processors", "user", "start")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Workload:
     """Jobs in submit order, ready to simulate.
 
@@ -127,6 +134,126 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.job_id)
+
+    def __getitem__(self, rows: slice) -> Workload:
+        return self.select(rows)
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name}: {len(self):,} jobs on {self.machine:,} processors>"
+
+    def _repr_html_(self) -> str:
+        return facts_html(repr(self)[1:-1], self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        span = (self.submit[-1] - self.submit[0]) / self.ticks if len(self) else 0.0
+        area = float(np.sum(self.run_time * self.processors.astype(np.float64))) / self.ticks
+        load = f"{100 * area / (span * self.machine):.1f} %" if span > 0 else "-"
+        return {
+            "from first to last submission": format_duration(float(span)),
+            "work over capacity in that time": load,
+            "where from": self.origin,
+        }
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        processors: int | None = None,
+        name: str = "table",
+        unix_start: int | None = None,
+        time_zone: str | None = None,
+    ) -> Workload:
+        """Return the jobs of a table of pandas, sorted by submit time.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row a job, times in seconds. Columns ``submit``, ``run_time`` and ``processors``; where wanted
+            ``requested_time`` (else the run time, as if users knew it), ``job_id`` (else 1, 2, ...), ``user`` and
+            ``start`` (else unknown, -1).
+        processors : int, optional
+            Processors of the machine; those of the largest job if not given.
+        name : str
+            What the workload is called.
+        unix_start, time_zone : int, str, optional
+            Unix time of second 0, and the name of the site's time zone.
+
+        Raises
+        ------
+        WorkloadError
+            If a column is missing or has gaps, or a job breaks a rule of `Workload`.
+        """
+        missing = [column for column in ("submit", "run_time", "processors") if column not in frame]
+        if missing:
+            raise WorkloadError(f"{name}: the table has no column {missing[0]}; it has {', '.join(map(str, frame))}")
+        jobs = frame.sort_values("submit", kind="stable")
+        columns: dict[str, Any] = {column: jobs[column] for column in _COLUMNS if column in jobs}
+        columns.setdefault("requested_time", jobs["run_time"].clip(lower=1))
+        columns.setdefault("job_id", np.arange(1, len(jobs) + 1))
+        for column in ("user", "start"):
+            columns.setdefault(column, np.full(len(jobs), -1))
+        for column, values in columns.items():
+            numbers = np.asarray(values)
+            if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+                raise WorkloadError(f"{name}: column {column} has {numbers.dtype} or gaps; give a number for each job")
+            columns[column] = np.rint(numbers).astype(np.int64)
+        machine = int(columns["processors"].max(initial=1)) if processors is None else processors
+        origin = f"{name}, a table of {len(jobs):,} rows"
+        return cls(name, machine, **columns, unix_start=unix_start, time_zone=time_zone, origin=origin)
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row a job: a table of pandas with its number, times in seconds, processors and user."""
+        import pandas as pd
+
+        times = {"submit", "run_time", "requested_time", "start"}
+        columns = {column: getattr(self, column) for column in _COLUMNS}
+        if self.ticks > 1:
+            for column in times:
+                values = columns[column]
+                columns[column] = np.where((column == "start") & (values < 0), -1.0, values / self.ticks)
+        return pd.DataFrame(columns)
+
+    def between(self, start: str | None = None, end: str | None = None) -> Workload:
+        """Return the jobs submitted from ``start`` on and before ``end``.
+
+        Parameters
+        ----------
+        start, end : str, optional
+            A date on the clock of the site (``1996-10``, ``1996-10-15``, ``1996-10-15T12:00``) or a duration after the
+            first job (``30d``); without it from the first or to the last job.
+
+        Raises
+        ------
+        UsageError
+            If a moment cannot be read, or a date is given and the log has none.
+        WorkloadError
+            If no job is left.
+        """
+        if not len(self):
+            return self
+        clock = zone(self.time_zone)[0]
+        bounds = [0, len(self)]
+        for at, (what, text) in enumerate((("start", start), ("end", end))):
+            if text is not None:
+                first = float(self.submit[0]) / self.ticks
+                second = second_of(text, what, log=self.name, first=first, unix_start=self.unix_start, clock=clock)
+                bounds[at] = int(np.searchsorted(self.submit, second * self.ticks))
+        if bounds[0] >= bounds[1]:
+            span = format_duration(float(self.submit[-1] - self.submit[0]) / self.ticks)
+            raise WorkloadError(
+                f"{self.name}: no job is left between {start} and {end}; the log has {len(self):,} jobs in {span}"
+            )
+        return self.select(slice(*bounds))
+
+    def plot(self) -> Figure:
+        """Return a picture: jobs a day, run times, processors, and how much of their requests jobs use."""
+        from policyfactory.workload.glance import draw_glance
+
+        submit, run_time, requested_time = (
+            column / self.ticks for column in (self.submit, self.run_time, self.requested_time)
+        )
+        return draw_glance(self.name, submit, run_time, requested_time, self.processors)
 
     def select(self, rows: Any, *, name: str | None = None, rebase: bool = False) -> Workload:
         """Return the jobs ``rows`` (slice, mask or ascending indices).

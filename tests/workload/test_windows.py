@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from naive.logs import HEADER, log_of
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.clean import clean, read
-from policyfactory.workload.cutting import cut_between, cut_windows, in_order, parse_moment
+from policyfactory.workload.cutting import cut_between, cut_windows, in_order
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import (
@@ -237,11 +237,11 @@ def test_cutting_between_times_dates_and_numbers(options: dict[str, object], use
 def test_moments_that_can_not_be_meant() -> None:
     log, _ = in_order(a_log())
     with pytest.raises(UsageError, match=r"--from 'soon': write a time after the first job \(30d, 12h\) or a date"):
-        parse_moment(log, "soon", "--from")
+        cut_between(log, start="soon")
     with pytest.raises(UsageError, match="--to '2001-13-01': no such date"):
-        parse_moment(log, "2001-13-01", "--to")
+        cut_between(log, end="2001-13-01")
     with pytest.raises(UsageError, match="has no UnixStartTime; write a time after the first job"):
-        parse_moment(log_of([{}], header=""), "2001-09-10", "--from")
+        cut_between(log_of([{}], header=""), start="2001-09-10")
     with pytest.raises(WorkloadError, match="no job is left; the log has 6 jobs in 5d"):
         cut_between(log, start="40d")
     with pytest.raises(WorkloadError, match="no job is left"):

@@ -14,8 +14,8 @@ from naive.logs import HEADER, log_of
 from policyfactory.core.errors import WorkloadError
 from policyfactory.workload.clean import clean_log
 from policyfactory.workload.clock import arrivals
-from policyfactory.workload.derive import site_clock
 from policyfactory.workload.describe import describe
+from policyfactory.workload.moments import site_clock
 from policyfactory.workload.picture import draw_log
 from policyfactory.workload.quirks import find_quirks
 from policyfactory.workload.swf.files import read_swf

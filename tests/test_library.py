@@ -1,0 +1,180 @@
+"""The library as a researcher writes it: a verb for each step, and results that show themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import policyfactory as pf
+from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
+
+
+@pytest.fixture(scope="module")
+def log() -> pf.Workload:
+    return pf.default_workload()[:2000]
+
+
+@pytest.fixture(scope="module")
+def scores(log: pf.Workload) -> pf.ScoreTable:
+    return pf.generate(log, tuples=8, trials=512)
+
+
+def shows(value: object) -> None:
+    text, html = repr(value), value._repr_html_()  # type: ignore[attr-defined]
+    assert len(text) < 160
+    assert "\n" not in text
+    assert html.startswith("<table>")
+    assert html.endswith("</table>")
+
+
+def test_a_log_is_read_with_the_account_of_its_cleaning(tmp_path: Path, log: pf.Workload) -> None:
+    pf.write_swf(log, tmp_path / "log.swf.gz")
+    again = pf.read(tmp_path / "log.swf.gz")
+    assert np.array_equal(again.submit, log.submit - log.submit[0])
+    assert np.array_equal(again.requested_time, log.requested_time)
+    assert (again.cleaning.read, again.cleaning.kept) == (2000, 2000)
+    assert pf.read(tmp_path / "log.swf.gz", processors=1000).machine == 1000
+    assert "not read from a log" in log.cleaning.summary()
+
+
+def test_a_workload_is_cut_like_a_list_and_by_dates(log: pf.Workload) -> None:
+    assert len(log[:100]) == 100
+    week = log.between("1d", "8d")
+    assert week.submit[0] >= log.submit[0] + 86_400
+    assert week.submit[-1] < log.submit[0] + 8 * 86_400
+    dated = pf.Workload.from_frame(log.frame(), processors=256, unix_start=844_000_000, time_zone="Europe/Stockholm")
+    october = dated.between("1996-10", "1996-11")
+    assert 0 < len(october) < len(dated)
+    first = pd.to_datetime(844_000_000 + october.submit[0], unit="s", utc=True).tz_convert("Europe/Stockholm")
+    assert (first.year, first.month) == (1996, 10)
+    assert len(dated.between()) == len(dated)
+    with pytest.raises(UsageError, match="start '1996-13': no such date"):
+        dated.between("1996-13")
+    with pytest.raises(UsageError, match="has no UnixStartTime"):
+        log.between("1996-10")
+    with pytest.raises(WorkloadError, match="no job is left between 4000d and None"):
+        log.between("4000d")
+
+
+def test_a_table_of_pandas_goes_there_and_back(log: pf.Workload) -> None:
+    frame = log.frame()
+    assert list(frame) == ["job_id", "submit", "run_time", "requested_time", "processors", "user", "start"]
+    assert pf.Workload.from_frame(frame.sample(frac=1, random_state=1), processors=256).sha256() == log.sha256()
+    small = pf.Workload.from_frame(frame[["submit", "run_time", "processors"]])
+    assert small.machine == frame["processors"].max()
+    assert (small.requested_time == np.maximum(log.run_time, 1)).all()
+    with pytest.raises(WorkloadError, match="the table has no column processors; it has submit, run_time"):
+        pf.Workload.from_frame(frame[["submit", "run_time"]])
+    with pytest.raises(WorkloadError, match="column user has float64 or gaps"):
+        pf.Workload.from_frame(frame.assign(user=np.nan))
+
+
+def test_ticks_become_seconds_in_a_table(log: pf.Workload) -> None:
+    fine = log[:10].in_ticks(1000).frame()
+    assert fine["submit"].tolist() == log[:10].submit.tolist()
+    assert (fine["start"] == -1).all()
+
+
+def test_a_schedule_has_its_numbers(log: pf.Workload) -> None:
+    schedule = pf.simulate(log, "saf", threshold="20h", backfill="easy")
+    assert schedule.rules == pf.Rules(threshold=72_000.0)
+    assert np.array_equal(schedule.wait, schedule.start - log.submit)
+    assert schedule.bounded_slowdown.mean() == pytest.approx(pf.measure(schedule, ["mean_bsld"])["mean_bsld"])
+    frame = schedule.frame()
+    assert (frame["end"] - frame["start"] == frame["run_time"]).all()
+    assert "mean_wait" in schedule.summary()
+    assert "utilisation" in schedule._repr_html_()
+    with pytest.raises(UsageError, match="there is no rule 'treshold'; the rules are backfill, decide_by, threshold"):
+        pf.simulate(log, "SAF", treshold="20h")  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="unknown policy 'SAFF'; did you mean SAF"):
+        pf.simulate(log, "SAFF")
+
+
+def test_results_show_themselves(log: pf.Workload, scores: pf.ScoreTable) -> None:
+    schedule = pf.simulate(log, "FCFS")
+    fits = pf.fit(scores, "linear", bootstrap=10)
+    for value in (log, schedule, scores, fits, fits[0]):
+        shows(value)
+        assert value.plot().axes  # type: ignore[attr-defined]
+    with pytest.raises(EvaluationError, match="nothing runs from 4000d on"):
+        schedule.plot("4000d")
+
+
+def test_scores_are_continued_from_their_file(tmp_path: Path, log: pf.Workload, scores: pf.ScoreTable) -> None:
+    output = tmp_path / "scores.csv"
+    written = pf.generate(log, tuples=8, trials=512, output=str(output))
+    assert np.array_equal(written.score, scores.score)
+    first = output.stat().st_mtime_ns
+    assert np.array_equal(pf.generate(log, tuples=8, trials=512, output=output).score, scores.score)
+    assert output.stat().st_mtime_ns == first
+    assert list(scores.frame()) == ["p", "q", "r", "score", "stderr", "tuple"]
+    with pytest.raises(UsageError, match="no such setting among triples; the settings are tuples, trials"):
+        pf.generate(log, triples=8)  # type: ignore[call-arg]
+
+
+def test_a_fit_is_a_policy(tmp_path: Path, log: pf.Workload, scores: pf.ScoreTable) -> None:
+    fits = pf.fit(scores, ["polynomials", "MINE=a*p*q + b*log10(r)"], bootstrap=10)
+    assert [fit.rank for fit in fits] == list(range(1, len(fits) + 1))
+    assert fits.frame()["mae"].is_monotonic_increasing
+    mine = next(fit for fit in fits if fit.name == "MINE")
+    assert mine.priority(p=60, q=4, r=10) == mine.policy.scores(60, 4, 10)[0]
+    assert mine.priority(p=np.array([60.0, 70.0]), q=4, r=10).shape == (2,)  # type: ignore[union-attr]
+    assert "standard error" in mine.summary()
+    assert "Best by mean absolute error" in fits.summary()
+    pf.save_model(mine.model("mine"), tmp_path / "mine.json")
+    by_file, by_fit = (pf.simulate(log, policy).start for policy in (str(tmp_path / "mine.json"), mine))
+    assert np.array_equal(by_file, by_fit)
+
+
+RULES = [{}, {"backfill": "none"}, {"backfill": "conservative"}, {"threshold": "1h"}, {"decide_by": "runtime"}]
+
+
+@pytest.mark.parametrize("rules", [*RULES, {"backfill_policy": "WFP3"}], ids=str)
+def test_a_function_is_a_policy(log: pf.Workload, rules: dict[str, str]) -> None:
+    mine = pf.Policy.from_function(lambda job: job.p * job.q + job.r, name="MINE")
+    formula = pf.Policy("FORMULA", "p*q + r")
+    ours, theirs = (pf.simulate(log, policy, **rules) for policy in (mine, formula))  # type: ignore[arg-type]
+    assert np.array_equal(ours.start, theirs.start)
+
+
+def test_a_function_is_called_once_with_all_jobs(log: pf.Workload) -> None:
+    sizes = []
+
+    def longest(job):  # type: ignore[no-untyped-def]
+        sizes.append(len(job.p))
+        return -job.p
+
+    workload = pf.default_workload()
+    policy = pf.Policy.from_function(longest)
+    assert policy.name == "longest"
+    assert np.array_equal(pf.simulate(workload, policy).start, pf.simulate(workload, "LPF").start)
+    assert sizes == [len(workload)]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_estimator_is_a_policy(log: pf.Workload, scores: pf.ScoreTable, named: bool) -> None:
+    from sklearn.linear_model import LinearRegression
+
+    frame = scores.frame()[["p", "q"]]
+    model = LinearRegression().fit(frame if named else frame.to_numpy(), scores.score)
+    policy = pf.Policy.from_function(model, features=("p", "q"))
+    a, b = model.coef_
+    linear = pf.Policy("LINEAR", f"{a!r}*p + {b!r}*q".replace("np.float64", ""))
+    ours, theirs = (pf.simulate(log, one).start for one in (policy, linear))
+    assert np.mean(ours == theirs) > 0.99  # another order of additions may break a tie
+
+
+def test_a_function_says_what_it_cannot_do(tmp_path: Path, log: pf.Workload) -> None:
+    mine = pf.Policy.from_function(lambda job: job.p, name="MINE")
+    assert mine != pf.Policy.from_function(lambda job: job.q, name="MINE")
+    with pytest.raises(UsageError, match="policy MINE is a Python function without a formula: it can be simulated"):
+        pf.save_model(pf.Model(mine), tmp_path / "mine.json")
+    with pytest.raises(UsageError, match=r"policy MINE returned shape \(\) and type float64 for 2000 jobs"):
+        pf.simulate(log, pf.Policy.from_function(lambda job: job.p.sum(), name="MINE"))
+    with pytest.raises(UsageError, match="int is no function and has no method predict"):
+        pf.Policy.from_function(7)
+    with pytest.raises(UsageError, match="there is no feature 'z'; choose among p, q, r, m"):
+        pf.Policy.from_function(type("Model", (), {"predict": None})(), features=("z",))
