@@ -14,7 +14,7 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["MAX_QUEUE", "MAX_STATE", "TAU", "Tuple", "check_sizes", "cut_tuple", "draw_places"]
 
-# Seconds below which a run time counts as this long in the bounded slowdown (docs/design.md).
+# Seconds below which a run time counts as this long in the bounded slowdown (docs/architecture.md).
 TAU = 10
 # An order holds job numbers in one byte; a state beyond this is no machine that anybody has.
 MAX_QUEUE = 255
