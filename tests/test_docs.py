@@ -16,11 +16,18 @@ PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Their commands need a cluster: tests/slurm/test_afternoon.py and test_jobqueue.py run every one of them.
 ON_A_CLUSTER = {"afternoon", "clusters"}
+# Whole evaluations, fits and a bootstrap: five seconds of a processor and more each. README is of `make test`.
+LONG = {"evaluate", "fits", "how-certain", "report", "tutorial", "workloads"}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def pages_that_run() -> list[object]:
+    pages = [page for page in PAGES if blocks(page) and page.stem not in ON_A_CLUSTER]
+    return [pytest.param(page, marks=pytest.mark.slow if page.stem in LONG else (), id=page.stem) for page in pages]
 
 
 @pytest.fixture
@@ -35,9 +42,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page) and page.stem not in ON_A_CLUSTER], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", pages_that_run())
 def test_code_and_commands_of_a_page_run(
     page: Path, reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

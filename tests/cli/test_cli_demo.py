@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from policyfactory.core.artefact import exclusive
 
 
+@pytest.mark.slow
 def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Path) -> None:
     done = run("demo", "--tuples", 32, "--trials", 3200, "--output", "my demo")
     folder = tmp_path / "my demo"

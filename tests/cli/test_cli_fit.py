@@ -34,6 +34,7 @@ def test_the_same_command_writes_the_same_bytes(run, shared: Shared, tmp_path: P
     assert {path.read_bytes() for path in tmp_path.iterdir()} == {found}
 
 
+@pytest.mark.slow
 def test_everything_at_once(run, shared: Shared, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     done = run(
         *("fit", shared(TABLE), "--family", "all", "--form", "mine=a*p**b*q + c*log10(r)", "--top", 2),

@@ -127,6 +127,7 @@ def test_the_record_stands_beside_the_simulated_baseline() -> None:
     assert "as recorded, mean_wait was 2.00 h; under the simulated FCFS it is 1.00 h." in words
 
 
+@pytest.mark.slow
 def test_with_a_date_formulas_count_from_the_first_day_of_the_log(run, tmp_path: Path) -> None:
     day = 1_767_225_600
     rows = [

@@ -159,6 +159,7 @@ if __name__ == "__main__":
 ENDS = [signal.SIGINT, signal.SIGKILL, *([signal.SIGTERM] if NIGHTLY else [])]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("kind", ENDS, ids=lambda kind: kind.name)
 def test_processes_end_with_the_run_and_say_nothing(tmp_path, kind):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}

@@ -45,6 +45,7 @@ def test_threads_give_the_same_as_one(count: int, protocol: Protocol) -> None:
     assert told(run(protocol, workers=count)) == told(run(protocol))
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_as_threads(protocol: Protocol) -> None:
     some = selected(protocol, ["windows", "drawn"])
     alone, processes = (
@@ -72,6 +73,7 @@ def test_starts_are_written_by_the_calling_process(log: Workload, scheduler: str
     assert written[0] == written[1]
 
 
+@pytest.mark.fault
 def test_a_worker_that_is_killed_costs_its_piece(log: Workload, tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     cases = [Case("log", number, "resample", functools.partial(make_or_die, str(mark), log)) for number in range(1, 5)]

@@ -45,6 +45,7 @@ def test_the_protocol_has_the_experiments_of_the_paper(root: Path) -> None:
     assert len(protocol.claims) == 6
 
 
+@pytest.mark.slow
 def test_the_scripts_write_numbers_pictures_and_tables(
     root: Path, shared: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

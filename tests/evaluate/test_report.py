@@ -122,6 +122,7 @@ def dataclass_without_claims(study: Study) -> Study:
     return Study(study.protocol, study.logs, study.outcomes, ())
 
 
+@pytest.mark.slow
 def test_equal_protocols_give_equal_bytes_for_any_number_of_workers(study: Study, tmp_path: Path) -> None:
     kept = []
     for workers in (1, 3):

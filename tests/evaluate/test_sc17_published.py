@@ -77,6 +77,7 @@ def check_windows(mode: str, evaluation: Evaluation, oracle: dict[str, Any]) -> 
     return compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_every_window_as_the_programs_printed_it(
     mode: str, run: Callable[[str], Evaluation], oracle: dict[str, Any]

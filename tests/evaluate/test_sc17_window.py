@@ -29,6 +29,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_script_writes_its_numbers_and_picture(
     script: dict[str, Any], shared: Callable[[str], Path], tmp_path: Path
 ) -> None:

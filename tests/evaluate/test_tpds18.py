@@ -94,6 +94,7 @@ def test_the_job_counts_of_table_1_are_those_before_the_filter(
         assert (len(workload), report.read) == (jobs, lines)
 
 
+@pytest.mark.slow
 def test_the_rules_of_the_authors_and_the_exchanged_names_come_nearer_to_table_3(
     protocol: Protocol, shared: Callable[[str], Path]
 ) -> None:
@@ -108,6 +109,7 @@ def test_the_rules_of_the_authors_and_the_exchanged_names_come_nearer_to_table_3
     assert apart(fcfs, exchanged) < 4
 
 
+@pytest.mark.slow
 def test_what_the_paper_says_of_tuners_holds_on_sdsc_blue(protocol: Protocol, shared: Callable[[str], Path]) -> None:
     found = changes(run(small(protocol, "tables", "sdsc-blue", 4, 40), shared("traces")))
     best = min(found[name] for name in TWELVE)

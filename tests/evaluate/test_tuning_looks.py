@@ -199,6 +199,7 @@ def test_choices_without_a_tuner_say_so() -> None:
     assert section.paragraphs == ("No tuner was evaluated: each policy was in force all the time.",)
 
 
+@pytest.mark.slow
 def test_choices_of_many_policies_and_logs_can_be_drawn() -> None:
     many = [Policy(f"a policy with the rather long name number {k} of 30", f"p + {k}*q") for k in range(30)]
     tuners = [

@@ -93,6 +93,7 @@ def test_the_certainty_table_is_by_size(run: FitResults) -> None:
     assert "reaches 95% at no size" in block.caption
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_the_same_each_time(run: FitResults, tmp_path: Path) -> None:
     sample, winner = run.sample, run.winner.fit
     polynomials = [item.fit for item in run.examined if item.fit.family == "polynomials"]

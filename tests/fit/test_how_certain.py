@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 
+@pytest.mark.slow
 def test_the_script_writes_its_numbers_and_pictures(root: Path, shared: Callable[[str], Path], tmp_path: Path) -> None:
     script = runpy.run_path(str(root / "evaluate" / "studies" / "how_certain.py"))
     published = shared("oracles/sc17-score-distribution.csv")

@@ -50,6 +50,7 @@ def test_count():
 """
 
 
+@pytest.mark.slow
 def test_the_fates_of_planted_mutants(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(PLANTED, encoding="utf-8")
     (tmp_path / "test_planted.py").write_text(TESTS, encoding="utf-8")
