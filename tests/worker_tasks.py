@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Shared:
-    """What is common; each arrival in a process leaves a file."""
+    """Shared data; each arrival in a process leaves a file."""
 
     def __init__(self, folder: Path, size: int = 0, seconds: float = 0.05) -> None:
         self.folder = folder
@@ -47,59 +47,59 @@ def seen(folder: Path, name: str) -> int:
     return len(list(folder.glob(f"{name}-*")))
 
 
-def square(shared, piece, go_on):
-    go_on()
-    return shared + piece * piece
+def square(shared, unit, check_stop):
+    check_stop()
+    return shared + unit * unit
 
 
-def whoami(shared, piece, go_on):
-    return piece, os.getpid()
+def whoami(shared, unit, check_stop):
+    return unit, os.getpid()
 
 
-def slow(shared, piece, go_on):
-    """Let the first piece be done after the second."""
-    if piece == 1:
+def slow(shared, unit, check_stop):
+    """Let the first unit be done after the second."""
+    if unit == 1:
         (shared / "second").touch()
-    while piece == 0 and not (shared / "second").exists():
+    while unit == 0 and not (shared / "second").exists():
         time.sleep(0.01)
-    time.sleep(0.1 * (piece == 0))
-    return piece
+    time.sleep(0.1 * (unit == 0))
+    return unit
 
 
-def count_calls(shared, piece, go_on):
-    (shared / f"{piece}-{uuid.uuid4().hex}").touch()
-    return piece
+def count_calls(shared, unit, check_stop):
+    (shared / f"{unit}-{uuid.uuid4().hex}").touch()
+    return unit
 
 
-def wait(shared, piece, go_on):
+def wait(shared, unit, check_stop):
     """Take 60 seconds, and say by whom it is done and when it is ended."""
     (shared / f"begun-{os.getpid()}").touch()
     try:
         for _ in range(6000):
-            go_on()
+            check_stop()
             time.sleep(0.01)
     finally:
         (shared / f"ended-{os.getpid()}").touch()
 
 
-def kill_once(shared, piece, go_on):
-    """Leave a file for each try; kill the worker in the first try of piece 5."""
-    count_calls(shared.folder, piece, go_on)
-    if piece == 5 and seen(shared.folder, "5") == 1:
+def kill_once(shared, unit, check_stop):
+    """Leave a file for each try; kill the worker in the first try of unit 5."""
+    count_calls(shared.folder, unit, check_stop)
+    if unit == 5 and seen(shared.folder, "5") == 1:
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(shared.seconds)
-    return piece, len(shared.data)
+    return unit, len(shared.data)
 
 
-def fatal(shared, piece, go_on):
+def fatal(shared, unit, check_stop):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fail(shared, piece, go_on):
-    if piece == 3:
+def fail(shared, unit, check_stop):
+    if unit == 3:
         raise shared
-    return piece
+    return unit
 
 
 class _UnsendableError(Exception):
@@ -107,7 +107,7 @@ class _UnsendableError(Exception):
         super().__init__(f"{one} and {two}")
 
 
-def unsendable(shared, piece, go_on):
+def unsendable(shared, unit, check_stop):
     raise _UnsendableError(1, 2)
 
 

@@ -17,7 +17,7 @@ from policyfactory.core.artefact import Manifest, check_directory, command_line,
 from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.random import check_seed
-from policyfactory.parallel.pool import Tell, Workers
+from policyfactory.parallel.workers import Notify, Workers
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -315,7 +315,7 @@ class _Watch:
         self._bar.update(self._task, advance=1, speed=speed)
 
 
-def _with_progress(counts: _Counts, work: Callable[[Callable[[Experiment], _Watch], Tell], Study]) -> Study:
+def _with_progress(counts: _Counts, work: Callable[[Callable[[Experiment], _Watch], Notify], Study]) -> Study:
     from rich.progress import TextColumn
 
     with progress(TextColumn("{task.fields[speed]}")) as bar:

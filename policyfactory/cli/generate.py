@@ -16,7 +16,7 @@ from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.units import format_duration
 
 if TYPE_CHECKING:
-    from policyfactory.parallel.pool import Workers
+    from policyfactory.parallel.workers import Workers
     from policyfactory.trials.convergence import Precision
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions

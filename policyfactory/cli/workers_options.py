@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from policyfactory.core.errors import UsageError
-from policyfactory.parallel.pool import Workers
+from policyfactory.parallel.workers import Workers
 
 __all__ = ["Backend", "BackendOption", "JobsOption", "SchedulerOption", "workers_of"]
 
@@ -76,8 +76,7 @@ def workers_of(jobs: int | None, backend: Backend | None = None, scheduler: str 
             )
     kind = backend or (Backend.dask if scheduler is not None else Backend.threading)
     if kind == Backend.dask:
-        from policyfactory.parallel.dask import check_installed
-        from policyfactory.parallel.dask_address import scheduler_address
+        from policyfactory.parallel.dask_connection import check_installed, scheduler_address
 
         check_installed()
         if scheduler is not None:

@@ -15,7 +15,7 @@ from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.run import Keep, Looks, evaluate, join
 from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words
-from policyfactory.parallel.pool import Tell, Workers
+from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case
 from policyfactory.statistics.compare import compare, compare_recorded
 from policyfactory.statistics.evaluation import Evaluation
@@ -36,7 +36,7 @@ def run_experiment(
     keep: Keep | None = None,
     watch: Watch | None = None,
     finished: Finished | None = None,
-    tell: Tell = lambda _: None,
+    tell: Notify = lambda _: None,
 ) -> Outcome:
     """Simulate all contenders on all cases, look at every schedule, and conclude.
 

@@ -7,8 +7,10 @@ workers.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +21,8 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.evaluate.codec import decode
 from policyfactory.evaluate.work import Done, Job, Keep, Run, Shared, pieces, simulate_piece
-from policyfactory.parallel.pool import Tell, Workers, results
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case, CaseFacts, case_of
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.rules import Rules
@@ -90,7 +93,7 @@ def evaluate(
     recorded: bool = False,
     finished: Finished | None = None,
     resumed: Progress | None = None,
-    tell: Tell = lambda _: None,
+    tell: Notify = lambda _: None,
 ) -> Evaluation:
     """Simulate every contender on every case and measure the schedules.
 
@@ -146,8 +149,9 @@ def evaluate(
         resumed(len(chosen) * len(contenders) - sum(map(len, missing.values())))
     work = pieces(missing, job, who.count if who.scheduler is None else _OF_A_CLUSTER)
     shared = Shared(job, chosen, Counter(at for at, _ in work))
-    for piece in results(simulate_piece, shared, work, who, tell=tell):
-        for done in piece:
+    # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
+    with contextlib.closing(results(simulate_piece, shared, work, who, notify=tell)) as finished_units:
+        for done in itertools.chain.from_iterable(finished_units):
             facts = _take(table, done, keep, finished)
             if progress is not None:
                 progress(facts.jobs)

@@ -16,7 +16,7 @@ from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import Partial, description
 from policyfactory.evaluate.work import Keep
-from policyfactory.parallel.pool import Tell, Workers
+from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.sections import Section
 
 __all__ = ["RunSettings", "Study", "read_logs", "run_protocol", "selected"]
@@ -141,7 +141,7 @@ class RunSettings:
     partial: Path | None = None
     overwrite: bool = False
     beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    tell: Tell = lambda _: None
+    tell: Notify = lambda _: None
 
 
 def run_protocol(

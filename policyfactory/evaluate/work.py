@@ -16,7 +16,7 @@ import numpy as np
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.codec import encode
-from policyfactory.parallel.pool import GoOn
+from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case, CaseFacts, facts_of
 from policyfactory.simulate.metrics import measure
@@ -198,7 +198,7 @@ def _shares(contenders: Sequence[Contender], places: Sequence[int], parts: int) 
     yield from (tuple(policies[part::parts]) for part in range(parts))
 
 
-def simulate_piece(shared: Shared, piece: Piece, go_on: GoOn) -> list[Done]:
+def simulate_piece(shared: Shared, piece: Piece, go_on: StopCheck) -> list[Done]:
     """Run the contenders of a piece on its case."""
     at, places = piece
     try:

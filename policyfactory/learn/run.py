@@ -25,7 +25,7 @@ from policyfactory.learn.stages import (
     rivals_of,
     score_jobs,
 )
-from policyfactory.parallel.pool import Workers
+from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.clean import clean

@@ -23,7 +23,7 @@ from policyfactory.evaluate.words import rules_in_words
 from policyfactory.fit.files import models_of
 from policyfactory.fit.fits import Fits, fit
 from policyfactory.learn.progress import Counter, Progress
-from policyfactory.parallel.pool import Workers
+from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.report.page import LARGE_PAGE

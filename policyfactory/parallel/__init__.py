@@ -1,1 +1,1 @@
-"""Pieces of work on threads, processes or a cluster, through joblib: the same results on each."""
+"""Work units on threads, processes or a Dask cluster: the same results on each."""

@@ -1,6 +1,6 @@
-"""What runs in a Dask worker: what is common to all pieces of a run is put there once, and pieces are done with it.
+"""What runs in a Dask worker: a run's shared data are put there once, and its work units are computed with them.
 
-A Dask plugin of the run carries it, so that workers that are started again or join later have it too.
+A Dask plugin carries them, so that workers that are started again or join later have them too.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from distributed import Worker, WorkerPlugin
 
 from policyfactory.core.errors import WorkersError
 from policyfactory.core.version import __version__
-from policyfactory.parallel.backend import StopError
+from policyfactory.parallel.workers import StoppedError
 
-__all__ = ["RunPlugin", "do"]
+__all__ = ["RunPlugin", "compute"]
 
-# Task and what is common, of each run that this process works for.
+# Function and shared data of each run that this process works for, and the runs that it cannot work for, with reasons.
 _RUNS: dict[str, tuple[Any, Any]] = {}
-_OTHERS: dict[str, str] = {}
+_REFUSED: dict[str, str] = {}
 
 
 class RunPlugin(WorkerPlugin):  # type: ignore[misc]
-    """Task and what is common to all pieces of a run.
+    """Function and shared data of a run.
 
     Parameters
     ----------
     token : str
-        The run.
+        Name of the run.
     data : bytes
         Both, pickled.
     """
@@ -40,9 +40,9 @@ class RunPlugin(WorkerPlugin):  # type: ignore[misc]
         self.version = __version__
 
     def setup(self, worker: Worker) -> None:
-        """Put it into this process."""
+        """Put them into this process."""
         if self.version != __version__:
-            _OTHERS[self.name] = (
+            _REFUSED[self.name] = (
                 f"{worker.address} has policyfactory {__version__}, this run is of {self.version}; install the same "
                 "version on all workers"
             )
@@ -51,27 +51,27 @@ class RunPlugin(WorkerPlugin):  # type: ignore[misc]
         self.data = b""
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 (Dask's)
-        """Remove it; what is still running for the run ends."""
+        """Remove them; units of the run that are still computed end."""
         _RUNS.pop(self.name, None)
-        _OTHERS.pop(self.name, None)
+        _REFUSED.pop(self.name, None)
 
 
-def do(token: str, piece: Any) -> Any:
-    """Return the result of a piece of a run.
+def compute(token: str, unit: Any) -> Any:
+    """Return the result of a work unit of a run.
 
     Raises
     ------
     WorkersError
         If this worker cannot work for the run.
     """
-    if token in _OTHERS:
-        raise WorkersError(f"worker {_OTHERS[token]}")
+    if token in _REFUSED:
+        raise WorkersError(f"worker {_REFUSED[token]}")
     if token not in _RUNS:
-        raise WorkersError(f"a Dask worker was not given what is common to the pieces of run {token}; see its log")
-    task, shared = _RUNS[token]
+        raise WorkersError(f"a Dask worker was not given the shared data of run {token}; see its log")
+    function, shared = _RUNS[token]
 
-    def go_on() -> None:
+    def check_stop() -> None:
         if token not in _RUNS:
-            raise StopError
+            raise StoppedError
 
-    return task(shared, piece, go_on)
+    return function(shared, unit, check_stop)

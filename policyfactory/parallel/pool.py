@@ -1,102 +1,57 @@
-"""Pieces of work shared out to workers, their results, and an end without noise when the user stops it.
+"""Work units shared out to workers, and their results.
 
 Kernels hold no lock, so on one machine threads are enough, and they share the jobs (backend ``threading``). Processes
-(``loky``) and clusters (``dask``) get what is common to all pieces once a worker, and small pieces after that. The
-results are the same on each backend: a piece has all that its result depends on.
+(``loky``) and clusters (``dask``) get the shared data once a worker, and small work units after that. The results are
+the same on each backend: a unit contains all that its result depends on.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import warnings
-from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, wait
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
-from policyfactory.core.errors import UsageError
+from policyfactory.parallel.workers import Function, Notify, UnitExecutor, Workers
 
-if TYPE_CHECKING:
-    from policyfactory.parallel.backend import Crew
+__all__ = ["results"]
 
-__all__ = ["BACKENDS", "Backend", "GoOn", "Task", "Tell", "Workers", "results"]
-
-Backend = Literal["threading", "loky", "dask"]
-BACKENDS: tuple[Backend, ...] = ("threading", "loky", "dask")
-
-GoOn = Callable[[], None]
-Tell = Callable[[str], None]
+_LOOK = 0.1  # seconds between two checks of the workers
 
 S = TypeVar("S")
-P = TypeVar("P")
+U = TypeVar("U")
 R = TypeVar("R")
-
-# What is done to a piece: called with what is common to all, the piece, and what ends work that nobody waits for.
-Task = Callable[[S, P, GoOn], R]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Workers:
-    """Who does the work; it changes nothing of the results.
-
-    Parameters
-    ----------
-    count : int
-        How many work side by side; of a Dask cluster that is running already, its workers are taken, however many.
-    backend : {"threading", "loky", "dask"}
-        Threads of this process, processes of this machine, or Dask.
-    scheduler : str or None
-        Address of a running Dask scheduler (``tcp://node:8786``), or the name of its scheduler file; None starts a
-        scheduler with ``count`` threads inside this process, for backend ``dask``.
-
-    Raises
-    ------
-    UsageError
-        If ``count`` is below 1, the backend is unknown, or there is a scheduler and the backend is not ``dask``.
-    """
-
-    count: int = 1
-    backend: Backend = "threading"
-    scheduler: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise UsageError(f"{self.count} workers; give at least 1")
-        if self.backend not in BACKENDS:
-            raise UsageError(f"there is no backend {self.backend!r}; there are {', '.join(BACKENDS)}")
-        if self.scheduler is not None and self.backend != "dask":
-            raise UsageError(f"a scheduler ({self.scheduler}) is for backend dask, not {self.backend}")
-
-    @classmethod
-    def of(cls, workers: Self | int) -> Self:
-        """Return workers as they are; a number means so many threads."""
-        return cls(workers) if isinstance(workers, int) else workers
 
 
 def results(
-    task: Task[S, P, R],
+    function: Function[S, U, R],
     shared: S,
-    pieces: Iterable[P],
+    work_units: Iterable[U],
     workers: Workers | int = 1,
     *,
     in_order: bool = False,
-    tell: Tell = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> Generator[R, None, None]:
-    """Yield the result of each piece of work.
+    """Yield the result of each work unit.
 
     Parameters
     ----------
-    task : callable
-        ``task(shared, piece, go_on)``, a function of a module (other processes find it by its name). It calls ``go_on``
-        several times a second; an exception of that ends the work.
+    function : callable
+        ``function(shared, unit, check_stop)``, a function of a module (other processes find it by its name). It calls
+        ``check_stop`` several times a second, which raises an error when nobody waits for the result any more.
     shared : object
-        What is common to all pieces; each worker has it once.
-    pieces : iterable
-        What is different: small, and made when it is needed.
+        What is the same for all units; each worker has it once.
+    work_units : iterable
+        What differs: small, and made when it is needed.
     workers : Workers or int
-        Who does the work; a number means so many threads.
+        Who does the work; a number means that many threads.
     in_order : bool
-        Yield in the order of the pieces, not as they are finished.
-    tell : callable
-        Called with a sentence when a worker was lost and its piece is done again, and when workers are waited for;
+        Yield in the order of the units, not as they are finished.
+    notify : callable
+        Called with a sentence when a worker was lost and its unit is computed again, and when workers are waited for;
         from any thread.
 
     Raises
@@ -104,51 +59,66 @@ def results(
     WorkersError
         If the workers cannot be reached, or are lost for good.
     Exception
-        What a task raises.
+        What the function raises.
     """
     workers = Workers.of(workers)
     if workers.count == 1 and workers.backend == "threading":
-        for piece in pieces:
-            yield task(shared, piece, _go_on)
+        for unit in work_units:
+            yield function(shared, unit, _never_stop)
         return
-
-    from joblib import Parallel, delayed
-
-    from policyfactory.parallel.backend import PieceBackend
-
-    order: Any = "generator" if in_order else "generator_unordered"
-    with _crew(task, shared, workers, tell) as crew:
-        backend = PieceBackend(crew)
-        parallel = Parallel(
-            n_jobs=workers.count, backend=backend, return_as=order, batch_size=1, pre_dispatch=crew.waiting
-        )
-        found = parallel(delayed(task)(piece) for piece in pieces)
-        try:
-            for result in found:
-                yield result
-                backend.taken()
-        finally:
-            crew.stop()
-            # Joblib warns of results that nobody asked for: that is what ending early means.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                found.close()
+    with _executor(function, shared, workers, notify) as executor:
+        for future in _finished(executor, iter(work_units), in_order=in_order):
+            yield future.result()
 
 
-def _crew(task: Task[S, P, R], shared: S, workers: Workers, tell: Tell) -> Crew:
-    """Return those who do the work."""
+def _executor(function: Function[S, U, R], shared: S, workers: Workers, notify: Notify) -> UnitExecutor:
     if workers.backend == "dask":
-        from policyfactory.parallel.dask import DaskCrew
+        from policyfactory.parallel.dask import DaskExecutor
 
-        return DaskCrew(task, shared, workers, tell)
+        return DaskExecutor(function, shared, workers, notify)
     if workers.backend == "loky":
-        from policyfactory.parallel.loky import ProcessCrew
+        from policyfactory.parallel.processes import ProcessExecutor
 
-        return ProcessCrew(task, shared, workers.count, tell)
-    from policyfactory.parallel.threads import ThreadCrew
+        return ProcessExecutor(function, shared, workers.count, notify)
+    from policyfactory.parallel.threads import ThreadExecutor
 
-    return ThreadCrew(task, shared, workers.count)
+    return ThreadExecutor(function, shared, workers.count)
 
 
-def _go_on() -> None:
-    """Go on: the one worker is the caller itself."""
+def _finished(executor: UnitExecutor, units: Iterator[Any], *, in_order: bool) -> Iterator[Future[Any]]:
+    """Give the future of each unit when it is finished; a bounded number of units is submitted ahead."""
+    submitted: deque[Future[Any]] = deque()
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    open_ = 0
+    while True:
+        for unit in itertools.islice(units, executor.ahead - open_):
+            future = executor.submit(unit)
+            if in_order:
+                submitted.append(future)
+            else:
+                future.add_done_callback(ended.put)
+            open_ += 1
+        if not open_:
+            return
+        yield _first(executor, submitted) if in_order else _next(executor, ended)
+        open_ -= 1
+
+
+def _first(executor: UnitExecutor, submitted: deque[Future[Any]]) -> Future[Any]:
+    """Return the unit that was submitted first, when it is finished."""
+    executor.check()
+    while not wait([submitted[0]], _LOOK).done:
+        executor.check()
+    return submitted.popleft()
+
+
+def _next(executor: UnitExecutor, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
+    """Return the unit that is finished next."""
+    while True:
+        executor.check()
+        with contextlib.suppress(Empty):
+            return ended.get(timeout=_LOOK)
+
+
+def _never_stop() -> None:
+    """Go on: the only worker is the caller itself."""

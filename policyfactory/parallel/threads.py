@@ -3,89 +3,62 @@
 from __future__ import annotations
 
 import threading
-from queue import SimpleQueue
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
-from policyfactory.parallel.backend import Done, StopError
-from policyfactory.parallel.pool import Task
+from policyfactory.parallel.workers import Function, StoppedError
 
-__all__ = ["ThreadCrew"]
+__all__ = ["ThreadExecutor"]
 
-_AHEAD = 64  # pieces for each worker that may be done before the first unfinished one
+_AHEAD = 64  # units for each worker
 
 
-class ThreadCrew:
-    """Threads that take pieces from one queue.
+class ThreadExecutor:
+    """Threads that compute units with one function.
 
     Parameters
     ----------
-    task : callable
-        What is done to a piece.
+    function : callable
+        ``function(shared, unit, check_stop)``.
     shared : object
-        What is common to all.
+        What is the same for all units.
     count : int
-        How many threads.
+        Number of threads.
+    initializer : callable, optional
+        Called first in each thread.
     """
 
-    def __init__(self, task: Task[Any, Any, Any], shared: Any, count: int) -> None:
-        self.waiting = 2 * count
+    def __init__(
+        self, function: Function[Any, Any, Any], shared: Any, count: int, initializer: Callable[[], None] | None = None
+    ) -> None:
         self.ahead = _AHEAD * count
-        self._task = task
+        self._function = function
         self._shared = shared
         self._stopped = threading.Event()
-        self._queue: SimpleQueue[tuple[Any, Done] | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._serve, args=(number,), name=f"worker-{number}", daemon=True)
-            for number in range(1, count + 1)
-        ]
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="worker", initializer=initializer)
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
-        for _ in self._threads:
-            self._queue.put(None)
-        for thread in self._threads:
-            thread.join()
-
-    def begin(self, piece: Any, done: Done) -> None:
-        """Put a piece into the queue."""
-        self._queue.put((piece, done))
-
-    def stop(self) -> None:
-        """End what was begun: tasks see it when they ask whether to go on."""
         self._stopped.set()
+        self._threads.shutdown(cancel_futures=True)
 
-    def work(self, number: int, piece: Any) -> Any:  # noqa: ARG002 (processes have numbers)
-        """Return the result of a piece, done by worker ``number``."""
-        return self._task(self._shared, piece, self.go_on)
+    def submit(self, unit: Any) -> Future[Any]:
+        """Have a unit computed by the next thread that is free."""
+        return self._threads.submit(self._run, unit)
 
-    def go_on(self) -> None:
-        """End the work if nobody waits for it.
+    def check(self) -> None:
+        """Do nothing: threads are not lost."""
 
-        Raises
-        ------
-        StopError
-            Then.
-        """
+    def _run(self, unit: Any) -> Any:
+        self._check_stop()
+        return self._function(self._shared, unit, self._check_stop)
+
+    def _check_stop(self) -> None:
         if self._stopped.is_set():
-            raise StopError
-
-    def _serve(self, number: int) -> None:
-        while (job := self._queue.get()) is not None:
-            piece, done = job
-            outcome: tuple[Any, BaseException | None]
-            try:
-                self.go_on()
-                outcome = self.work(number, piece), None
-            except BaseException as error:  # noqa: BLE001 (raised again where the results are taken)
-                outcome = None, error
-            done(outcome)
-            # Nothing of a finished piece is kept while waiting for the next.
-            del job, piece, done, outcome
+            raise StoppedError

@@ -34,7 +34,7 @@ from policyfactory.core.artefact import (
 )
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
-from policyfactory.parallel.pool import Tell, Workers
+from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.estimators import trials_run
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
 from policyfactory.trials.table import HEADER, csv_number
@@ -97,7 +97,7 @@ def write_scores(
     overwrite: bool = False,
     inputs: Mapping[str, str] | None = None,
     report: Report = lambda _: None,
-    tell: Tell = lambda _: None,
+    tell: Notify = lambda _: None,
 ) -> Written:
     """Write the score table of a workload to ``output`` and its manifest beside it.
 
@@ -162,7 +162,7 @@ def _fill(
     *,
     workers: Workers,
     report: Report,
-    tell: Tell,
+    tell: Notify,
 ) -> Written:
     """Finish the partial file and write the table from it."""
     usable = functools.partial(_usable, jobs=options.queue_size)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from policyfactory.core.errors import UsageError
-from policyfactory.parallel.pool import Tell, Workers
+from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.estimators import Estimator
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.run import GenerateOptions, Report, check_options, finished_tuples
@@ -35,7 +35,7 @@ def generate(
     output: Path | str | None = None,
     workers: Workers | int = 1,
     report: Report = lambda _: None,
-    tell: Tell = lambda _: None,
+    tell: Notify = lambda _: None,
     **settings: Unpack[GenerateSettings],
 ) -> ScoreTable:
     """Return the scores of random tuples of ``workload``.

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed, generator
 from policyfactory.core.version import __version__
-from policyfactory.parallel.pool import Backend, GoOn, Tell, Workers, results
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import Backend, Notify, StopCheck, Workers
 from policyfactory.trials.estimators import ESTIMATORS, Estimator, check_trials, estimate
 from policyfactory.trials.table import csv_rows
 from policyfactory.trials.tuples import check_sizes, cut_tuple, draw_places
@@ -128,7 +129,7 @@ class TuplePiece(NamedTuple):
     places: tuple[int, ...]
 
 
-def _score(run: _Run, piece: TuplePiece, go_on: GoOn) -> list[tuple[int, str]]:
+def _score(run: _Run, piece: TuplePiece, go_on: StopCheck) -> list[tuple[int, str]]:
     """Return number and lines of the table of each tuple of a piece."""
     return [
         (number, tuple_rows(run.workload, place, number, run.options, go_on=go_on))
@@ -162,7 +163,7 @@ def finished_tuples(
     numbers: list[int],
     *,
     workers: Workers | int = 1,
-    tell: Tell = lambda _: None,
+    tell: Notify = lambda _: None,
 ) -> Iterator[tuple[int, str]]:
     """Give the tuples ``numbers`` as they are finished: number and lines of the table.
 
@@ -184,6 +185,6 @@ def finished_tuples(
     size = tuples_a_piece(workers.backend, options.trials, len(numbers))
     chunks = (numbers[begin : begin + size] for begin in range(0, len(numbers), size))
     pieces = (TuplePiece(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
-    with contextlib.closing(results(_score, _Run(workload, options), pieces, workers, tell=tell)) as found:
+    with contextlib.closing(results(_score, _Run(workload, options), pieces, workers, notify=tell)) as found:
         for scored in found:
             yield from scored

@@ -19,7 +19,8 @@ from policyfactory.core.errors import (
     UsageError,
     WorkersError,
 )
-from policyfactory.parallel.pool import Workers, results
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import Workers
 from support import ROOT
 from worker_tasks import Shared, seen
 
@@ -79,29 +80,29 @@ def test_what_a_task_raises_is_raised_here_as_itself(workers, error):
     if isinstance(error, FormulaError):
         assert (raised.value.reason, raised.value.text, raised.value.position) == (error.reason, error.text, 3)
     if workers.backend == "loky":
-        assert "worker_tasks.py" in raised.value.__notes__[0]
+        assert "worker_tasks.py" in str(raised.value.__cause__)
 
 
-def test_an_error_that_can_not_be_sent_is_told_in_words():
+def test_an_error_that_cannot_be_sent_is_reported_in_words():
     with pytest.raises(WorkersError, match="a worker stopped with _UnsendableError: 1 and 2"):
         list(results(worker_tasks.unsendable, None, [1], Workers(1, "loky")))
 
 
 @pytest.mark.parametrize("workers", LOCAL, ids=str)
-def test_an_error_in_making_the_pieces_is_raised(workers):
-    def pieces():
+def test_an_error_in_making_the_work_units_is_raised(workers):
+    def units():
         yield 1
         raise EvaluationError("no more")
 
     with pytest.raises(EvaluationError, match="no more"):
-        list(results(worker_tasks.square, 0, pieces(), workers))
+        list(results(worker_tasks.square, 0, units(), workers))
 
 
 @pytest.mark.parametrize("workers", [Workers(2), Workers(2, "loky")], ids=str)
 def test_work_that_nobody_waits_for_ends_at_once(tmp_path, workers):
     before = threading.active_count()
     with pytest.raises(EvaluationError):
-        # The pieces end with an error while the first two are at work.
+        # The units end with an error while the first two are at work.
         list(results(worker_tasks.wait, tmp_path, until(lambda: seen(tmp_path, "begun") > 0), workers))
     begun = [int(path.name.partition("-")[2]) for path in tmp_path.glob("begun-*")]
     assert begun
@@ -110,35 +111,35 @@ def test_work_that_nobody_waits_for_ends_at_once(tmp_path, workers):
 
 
 def until(true):
-    """Give two pieces, and then wait before it fails."""
+    """Give two units, and then wait before it fails."""
     yield from (1, 2)
     wait_until(true)
     raise EvaluationError("enough")
 
 
-def test_a_killed_process_costs_its_piece_only(tmp_path):
-    told: list[str] = []
+def test_a_killed_process_costs_its_work_unit_only(tmp_path):
+    messages: list[str] = []
     shared = Shared(tmp_path)
     found = list(
-        results(worker_tasks.kill_once, shared, range(12), Workers(2, "loky"), in_order=True, tell=told.append)
+        results(worker_tasks.kill_once, shared, range(12), Workers(2, "loky"), in_order=True, notify=messages.append)
     )
     assert found == [(number, 0) for number in range(12)]
     assert [seen(tmp_path, str(number)) for number in range(12)] == [1] * 5 + [2] + [1] * 6
-    assert len(told) == 1
-    assert told[0].startswith("worker process ")
-    assert told[0].endswith(" was lost (killed by signal 9); its piece is done again")
+    assert len(messages) == 1
+    assert messages[0].startswith("worker process ")
+    assert messages[0].endswith(" was lost (killed by signal 9); its work unit is computed again")
     # Two at the beginning, and the one that took the place of the lost one.
     assert seen(tmp_path, "arrived") == 3
 
 
-def test_a_piece_that_kills_its_workers_is_named():
-    told: list[str] = []
-    with pytest.raises(WorkersError, match=r"piece 'the one' was lost 3 times .*killed by signal 9.*memory"):
-        list(results(worker_tasks.fatal, None, ["the one"], Workers(1, "loky"), tell=told.append))
-    assert len(told) == 2
+def test_a_work_unit_that_kills_its_workers_is_named():
+    messages: list[str] = []
+    with pytest.raises(WorkersError, match=r"work unit 'the one' was lost 3 times .*killed by signal 9.*memory"):
+        list(results(worker_tasks.fatal, None, ["the one"], Workers(1, "loky"), notify=messages.append))
+    assert len(messages) == 2
 
 
-def test_what_is_common_is_sent_once_to_each_process_however_large(tmp_path):
+def test_shared_data_is_sent_once_to_each_process_however_large(tmp_path):
     shared = Shared(tmp_path, 50 * 2**20)
     (tmp_path / "5-before").touch()
     found = list(results(worker_tasks.kill_once, shared, range(40), Workers(2, "loky")))
@@ -150,7 +151,8 @@ RUN = """
 import sys
 from pathlib import Path
 import worker_tasks
-from policyfactory.parallel.pool import Workers, results
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import Workers
 if __name__ == "__main__":
     list(results(worker_tasks.wait, Path(sys.argv[1]), range(9), Workers(2, "loky")))
 """
@@ -174,14 +176,14 @@ def test_processes_end_with_the_run_and_say_nothing(tmp_path, kind):
         process.kill()
     else:
         os.killpg(process.pid, kind)
-    _, told = process.communicate(timeout=60)
+    _, messages = process.communicate(timeout=60)
     wait_until(lambda: not any(alive(number) for number in begun), 20)
     if kind == signal.SIGINT:
         # The main process' own, and nothing of any other.
-        assert told.count("Traceback") == 1
-        assert told.rstrip().endswith("KeyboardInterrupt")
+        assert messages.count("Traceback") == 1
+        assert messages.rstrip().endswith("KeyboardInterrupt")
     else:
-        assert told == ""
+        assert messages == ""
 
 
 @pytest.mark.parametrize(
@@ -192,6 +194,6 @@ def test_processes_end_with_the_run_and_say_nothing(tmp_path, kind):
         ((1, "loky", "tcp://a:1"), r"a scheduler \(tcp://a:1\) is for backend dask, not loky"),
     ],
 )
-def test_workers_that_can_not_be_meant(arguments, message):
+def test_workers_that_are_refused(arguments, message):
     with pytest.raises(UsageError, match=message):
         Workers(*arguments)

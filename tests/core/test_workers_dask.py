@@ -25,11 +25,11 @@ from commands import Run, runner
 from dask_cluster import Cluster
 from policyfactory import __version__
 from policyfactory.core.errors import FormulaError, InputError, UsageError, WorkersError
-from policyfactory.parallel import dask, dask_fetch
-from policyfactory.parallel.dask import DaskCrew
-from policyfactory.parallel.dask_address import scheduler_address
-from policyfactory.parallel.dask_local import token_of
-from policyfactory.parallel.pool import Workers, results
+from policyfactory.parallel import dask
+from policyfactory.parallel.dask import DaskExecutor, token_of
+from policyfactory.parallel.dask_connection import scheduler_address
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import Workers
 from support import ROOT
 from worker_tasks import Shared, seen
 
@@ -60,7 +60,7 @@ def test_results_are_the_same_and_in_order(cluster):
     told: list[str] = []
     levels = {name: logging.getLogger(name).disabled for name in ("distributed", "distributed.client")}
     expected = [7 + number**2 for number in range(60)]
-    found = list(results(worker_tasks.square, 7, range(60), of(cluster), in_order=True, tell=told.append))
+    found = list(results(worker_tasks.square, 7, range(60), of(cluster), in_order=True, notify=told.append))
     assert found == expected
     assert sorted(results(worker_tasks.square, 7, range(60), of(cluster))) == expected
     assert list(results(worker_tasks.square, 7, [], of(cluster))) == []
@@ -77,7 +77,7 @@ def test_what_a_task_raises_is_raised_here_as_itself(cluster, error):
 
 
 def test_work_that_nobody_waits_for_ends(cluster, tmp_path):
-    found = results(worker_tasks.wait, tmp_path, pieces_after(tmp_path), of(cluster))
+    found = results(worker_tasks.wait, tmp_path, units_after(tmp_path), of(cluster))
     with pytest.raises(UsageError, match="enough"):
         next(found)
     end = time.monotonic() + 30
@@ -87,8 +87,8 @@ def test_work_that_nobody_waits_for_ends(cluster, tmp_path):
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("dask-")]
 
 
-def pieces_after(folder: Path) -> Iterator[int]:
-    """Give pieces until one has begun, and then an error."""
+def units_after(folder: Path) -> Iterator[int]:
+    """Give units until one has begun, and then an error."""
     yield from (1, 2)
     while not seen(folder, "begun"):
         time.sleep(0.05)
@@ -161,58 +161,57 @@ def plugins(client) -> set[str]:
     return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.worker_plugins))
 
 
-def test_a_piece_that_is_begun_while_the_scheduler_is_lost_is_ended(cluster, monkeypatch):
-    ended = []
-    # Nobody collects: the result must not come before the loss.
-    monkeypatch.setattr(DaskCrew, "_collect", lambda _crew: None)
-    with DaskCrew(worker_tasks.square, 0, of(cluster), lambda _sentence: None) as crew:
-        real = crew._client.submit
+def test_a_work_unit_that_is_begun_while_the_scheduler_is_lost_is_ended(cluster, monkeypatch):
+    monkeypatch.setattr(dask, "_PAUSE", 0.05)
+    with DaskExecutor(worker_tasks.square, 0, of(cluster), lambda _sentence: None) as executor:
+        real = executor._client.submit
 
         def lost_meanwhile(*words, **named):
             future = real(*words, **named)
-            # All that notice it have done so before the piece is noted.
-            crew._fail(crew._loss())
+            # As the connection does when it is lost.
+            future.cancel()
             return future
 
-        monkeypatch.setattr(crew._client, "submit", lost_meanwhile)
-        crew.begin(2, ended.append)
-    ((value, error),) = ended
-    assert value is None
-    assert "was lost" in str(error)
+        monkeypatch.setattr(executor._client, "submit", lost_meanwhile)
+        with pytest.raises(WorkersError, match="was lost"):
+            executor.submit(2).result(30)
+        monkeypatch.setattr(executor._client, "status", "connecting")
+        with pytest.raises(WorkersError, match="was lost"):
+            executor.check()
+        monkeypatch.undo()
 
 
 def test_nothing_is_left_unawaited_by_a_connection_that_is_closed_before_a_fetch(cluster):
-    with Client(cluster.address, set_as_default=False) as client:
-        future = client.submit(worker_tasks.square, 0, 2)
-        fetches = dask_fetch.Fetches(client, lambda error: error)
+    with DaskExecutor(worker_tasks.wait, Path(), of(cluster), lambda _sentence: None) as executor:
+        executor._client.close()
+        with pytest.raises(WorkersError, match="was lost"):
+            executor.submit(2)
     # "coroutine was never awaited" is an error, which else would come up in whatever test runs next.
-    fetches.fetch([future])
     gc.collect()
-    assert not list(fetches.arrived())
 
 
-def test_no_result_waits_for_one_that_has_to_be_made_again(cluster, monkeypatch):
+def test_no_result_waits_for_one_that_has_to_be_computed_again(cluster, monkeypatch):
     come: list[int] = []
-    real = Client.gather
+    real = Client._gather
 
-    async def late(client, futures):
+    async def late(client, futures, **named):
         while any(future.key.endswith("-3") for future in futures) and len(come) < 5:
             await asyncio.sleep(0.05)
-        return await real(client, futures, asynchronous=True)
+        return await real(client, futures, **named)
 
-    monkeypatch.setattr(Client, "gather", lambda client, futures, asynchronous: late(client, futures))
+    monkeypatch.setattr(Client, "_gather", late)
     for result in results(worker_tasks.square, 0, range(6), of(cluster)):
         come.append(result)  # noqa: PERF402 (it is looked at meanwhile)
     assert come[5] == 4
     assert sorted(come) == [number**2 for number in range(6)]
 
 
-def test_a_result_that_can_not_be_fetched_is_told_as_such_while_the_scheduler_is_there(cluster, monkeypatch):
+def test_a_result_that_cannot_be_fetched_is_reported_while_the_scheduler_is_there(cluster, monkeypatch):
     async def never(*_arguments, **_named):
         raise ValueError("not to be had")
 
-    monkeypatch.setattr(Client, "gather", never)
-    monkeypatch.setattr(dask_fetch, "_SOON", 0.05)
+    monkeypatch.setattr(Client, "_gather", never)
+    monkeypatch.setattr(dask, "_PAUSE", 0.05)
     with pytest.raises(ValueError, match="not to be had"):
         list(results(worker_tasks.square, 0, [1], of(cluster)))
 
@@ -240,14 +239,14 @@ def test_a_worker_of_another_version_is_refused_by_both_names(cluster, tmp_path)
 def test_a_killed_worker_costs_what_it_had_begun_only(cluster, tmp_path):
     told: list[str] = []
     shared = Shared(tmp_path, 1 << 20, seconds=0.15)
-    pieces = range(40)
-    found = list(results(worker_tasks.kill_once, shared, pieces, of(cluster), in_order=True, tell=told.append))
-    assert found == [(number, 1 << 20) for number in pieces]
-    times = [seen(tmp_path, str(number)) for number in pieces]
+    units = range(40)
+    found = list(results(worker_tasks.kill_once, shared, units, of(cluster), in_order=True, notify=told.append))
+    assert found == [(number, 1 << 20) for number in units]
+    times = [seen(tmp_path, str(number)) for number in units]
     assert times[5] == 2
     # Results that lay on the killed worker for an instant may be made again.
-    assert sum(times) <= len(pieces) + 4
-    assert any("has gone; what it had begun is done again by others" in sentence for sentence in told)
+    assert sum(times) <= len(units) + 4
+    assert any("has gone; what it had begun is computed again by others" in sentence for sentence in told)
     assert seen(tmp_path, "arrived") == 2
     cluster.workers.append(cluster.add())
 

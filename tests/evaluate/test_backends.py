@@ -14,7 +14,7 @@ from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.run import evaluate
 from policyfactory.evaluate.starts import StartsWriter
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol, selected
-from policyfactory.parallel.pool import Workers
+from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.workload.jobs import Workload
@@ -83,7 +83,7 @@ def test_a_worker_that_is_killed_costs_its_piece(log: Workload, tmp_path: Path) 
     found = evaluate(cases, policies, workers=Workers(2, "loky"), tell=told.append, progress=made.append)
     assert mark.exists()
     assert len(told) == 1
-    assert "was lost (killed by signal 9); its piece is done again" in told[0]
+    assert "was lost (killed by signal 9); its work unit is computed again" in told[0]
     assert len(made) == 8
     assert found.values.tobytes() == evaluate(cases, policies).values.tobytes()
 

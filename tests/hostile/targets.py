@@ -36,7 +36,7 @@ from policyfactory.export.site import Site
 from policyfactory.fit.expand import nonlinear_names
 from policyfactory.fit.sample import prepare
 from policyfactory.fit.userform import fit_user_form
-from policyfactory.parallel.dask_address import scheduler_address
+from policyfactory.parallel.dask_connection import scheduler_address
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse

@@ -13,7 +13,7 @@ from naive.trials import workload_of
 from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.journal import Journal, partial_path, read_head
-from policyfactory.parallel.pool import Workers
+from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.generate import generate

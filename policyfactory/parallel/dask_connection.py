@@ -1,8 +1,12 @@
-"""Where a Dask scheduler is, and the connection to it; Dask is imported for the connection only."""
+"""The connection to a Dask scheduler, given by its address or started in this process.
+
+Addresses are checked before Dask is imported: that takes a second.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import logging
 import socket
@@ -10,22 +14,35 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from policyfactory.core.artefact import read_bytes
 from policyfactory.core.errors import InputError, UsageError, WorkersError
-from policyfactory.parallel.dask_local import CLIENT
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["check_reachable", "connected", "not_a_scheduler", "quiet", "scheduler_address"]
+__all__ = ["CLIENT", "check_installed", "check_reachable", "connect", "connect_local", "quiet", "scheduler_address"]
+
+CLIENT = "policyfactory"  # the name of our clients on a scheduler
 
 _LIMIT = 1 << 20
 _SIZE = 8
 _SHOWN = 200  # characters of an address that is none
 _WANTED = "give tcp://HOST:PORT, tls://HOST:PORT, or the name of a scheduler file (FILE.json)"
+
+
+def check_installed() -> None:
+    """Check that Dask is installed, without importing it.
+
+    Raises
+    ------
+    UsageError
+        If it is not.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise UsageError("backend dask needs Dask, which is not installed: pip install 'policyfactory[dask]'")
 
 
 def scheduler_address(text: str) -> str:
@@ -100,10 +117,10 @@ def check_reachable(address: str, seconds: float) -> None:
         raise WorkersError(f"{address}: cannot be reached ({error}); check the address") from None
     # Dask's message begins with its size; text would be an absurd one.
     if first is not None and (len(first) < _SIZE or int.from_bytes(first, "little") > _LIMIT):
-        raise WorkersError(not_a_scheduler(address))
+        raise WorkersError(_not_a_scheduler(address))
 
 
-def not_a_scheduler(address: str) -> str:
+def _not_a_scheduler(address: str) -> str:
     """Return the message for what listens at an address and is no Dask scheduler."""
     return (
         f"{address}: something answers there, but not as a Dask scheduler; check the port (8786 is the scheduler's, "
@@ -111,7 +128,7 @@ def not_a_scheduler(address: str) -> str:
     )
 
 
-def connected(address: str, seconds: float) -> Client:
+def connect(address: str, seconds: float) -> Client:
     """Return the connection to a scheduler.
 
     Raises
@@ -121,28 +138,48 @@ def connected(address: str, seconds: float) -> Client:
     """
     from distributed import Client
 
-    made: SimpleQueue[Client | Exception] = SimpleQueue()
+    answers: SimpleQueue[Client | Exception] = SimpleQueue()
 
-    def connect() -> None:
+    def try_it() -> None:
         try:
-            made.put(Client(address, timeout=seconds, set_as_default=False, name=CLIENT))
+            answers.put(Client(address, timeout=seconds, set_as_default=False, name=CLIENT))
         except Exception as error:  # noqa: BLE001 (what is no scheduler answers in many ways)
-            made.put(error)
+            answers.put(error)
 
     # Dask's own time limit does not hold while it waits for the first message.
-    threading.Thread(target=connect, name="dask-connect", daemon=True).start()
+    threading.Thread(target=try_it, name="dask-connect", daemon=True).start()
     try:
-        found = made.get(timeout=2 * seconds)
+        answer = answers.get(timeout=2 * seconds)
     except Empty:
-        raise WorkersError(not_a_scheduler(address)) from None
-    if isinstance(found, Exception):
-        raise WorkersError(f"{not_a_scheduler(address)} ({type(found).__name__})")
-    return found
+        raise WorkersError(_not_a_scheduler(address)) from None
+    if isinstance(answer, Exception):
+        raise WorkersError(f"{_not_a_scheduler(address)} ({type(answer).__name__})")
+    return answer
+
+
+def connect_local(threads: int) -> tuple[Client, Any]:
+    """Start a scheduler and one worker of so many threads in this process; return the connection and the cluster.
+
+    They talk in memory. Dask starts a web server for each in any case; theirs have no pages, and listen to this machine
+    alone.
+    """
+    import dask.config
+    from distributed import Client, Scheduler, SpecCluster, Worker
+
+    both = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    empty: dict[str, list[str]] = {f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker")}
+    with dask.config.set(empty):
+        cluster = SpecCluster(
+            scheduler={"cls": Scheduler, "options": both},
+            workers={"threads": {"cls": Worker, "options": {**both, "nthreads": threads, "memory_limit": 0}}},
+            silence_logs=60,
+        )
+    return Client(cluster, set_as_default=False, name=CLIENT), cluster
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Dask from writing its log to the terminal: what matters in it is told in our words."""
+    """Keep Dask from writing its log to the terminal: what matters in it is reported in our words."""
     import distributed  # noqa: F401 (makes its loggers)
 
     names = ("distributed", "tornado", "asyncio")

@@ -1,0 +1,95 @@
+"""Who does the work, and the words that all executors share."""
+
+from __future__ import annotations
+
+import dataclasses
+import reprlib
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeVar
+
+from policyfactory.core.errors import UsageError
+
+__all__ = ["BACKENDS", "Backend", "Function", "Notify", "StopCheck", "StoppedError", "UnitExecutor", "Workers", "shown"]
+
+Backend = Literal["threading", "loky", "dask"]
+BACKENDS: tuple[Backend, ...] = ("threading", "loky", "dask")
+
+Notify = Callable[[str], None]
+StopCheck = Callable[[], None]
+
+S = TypeVar("S")
+U = TypeVar("U")
+R = TypeVar("R")
+
+# What is done to a work unit: called with the shared data, the unit, and a check that ends work nobody waits for.
+Function = Callable[[S, U, StopCheck], R]
+
+
+class StoppedError(Exception):
+    """StoppedError is raised in a worker whose results nobody waits for any more."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Workers:
+    """Who does the work; the results do not depend on it.
+
+    Parameters
+    ----------
+    count : int
+        How many work side by side; of a running Dask cluster all workers are used, however many there are.
+    backend : {"threading", "loky", "dask"}
+        Threads of this process, processes of this machine, or Dask.
+    scheduler : str or None
+        Address of a running Dask scheduler (``tcp://node:8786``), or the name of its scheduler file; None starts a
+        scheduler with ``count`` threads inside this process, for backend ``dask``.
+
+    Raises
+    ------
+    UsageError
+        If ``count`` is below 1, the backend is unknown, or there is a scheduler and the backend is not ``dask``.
+    """
+
+    count: int = 1
+    backend: Backend = "threading"
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UsageError(f"{self.count} workers; give at least 1")
+        if self.backend not in BACKENDS:
+            raise UsageError(f"there is no backend {self.backend!r}; there are {', '.join(BACKENDS)}")
+        if self.scheduler is not None and self.backend != "dask":
+            raise UsageError(f"a scheduler ({self.scheduler}) is for backend dask, not {self.backend}")
+
+    @classmethod
+    def of(cls, workers: Self | int) -> Self:
+        """Return ``workers``; a number means that many threads."""
+        return cls(workers) if isinstance(workers, int) else workers
+
+
+class UnitExecutor(Protocol):
+    """An executor whose function and shared data are given once; its workers exist inside its ``with`` block."""
+
+    @property
+    def ahead(self) -> int:
+        """How many units may be submitted before the result of the first is taken."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End all work that was submitted, soon."""
+
+    def submit(self, unit: Any) -> Future[Any]:
+        """Have a unit computed."""
+
+    def check(self) -> None:
+        """Raise an error if the workers are lost for good; called several times a second while waiting."""
+
+
+def shown(unit: Any) -> str:
+    """Return a unit as messages name it, shortened if it is long."""
+    return reprlib.repr(unit) if len(repr(unit)) > 100 else repr(unit)
