@@ -6,7 +6,8 @@ import numpy as np
 
 from policyfactory.core.units import DAY
 from policyfactory.export.queue import Queue
-from policyfactory.export.site import Sample, Site
+from policyfactory.export.sample import Sample
+from policyfactory.export.targets import Site
 
 __all__ = ["make_queue", "make_sample", "make_site"]
 

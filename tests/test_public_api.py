@@ -75,7 +75,7 @@ VERBS = {"evaluate", "export", "fit", "generate", "learn", "read", "simulate"} &
 @pytest.mark.parametrize("first", ["policyfactory", "policyfactory.simulate.rules", "policyfactory.fit.forms"])
 def test_a_verb_is_never_the_package_of_its_name(first: str) -> None:
     code = (
-        f"import {first}, policyfactory as pf, policyfactory.evaluate.words, policyfactory.export.registry\n"
+        f"import {first}, policyfactory as pf, policyfactory.evaluate.words, policyfactory.export.targets\n"
         "from policyfactory.simulate import rules\n"
         f"for name in {sorted(VERBS)}:\n"
         "    assert type(getattr(pf, name)).__name__ == 'function', name\n"

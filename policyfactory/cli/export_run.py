@@ -17,15 +17,14 @@ from policyfactory.core.artefact import atomic_write, check_directory, check_out
 from policyfactory.core.errors import InputError, OutputError, UsageError
 from policyfactory.core.units import DAY, format_duration
 from policyfactory.core.version import __version__
-from policyfactory.export import TARGETS, Export, Sample, Site, prepare
 from policyfactory.export.compressed import Made, make_with_few_ties
-from policyfactory.export.expressible import left_out
+from policyfactory.export.expressible import left_out, prepare
 from policyfactory.export.preview import Preview
 from policyfactory.export.queue import Queue
 from policyfactory.export.queue_file import LARGEST_FILE, read_queue
-from policyfactory.export.scale import LARGEST
-from policyfactory.export.score_range import MOST_TIES, sample_of, wide_sample
-from policyfactory.export.targets import Target, instructions
+from policyfactory.export.sample import Sample, sample_of, wide_sample
+from policyfactory.export.scale import LARGEST, MOST_TIES
+from policyfactory.export.targets import TARGETS, Export, Site, Target, instructions
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve_model
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model

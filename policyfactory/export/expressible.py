@@ -1,15 +1,70 @@
-"""What a target cannot express of a policy: refused with the cure, or said in a sentence."""
+"""What a target can express of a policy: what a site fixes first, what is linear, what is refused or left out."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection
+from fractions import Fraction
+from typing import Literal
 
-from policyfactory.core.errors import ExportError
+from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.core.units import format_duration
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.multiplied import multiply_out
+from policyfactory.policy.nodes import Expression, Number, replace_variables
+from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.store import Model
 
-__all__ = ["fixed_epoch", "keeps_threshold", "left_out", "open_epoch", "static_only", "unexpressed"]
+__all__ = [
+    "fixed_epoch",
+    "keeps_threshold",
+    "left_out",
+    "linear_coefficients",
+    "open_epoch",
+    "prepare",
+    "slope",
+    "static_only",
+    "unexpressed",
+]
+
+
+def prepare(
+    model: Model,
+    *,
+    epoch: int | Literal["oldest-waiting"] | None = None,
+    processors: int | None = None,
+    threshold: float | None = None,
+) -> Model:
+    """Return the model with its epoch and threshold set and m replaced, where they are given.
+
+    Parameters
+    ----------
+    model : Model
+    epoch : int, "oldest-waiting" or None
+        Unix time (s) from which r counts, or the rule that it counts from the job that has waited longest.
+    processors : int or None
+        Processors of the machine, written in place of m.
+    threshold : float or None
+        Jobs that have waited longer (s) go first; ``math.inf`` for never.
+
+    Raises
+    ------
+    UsageError
+        If ``processors`` is not positive, or the threshold is below 0.
+    """
+    policy = model.policy
+    if epoch is not None:
+        rule = Epoch("fixed", epoch) if isinstance(epoch, int) else Epoch(epoch)
+        policy = dataclasses.replace(policy, epoch=rule)
+    if threshold is not None:
+        policy = dataclasses.replace(policy, threshold=threshold)
+    if processors is not None:
+        if processors < 1:
+            raise UsageError(f"a machine of {processors} processors cannot be meant; give a number from 1")
+        if "m" in policy.variables:
+            expression = replace_variables(policy.expression, {"m": Number(float(processors))})
+            policy = dataclasses.replace(policy, formula=expression.text())
+    return dataclasses.replace(model, policy=policy)
 
 
 def fixed_epoch(policy: Policy, target: str) -> int | None:
@@ -105,3 +160,42 @@ def _no_threshold(policy: Policy) -> str:
         f"The policy's threshold is left out: jobs that have waited longer than {format_duration(policy.threshold)} "
         "do not go first here."
     )
+
+
+def slope(expression: Expression, name: str) -> float | None:
+    """Return the constant by which ``expression`` grows with the variable; None where it is no constant.
+
+    Parameters
+    ----------
+    expression : Expression
+        Without named coefficients.
+    name : {"p", "q", "r", "w", "m"}
+        The variable; a formula without it has the slope 0.
+    """
+    if name not in expression.variables:
+        return 0.0
+    try:
+        found = multiply_out(expression).with_variable(name)
+        alone = ((name, Fraction(1)),)
+        return None if set(found) - {alone} else float(found.get(alone, 0))
+    except (FormulaError, OverflowError):
+        return None
+
+
+def linear_coefficients(expression: Expression) -> dict[str, float] | None:
+    """Return the factors of p, q, r and w if ``expression`` is a sum of their multiples and a constant, else None.
+
+    Parameters
+    ----------
+    expression : Expression
+        Without m and without named coefficients.
+    """
+    if "m" in expression.variables:
+        return None
+    found = {}
+    for name in "pqrw":
+        factor = slope(expression, name)
+        if factor is None:
+            return None
+        found[name] = factor
+    return found

@@ -14,12 +14,10 @@ import functools
 import math
 
 from policyfactory.core.errors import ExportError
-from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import fixed_epoch
 from policyfactory.export.languages.perl import comment, score_function
-from policyfactory.export.order import policy_priorities
-from policyfactory.export.site import Site
-from policyfactory.export.targets import Target, header, identifier, instructions
+from policyfactory.export.queue import policy_priorities
+from policyfactory.export.targets import Export, File, Site, Target, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

@@ -1,15 +1,30 @@
-"""The jobs that wait now, as a scheduler lists them: what a preview reorders."""
+"""The jobs that wait now, and their order: by the scores of a policy, and by what a scheduler makes of them."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
+from policyfactory.export.scale import Scale
+from policyfactory.policy.policy import Policy
 
-__all__ = ["UNLIMITED_S", "Queue"]
+__all__ = [
+    "UNLIMITED_S",
+    "Queue",
+    "before_epoch",
+    "overdue",
+    "policy_priorities",
+    "scaled_priorities",
+    "scores_of",
+    "start_order",
+]
+
+FloatArray = NDArray[np.float64]
 
 # Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
 UNLIMITED_S = 365 * DAY
@@ -47,3 +62,67 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self.job)
+
+
+def scores_of(policy: Policy, queue: Queue, processors: int | None = None) -> FloatArray:
+    """Return the score of every job of a queue at its ``now``; LOWER runs first.
+
+    With a fixed epoch r is at least 1 s, as in the scripts of all schedulers: a job submitted before the epoch counts
+    as submitted at it, and log10(r) always has a value. Without one, r counts from the submission of the job that has
+    waited longest, whose r is 0, as in the simulator.
+
+    Parameters
+    ----------
+    policy : Policy
+    queue : Queue
+    processors : int, optional
+        The machine's, for a formula with m.
+
+    Raises
+    ------
+    ExportError
+        If the formula has m and ``processors`` is not given.
+    """
+    if "m" in policy.variables and processors is None:
+        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
+    epoch = policy.epoch.unix_time
+    oldest = queue.submit.min(initial=queue.now)
+    r = queue.submit - oldest if epoch is None else np.maximum(queue.submit - epoch, 1)
+    return policy.scores(queue.p, queue.q, r, queue.now - queue.submit, processors or 1)
+
+
+def before_epoch(policy: Policy, queue: Queue) -> int:
+    """Return how many jobs were submitted before the fixed date from which the policy counts r; 0 without one."""
+    epoch = policy.epoch.unix_time
+    if epoch is None or "r" not in policy.variables:
+        return 0
+    return int((queue.submit < epoch).sum())
+
+
+def overdue(policy: Policy, queue: Queue) -> NDArray[np.bool_]:
+    """Return which jobs have waited longer than the policy's threshold."""
+    return np.asarray(queue.now - queue.submit > policy.threshold)
+
+
+def policy_priorities(policy: Policy, processors: int | None, queue: Queue) -> FloatArray:
+    """Return numbers in the policy's own order, HIGHER first: overdue jobs in submit order, the others by score."""
+    late = overdue(policy, queue)
+    scores = scores_of(policy, queue, processors)
+    order = np.lexsort((np.arange(len(queue)), queue.submit, np.where(late, 0.0, scores), ~late))
+    ranks = np.empty(len(queue))
+    ranks[order] = np.arange(len(queue), 0, -1, dtype=np.float64)
+    return ranks
+
+
+def scaled_priorities(policy: Policy, scale: Scale, processors: int | None = None) -> Callable[[Queue], FloatArray]:
+    """Return the function from a queue to the whole numbers of a scale, for `Export.priorities`."""
+
+    def priorities(queue: Queue) -> FloatArray:
+        return scale.integers(scores_of(policy, queue, processors)).astype(np.float64)
+
+    return priorities
+
+
+def start_order(priorities: FloatArray, submit: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the indices of jobs in the order of their starts: HIGHER first, ties by submit time, then by place."""
+    return np.lexsort((np.arange(len(submit)), submit, -priorities))

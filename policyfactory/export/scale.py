@@ -1,4 +1,4 @@
-"""From a score, a real number, to the whole number that a scheduler sorts by."""
+"""From a score, a real number, to the whole number that a scheduler sorts by, and the range that it is spread over."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import ExportError
+from policyfactory.export.sample import Sample
+from policyfactory.policy.policy import Policy
 
-__all__ = ["LARGEST", "Scale"]
+__all__ = ["LARGEST", "MOST_TIES", "Scale", "learn_scale", "tie_share"]
 
 # Slurm's site_factor is a signed 32-bit number, and the sum with the other factors an unsigned one.
 LARGEST = 2_000_000_000
+# More neighbours than this with one number for two scores: say so.
+MOST_TIES = 0.01
+# Of the scores that lie beyond each end of the range.
+_OUTER = 0.001
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,3 +74,61 @@ class Scale:
             y = np.where(u < 0.0, below, np.where(u > 1.0, above, 0.125 + 0.75 * u))
             found = np.floor(self.largest - y * (self.largest - 1.0))
         return np.where(np.isnan(found), 1.0, np.clip(found, 1.0, self.largest)).astype(np.int64)
+
+
+def learn_scale(policy: Policy, sample: Sample, processors: int | None = None, *, largest: int = LARGEST) -> Scale:
+    """Return the map to whole numbers that suits the scores of a sample.
+
+    Three quarters of the numbers go to the scores between their 0.1 % and 99.9 % quantiles.
+
+    Parameters
+    ----------
+    policy : Policy
+    sample : Sample
+        Jobs like the cluster's.
+    processors : int, optional
+        The machine's, for a formula with m.
+    largest : int
+        The highest number.
+
+    Raises
+    ------
+    ExportError
+        If the policy gives all jobs of the sample one score, or none that is finite; or has m without processors.
+    """
+    if "m" in policy.variables and processors is None:
+        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
+    scores = policy.scores(sample.p, sample.q, sample.r, sample.w, processors or 1)
+    scores = scores[np.isfinite(scores)]
+    if not len(scores):
+        raise ExportError(f"policy {policy.name} has no finite score for any job of {sample.origin}; check its formula")
+    low, high = np.quantile(scores, [_OUTER, 1.0 - _OUTER])
+    if low == high:
+        # Nearly all jobs are alike: the few others make the range.
+        low, high = scores.min(), scores.max()
+    if low == high:
+        raise ExportError(
+            f"policy {policy.name} gives every job of {sample.origin} the score {low:g}; "
+            "there is nothing to order by (does it need --workload, or another policy?)"
+        )
+    return Scale(float(low), float(high), largest)
+
+
+def tie_share(scale: Scale, scores: ArrayLike) -> float:
+    """Return the share of neighbours in the order of scores that differ but get one whole number.
+
+    Parameters
+    ----------
+    scale : Scale
+    scores : array (n,)
+        Values of the policy.
+
+    Returns
+    -------
+    float
+        0 to 1; 0 without two different scores.
+    """
+    distinct: NDArray[np.float64] = np.unique(np.asarray(scores, dtype=np.float64))
+    if len(distinct) < 2:
+        return 0.0
+    return float((np.diff(scale.integers(distinct)) == 0).mean())

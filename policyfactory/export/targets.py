@@ -1,25 +1,138 @@
-"""What an export target is, and what all generated files have in common."""
+"""What a target is asked for and what it gives; the targets by name; what all generated files have in common."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Sequence
+import functools
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.units import format_duration
 from policyfactory.core.version import __version__
-from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import open_epoch
-from policyfactory.export.scale import Scale
-from policyfactory.export.site import Site
+from policyfactory.export.queue import Queue
+from policyfactory.export.sample import Sample, wide_sample
+from policyfactory.export.scale import LARGEST, Scale
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.workload.accounting.times import shown
 
-__all__ = ["Target", "ascii_text", "header", "identifier", "instructions", "single_file"]
+__all__ = [
+    "TARGETS",
+    "Export",
+    "File",
+    "Registry",
+    "Site",
+    "Target",
+    "ascii_text",
+    "header",
+    "identifier",
+    "instructions",
+    "single_file",
+]
 
 _WIDTH = 110
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Site:
+    """A cluster, and how the export was asked for.
+
+    Parameters
+    ----------
+    draw : function that returns a Sample
+        Jobs like its own; called once, by the targets that need them. Without it a model workload, spread over a year.
+    processors : int or None
+        Its size, if told.
+    command : str
+        The command line, for the header of the files; empty if there was none.
+    model : str
+        Where the policy is from, with the digest of its file; empty if it was made in the program.
+    nodes : int or None
+        Its nodes, if told.
+    weight : int
+        The largest whole number of a score, for targets that have whole numbers: how much the formula counts beside
+        the scheduler's other factors; `learn_scale` takes it as ``largest``.
+    """
+
+    draw: Callable[[], Sample] = wide_sample
+    processors: int | None = None
+    command: str = ""
+    model: str = ""
+    nodes: int | None = None
+    weight: int = LARGEST
+
+    @classmethod
+    def of(cls, sample: Sample, processors: int | None = None) -> Site:
+        """Return a site with the given jobs."""
+        return cls(lambda: sample, processors)
+
+    @functools.cached_property
+    def sample(self) -> Sample:
+        """Jobs like the cluster's own."""
+        return self.draw()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class File:
+    """One file of an export.
+
+    Parameters
+    ----------
+    name : str
+        As the scheduler wants it to be called: ``job_submit.lua``.
+    text : str
+        Its content.
+    executable : bool
+        Whether it is a program.
+    """
+
+    name: str
+    text: str
+    executable: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Export:
+    """A policy in the form that a program or a scheduler takes.
+
+    Parameters
+    ----------
+    files : tuple of File
+        The main one first.
+    settings : tuple of str
+        Lines for the scheduler's configuration (slurm.conf), in order; empty if it needs none.
+    install : tuple of str
+        How to put it in place, a sentence or a command each.
+    rollback : tuple of str
+        How to go back to the order of before, likewise.
+    limits : tuple of str
+        What this target cannot express of the policy, and what else must be known before it is trusted; sentences.
+        Those of `unexpressed`, and those that begin with ``NOT``, are printed as warnings.
+    priorities : function of Queue to float64 array (n,), optional
+        What the scheduler will sort the waiting jobs by, computed as it will: HIGHER runs first, ties by submit time.
+        None: the policy's own order.
+    scale : Scale, optional
+        The map from scores to whole numbers, if the target has one: the command measures its ties.
+    """
+
+    files: tuple[File, ...]
+    settings: tuple[str, ...] = ()
+    install: tuple[str, ...] = ()
+    rollback: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    priorities: Callable[[Queue], NDArray[np.float64]] | None = None
+    scale: Scale | None = None
+
+    @property
+    def text(self) -> str:
+        """Content of the main file."""
+        return self.files[0].text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,6 +153,53 @@ class Target:
     name: str
     description: str
     make: Callable[[Model, Site], Export]
+
+
+_MODULES = {
+    "slurm-site-factor-lua": "slurm.site_factor_lua",
+    "slurm-priority-lua": "slurm.priority_lua",
+    "slurm-nice": "slurm.nice",
+    "slurm-weights": "slurm.weights",
+    "slurm-site-factor-c": "slurm.site_factor_c",
+    "gridengine": "gridengine.files",
+    "oar": "oar",
+    "pbs": "pbs.script",
+    "python": "languages.python",
+    "c": "languages.c",
+    "lua": "languages.lua",
+    "latex": "languages.latex",
+    "json": "languages.model_json",
+}
+
+
+class Registry(Mapping[str, Target]):
+    """Name -> target, in the order of the documentation.
+
+    Parameters
+    ----------
+    modules : mapping of str to str
+        Name of each target and of the module of this package that defines it as ``TARGET``.
+    """
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._modules = dict(modules)
+
+    def __getitem__(self, name: str) -> Target:
+        module = importlib.import_module(f"policyfactory.export.{self._modules[name]}")
+        target: Target = module.TARGET
+        return target
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+TARGETS = Registry(_MODULES)
 
 
 def ascii_text(text: str) -> str:

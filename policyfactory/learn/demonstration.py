@@ -7,9 +7,8 @@ from pathlib import Path
 
 from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive, sha256_bytes
 from policyfactory.core.units import HOUR
-from policyfactory.export.prepare import prepare
-from policyfactory.export.registry import TARGETS
-from policyfactory.export.site import Site
+from policyfactory.export.expressible import prepare
+from policyfactory.export.targets import TARGETS, Site
 from policyfactory.learn.files import SCORES, remove_results
 from policyfactory.learn.progress import Progress, Step
 from policyfactory.learn.stages import (

@@ -9,7 +9,7 @@ from typing import Any
 from policyfactory.core.artefact import exclusive, sha256_bytes
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import DAY, parse_duration
-from policyfactory.export.prepare import prepare
+from policyfactory.export.expressible import prepare
 from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_dated, write_policy
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions

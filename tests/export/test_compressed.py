@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.export.bundle import Export, File
 from policyfactory.export.compressed import compressed, make_with_few_ties
-from policyfactory.export.score_range import MOST_TIES, learn_scale, tie_share, wide_sample
-from policyfactory.export.site import Site
-from policyfactory.export.targets import Target
+from policyfactory.export.sample import wide_sample
+from policyfactory.export.scale import MOST_TIES, learn_scale, tie_share
+from policyfactory.export.targets import Export, File, Site, Target
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.exports import compiler
-from policyfactory.export import TARGETS, Site
 from policyfactory.export.pbs.script import formula
-from policyfactory.export.targets import ascii_text, identifier
+from policyfactory.export.targets import TARGETS, Site, ascii_text, identifier
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from naive.exports import POLICIES
 from naive.hostile import TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
-from policyfactory.export.bundle import Export
 from policyfactory.export.gridengine.files import make
 from policyfactory.export.gridengine.urgency import urgencies
-from policyfactory.export.order import scores_of
-from policyfactory.export.site import Site
+from policyfactory.export.queue import scores_of
+from policyfactory.export.targets import Export, Site
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -164,7 +163,7 @@ def test_an_error_inside_lands_the_job_last_and_blocks_nothing(tmp_path: Path) -
 @pytest.mark.parametrize("policy", STATIC, ids=lambda policy: policy.name)
 def test_every_static_policy_becomes_programs_that_compile(policy: Policy, tmp_path: Path) -> None:
     require("perl")
-    from policyfactory.export.prepare import prepare
+    from policyfactory.export.expressible import prepare
 
     # From a date before the jobs of the queue.
     model = prepare(Model(policy), epoch=1_767_225_600, processors=64)

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import ExportError
-from policyfactory.export import TARGETS
-from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import unexpressed
-from policyfactory.export.order import policy_priorities, scaled_priorities, scores_of, start_order
 from policyfactory.export.preview import preview
-from policyfactory.export.queue import Queue
-from policyfactory.export.score_range import learn_scale
+from policyfactory.export.queue import Queue, policy_priorities, scaled_priorities, scores_of, start_order
+from policyfactory.export.scale import learn_scale
+from policyfactory.export.targets import TARGETS, Export, File
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from sites import make_queue, make_sample

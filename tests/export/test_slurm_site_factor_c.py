@@ -12,11 +12,11 @@ import pytest
 
 from naive.exports import JOBS, POLICIES, compiler, expected
 from policyfactory.core.errors import ExportError
-from policyfactory.export import TARGETS
-from policyfactory.export.prepare import prepare
+from policyfactory.export.expressible import prepare
 from policyfactory.export.queue import Queue
 from policyfactory.export.scale import LARGEST, Scale
 from policyfactory.export.slurm.site_factor_c import HIGHEST, make, policy_header
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

@@ -9,11 +9,9 @@ import sys
 import pytest
 
 from policyfactory.core.errors import ExportError
-from policyfactory.export import TARGETS, Export, Site
 from policyfactory.export.expressible import fixed_epoch, keeps_threshold, left_out, static_only, unexpressed
-from policyfactory.export.registry import Registry
-from policyfactory.export.score_range import learn_scale
-from policyfactory.export.targets import header, identifier, instructions
+from policyfactory.export.scale import learn_scale
+from policyfactory.export.targets import TARGETS, Export, Registry, Site, header, identifier, instructions
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -35,7 +33,7 @@ def test_names_of_the_targets() -> None:
 
 def test_a_target_is_imported_when_it_is_asked_for() -> None:
     code = (
-        "import sys; from policyfactory.export import TARGETS\n"
+        "import sys; from policyfactory.export.targets import TARGETS\n"
         "heavy = {'numba', 'sympy', 'policyfactory.export.languages.lua', 'policyfactory.export.pbs.script'}\n"
         "assert 'lua' in TARGETS and 'perl' not in TARGETS and len(TARGETS) == 13\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"

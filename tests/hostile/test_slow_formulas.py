@@ -11,8 +11,8 @@ import pytest
 
 from commands import Run
 from policyfactory.core.errors import FormulaError
+from policyfactory.export.expressible import linear_coefficients, slope
 from policyfactory.export.gridengine.urgency import urgencies
-from policyfactory.export.linear import linear_coefficients, slope
 from policyfactory.fit.expand import expand, nonlinear_names
 from policyfactory.policy.expression import parse
 from policyfactory.policy.multiplied import multiply_out

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export import Site
-from policyfactory.export.bundle import Export
 from policyfactory.export.slurm.site_factor_c import make
+from policyfactory.export.targets import Export, Site
 from policyfactory.policy.store import Model
 from schedulers.processes import require
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from policyfactory.export import TARGETS, Export
+from policyfactory.export.targets import TARGETS, Export
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster

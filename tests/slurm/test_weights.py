@@ -10,10 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from policyfactory.export.bundle import Export
 from policyfactory.export.queue import Queue
-from policyfactory.export.site import Site
 from policyfactory.export.slurm.weights import FILE_NAME, make
+from policyfactory.export.targets import Export, Site
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for

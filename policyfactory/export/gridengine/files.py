@@ -15,16 +15,13 @@ Seen with Grid Engine 8.1.9.
 from __future__ import annotations
 
 from policyfactory.core.units import format_duration
-from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.gridengine.scripts import JSV_NAME, RESOURCE, apply_script, rollback_script
 from policyfactory.export.gridengine.urgency import Urgencies, urgencies
 from policyfactory.export.languages.perl import comment, score_function
-from policyfactory.export.order import scaled_priorities
-from policyfactory.export.scale import Scale
-from policyfactory.export.score_range import learn_scale
-from policyfactory.export.site import Site
-from policyfactory.export.targets import Target, header, instructions
+from policyfactory.export.queue import scaled_priorities
+from policyfactory.export.scale import Scale, learn_scale
+from policyfactory.export.targets import Export, File, Site, Target, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

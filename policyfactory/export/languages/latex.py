@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from policyfactory.export.bundle import Export
-from policyfactory.export.site import Site
-from policyfactory.export.targets import Target, header, single_file
+from policyfactory.export.targets import Export, Site, Target, header, single_file
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.store import Model

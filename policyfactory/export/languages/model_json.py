@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from policyfactory.core.artefact import dump_json
-from policyfactory.export.bundle import Export, File
-from policyfactory.export.site import Site
-from policyfactory.export.targets import Target, identifier
+from policyfactory.export.targets import Export, File, Site, Target, identifier
 from policyfactory.policy.store import Model, model_to_json
 
 __all__ = ["TARGET", "make", "render"]

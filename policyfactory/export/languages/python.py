@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from policyfactory.export.bundle import Export
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
-from policyfactory.export.site import Site
-from policyfactory.export.targets import Target, header, single_file
+from policyfactory.export.targets import Export, Site, Target, header, single_file
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGET", "make", "render"]

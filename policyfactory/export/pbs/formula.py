@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY, HOUR
-from policyfactory.export.linear import slope
+from policyfactory.export.expressible import slope
 from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.policy.expression import parse

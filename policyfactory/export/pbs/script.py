@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY
-from policyfactory.export.bundle import Export, File
 from policyfactory.export.expressible import fixed_epoch, unexpressed
 from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.pbs.formula import RESOURCE, formula, misplaced, needs_hook
 from policyfactory.export.queue import UNLIMITED_S, Queue
-from policyfactory.export.site import Site
-from policyfactory.export.targets import Target, header, identifier, instructions
+from policyfactory.export.targets import Export, File, Site, Target, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

@@ -16,18 +16,13 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from policyfactory.export.bundle import Export, File
-from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
+from policyfactory.export.expressible import fixed_epoch, prepare, static_only, unexpressed
 from policyfactory.export.languages.code import helpers_of, write_expression
 from policyfactory.export.languages.lua import LANGUAGE
-from policyfactory.export.order import scaled_priorities
-from policyfactory.export.prepare import prepare
-from policyfactory.export.queue import UNLIMITED_S
-from policyfactory.export.scale import Scale
-from policyfactory.export.score_range import learn_scale
-from policyfactory.export.site import Site
+from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
+from policyfactory.export.scale import Scale, learn_scale
 from policyfactory.export.slurm.instructions import BACKFILLING, HARDWARE, SEEN, SETTINGS_FIRST, SIZE, TIME
-from policyfactory.export.targets import header, instructions
+from policyfactory.export.targets import Export, File, Site, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

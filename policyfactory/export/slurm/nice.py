@@ -21,15 +21,11 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
-from policyfactory.export.bundle import Export, File
-from policyfactory.export.expressible import fixed_epoch
+from policyfactory.export.expressible import fixed_epoch, slope
 from policyfactory.export.languages.awk import score_functions
-from policyfactory.export.linear import slope
-from policyfactory.export.order import overdue, scores_of
-from policyfactory.export.queue import UNLIMITED_S, Queue
-from policyfactory.export.site import Site
+from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.slurm.nice_script import AWK, SHELL, USAGE
-from policyfactory.export.targets import Target, header, instructions
+from policyfactory.export.targets import Export, File, Site, Target, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

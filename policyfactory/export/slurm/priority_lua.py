@@ -7,11 +7,9 @@ means held, and 4294967295 is what a release sends: both are left alone, as is a
 
 from __future__ import annotations
 
-from policyfactory.export.bundle import Export
-from policyfactory.export.site import Site
 from policyfactory.export.slurm.instructions import TO_PLUGINS_PRIORITY
 from policyfactory.export.slurm.lua import first_steps, merge_steps, prepared
-from policyfactory.export.targets import Target
+from policyfactory.export.targets import Export, Site, Target
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGET", "make"]

@@ -20,16 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import format_duration
-from policyfactory.export.bundle import Export, File
-from policyfactory.export.expressible import fixed_epoch
+from policyfactory.export.expressible import fixed_epoch, prepare
 from policyfactory.export.languages.c import LANGUAGE
 from policyfactory.export.languages.code import helpers_of, write_expression
-from policyfactory.export.order import overdue, scores_of
-from policyfactory.export.prepare import prepare
-from policyfactory.export.queue import UNLIMITED_S, Queue
-from policyfactory.export.scale import Scale
-from policyfactory.export.score_range import learn_scale
-from policyfactory.export.site import Site
+from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
+from policyfactory.export.scale import Scale, learn_scale
 from policyfactory.export.slurm.instructions import (
     BACKFILLING,
     HARDWARE,
@@ -41,7 +36,7 @@ from policyfactory.export.slurm.instructions import (
     UNSCORED,
     beside,
 )
-from policyfactory.export.targets import Target, header, identifier
+from policyfactory.export.targets import Export, File, Site, Target, header, identifier
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

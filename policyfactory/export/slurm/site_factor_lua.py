@@ -7,11 +7,9 @@ score has 0, less than any with one.
 
 from __future__ import annotations
 
-from policyfactory.export.bundle import Export
-from policyfactory.export.site import Site
 from policyfactory.export.slurm.instructions import SCORE_WAITING, TAKE_SCORES, UNSCORED, beside
 from policyfactory.export.slurm.lua import first_steps, merge_steps, prepared
-from policyfactory.export.targets import Target
+from policyfactory.export.targets import Export, Site, Target
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGET", "make"]

@@ -15,15 +15,11 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.units import DAY
-from policyfactory.export.bundle import Export, File
-from policyfactory.export.expressible import fixed_epoch, unexpressed
-from policyfactory.export.linear import linear_coefficients, slope
-from policyfactory.export.prepare import prepare
+from policyfactory.export.expressible import fixed_epoch, linear_coefficients, prepare, slope, unexpressed
 from policyfactory.export.queue import Queue
-from policyfactory.export.site import Site
 from policyfactory.export.slurm.factors import LONGEST_AGE, Machine, Weights, make_weights
 from policyfactory.export.slurm.weights_fit import Distance, fit_weights
-from policyfactory.export.targets import Target, ascii_text, header, instructions
+from policyfactory.export.targets import Export, File, Site, Target, ascii_text, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.random import generator
 from policyfactory.core.units import DAY
-from policyfactory.export.site import Sample
+from policyfactory.export.sample import Sample
 from policyfactory.export.slurm.factors import TERMS, Machine, Weights, make_weights, terms
 from policyfactory.policy.policy import Policy
 

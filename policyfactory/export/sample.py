@@ -1,30 +1,56 @@
-"""Which scores the jobs of a cluster get: the sample of jobs, and the range that the whole numbers are spread over."""
+"""Jobs like those that a cluster will get: the range of scores is learnt from them."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from policyfactory.core.errors import ExportError, UsageError
+from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.core.units import DAY, WEEK, format_duration
-from policyfactory.export.scale import LARGEST, Scale
-from policyfactory.export.site import Sample
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["DEFAULT_LIFE", "MOST_TIES", "SAMPLE_JOBS", "learn_scale", "sample_of", "tie_share", "wide_sample"]
+__all__ = ["DEFAULT_LIFE", "SAMPLE_JOBS", "Sample", "sample_of", "wide_sample"]
+
+FloatArray = NDArray[np.float64]
 
 DEFAULT_LIFE = 365 * DAY
 # Drawn from the workload: a thousand jobs lie beyond each end of the range.
 SAMPLE_JOBS = 1_000_000
-# More neighbours than this with one number for two scores: say so.
-MOST_TIES = 0.01
-_OUTER = 0.001
 _PURPOSE = 41
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Jobs like those that the policy will order in its life: the range of scores is learnt from them.
+
+    Parameters
+    ----------
+    p : float64 array (n,)
+        Requested run time, s.
+    q : float64 array (n,)
+        Requested processors.
+    r : float64 array (n,)
+        Submit time, s since the policy's epoch, spread over the policy's life.
+    w : float64 array (n,)
+        Time waited, s.
+    origin : str
+        Where the jobs are from, in words, with the digest of the workload.
+    """
+
+    p: FloatArray
+    q: FloatArray
+    r: FloatArray
+    w: FloatArray
+    origin: str
+
+    def __len__(self) -> int:
+        return len(self.p)
 
 
 def sample_of(
@@ -128,61 +154,3 @@ def wide_sample(policy: Policy | None = None, *, begin: int | None = None, life:
     from policyfactory.workload.models.lublin import default_workload
 
     return sample_of(default_workload(), policy, begin=begin, life=life)
-
-
-def learn_scale(policy: Policy, sample: Sample, processors: int | None = None, *, largest: int = LARGEST) -> Scale:
-    """Return the map to whole numbers that suits the scores of a sample.
-
-    Three quarters of the numbers go to the scores between their 0.1 % and 99.9 % quantiles.
-
-    Parameters
-    ----------
-    policy : Policy
-    sample : Sample
-        Jobs like the cluster's.
-    processors : int, optional
-        The machine's, for a formula with m.
-    largest : int
-        The highest number.
-
-    Raises
-    ------
-    ExportError
-        If the policy gives all jobs of the sample one score, or none that is finite; or has m without processors.
-    """
-    if "m" in policy.variables and processors is None:
-        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
-    scores = policy.scores(sample.p, sample.q, sample.r, sample.w, processors or 1)
-    scores = scores[np.isfinite(scores)]
-    if not len(scores):
-        raise ExportError(f"policy {policy.name} has no finite score for any job of {sample.origin}; check its formula")
-    low, high = np.quantile(scores, [_OUTER, 1.0 - _OUTER])
-    if low == high:
-        # Nearly all jobs are alike: the few others make the range.
-        low, high = scores.min(), scores.max()
-    if low == high:
-        raise ExportError(
-            f"policy {policy.name} gives every job of {sample.origin} the score {low:g}; "
-            "there is nothing to order by (does it need --workload, or another policy?)"
-        )
-    return Scale(float(low), float(high), largest)
-
-
-def tie_share(scale: Scale, scores: ArrayLike) -> float:
-    """Return the share of neighbours in the order of scores that differ but get one whole number.
-
-    Parameters
-    ----------
-    scale : Scale
-    scores : array (n,)
-        Values of the policy.
-
-    Returns
-    -------
-    float
-        0 to 1; 0 without two different scores.
-    """
-    distinct: NDArray[np.float64] = np.unique(np.asarray(scores, dtype=np.float64))
-    if len(distinct) < 2:
-        return 0.0
-    return float((np.diff(scale.integers(distinct)) == 0).mean())
