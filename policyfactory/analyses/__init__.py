@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from policyfactory.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfactory.analyses.base import Analysis
+    from policyfactory.analyses.analysis import Analysis
 
 __all__ = ["ANALYSES", "make_analysis"]
 

@@ -13,19 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import log_cells, log_columns
-from policyfactory.analyses.over_cases import (
-    by_log,
-    cases_text,
-    few_cases,
-    mark_of,
-    mean_cell,
-    mean_of,
-    value_text,
-)
-from policyfactory.analyses.palette import colour_of, key_below, panels_down
-from policyfactory.core.text import enumerated, shortened
+from policyfactory.analyses.analysis import Analysis
+from policyfactory.analyses.estimates import by_log, mark_of, mean_of, policies_by_mark
+from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
+from policyfactory.analyses.tables import cell_of, mean_cell, policy_columns, policy_rows
+from policyfactory.analyses.wording import cases_text, few_cases, listed, value_text
+from policyfactory.core.text import enumerated
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_ratio
@@ -85,26 +78,17 @@ def _share(counts: FloatArray, place: int) -> FloatArray:
 
 
 def _table(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Table:
-    rows = []
-    for log in evaluation.logs:
-        for place, policy in enumerate(evaluation.policies):
-            change = _change(counts[log], place)
-            against = Cell(None) if place == 0 or not np.isfinite(change.value) else _cell(change)
-            rows.append(
-                (
-                    *log_cells(evaluation.logs, log),
-                    Cell(policy),
-                    mean_cell(counts[log][:, place, 0]),
-                    mean_cell(_share(counts[log], place)),
-                    against,
-                )
-            )
+    def cells(log: str, place: int) -> tuple[Cell, Cell, Cell]:
+        own = counts[log]
+        change = _change(own, place)
+        against = cell_of(change, _mark(change)) if place and np.isfinite(change.value) else Cell(None)
+        return mean_cell(own[:, place, 0]), mean_cell(_share(own, place)), against
+
     return Table(
         "backfilled",
         "Backfilled jobs",
-        (
-            *log_columns(evaluation.logs),
-            Column("policy"),
+        policy_columns(
+            evaluation.logs,
             Column("backfilled jobs", "jobs", "mean over the cases"),
             Column("of all jobs", "%", "mean over the cases of their share"),
             Column(
@@ -113,13 +97,13 @@ def _table(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Table:
                 "backfilled jobs of all cases together, 100 (policy / baseline - 1)",
             ),
         ),
-        tuple(rows),
+        policy_rows(evaluation.logs, evaluation.policies, cells),
         "95 % intervals over the cases. Neither more nor fewer is better: fewer means that the queue's order is kept.",
     )
 
 
-def _cell(change: Estimate) -> Cell:
-    return Cell(change.value, change.interval, mark_of(change, lower_is_better=None))
+def _mark(change: Estimate) -> str:
+    return mark_of(change, lower_is_better=None)
 
 
 def _words(evaluation: Evaluation, log: str, counts: FloatArray) -> str:
@@ -128,27 +112,22 @@ def _words(evaluation: Evaluation, log: str, counts: FloatArray) -> str:
     text = f"{where}: under {base} {value_text(own, '%')} of the jobs are backfilled."
     if not counts[:, :, 0].any():
         return f"{where}: no job is backfilled under any policy."
-    changes = {policy: _change(counts, place) for place, policy in enumerate(evaluation.policies) if place > 0}
-    none = [policy for place, policy in enumerate(evaluation.policies) if not counts[:, place, 0].any()]
+    policies = evaluation.policies
+    changes = {policy: _change(counts, place) for place, policy in enumerate(policies) if place > 0}
+    marked = policies_by_mark(policies, lambda place: _mark(changes[policies[place]]))
+    none = [policy for place, policy in enumerate(policies) if not counts[:, place, 0].any()]
     if not counts[:, 0, 0].any():
         some = [policy for policy in changes if policy not in none]
         return f"{where}: under {base} no job is backfilled, but some are under {enumerated(some)}."
-    parts = [text]
     for word, more in (("lower", "Fewer"), ("higher", "More")):
-        found = [
-            f"{policy} {value_text(change, '%', signed=True)}"
-            for policy, change in changes.items()
-            if mark_of(change, lower_is_better=None) == word and policy not in none
-        ]
-        parts += [f"{more} than under {base}: {enumerated(found)}."] if found else []
-    same = [policy for policy, change in changes.items() if mark_of(change, lower_is_better=None) == "no difference"]
-    parts += [f"No difference from {base}: {enumerated(same)}."] if same else []
-    parts += [f"None at all: {enumerated(none)}."] if none else []
+        some = [policy for policy in marked.get(word, []) if policy not in none]
+        values = [f"{policy} {value_text(changes[policy], '%', signed=True)}" for policy in some]
+        text += listed(f"{more} than under {base}", values)
+    text += listed(f"No difference from {base}", marked.get("no difference", [])) + listed("None at all", none)
     if changes and own.interval is None:
         rest = [f"{policy} {change.value:+.0f} %" for policy, change in changes.items() if policy not in none]
-        parts += [f"Against {base}: {enumerated(rest)}."] if rest else []
-        parts.append(few_cases(evaluation, log))
-    return " ".join(parts)
+        text += f"{listed(f'Against {base}', rest)} {few_cases(evaluation, log)}"
+    return text
 
 
 def _draw(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Figure:
@@ -167,14 +146,11 @@ def _draw(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Figure:
             # Spread by a fixed pattern, so that equal data give equal pictures.
             spread = 0.18 * np.sin(2.4 * np.arange(len(values))) if len(values) >= _BOX_FROM else np.zeros(len(values))
             axes.scatter(values, place + spread, s=12, color=colour, linewidths=0, zorder=3)
-        axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
-        axes.set_ylim(len(policies) - 0.4, -0.6)
+        name_rows(axes, evaluation, log)
         largest = float(counts[log][:, :, 0].max())
         axes.set_xlim(-0.02 * max(largest, 1.0), 1.04 * max(largest, 1.0))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-        axes.grid(visible=False, axis="y")
-        axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
         axes.set_xlabel("backfilled jobs of a case")
     box = " Box: the middle half of the cases; line: median." if max(map(len, counts.values())) >= _BOX_FROM else ""
     key_below(figure, f"Dot: a case.{box} Orange: the baseline.")

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.choices_picture import draw_shares, used_arms
-from policyfactory.analyses.common import chosen_logs, log_cells, log_columns, stem_by_log
-from policyfactory.core.text import counted, enumerated
+from policyfactory.analyses.analysis import LogAnalysis
+from policyfactory.analyses.plots import area_look
+from policyfactory.analyses.tables import log_cells, log_columns, stem_by_log
+from policyfactory.core.picture import new_figure
+from policyfactory.core.text import counted, enumerated, shortened
 from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.tuning.tuner import TunedSchedule, Tuner
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from policyfactory.simulate.cases import Case
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
-
-from policyfactory.analyses.choices_shares import Shares
 
 __all__ = ["Choices", "Shares"]
 
@@ -38,18 +40,10 @@ _PERIODS = {HOUR: "hour", DAY: "day", WEEK: "week"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Choices(Analysis):
-    """Shares of the policies that each tuner chose.
-
-    Parameters
-    ----------
-    log : str
-        The log to look at; empty: each.
-    """
+class Choices(LogAnalysis):
+    """Shares of the policies that each tuner chose."""
 
     name: ClassVar[str] = "choices"
-
-    log: str = ""
 
     def observe(self, case: Case, schedule: Schedule) -> NDArray[np.uint8] | None:
         """Return the choices; None of a policy."""
@@ -57,7 +51,7 @@ class Choices(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return what every tuner chose in words, a table and a picture a log."""
-        logs = chosen_logs(evaluation, self.name, self.log)
+        logs = self.chosen_logs(evaluation)
         tuners = [at for at, one in enumerate(evaluation.contenders) if isinstance(one, Tuner)]
         if not tuners:
             none = "No tuner was evaluated: each policy was in force all the time."
@@ -161,3 +155,138 @@ def _picture(shares: Sequence[Shares], stem: str) -> Picture:
         f"The height of a colour is the share {what} in which the policy was in force. Policies that were never chosen "
         "are left out.",
     )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """What one tuner chose on the cases of one log.
+
+    Parameters
+    ----------
+    log, tuner : str
+        Where, and who.
+    arms : tuple of str
+        The policies that it chose from.
+    period_s : int
+        Length of a period in seconds.
+    choices : int64 array (cases, periods)
+        Which of ``arms``; -1 where a case has ended.
+    """
+
+    log: str
+    tuner: str
+    arms: tuple[str, ...]
+    period_s: int
+    choices: NDArray[np.int64]
+
+    def shares(self, first: float = 0.0, last: float = 1.0) -> FloatArray:
+        """Return the share of each arm in a part of the time, in %: float64 array (arms,).
+
+        Parameters
+        ----------
+        first, last : float
+            Where the part begins and ends, as parts of the whole; it has one period at least.
+        """
+        periods = self.choices.shape[1]
+        begin = min(int(first * periods), periods - 1)
+        return self._of(begin, max(begin + 1, round(last * periods)))
+
+    def _of(self, begin: int, end: int) -> FloatArray:
+        part = self.choices[:, begin:end]
+        counts = np.bincount(part[part >= 0], minlength=len(self.arms))
+        return np.asarray(100 * counts / max(1, counts.sum()), dtype=np.float64)
+
+    def over_time(self, most: int) -> tuple[FloatArray, FloatArray]:
+        """Return the edges of at most ``most`` bins in days (bins + 1,), and the shares in each (bins, arms), in %."""
+        periods = self.choices.shape[1]
+        edges = np.unique(np.linspace(0, periods, min(periods, most) + 1).astype(np.int64))
+        rows = [self._of(begin, end) for begin, end in itertools.pairwise(edges.tolist())]
+        return edges * self.period_s / DAY, np.array(rows)
+
+    @property
+    def changes(self) -> float:
+        """How many of the periods begin with a change of the policy, in %."""
+        both = (self.choices[:, 1:] >= 0) & (self.choices[:, :-1] >= 0)
+        changed = both & (self.choices[:, 1:] != self.choices[:, :-1])
+        return 100 * float(changed.sum()) / max(1, int(both.sum()))
+
+
+_MOST_BINS = 52
+_ABREAST = 2
+_LONGEST, _LEGEND_WIDTH = 30, 84  # letters of a name, and of a line of the legend
+_WEEKS_FROM = 60  # days from which time is counted in weeks
+
+
+def used_arms(shares: Sequence[Shares]) -> list[str]:
+    """Return the policies that some tuner chose, in the order of the tuners' lists.
+
+    Parameters
+    ----------
+    shares : sequence of Shares
+        Of one log or several.
+    """
+    names = list(dict.fromkeys(arm for one in shares for arm in one.arms))
+    chosen = {one.arms[arm] for one in shares for arm in np.flatnonzero(one.shares() > 0)}
+    return [name for name in names if name in chosen]
+
+
+def draw_shares(shares: Sequence[Shares]) -> Figure:
+    """Draw the shares of each tuner in a panel of its own, with one legend.
+
+    Parameters
+    ----------
+    shares : sequence of Shares
+        Of one log.
+
+    Returns
+    -------
+    Figure
+    """
+    used = used_arms(shares)
+    across = min(_ABREAST, len(shares))
+    down = -(-len(shares) // across)
+    lines = -(-len(used) // _legend_names(used)[1])
+    figure = new_figure(7.0, (3.0 if across == 1 else 1.9) * down + 0.6 + 0.22 * lines)
+    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    for axes in grid.ravel()[len(shares) :]:
+        axes.set_axis_off()
+    for at, (axes, one) in enumerate(zip(grid.ravel(), shares, strict=False)):
+        unit = _shares_panel(axes, one, used)
+        axes.tick_params(labelbottom=at >= len(shares) - across)
+        if at >= len(shares) - across:
+            axes.set_xlabel(f"time ({unit})")
+    figure.supylabel("share (%)", fontsize=10)
+    _legend(figure, used)
+    return figure
+
+
+def _shares_panel(axes: Any, one: Shares, used: Sequence[str]) -> str:
+    days, rows = one.over_time(_MOST_BINS)
+    unit, divisor = ("weeks", 7) if days[-1] >= _WEEKS_FROM else ("days", 1)
+    bottom = np.zeros(len(rows))
+    for place, name in enumerate(used):
+        if name not in one.arms:
+            continue
+        top = bottom + rows[:, one.arms.index(name)]
+        low, high = np.append(bottom, bottom[-1]), np.append(top, top[-1])
+        axes.fill_between(days / divisor, low, high, step="post", **area_look(place))
+        bottom = top
+    axes.set_title(shortened(one.tuner, 40), loc="left", fontsize=9)
+    axes.set_xlim(0, days[-1] / divisor)
+    axes.set_ylim(0, 100)
+    axes.grid(visible=False)
+    return unit
+
+
+def _legend_names(used: Sequence[str]) -> tuple[list[str], int]:
+    """Return the names as they are written below the picture, and how many abreast."""
+    names = [shortened(name, _LONGEST) for name in used]
+    return names, max(1, min(6, len(used), _LEGEND_WIDTH // (max(map(len, names)) + 6)))
+
+
+def _legend(figure: Figure, used: Sequence[str]) -> None:
+    from matplotlib.patches import Patch
+
+    names, abreast = _legend_names(used)
+    handles = [Patch(**area_look(place)) for place in range(len(used))]
+    figure.legend(handles, names, loc="outside lower center", ncols=abreast, fontsize=9)

@@ -12,21 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import log_cells, log_columns, whole_number
-from policyfactory.analyses.over_cases import (
-    against,
-    by_log,
-    cases_text,
-    few_cases,
-    mark_of,
-    median_cell,
-    median_difference,
-    median_of,
-    named,
-)
-from policyfactory.analyses.palette import colour_of, key_below, panels_down
-from policyfactory.core.text import enumerated, shortened
+from policyfactory.analyses.analysis import Analysis, whole_number
+from policyfactory.analyses.estimates import by_log, mark_of, median_difference, median_of, policies_by_mark
+from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
+from policyfactory.analyses.tables import median_cell, policy_columns, policy_rows
+from policyfactory.analyses.wording import against, cases_text, few_cases, listed
+from policyfactory.core.text import enumerated
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
 
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Delayed"]
+__all__ = ["Delayed", "DelayedJobs"]
 
 Int64Array = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -47,7 +38,7 @@ _FEW_POLICIES = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class DelayedJobs:
     """What is kept of one schedule: sizes of the most delayed jobs, the least slowdown among them, a middling size."""
 
     processors: Int64Array
@@ -76,7 +67,7 @@ class Delayed(Analysis):
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", min(whole_number(self.name, "count", self.count, 1), _MOST))
 
-    def observe(self, case: Case, schedule: Schedule) -> _Seen:
+    def observe(self, case: Case, schedule: Schedule) -> DelayedJobs:
         """Return the sizes of the most delayed jobs; of equal slowdowns the first submitted ones."""
         slowdown = job_values(schedule, "bsld")
         processors = schedule.workload.processors
@@ -87,7 +78,7 @@ class Delayed(Analysis):
             rows = rows[delayed >= np.partition(delayed, len(rows) - self.count)[-self.count]]
         rows = rows[np.argsort(-slowdown[rows], kind="stable")][: self.count]
         typical = _middle(processors)
-        return _Seen(processors[rows].copy(), float(slowdown[rows[-1]]) if len(rows) else np.nan, typical)
+        return DelayedJobs(processors[rows].copy(), float(slowdown[rows[-1]]) if len(rows) else np.nan, typical)
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section: the sizes of all cases together, and the middle of each case compared."""
@@ -110,30 +101,27 @@ class Delayed(Analysis):
             ),
         )
 
-    def _table(self, evaluation: Evaluation, kept: dict[str, list[list[_Seen]]]) -> Table:
-        rows = []
-        for log in evaluation.logs:
+    def _table(self, evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> Table:
+        def cells(log: str, place: int) -> tuple[Cell, ...]:
             middles = _middles(kept[log])
-            for place, policy in enumerate(evaluation.policies):
-                pooled = np.concatenate([case[place].processors for case in kept[log]])
-                quartiles = np.quantile(pooled, [0.25, 0.75]).tolist() if len(pooled) else [None, None]
-                mark = "" if place == 0 else mark_of(median_difference(middles, place), lower_is_better=None)
-                least = np.array([case[place].least for case in kept[log]])
-                cells = (Cell(policy), Cell(quartiles[0]), median_cell(middles[:, place], mark), Cell(quartiles[1]))
-                rows.append((*log_cells(evaluation.logs, log), *cells, Cell(_one(pooled)), median_cell(least)))
+            pooled = np.concatenate([case[place].processors for case in kept[log]])
+            low, high = np.quantile(pooled, [0.25, 0.75]).tolist() if len(pooled) else (None, None)
+            middle = median_cell(middles[:, place], _mark(middles, place) if place else "")
+            least = median_cell(np.array([case[place].least for case in kept[log]]))
+            return Cell(low), middle, Cell(high), Cell(_one(pooled)), least
+
         return Table(
             "delayed",
             f"Processors of the {self.count:,} most delayed jobs of each case",
-            (
-                *log_columns(evaluation.logs),
-                Column("policy"),
+            policy_columns(
+                evaluation.logs,
                 Column("25 %", "processors", "a quarter of these jobs of all cases have no more"),
                 Column("middle", "processors", "median of these jobs of a case, median over the cases"),
                 Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"),
                 Column("serial", "%", "of these jobs of all cases have one processor"),
                 Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"),
             ),
-            tuple(rows),
+            policy_rows(evaluation.logs, evaluation.policies, cells),
             f"95 % intervals over the cases.{against(evaluation)}",
         )
 
@@ -150,7 +138,7 @@ def _one(pooled: Int64Array) -> float | None:
     return 100 * float(np.mean(pooled == 1)) if len(pooled) else None
 
 
-def _middles(kept: list[list[_Seen]]) -> FloatArray:
+def _middles(kept: list[list[DelayedJobs]]) -> FloatArray:
     """Return the median size of the delayed jobs: float64 array (cases, policies), NaN where no job was delayed."""
     return np.array(
         [[np.median(one.processors) if len(one.processors) else np.nan for one in case] for case in kept],
@@ -158,7 +146,7 @@ def _middles(kept: list[list[_Seen]]) -> FloatArray:
     )
 
 
-def _words(evaluation: Evaluation, log: str, kept: list[list[_Seen]]) -> str:
+def _words(evaluation: Evaluation, log: str, kept: list[list[DelayedJobs]]) -> str:
     middles = _middles(kept)
     where = f"{log} ({cases_text(evaluation, log)})"
     if not np.isfinite(middles).any():
@@ -168,18 +156,17 @@ def _words(evaluation: Evaluation, log: str, kept: list[list[_Seen]]) -> str:
     text = f"{where}: the median size of the most delayed jobs is {sizes}; of all jobs it is {typical:g}."
     if len(evaluation.policies) == 1:
         return text
-    differences = [median_difference(middles, place) for place in range(1, len(evaluation.policies))]
-    if all(difference.interval is None for difference in differences):
+    if not any(_mark(middles, place) for place in range(1, len(evaluation.policies))):
         return f"{text} {few_cases(evaluation, log)}"
-    verdicts = [
-        (policy, mark_of(difference, lower_is_better=None))
-        for policy, difference in zip(evaluation.policies[1:], differences, strict=True)
-    ]
+    marked = policies_by_mark(evaluation.policies, lambda place: _mark(middles, place))
     for word, what in (("higher", "Larger"), ("lower", "Smaller")):
-        found = named(verdicts, word)
-        text += f" {what} jobs than under {evaluation.baseline} are delayed under {enumerated(found)}." if found else ""
-    same = named(verdicts, "no difference")
-    return f"{text} No difference in size from {evaluation.baseline}: {enumerated(same)}." if same else text
+        if word in marked:
+            text += f" {what} jobs than under {evaluation.baseline} are delayed under {enumerated(marked[word])}."
+    return text + listed(f"No difference in size from {evaluation.baseline}", marked.get("no difference", []))
+
+
+def _mark(middles: FloatArray, place: int) -> str:
+    return mark_of(median_difference(middles, place), lower_is_better=None)
 
 
 def _sizes(evaluation: Evaluation, middles: FloatArray) -> str:
@@ -196,7 +183,7 @@ def _sizes(evaluation: Evaluation, middles: FloatArray) -> str:
     return told if len(shown) == len(sizes) else f"{told}, the rest between"
 
 
-def _draw(evaluation: Evaluation, kept: dict[str, list[list[_Seen]]]) -> Figure:
+def _draw(evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> Figure:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     policies = evaluation.policies
@@ -220,10 +207,7 @@ def _draw(evaluation: Evaluation, kept: dict[str, list[list[_Seen]]]) -> Figure:
         axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
-        axes.set_ylim(len(policies) - 0.4, -0.6)
-        axes.grid(visible=False, axis="y")
-        axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
+        name_rows(axes, evaluation, log)
         axes.set_xlabel(f"processors of the job (the machine has {machine:,}), logarithmic")
     key_below(
         figure,

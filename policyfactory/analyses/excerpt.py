@@ -16,7 +16,7 @@ from policyfactory.workload.jobs import Workload
 if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
 
-__all__ = ["Excerpt", "Kept", "Why", "busiest", "excerpt_of", "keep", "worst"]
+__all__ = ["Excerpt", "KeptSchedule", "Why", "busiest", "excerpt_of", "keep", "worst"]
 
 Int64Array = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -26,7 +26,7 @@ _STEPS = 8  # places of the busiest stretch that are tried, in each of its lengt
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class KeptSchedule:
     """One schedule in a few bytes a job.
 
     Parameters
@@ -47,11 +47,11 @@ class Kept:
     backfilled: NDArray[np.uint8]
 
 
-def keep(schedule: Schedule) -> Kept:
+def keep(schedule: Schedule) -> KeptSchedule:
     """Return what is kept of a schedule."""
     as_run = bool((schedule.end - schedule.start == schedule.workload.run_time).all())
     end = None if as_run else schedule.end.copy()
-    return Kept(schedule.workload, schedule.start.copy(), end, np.packbits(schedule.backfilled))
+    return KeptSchedule(schedule.workload, schedule.start.copy(), end, np.packbits(schedule.backfilled))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -116,12 +116,12 @@ class Excerpt:
         return up + down
 
 
-def busiest(kept: Kept, length: int) -> tuple[int, int]:
+def busiest(kept: KeptSchedule, length: int) -> tuple[int, int]:
     """Return the stretch of ``length`` ticks with the largest backlog; where nothing waits, with most work.
 
     Parameters
     ----------
-    kept : Kept
+    kept : KeptSchedule
         The schedule.
     length : int
         Ticks, at least 1.
@@ -141,12 +141,12 @@ def busiest(kept: Kept, length: int) -> tuple[int, int]:
     return begin, begin + length
 
 
-def worst(kept: Sequence[Kept], length: int) -> tuple[int, int]:
+def worst(kept: Sequence[KeptSchedule], length: int) -> tuple[int, int]:
     """Return the wait of the job that loses most under the second policy, with a margin; at least ``length`` ticks.
 
     Parameters
     ----------
-    kept : sequence of Kept
+    kept : sequence of KeptSchedule
         The two schedules.
     length : int
         Ticks, at least 1.
@@ -158,18 +158,18 @@ def worst(kept: Sequence[Kept], length: int) -> tuple[int, int]:
     return begin, max(end + margin, begin + length)
 
 
-def _ends(kept: Kept) -> Int64Array:
+def _ends(kept: KeptSchedule) -> Int64Array:
     return kept.start + kept.jobs.run_time if kept.end is None else kept.end
 
 
-def excerpt_of(policies: tuple[str, ...], kept: Sequence[Kept], stretch: tuple[int, int], why: Why) -> Excerpt:
+def excerpt_of(policies: tuple[str, ...], kept: Sequence[KeptSchedule], stretch: tuple[int, int], why: Why) -> Excerpt:
     """Return the stretch of the schedules.
 
     Parameters
     ----------
     policies : tuple of str
         Their names.
-    kept : sequence of Kept
+    kept : sequence of KeptSchedule
         One schedule a policy.
     stretch : tuple of int, ticks
         From when to when.

@@ -5,29 +5,30 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import (
-    check_place,
-    chosen_logs,
-    log_cells,
-    log_columns,
-    shared_unit,
-    stem_by_log,
-    whole_number,
-)
-from policyfactory.analyses.curves import Curve, Panel, draw_panels
-from policyfactory.analyses.fairness_words import fairness_in_words
+from policyfactory.analyses.analysis import LogAnalysis, whole_number
+from policyfactory.analyses.estimates import median_of
 from policyfactory.analyses.grouping import GroupSums, sums_by_user
-from policyfactory.analyses.over_cases import cell_of, median_of
-from policyfactory.analyses.user_means import Standing, UserMeans, users_of
+from policyfactory.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.analyses.tables import (
+    compared_cells,
+    compared_columns,
+    policy_columns,
+    policy_rows,
+    stem_by_log,
+)
+from policyfactory.analyses.user_means import UserMeans, users_of
+from policyfactory.analyses.wording import differences_in_words, scaled, shared_unit
+from policyfactory.core.text import counted, number_text
 from policyfactory.core.units import MINUTE
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.caveats import noun
+from policyfactory.report.sections import Cell, Picture, Section, Table
+from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,6 +85,11 @@ class _Index:
     lower_is_better: bool = True
     help: str = ""
 
+    @property
+    def key(self) -> str:
+        """What its values are kept under."""
+        return f"{self.title} {self.field}"
+
 
 _OVER_USERS = (
     ("worst user", _largest, "the largest of the users' means"),
@@ -109,15 +115,13 @@ _TABLES = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Fairness(Analysis):
+class Fairness(LogAnalysis):
     """Per-user means of wait and bounded slowdown: the largest, the 95 % quantile, the median, and Jain's index.
 
     Parameters
     ----------
     min_jobs : int
         Users with fewer jobs in a case are left out of that case.
-    log : str
-        The log to look at; empty: each.
 
     Raises
     ------
@@ -128,14 +132,9 @@ class Fairness(Analysis):
     name: ClassVar[str] = "fairness"
 
     min_jobs: int = 1
-    log: str = ""
 
     def __post_init__(self) -> None:
         whole_number(self.name, "min_jobs", self.min_jobs, 1)
-
-    def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
-        """Refuse a log that there is not."""
-        check_place(cases, self.name, self.log)
 
     def observe(self, case: Case, schedule: Schedule) -> GroupSums:
         """Return the sums of each user."""
@@ -143,12 +142,11 @@ class Fairness(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the indices of every policy, the words, and the distribution of the users' mean waits."""
-        logs = chosen_logs(evaluation, self.name, self.log)
+        logs = self.chosen_logs(evaluation)
         all_users = {log: users_of([seen[row] for row in evaluation.rows(log)], self.min_jobs) for log in logs}
         named = {log: users for log, users in all_users.items() if users.count}
         found = {
-            log: {index.title + index.field: _standing(users, index) for index in (*_WAIT, *_SLOWDOWN)}
-            for log, users in named.items()
+            log: {index.key: _values(users, index) for index in (*_WAIT, *_SLOWDOWN)} for log, users in named.items()
         }
         tables = [_table(evaluation, found, indices, *words) for indices, *words in _TABLES] if named else []
         pictures = [
@@ -159,49 +157,42 @@ class Fairness(Analysis):
                 "A curve further to the left is better for the users; where it reaches 100 % is the worst-off user. "
                 "Each user's mean is over all cases.",
             )
-            for log, stem in (stem_by_log("users", list(named)) if named else {}).items()
+            for log, stem in stem_by_log("users", list(named)).items()
         ]
         told = fairness_in_words(evaluation, all_users, found, self.min_jobs)
         return Section("fairness", "Fairness over users", told, tuple(tables), tuple(pictures))
 
 
-def _standing(users: UserMeans, index: _Index) -> Standing:
-    values = np.array(
+def _values(users: UserMeans, index: _Index) -> FloatArray:
+    """Return one number over the users: float64 array (cases, policies), NaN where a case has no users."""
+    return np.array(
         [
             [index.function(getattr(policy, index.field)) if len(policy.user) else math.nan for policy in case]
             for case in users.cases
         ]
     )
-    differences = values - values[:, :1]
-    return Standing(
-        [median_of(column) for column in values.T],
-        [median_of(column) for column in differences.T],
-        lower_is_better=index.lower_is_better,
-    )
 
 
 def _table(
-    evaluation: Evaluation, found: dict[str, dict[str, Standing]], indices: Sequence[_Index], name: str, title: str
+    evaluation: Evaluation, found: dict[str, dict[str, FloatArray]], indices: Sequence[_Index], name: str, title: str
 ) -> Table:
     logs = list(found)
-    columns = [*log_columns(logs), Column("policy")]
-    waits = [each.value for own in found.values() for index in _WAIT for each in own[index.title + index.field].values]
-    unit = shared_unit(waits) if indices is _WAIT else ""
+    medians = [
+        own[index.key][:, k] for own in found.values() for index in _WAIT for k in range(own[index.key].shape[1])
+    ]
+    unit = shared_unit(median_of(values).value for values in medians) if indices is _WAIT else ""
+    columns = list(policy_columns(logs))
     for index in indices:
-        words = f"{index.help}; median over cases"
-        minus = f"from {evaluation.baseline}; median over cases, paired"
-        columns.append(Column(index.title, index.unit, words, shown=unit))
-        columns.append(Column(f"{index.title}, difference", index.unit, minus, shown=unit))
-    rows = []
-    for log in logs:
-        for k, policy in enumerate(evaluation.policies):
-            cells = [*log_cells(logs, log), Cell(policy)]
-            for index in indices:
-                standing = found[log][index.title + index.field]
-                cells.append(cell_of(standing.values[k]))
-                cells.append(Cell(None) if k == 0 else cell_of(standing.differences[k], standing.verdict(k)))
-            rows.append(tuple(cells))
-    return Table(name, title, tuple(columns), tuple(rows), "Each user counts once, whatever the number of jobs.")
+        columns += compared_columns(index.title, index.unit, index.help, evaluation.baseline, unit)
+
+    def cells(log: str, k: int) -> list[Cell]:
+        row: list[Cell] = []
+        for index in indices:
+            row += compared_cells(found[log][index.key], k, lower_is_better=index.lower_is_better)
+        return row
+
+    rows = policy_rows(logs, evaluation.policies, cells)
+    return Table(name, title, tuple(columns), rows, "Each user counts once, whatever the number of jobs.")
 
 
 def _draw(users: UserMeans, policies: Sequence[str]) -> Figure:
@@ -217,3 +208,96 @@ def _draw(users: UserMeans, policies: Sequence[str]) -> Figure:
         durations=True, steps=True,
     )  # fmt: skip
     return draw_panels([panel], height=3.4)
+
+
+# In words. ------------------------------------------------------------------------------------------------------------
+
+
+_WORST, _JAIN = "worst user wait", "Jain's index bsld"
+
+
+def fairness_in_words(
+    evaluation: Evaluation,
+    users: Mapping[str, UserMeans],
+    found: Mapping[str, Mapping[str, FloatArray]],
+    min_jobs: int,
+) -> tuple[str, ...]:
+    """Return a paragraph a log, and what the index does not say.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was run.
+    users : mapping of str to UserMeans
+        The users of each log.
+    found : mapping of str to mapping of str to Standing
+        The numbers of each log that has known users.
+    min_jobs : int
+        Jobs that a user needs in a case.
+    """
+    paragraphs = []
+    for log, own in users.items():
+        name = f"{log}: " if len(users) > 1 else ""
+        text = (
+            _log_in_words(evaluation, log, own, found[log], min_jobs)
+            if log in found
+            else _nobody(own, min_jobs, noun(evaluation, log))
+        )
+        paragraphs.append(name + text)
+    if any(own.count > 1 for own in users.values()):
+        paragraphs.append(
+            "Jain's index is (sum of x) squared over n times the sum of x squared, x the mean bounded slowdown of each "
+            "of the n users: 1 if all have the same, 1/n if one has it all. It says how unequal the users are, not how "
+            "well they are served: a policy under which all wait equally long has 1, and it falls where most gain and "
+            "a few do not. Nor does it see who it is that loses, or how large a user is; one huge slowdown decides it."
+        )
+    return tuple(paragraphs)
+
+
+def _nobody(users: UserMeans, min_jobs: int, what: str) -> str:
+    if users.unknown_jobs == users.jobs:
+        return "the log does not say whose jobs they are, so nothing can be said about users."
+    return f"no user has {counted(min_jobs, 'job')} in any {what}, so nothing is said about users."
+
+
+def _log_in_words(
+    evaluation: Evaluation, log: str, users: UserMeans, found: Mapping[str, FloatArray], min_jobs: int
+) -> str:
+    policies = evaluation.policies
+    cases, what = len(users.cases), noun(evaluation, log)
+    counts = sorted(len(case[0].user) for case in users.cases)
+    who = counted(users.count, "user")
+    if cases > 1:
+        who += (
+            f" in {cases} {what}s, {counts[0]} to {counts[-1]} of them in a {what}"
+            if counts[0] < counts[-1]
+            else f" in each of {cases} {what}s"
+        )
+    parts = [f"{who}{'' if min_jobs == 1 else f' with at least {min_jobs} jobs in it'}."]
+    if users.unknown_jobs:
+        parts.append(f"{counted(users.unknown_jobs, 'job')} of unknown users (of {users.jobs:,}) are left out.")
+    if users.count == 1:
+        parts.append("With one user there is nothing to be fair or unfair about.")
+        return " ".join(parts)
+    worst, jain = found[_WORST], found[_JAIN]
+    overall = users.overall[0]
+    top = int(np.argmax(overall.wait))
+    who = f"user {overall.user[top]} ({counted(int(overall.jobs[top]), 'job')})"
+    longest = scaled(float(overall.wait[top]), "s")
+    if cases > 1:
+        middle = scaled(median_of(worst[:, 0]).value, "s")
+        parts.append(
+            f"Under {policies[0]} the worst-off user of a {what} waits {middle} on average "
+            f"(median over {what}s); over all of them it is {who}, who waits {longest}."
+        )
+    else:
+        parts.append(f"Under {policies[0]} the worst-off user is {who}, who waits {longest} on average.")
+    parts.append(f"Jain's index is {number_text(median_of(jain[:, 0]).value)}.")
+    text = " ".join(parts)
+    if len(policies) > 1:
+        name = "the wait of the worst-off user"
+        text += differences_in_words(policies, worst, (name, "s"), ("longer", "shorter"))
+        text += differences_in_words(policies, jain, ("Jain's index", "1"), ("higher", "lower"), lower_is_better=False)
+        if cases < MIN_CASES:
+            text += f" No intervals: {counted(cases, what)}, {MIN_CASES} are needed."
+    return text

@@ -5,28 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import (
-    check_place,
-    chosen_logs,
-    log_cells,
-    log_columns,
-    place_of,
-    shared_unit,
-    stem_by_log,
-    texts,
-    whole_number,
-)
-from policyfactory.analyses.excerpt import Excerpt, Kept, busiest, excerpt_of, keep, worst
+from policyfactory.analyses.analysis import LogAnalysis, check_place, texts, whole_number
+from policyfactory.analyses.excerpt import Excerpt, KeptSchedule, busiest, excerpt_of, keep, worst
 from policyfactory.analyses.gantt_picture import Colouring, draw_gantt
-from policyfactory.analyses.gantt_words import gantt_in_words
+from policyfactory.analyses.tables import log_cells, log_columns, stem_by_log
+from policyfactory.analyses.wording import place_of, shared_unit
 from policyfactory.core.errors import UsageError
-from policyfactory.core.units import parse_duration
+from policyfactory.core.text import counted
+from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import METRICS
 
@@ -42,7 +34,7 @@ _MOVED = 10  # jobs that gain most, and that lose most, in the table
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Gantt(Analysis):
+class Gantt(LogAnalysis):
     """A Gantt chart of two policies, one above the other.
 
     Parameters
@@ -63,8 +55,6 @@ class Gantt(Analysis):
         Jobs that wait less or more than under the other policy, or the users with most work.
     rectangles : int
         At most so many are drawn in both charts together; small jobs are left out first, and counted.
-    log : str
-        The log to look at; empty: each.
 
     Raises
     ------
@@ -81,7 +71,6 @@ class Gantt(Analysis):
     length: str = "1d"
     colour: Colouring = "wait"
     rectangles: int = 3000
-    log: str = ""
 
     def __post_init__(self) -> None:
         whole_number(self.name, "case", self.case, 1)
@@ -112,7 +101,7 @@ class Gantt(Analysis):
             if name not in policies:
                 raise UsageError(f"analysis gantt: there is no policy {name!r}; there are {', '.join(policies)}")
 
-    def observe(self, case: Case, schedule: Schedule) -> Kept | None:
+    def observe(self, case: Case, schedule: Schedule) -> KeptSchedule | None:
         """Return the schedule of the chosen case, a few bytes a job; nothing of any other."""
         chosen = case.number == self.case and self.log in {"", case.log}
         # Of one named policy the other one is the baseline, whose name is not known yet.
@@ -122,11 +111,11 @@ class Gantt(Analysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the charts, who moved most, and the words."""
         found: dict[str, Excerpt] = {}
-        for log in chosen_logs(evaluation, self.name, self.log):
+        for log in self.chosen_logs(evaluation):
             for row in evaluation.rows(log):
                 if evaluation.cases[row].number == self.case:
                     found[log] = self._excerpt(evaluation, int(row), seen[row])
-        stems = stem_by_log("gantt", list(found)) if found else {}
+        stems = stem_by_log("gantt", list(found))
         pictures = tuple(
             Picture(
                 stems[log],
@@ -141,7 +130,7 @@ class Gantt(Analysis):
         told = gantt_in_words(evaluation, found, self.case, self.rectangles)
         return Section("gantt", "Two schedules side by side", told, tables, pictures)
 
-    def _excerpt(self, evaluation: Evaluation, row: int, kept: list[Kept | None]) -> Excerpt:
+    def _excerpt(self, evaluation: Evaluation, row: int, kept: list[KeptSchedule | None]) -> Excerpt:
         pair = self._pair(evaluation, row)
         chosen = [one for one in (kept[k] for k in pair) if one is not None]
         names = tuple(evaluation.policies[k] for k in pair)
@@ -222,3 +211,92 @@ def _moved_table(found: dict[str, Excerpt]) -> Table:
         tuple(rows),
         "Single jobs, so there are no intervals.",
     )
+
+
+# In words. ------------------------------------------------------------------------------------------------------------
+
+
+def gantt_in_words(evaluation: Evaluation, found: Mapping[str, Excerpt], case: int, most: int) -> tuple[str, ...]:
+    """Return a paragraph a log.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was run.
+    found : mapping of str to Excerpt
+        The stretch of each log.
+    case : int
+        Number of the case.
+    most : int
+        Rectangles that are drawn at most.
+    """
+    if not found:
+        return (f"There is no case {case}, so there is no chart.",)
+    paragraphs = []
+    for log, own in found.items():
+        name = f"{log}: " if len(found) > 1 else ""
+        parts = [_where(evaluation, log, own, case), *_in_use(own), *_moved(own), *_left_out(own, most)]
+        paragraphs.append(name + " ".join(parts))
+    if len(evaluation.policies) == 1:
+        paragraphs.append("Only one policy was run, so there is nothing beside it.")
+    return tuple(paragraphs)
+
+
+def _where(evaluation: Evaluation, log: str, own: Excerpt, case: int) -> str:
+    ticks = own.jobs.ticks
+    since = format_duration((own.first - int(own.jobs.submit[0])) / ticks)
+    length = format_duration((own.last - own.first) / ticks)
+    reason = {
+        "busiest": f"the stretch in which most waits under {own.policies[0]}",
+        "worst": f"around the wait of the job that loses most under {own.policies[-1]}",
+        "first": "as asked for",
+    }[own.why]
+    where = place_of(evaluation, log, case)
+    date = ""
+    if own.jobs.unix_start is not None and not where.startswith("resampled"):
+        instant = datetime.fromtimestamp(own.jobs.unix_start + own.first // ticks, UTC)
+        date = f", from {instant:%Y-%m-%d %H:%M} UTC on"
+    return f"Shown are {length} of {where}, beginning {since} after its first submission{date}: {reason}."
+
+
+def _in_use(own: Excerpt) -> list[str]:
+    told = [
+        f"under {policy} {counted(len(np.unique(rectangles.row)), 'job runs', 'jobs run')} in it and "
+        f"{own.utilisation(k):.0f} % of the machine is in use"
+        for k, (policy, rectangles) in enumerate(zip(own.policies, own.drawn, strict=True))
+    ]
+    text = "; ".join(told)
+    return [f"{text[0].upper()}{text[1:]}."]
+
+
+def _moved(own: Excerpt) -> list[str]:
+    if len(own.policies) < 2:
+        return []
+    change = own.change[own.shown]
+    less, more = int((change < 0).sum()), int((change > 0).sum())
+    fewer = counted(less, "waits", "wait")
+    first, second = own.policies
+    if not less and not more:
+        return [f"Each of these jobs waits as long under {second} as under {first}."]
+    text = (
+        f"Of the {len(change):,} jobs that run in it under either policy, {fewer} less under {second} than under "
+        f"{first}, {more:,} more, {len(change) - less - more:,} as long."
+    )
+    if own.loser is None:
+        return [text]
+    at, jobs = own.loser, own.jobs
+    before, after = (format_duration(float(wait[at])) for wait in own.waits)
+    size = counted(int(jobs.processors[at]), "processor")
+    return [f"{text} Job {jobs.job_id[at]} ({size}, outlined) loses most: it waits {after} instead of {before}."]
+
+
+def _left_out(own: Excerpt, most: int) -> list[str]:
+    each = max(1, most // len(own.policies))
+    told = []
+    for policy, rectangles in zip(own.policies, own.drawn, strict=True):
+        drawn = rectangles.largest(each)
+        missing = len(np.unique(rectangles.row)) - len(np.unique(drawn.row))
+        if len(drawn.row) < len(rectangles.row):
+            share = 100 * (1 - float(drawn.area.sum()) / float(rectangles.area.sum()))
+            told.append(f"{counted(missing, 'small job')} under {policy} ({share:.1f} % of the area)")
+    return [f"Not drawn: {'; '.join(told)}."] if told else []

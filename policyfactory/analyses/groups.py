@@ -11,26 +11,25 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import (
-    check_place,
-    chosen_logs,
-    log_cells,
-    log_columns,
-    shared_unit,
-    stem_by_log,
-    texts,
-    whole_number,
-)
-from policyfactory.analyses.group_table import GroupTable, gather
-from policyfactory.analyses.grouping import GROUPINGS, GroupingName, GroupSums
-from policyfactory.analyses.groups_picture import draw_groups
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.analyses.analysis import LogAnalysis, texts, whole_number
+from policyfactory.analyses.estimates import mark_of
+from policyfactory.analyses.grouping import GROUPINGS, GroupingName, GroupSums, GroupTable, gather
 from policyfactory.analyses.groups_words import groups_in_words, summary_table
-from policyfactory.analyses.over_cases import cell_of, mark_of
+from policyfactory.analyses.tables import cell_of, log_cells, log_columns, stem_by_log
+from policyfactory.analyses.wording import shared_unit
 from policyfactory.core.errors import UsageError
+from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.core.text import shortened
+from policyfactory.report.numbers import Scale, scale_for
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from policyfactory.simulate.cases import Case
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
@@ -48,7 +47,7 @@ _USERS = 20  # shown on the page
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Groups(Analysis):
+class Groups(LogAnalysis):
     """Mean wait and mean bounded slowdown by group.
 
     Parameters
@@ -58,8 +57,6 @@ class Groups(Analysis):
         time), ``user``.
     min_jobs : int
         Groups with fewer jobs, all cases of a log together, are listed, but have no interval and are not named.
-    log : str
-        The log to look at; empty: each.
 
     Raises
     ------
@@ -71,7 +68,6 @@ class Groups(Analysis):
 
     by: Sequence[GroupingName] = ("size", "runtime", "user")
     min_jobs: int = 30
-    log: str = ""
 
     def __post_init__(self) -> None:
         by = texts(self.name, "by", self.by)
@@ -84,17 +80,13 @@ class Groups(Analysis):
         object.__setattr__(self, "by", tuple(dict.fromkeys(by)))
         whole_number(self.name, "min_jobs", self.min_jobs, 1)
 
-    def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
-        """Refuse a log that there is not."""
-        check_place(cases, self.name, self.log)
-
     def observe(self, case: Case, schedule: Schedule) -> tuple[GroupSums, ...]:
         """Return the sums of every grouping."""
         return tuple(GROUPINGS[name].sums(schedule) for name in self.by)
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return who wins and who loses in words, a summary, all groups, and a picture a log."""
-        logs = chosen_logs(evaluation, self.name, self.log)
+        logs = self.chosen_logs(evaluation)
         found = {
             log: [gather(evaluation, log, GROUPINGS[name], seen, at, self.min_jobs) for at, name in enumerate(self.by)]
             for log in logs
@@ -170,3 +162,95 @@ def _rows(table: GroupTable, at: int) -> list[tuple[Cell, ...]]:
             cells.append(Cell(None) if k == 0 else cell_of(difference, mark_of(difference)))
         rows.append((*head, *cells, Cell(table.wait.values[k][at].cases)))
     return rows
+
+
+# The picture. ---------------------------------------------------------------------------------------------------------
+
+
+_USERS_DRAWN = 8  # those with most work; the table has all
+_LESS, _MORE = COLOURS[0], COLOURS[1]
+_FAINTEST, _STRONGEST = 0.06, 0.85
+
+
+def draw_groups(tables: Sequence[GroupTable]) -> Figure:
+    """Draw the difference of each group's mean wait from the baseline's: a panel a grouping, a row a policy.
+
+    Parameters
+    ----------
+    tables : sequence of GroupTable
+        The groupings of one log, with at least two policies.
+
+    Returns
+    -------
+    Figure
+    """
+    count = len(tables[0].policies) - 1
+    figure = new_figure(7.0, 0.5 + len(tables) * (1.15 + 0.34 * count))
+    panels = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
+    shown = [each.value for table in tables for row in table.wait.differences for each in row[: _most(table)]]
+    scale = scale_for("s", shown)
+    strongest = float(np.max(np.abs([value for value in shown if np.isfinite(value)]), initial=0.0)) or 1.0
+    for axes, table in zip(panels, tables, strict=True):
+        _panel(axes, table, scale, strongest)
+    unit = scale.label
+    figure.suptitle(f"Mean wait minus that under {shortened(tables[0].policies[0], 30)} ({unit})", fontsize=11)
+    return figure
+
+
+def _most(table: GroupTable) -> int:
+    return _USERS_DRAWN if table.grouping.name == "user" else len(table.labels)
+
+
+def _panel(axes: Any, table: GroupTable, scale: Scale, strongest: float) -> None:
+    columns = min(_most(table), len(table.labels))
+    rows = table.wait.differences[1:]
+    colours = np.ones((len(rows), columns, 3))
+    for k, row in enumerate(rows):
+        for g, each in enumerate(row[:columns]):
+            colours[k, g] = _colour(each.value / strongest)
+            _number(axes, (g, k), each, scale)
+    axes.imshow(colours, aspect="auto")
+    shares = [f"{share:.2g} %" if share < 99.5 else "100 %" for share in table.job_share[:columns]]
+    ticks = [f"{name}\n{share}" for name, share in zip(table.shorts[:columns], shares, strict=True)]
+    axes.set_xticks(range(columns), ticks, fontsize=8)
+    axes.set_yticks(range(len(rows)), [shortened(name, 16) for name in table.policies[1:]], fontsize=9)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    names = {"size": "processors", "runtime": "actual run time", "request": "requested time", "user": "user"}
+    axes.set_title(f"by {names[table.grouping.name]}", loc="left", fontsize=10)
+
+
+def _colour(strength: float) -> NDArray[np.float64]:
+    """Return white for 0, blue for less, orange for more; a square root makes small differences visible."""
+    from matplotlib.colors import to_rgb
+
+    if strength == 0 or not np.isfinite(strength):
+        return np.ones(3)
+    full = np.array(to_rgb(_LESS if strength < 0 else _MORE))
+    part = _FAINTEST + (_STRONGEST - _FAINTEST) * float(np.sqrt(abs(strength)))
+    mixed: NDArray[np.float64] = 1 - part * (1 - full)
+    return mixed
+
+
+def _number(axes: Any, place: tuple[int, int], each: Estimate, scale: Scale) -> None:
+    if not np.isfinite(each.value):
+        return
+    sure = mark_of(each) in {"better", "worse"}
+    axes.text(
+        *place,
+        _number_text(each.value / scale.divisor),
+        ha="center",
+        va="center",
+        fontsize=8.5,
+        fontweight="bold" if sure else "normal",
+    )
+
+
+def _number_text(value: float) -> str:
+    """Return a difference with two digits after the point at most; what is not zero is not shown as zero."""
+    size = abs(value)
+    if size == 0:
+        return "0"
+    return f"{value:+.1g}" if size < 0.005 else f"{value:+.{0 if size >= 100 else 1 if size >= 10 else 2}f}"

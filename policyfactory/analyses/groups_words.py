@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from policyfactory.analyses.common import log_cells, log_columns, shared_unit
-from policyfactory.analyses.group_table import GroupTable, Measure
-from policyfactory.analyses.over_cases import cell_of, mark_of, told_difference
+from policyfactory.analyses.estimates import mark_of
+from policyfactory.analyses.grouping import GroupTable, Measure
+from policyfactory.analyses.tables import cell_of, log_cells, log_columns
+from policyfactory.analyses.wording import difference_text, shared_unit
 from policyfactory.core.text import counted, enumerated, number_text
 from policyfactory.report.caveats import noun
 from policyfactory.report.sections import Cell, Column, Table
@@ -234,8 +235,8 @@ def _counts(table: GroupTable, score: _Score, k: int) -> tuple[str, int, int, in
 
 def _worst_words(group: _Extreme) -> str:
     about = f"{counted(group.jobs, 'job')}, {number_text(group.work_share)} % of the work"
-    return f"{group.phrase} ({about}), {told_difference(group.difference, 's', ('longer on average', ''))}"
+    return f"{group.phrase} ({about}), {difference_text(group.difference, 's', ('longer on average', ''))}"
 
 
 def _best_words(group: _Extreme) -> str:
-    return f"{group.phrase}, {told_difference(group.difference, 's', ('', 'less'))}"
+    return f"{group.phrase}, {difference_text(group.difference, 's', ('', 'less'))}"

@@ -9,28 +9,32 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import (
-    check_place,
-    chosen_logs,
+from policyfactory.analyses.analysis import LogAnalysis, check_place, whole_number
+from policyfactory.analyses.estimates import median_of
+from policyfactory.analyses.load_over_time import LoadCourse, LoadSums, bin_width, course_of, load_sums
+from policyfactory.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.analyses.tables import (
+    compared_cells,
+    compared_columns,
     log_cells,
     log_columns,
-    place_of,
-    shared_unit,
+    median_cell,
+    policy_columns,
+    policy_rows,
     stem_by_log,
-    whole_number,
 )
-from policyfactory.analyses.course import Course, LoadSums, bin_width, course_of, load_sums
-from policyfactory.analyses.curves import Curve, Panel, draw_panels
-from policyfactory.analyses.load_words import LoadOfLog, load_in_words
-from policyfactory.analyses.over_cases import cell_of, difference_cell, median_of
+from policyfactory.analyses.wording import differences_in_words, place_of, shared_unit
+from policyfactory.core.text import counted, number_text
 from policyfactory.core.units import DAY, HOUR, format_duration
+from policyfactory.report.caveats import noun
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Load"]
+__all__ = ["Load", "ObservedLoad"]
 
 FloatArray = NDArray[np.float64]
 
@@ -59,15 +63,15 @@ _MEASURES = (
 _COARSE = 32  # points of the utilisation in the picture
 
 
-class _Kept(NamedTuple):
+class ObservedLoad(NamedTuple):
     """What is kept of one schedule; the course of the chosen case only."""
 
     sums: LoadSums
-    course: Course | None
+    course: LoadCourse | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Load(Analysis):
+class Load(LogAnalysis):
     """Utilisation, backlog, waiting jobs and offered load over time.
 
     Parameters
@@ -76,8 +80,6 @@ class Load(Analysis):
         Number of the case whose course is shown.
     bins : int
         About so many points from its first to its last submission.
-    log : str
-        The log to look at; empty: each.
 
     Raises
     ------
@@ -89,7 +91,6 @@ class Load(Analysis):
 
     case: int = 1
     bins: int = 200
-    log: str = ""
 
     def __post_init__(self) -> None:
         whole_number(self.name, "case", self.case, 1)
@@ -99,15 +100,15 @@ class Load(Analysis):
         """Refuse a log or a case that there is not."""
         check_place(cases, self.name, self.log, self.case)
 
-    def observe(self, case: Case, schedule: Schedule) -> _Kept:
+    def observe(self, case: Case, schedule: Schedule) -> ObservedLoad:
         """Return the load of a schedule, and its course if it is the chosen case's."""
         chosen = case.number == self.case and self.log in {"", case.log}
-        return _Kept(load_sums(schedule), course_of(schedule, self.bins) if chosen else None)
+        return ObservedLoad(load_sums(schedule), course_of(schedule, self.bins) if chosen else None)
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the load of every policy, utilisation week by week, and the course of the chosen case."""
-        logs = chosen_logs(evaluation, self.name, self.log)
-        kept: dict[str, list[list[_Kept]]] = {log: [seen[row] for row in evaluation.rows(log)] for log in logs}
+        logs = self.chosen_logs(evaluation)
+        kept: dict[str, list[list[ObservedLoad]]] = {log: [seen[row] for row in evaluation.rows(log)] for log in logs}
         found = {log: LoadOfLog([[one.sums for one in case] for case in cases]) for log, cases in kept.items()}
         courses = self._courses(evaluation, kept)
         tables = [_load_table(evaluation, found), _weeks_table(evaluation, found), _course_table(evaluation, courses)]
@@ -119,12 +120,14 @@ class Load(Analysis):
                 "The backlog is what the waiting jobs request, in machines. It tells the policies apart; utilisation "
                 "hardly does, since the work is the same under each.",
             )
-            for log, stem in (stem_by_log("course", list(courses)) if courses else {}).items()
+            for log, stem in stem_by_log("course", list(courses)).items()
         )
         told = load_in_words(evaluation, found)
         return Section("load", "Load over time", told, tuple(table for table in tables if table.rows), pictures)
 
-    def _courses(self, evaluation: Evaluation, kept: dict[str, list[list[_Kept]]]) -> dict[str, list[Course]]:
+    def _courses(
+        self, evaluation: Evaluation, kept: dict[str, list[list[ObservedLoad]]]
+    ) -> dict[str, list[LoadCourse]]:
         """Return the courses of the chosen case of each log that has it, by policy."""
         found = {}
         for log, cases in kept.items():
@@ -138,8 +141,7 @@ class Load(Analysis):
 def _load_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
     logs = list(found)
     columns = [
-        *log_columns(logs),
-        Column("policy"),
+        *policy_columns(logs),
         Column(
             "offered",
             "%",
@@ -150,26 +152,16 @@ def _load_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
         shown = (
             shared_unit(value for own in found.values() for value in own.values(field).ravel()) if unit == "s" else ""
         )
-        minus = f"from {evaluation.baseline}; median over cases, paired"
-        columns.append(Column(title, unit, f"{text}; median over cases", shown=shown))
-        columns.append(Column(f"{title}, difference", unit, minus, shown=shown))
-    rows = []
-    for log, own in found.items():
-        for k, policy in enumerate(evaluation.policies):
-            cells = [*log_cells(logs, log), Cell(policy), cell_of(median_of(own.values("offered")[:, k]))]
-            for field, _, _, _ in _MEASURES:
-                values = own.values(field)
-                cells.append(cell_of(median_of(values[:, k])))
-                cells.append(_difference(field, values, k))
-            rows.append(tuple(cells))
-    return Table("load", "Load of the machine, and what waits", tuple(columns), tuple(rows))
+        columns += compared_columns(title, unit, text, evaluation.baseline, shown)
 
+    def cells(log: str, k: int) -> list[Cell]:
+        own = [median_cell(found[log].values("offered")[:, k])]
+        for field, _, _, _ in _MEASURES:
+            own += compared_cells(found[log].values(field), k, lower_is_better=field != "utilisation")
+        return own
 
-def _difference(field: str, values: FloatArray, k: int) -> Cell:
-    if k == 0:
-        return Cell(None)
-    lower = field != "utilisation"
-    return difference_cell(values, k, lower_is_better=lower)
+    rows = policy_rows(logs, evaluation.policies, cells)
+    return Table("load", "Load of the machine, and what waits", tuple(columns), rows)
 
 
 def _weeks_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
@@ -187,14 +179,13 @@ def _weeks_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
         for week in range(own.weeks):
             values = own.week(week)
             for k, policy in enumerate(evaluation.policies):
-                estimate = median_of(values[:, k])
-                cells = (Cell(str(week + 1)), Cell(estimate.cases), Cell(policy), cell_of(estimate))
-                rows.append((*log_cells(logs, log), *cells, _difference("utilisation", values, k)))
+                head = (*log_cells(logs, log), Cell(str(week + 1)), Cell(median_of(values[:, k]).cases), Cell(policy))
+                rows.append((*head, *compared_cells(values, k, lower_is_better=False)))
     shown = 10 * len(evaluation.policies)
     return Table("weeks", "Utilisation week by week", columns, tuple(rows), shown=shown)
 
 
-def _course_table(evaluation: Evaluation, courses: dict[str, list[Course]]) -> Table:
+def _course_table(evaluation: Evaluation, courses: dict[str, list[LoadCourse]]) -> Table:
     logs = list(courses)
     columns = (
         *log_columns(logs),
@@ -216,7 +207,7 @@ def _course_table(evaluation: Evaluation, courses: dict[str, list[Course]]) -> T
     return Table("course", "Load over time", columns, tuple(rows), "Means over the bin.", shown=0)
 
 
-def _draw(courses: Sequence[Course], policies: Sequence[str]) -> Figure:
+def _draw(courses: Sequence[LoadCourse], policies: Sequence[str]) -> Figure:
     width = courses[0].width
     bins = max(len(course.waiting) for course in courses)
     divisor, unit = (DAY, "d") if width * bins >= 2 * DAY else (HOUR, "h")
@@ -244,3 +235,89 @@ def _draw(courses: Sequence[Course], policies: Sequence[str]) -> Figure:
         ],
         height=2.5,
     )
+
+
+# In words. ------------------------------------------------------------------------------------------------------------
+
+
+_FULL = 95.0  # % of offered load from which the queue grows for most of the time, whatever the policy
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class LoadOfLog:
+    """The loads of all cases of a log.
+
+    Parameters
+    ----------
+    cases : list of list of LoadSums [case][policy]
+        What was seen.
+    """
+
+    cases: list[list[LoadSums]]
+
+    def values(self, field: str) -> FloatArray:
+        """Return one field: float64 array (cases, policies)."""
+        return np.array([[getattr(sums, field) for sums in case] for case in self.cases], dtype=np.float64)
+
+    @property
+    def weeks(self) -> int:
+        """Whole weeks of the longest case."""
+        return max(len(case[0].weeks) for case in self.cases)
+
+    def week(self, week: int) -> FloatArray:
+        """Return the utilisation of one week: float64 array (cases, policies), NaN where a case is shorter."""
+        return np.array(
+            [[sums.weeks[week] if week < len(sums.weeks) else np.nan for sums in case] for case in self.cases]
+        )
+
+
+def load_in_words(evaluation: Evaluation, found: Mapping[str, LoadOfLog]) -> tuple[str, ...]:
+    """Return a paragraph a log.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was run.
+    found : mapping of str to LoadOfLog
+        The loads of each log.
+    """
+    return tuple(
+        (f"{log}: " if len(found) > 1 else "") + _log_in_words(evaluation, log, own) for log, own in found.items()
+    )
+
+
+def _log_in_words(evaluation: Evaluation, log: str, own: LoadOfLog) -> str:
+    policies, what = evaluation.policies, noun(evaluation, log)
+    median = f" (medians over {what}s)" if len(own.cases) > 1 else ""
+    offered, utilisation, backlog, waiting = (
+        median_of(own.values(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
+    )
+    if not np.isfinite(offered):
+        return "All jobs come at one instant, so there is no load over time to speak of."
+    text = (
+        f"From the first to the last submission {offered:.1f} % of the machine's capacity is submitted and under "
+        f"{policies[0]} {utilisation:.1f} % is done{median}; {number_text(waiting)} jobs wait on average, which "
+        f"request {number_text(backlog)} times the machine."
+    )
+    if len(own.cases) > 1:
+        most = int(np.argmax(own.values("backlog")[:, 0]))
+        number = evaluation.cases[int(evaluation.rows(log)[most])].number
+        largest = number_text(float(own.values("backlog")[most, 0]))
+        text += f" Most waits in {place_of(evaluation, log, number)}: {largest} times the machine."
+    if offered >= _FULL:
+        text += " That is so much that the queue hardly empties, and the order of the queue matters most."
+    if len(policies) > 1:
+        text += _compared(own, policies, what)
+    if not own.weeks:
+        text += f" No {what} is a whole week long, so there is no utilisation by week."
+    return text
+
+
+def _compared(own: LoadOfLog, policies: tuple[str, ...], what: str) -> str:
+    points, machines = ("points higher", "points lower"), ("machines more", "machines less")
+    utilisation, backlog = own.values("utilisation"), own.values("backlog")
+    text = differences_in_words(policies, utilisation, ("utilisation", "1"), points, lower_is_better=False)
+    text += differences_in_words(policies, backlog, ("the backlog", "1"), machines)
+    if len(own.cases) < MIN_CASES:
+        text += f" No intervals: {counted(len(own.cases), what)}, {MIN_CASES} are needed."
+    return text

@@ -14,22 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import log_cells, log_columns
-from policyfactory.analyses.over_cases import (
-    against,
-    by_log,
-    cases_text,
-    few_cases,
-    mark_of,
-    mean_cell,
-    mean_of,
-    median_cell,
-    median_difference,
-    median_of,
-    named,
-    value_text,
-)
+from policyfactory.analyses.analysis import Analysis
+from policyfactory.analyses.estimates import by_log, mark_of, mean_of, median_difference, median_of, policies_by_mark
+from policyfactory.analyses.tables import mean_cell, median_cell, policy_columns, policy_rows
+from policyfactory.analyses.wording import against, cases_text, few_cases, listed, value_text
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import enumerated, number_text
 from policyfactory.report.sections import Cell, Column, Section, Table
@@ -142,17 +130,15 @@ class Premature(Analysis):
 
     def _ratios(self, evaluation: Evaluation, kept: dict[str, FloatArray]) -> Table:
         told = any(policy in self.published.get(log, {}) for log in evaluation.logs for policy in evaluation.policies)
-        rows = []
-        for log in evaluation.logs:
+
+        def cells(log: str, place: int) -> tuple[Cell, ...]:
             ratio = _ratio(kept[log])
-            for place, policy in enumerate(evaluation.policies):
-                mark = "" if place == 0 else mark_of(median_difference(ratio, place), lower_is_better=None)
-                means = (median_cell(kept[log][:, place, 2]), median_cell(kept[log][:, place, 3]))
-                cells = (Cell(policy), median_cell(ratio[:, place], mark), *means)
-                rows.append((*log_cells(evaluation.logs, log), *cells, *self._published_cell(told, log, policy)))
-        columns = (
-            *log_columns(evaluation.logs),
-            Column("policy"),
+            means = (median_cell(kept[log][:, place, 2]), median_cell(kept[log][:, place, 3]))
+            published = self._published_cell(told, log, evaluation.policies[place])
+            return (median_cell(ratio[:, place], _mark(ratio, place) if place else ""), *means, *published)
+
+        columns = policy_columns(
+            evaluation.logs,
             Column("ratio", "1", "mean bounded slowdown of the premature jobs over that of the others, in each case"),
             Column("premature", "1", "mean bounded slowdown of the premature jobs"),
             Column("others", "1", "mean bounded slowdown of the other jobs"),
@@ -161,7 +147,7 @@ class Premature(Analysis):
             "premature-ratios",
             "Mean bounded slowdown of premature jobs over that of the others",
             (*columns, *self._published_column(told)),
-            tuple(rows),
+            policy_rows(evaluation.logs, evaluation.policies, cells),
             f"Medians over the cases, with 95 % intervals.{against(evaluation)}",
         )
 
@@ -187,19 +173,18 @@ class Premature(Analysis):
                 for at in range(1, ratio.shape[1])
             ]
             return f"{text} It is {enumerated(rest)}. {few_cases(evaluation, log)}"
-        verdicts = [
-            (policy, mark_of(median_difference(ratio, place), lower_is_better=None))
-            for place, policy in enumerate(evaluation.policies)
-            if place > 0
-        ]
+        marked = policies_by_mark(evaluation.policies, lambda place: _mark(ratio, place))
         for word, what in (("higher", "Farther apart"), ("lower", "Closer together")):
-            found = [
+            values = [
                 f"{policy} ({number_text(median_of(ratio[:, evaluation.policies.index(policy)]).value)})"
-                for policy in named(verdicts, word)
+                for policy in marked.get(word, [])
             ]
-            text += f" {what} than under {base}: {enumerated(found)}." if found else ""
-        same = named(verdicts, "no difference")
-        return f"{text} No difference from {base}: {enumerated(same)}." if same else text
+            text += listed(f"{what} than under {base}", values)
+        return text + listed(f"No difference from {base}", marked.get("no difference", []))
+
+
+def _mark(ratio: FloatArray, place: int) -> str:
+    return mark_of(median_difference(ratio, place), lower_is_better=None)
 
 
 def _is_published(values: object) -> bool:

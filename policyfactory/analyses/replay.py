@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import log_cells, log_columns, shared_unit, stem_by_log
-from policyfactory.analyses.curves import Curve, Panel, draw_panels
-from policyfactory.analyses.over_cases import by_log, cell_of, mean_of, median_of
-from policyfactory.analyses.replay_words import Distances, replay_in_words
-from policyfactory.core.units import MINUTE
+from policyfactory.analyses.analysis import Analysis
+from policyfactory.analyses.estimates import by_log, mean_of, median_of
+from policyfactory.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.analyses.tables import cell_of, log_cells, policy_columns, stem_by_log
+from policyfactory.analyses.wording import scaled, shared_unit
+from policyfactory.core.text import number_text
+from policyfactory.core.units import MINUTE, format_duration
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED, Overuse, overuse_of, recorded_schedule
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from policyfactory.simulate.cases import Case
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
+    from policyfactory.statistics.intervals import Estimate
 
 __all__ = ["SAME_START", "Replay", "Replayed", "wait_distance"]
 
@@ -157,9 +159,8 @@ def _distances(evaluation: Evaluation, log: str, cases: list[list[Replayed]]) ->
 def _table(found: dict[str, Distances]) -> Table:
     logs = list(found)
     waits = [each.value for own in found.values() for each in (*own.median_wait, own.recorded_wait)]
-    columns = (
-        *log_columns(logs),
-        Column("policy"),
+    columns = policy_columns(
+        logs,
         Column(
             "distance of waits", "1",
             "Kolmogorov-Smirnov: the largest difference of the shares of jobs that wait at most t; 0 is the same "
@@ -204,3 +205,109 @@ def _draw(cases: list[list[Replayed]], policies: Sequence[str]) -> Figure:
     label = "wait of the job (1 second and less: at the left end)"
     panel = Panel(f"{jobs:,} jobs", label, "jobs (%)", curves, durations=True, reference=record)
     return draw_panels([panel], height=3.4)
+
+
+# In words. ------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Distances:
+    """The replays of one log beside its record, over its cases.
+
+    Parameters
+    ----------
+    log : str
+        The log.
+    policies : tuple of str
+        The first is the baseline.
+    distance, same_start, median_wait, utilisation : list of Estimate [policy]
+        Kolmogorov-Smirnov distance of the waits; jobs that start when they did, in %; seconds; %.
+    recorded_wait, recorded_utilisation : Estimate
+        Median wait (s) and utilisation (%) of the record.
+    overuse : Overuse
+        Of the record, all cases together.
+    machine : int
+        Processors of the machine.
+    """
+
+    log: str
+    policies: tuple[str, ...]
+    distance: list[Estimate]
+    same_start: list[Estimate]
+    median_wait: list[Estimate]
+    utilisation: list[Estimate]
+    recorded_wait: Estimate
+    recorded_utilisation: Estimate
+    overuse: Overuse
+    machine: int
+
+    @property
+    def cases(self) -> int:
+        """How many cases."""
+        return self.recorded_wait.cases
+
+
+def replay_in_words(evaluation: Evaluation, found: dict[str, Distances]) -> tuple[str, ...]:
+    """Return a paragraph a log, and what separates a replay from a record beside the policy.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was simulated.
+    found : dict of str to Distances
+        Of each log.
+    """
+    paragraphs = []
+    for log, own in found.items():
+        sentences = [_how_far(own), _closest(own), _overused(own)]
+        paragraphs.append(f"{log}: " + " ".join(sentence for sentence in sentences if sentence))
+    return (*paragraphs, _what_a_record_holds(evaluation))
+
+
+def _how_far(own: Distances) -> str:
+    policy = own.policies[0]
+    far = own.distance[0].value
+    if far == 0 and own.same_start[0].value == 100:
+        return f"under {policy} the replay is the record: every job starts when it did, or within a minute of that."
+    middle = "" if own.cases == 1 else f" (median over {own.cases} cases)"
+    return (
+        f"under {policy} the waits of the replay have a Kolmogorov-Smirnov distance of {number_text(far)}{middle} "
+        "from those of the record, where 0 is the same distribution and 1 has nothing in common. The median wait is "
+        f"{scaled(own.median_wait[0].value, 's')} and was {scaled(own.recorded_wait.value, 's')}; the utilisation is "
+        f"{_share(own.utilisation[0])} and was {_share(own.recorded_utilisation)}; {_share(own.same_start[0])} of the "
+        "jobs start within a minute of when they did."
+    )
+
+
+def _closest(own: Distances) -> str:
+    """Name the policy whose waits are most like the record's, if it is not the baseline."""
+    closest = min(range(len(own.policies)), key=lambda k: own.distance[k].value)
+    if own.distance[closest].value >= own.distance[0].value:
+        return ""
+    return f"The waits under {own.policies[closest]} are the closest, {number_text(own.distance[closest].value)}."
+
+
+def _overused(own: Distances) -> str:
+    over = own.overuse
+    if over.peak <= own.machine:
+        return ""
+    share = 100.0 * over.over_s / over.span_s if over.span_s else 0.0
+    return (
+        f"The record uses up to {over.peak:,} processors at once, and more than the machine's {own.machine:,} for "
+        f"{number_text(share)} % of the time ({format_duration(round(over.over_s))}): no replay can do that. Either "
+        "the machine was larger (say so: --processors, or machine in a protocol), or jobs shared processors, or "
+        "recorded times are wrong."
+    )
+
+
+def _what_a_record_holds(evaluation: Evaluation) -> str:
+    windows = any(case.kind == "window" for case in evaluation.cases)
+    empty = " A window's replay begins on an empty machine; in the record older jobs ran and waited." if windows else ""
+    return (
+        "A record holds what a replay has not: the site's priorities, limits and reservations, processors that were "
+        f"down, and jobs that are not in the log or were dropped when it was cleaned.{empty}"
+    )
+
+
+def _share(estimate: Estimate) -> str:
+    return f"{number_text(estimate.value)} %"

@@ -13,23 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import log_cells, log_columns
-from policyfactory.analyses.over_cases import (
-    against,
-    by_log,
-    cases_text,
-    few_cases,
-    mark_of,
-    mean_cell,
-    mean_difference,
-    mean_of,
-    named,
-    value_text,
-)
-from policyfactory.analyses.palette import panels_down
+from policyfactory.analyses.analysis import Analysis
+from policyfactory.analyses.estimates import by_log, mark_of, mean_difference, mean_of, policies_by_mark
+from policyfactory.analyses.plots import name_rows, panels_down
+from policyfactory.analyses.tables import mean_cell, policy_columns, policy_rows
+from policyfactory.analyses.wording import against, cases_text, few_cases, value_text
 from policyfactory.core.errors import UsageError
-from policyfactory.core.text import enumerated, number_text, shortened
+from policyfactory.core.text import enumerated, number_text
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
 
@@ -123,17 +113,16 @@ class SlowdownClasses(Analysis):
             Column(first, "%", "did not wait, or so little that it does not count"),
             *(Column(label, "%", "the lower end belongs to the class") for label in rest),
         )
-        rows = []
-        for log in evaluation.logs:
-            for place, policy in enumerate(evaluation.policies):
-                own = shares[log][:, place]
-                cells = [mean_cell(own[:, at], self._mark(shares[log], place, at)) for at in range(len(columns))]
-                rows.append((*log_cells(evaluation.logs, log), Cell(policy), *cells))
+
+        def cells(log: str, place: int) -> list[Cell]:
+            own = shares[log]
+            return [mean_cell(own[:, place, at], self._mark(own, place, at)) for at in range(len(columns))]
+
         return Table(
             "slowdown-classes",
             "Shares of the jobs by bounded slowdown",
-            (*log_columns(evaluation.logs), Column("policy"), *columns),
-            tuple(rows),
+            policy_columns(evaluation.logs, *columns),
+            policy_rows(evaluation.logs, evaluation.policies, cells),
             f"Means over the cases, with 95 % intervals.{against(evaluation)}",
         )
 
@@ -166,16 +155,13 @@ class SlowdownClasses(Analysis):
 
     def _against(self, evaluation: Evaluation, shares: FloatArray, at: int) -> str:
         """Say which policies have more or fewer jobs in the first or the last class than the baseline."""
-        verdicts = [
-            (policy, self._mark(shares, place, at)) for place, policy in enumerate(evaluation.policies) if place > 0
-        ]
+        marked = policies_by_mark(evaluation.policies, lambda place: self._mark(shares, place, at))
         what = "served at once" if at == 0 else f"at {self._worst}"
         parts = []
         for word, more in (("better", "more" if at == 0 else "fewer"), ("worse", "fewer" if at == 0 else "more")):
-            found = named(verdicts, word)
-            if found:
-                parts.append(f"{more} jobs are {what} under {self._factors(evaluation, shares, at, found)}")
-        same = named(verdicts, "no difference")
+            if word in marked:
+                parts.append(f"{more} jobs are {what} under {self._factors(evaluation, shares, at, marked[word])}")
+        same = marked.get("no difference", [])
         if same:
             parts.append(f"no difference in them is shown for {enumerated(same)}" if parts else _nothing(what, same))
         text = "; ".join(parts)
@@ -205,11 +191,9 @@ class SlowdownClasses(Analysis):
                 for row in np.flatnonzero(share >= 5.0).tolist():
                     axes.text(left[row] + share[row] / 2, row, f"{share[row]:.0f}", color=ink, **_CENTRED)
                 left += share
-            axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
-            axes.set_ylim(len(policies) - 0.5, -0.5)
+            name_rows(axes, evaluation, log)
             axes.set_xlim(0, 100)
             axes.grid(visible=False)
-            axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
         panels[-1].set_xlabel("share of the jobs (%)")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(

@@ -10,28 +10,28 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.base import Analysis
-from policyfactory.analyses.common import (
-    check_place,
-    chosen_logs,
-    log_cells,
-    log_columns,
-    shared_unit,
+from policyfactory.analyses.analysis import LogAnalysis, texts
+from policyfactory.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.analyses.tables import (
+    compared_cells,
+    compared_columns,
+    median_cell,
+    policy_columns,
+    policy_rows,
     stem_by_log,
-    texts,
 )
-from policyfactory.analyses.curves import Curve, Panel, draw_panels
-from policyfactory.analyses.over_cases import cell_of, difference_cell, median_of
-from policyfactory.analyses.starvation_words import starvation_in_words
 from policyfactory.analyses.waits import LogWaits, Waits, waits_of
+from policyfactory.analyses.wording import place_of, shared_unit
 from policyfactory.core.errors import UsageError
+from policyfactory.core.text import counted, enumerated, number_text
 from policyfactory.core.units import MINUTE, format_duration, parse_duration
+from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 
 if TYPE_CHECKING:
@@ -57,15 +57,13 @@ _ACTED = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Starvation(Analysis):
+class Starvation(LogAnalysis):
     """Longest waits, p99, and jobs that waited longer than the threshold.
 
     Parameters
     ----------
     beyond : sequence of str
         Waits; how many jobs waited longer than each is counted, whatever the threshold.
-    log : str
-        The log to look at; empty: each.
 
     Raises
     ------
@@ -76,7 +74,6 @@ class Starvation(Analysis):
     name: ClassVar[str] = "starvation"
 
     beyond: Sequence[str] = ("20h", "40h", "1w")
-    log: str = ""
 
     def __post_init__(self) -> None:
         given = texts(self.name, "beyond", self.beyond)
@@ -85,17 +82,13 @@ class Starvation(Analysis):
                 raise UsageError(f"analysis starvation: beyond has {text!r}; give waits as text, for example 20h, 1w")
         object.__setattr__(self, "beyond", tuple(sorted(set(given), key=parse_duration)))
 
-    def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
-        """Refuse a log that there is not."""
-        check_place(cases, self.name, self.log)
-
     def observe(self, case: Case, schedule: Schedule) -> Waits:
         """Return the longest wait and how many jobs waited longer than what."""
         return waits_of(schedule, (*(int(parse_duration(text)) for text in self.beyond), *_CURVE))
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the longest waits, the counts, the words, and how the waits are distributed."""
-        logs = chosen_logs(evaluation, self.name, self.log)
+        logs = self.chosen_logs(evaluation)
         found = {log: LogWaits(log, evaluation.policies, [seen[row] for row in evaluation.rows(log)]) for log in logs}
         tables = (
             _longest_table(evaluation, found),
@@ -119,9 +112,8 @@ class Starvation(Analysis):
 def _longest_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
     logs = list(found)
     unit = shared_unit(own.longest(k)[1].longest for own in found.values() for k in range(len(own.policies)))
-    columns = (
-        *log_columns(logs),
-        Column("policy"),
+    columns = policy_columns(
+        logs,
         Column("longest wait", "s", "of any job in any case", shown=unit),
         Column("case"),
         Column("job", "", "its id in the log"),
@@ -130,68 +122,58 @@ def _longest_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
         Column("requested time", "s"),
         Column("run time", "s"),
     )
-    rows = []
-    for log, own in found.items():
-        for k, policy in enumerate(own.policies):
-            row, waits = own.longest(k)
-            number = evaluation.cases[int(evaluation.rows(log)[row])].number
-            user = "unknown" if waits.user < 0 else str(waits.user)
-            about = (str(number), str(waits.job_id), user, waits.processors, waits.requested, waits.run_time)
-            cells = (Cell(None),) * 6 if waits.longest == 0 else tuple(Cell(value) for value in about)
-            rows.append((*log_cells(logs, log), Cell(policy), Cell(waits.longest), *cells))
-    return Table("longest", "The job that waits longest under each policy", columns, tuple(rows))
+
+    def cells(log: str, k: int) -> list[Cell]:
+        row, waits = found[log].longest(k)
+        if waits.longest == 0:
+            return [Cell(0.0), *[Cell(None)] * 6]
+        number = evaluation.cases[int(evaluation.rows(log)[row])].number
+        user = "unknown" if waits.user < 0 else str(waits.user)
+        about = (str(number), str(waits.job_id), user, waits.processors, waits.requested, waits.run_time)
+        return [Cell(waits.longest), *(Cell(value) for value in about)]
+
+    rows = policy_rows(logs, evaluation.policies, cells)
+    return Table("longest", "The job that waits longest under each policy", columns, rows)
 
 
 def _waits_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
-    logs, minus = list(found), f"from {evaluation.baseline}; median over cases, paired"
     unit = shared_unit(value for own in found.values() for value in own.values("longest").ravel())
-    columns = (
-        *log_columns(logs),
-        Column("policy"),
-        Column("p99 wait", "s", "99 % of a case's jobs wait less; median over cases", shown=unit),
-        Column("p99 wait, difference", "s", minus, shown=unit),
-        Column("longest wait", "s", "of a case; median over cases", shown=unit),
-        Column("longest wait, difference", "s", minus, shown=unit),
+    columns = policy_columns(
+        list(found),
+        *compared_columns("p99 wait", "s", "99 % of a case's jobs wait less", evaluation.baseline, unit),
+        *compared_columns("longest wait", "s", "of a case", evaluation.baseline, unit),
     )
-    rows = []
-    for log, own in found.items():
-        measures = (own.values("p99"), own.values("longest"))
-        for k, policy in enumerate(own.policies):
-            cells = [*log_cells(logs, log), Cell(policy)]
-            for values in measures:
-                cells.append(cell_of(median_of(values[:, k])))
-                cells.append(Cell(None) if k == 0 else difference_cell(values, k))
-            rows.append(tuple(cells))
-    return Table("waits", "The long waits of a case", columns, tuple(rows))
+
+    def cells(log: str, k: int) -> tuple[Cell, ...]:
+        own = found[log]
+        return (*compared_cells(own.values("p99"), k), *compared_cells(own.values("longest"), k))
+
+    return Table("waits", "The long waits of a case", columns, policy_rows(list(found), evaluation.policies, cells))
 
 
 def _overdue_table(found: dict[str, LogWaits], beyond: Sequence[str]) -> Table:
     logs = list(found)
     acted = any(own.has_threshold(k) for own in found.values() for k in range(len(own.policies)))
-    columns = [
-        *log_columns(logs),
-        Column("policy"),
-        *(_ACTED if acted else ()),
-    ]
+    columns = [*policy_columns(logs), *(_ACTED if acted else ())]
     for text in beyond:
         columns.append(Column(f"over {text}", "jobs", f"jobs that waited longer than {text}"))
         columns.append(Column(f"over {text}, share", "%", "of the jobs of a case; median over cases"))
-    rows = []
-    for log, own in found.items():
-        for k, policy in enumerate(own.policies):
-            cells = [*log_cells(logs, log), Cell(policy), *(_acted_cells(own, k) if acted else ())]
-            for at in range(len(beyond)):
-                share = median_of(own.beyond_share(at)[:, k])
-                cells += [Cell(own.beyond(at, k)), cell_of(share)]
-            rows.append(tuple(cells))
-    return Table("overdue", "Jobs that waited too long", tuple(columns), tuple(rows), "Jobs are those of all cases.")
+
+    def cells(log: str, k: int) -> list[Cell]:
+        own, row = found[log], _acted_cells(found[log], k) if acted else []
+        for at in range(len(beyond)):
+            row += [Cell(own.beyond(at, k)), median_cell(own.beyond_share(at)[:, k])]
+        return row
+
+    rows = policy_rows(logs, found[logs[0]].policies, cells)
+    return Table("overdue", "Jobs that waited too long", tuple(columns), rows, "Jobs are those of all cases.")
 
 
 def _acted_cells(own: LogWaits, k: int) -> list[Cell]:
     if not own.has_threshold(k):
         return [Cell("none"), Cell(None), Cell(None), Cell(None)]
-    share = median_of(own.share("overdue")[:, k])
-    counts = (Cell(own.count("overdue", k)), cell_of(share), Cell(own.count("from_head", k)))
+    share = median_cell(own.share("overdue")[:, k])
+    counts = (Cell(own.count("overdue", k)), share, Cell(own.count("from_head", k)))
     return [Cell(own.threshold_text(k)), *counts]
 
 
@@ -210,3 +192,111 @@ def _draw(own: LogWaits, first: int) -> Figure:
         f"{own.jobs:,} jobs", "wait", "jobs that wait longer (%)", curves, durations=True, log_y=True, marks=marks
     )
     return draw_panels([panel], height=3.4)
+
+
+# In words. ------------------------------------------------------------------------------------------------------------
+
+
+_TOLD = 6  # policies; the tables have all
+_OFTEN = 0.05  # share of the jobs from which the order is for a good part that of submission
+
+
+def starvation_in_words(
+    evaluation: Evaluation, found: Mapping[str, LogWaits], beyond: Sequence[str]
+) -> tuple[str, ...]:
+    """Return, for each log, the longest waits and what the threshold did.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was run.
+    found : mapping of str to LogWaits
+        The waits of each log.
+    beyond : sequence of str
+        Waits that were counted.
+    """
+    paragraphs = []
+    for log, own in found.items():
+        name = f"{log}: " if len(found) > 1 else ""
+        paragraphs.append(name + _longest(evaluation, log, own))
+        paragraphs.append(name + _threshold(evaluation, own, beyond))
+    return tuple(paragraphs)
+
+
+def _longest(evaluation: Evaluation, log: str, own: LogWaits) -> str:
+    several = len(own.cases) > 1
+    told = []
+    for k, policy in enumerate(own.policies[:_TOLD]):
+        row, waits = own.longest(k)
+        if waits.longest == 0:
+            told.append(f"{policy}: no job waits")
+            continue
+        number = evaluation.cases[int(evaluation.rows(log)[row])].number
+        where = f" of {place_of(evaluation, log, number)}" if several else ""
+        told.append(
+            f"{policy}: {format_duration(waits.longest)}, job {waits.job_id}{where} "
+            f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
+            f"{format_duration(waits.run_time)} run)"
+        )
+    more = " Those of the other policies are in the table." if len(own.policies) > _TOLD else ""
+    return f"The longest wait of any job, {'; '.join(told)}.{more}"
+
+
+def _threshold(evaluation: Evaluation, own: LogWaits, beyond: Sequence[str]) -> str:
+    with_one = [k for k in range(len(own.policies)) if own.has_threshold(k)]
+    if not with_one:
+        return f"There is no threshold. {_would_be(own, beyond)}"
+    lengths = {own.threshold_text(k) for k in with_one}
+    text = f"Jobs that wait longer than {enumerated(sorted(lengths))} go first, in the order of their submission. "
+    if len(with_one) < len(own.policies):
+        rest = [name for k, name in enumerate(own.policies) if k not in with_one]
+        text += f"{enumerated(rest)} {'have' if len(rest) > 1 else 'has'} no threshold. "
+    overdue = {k: own.count("overdue", k) for k in with_one}
+    if not any(overdue.values()):
+        return f"{text}It never acted: no job waited that long."
+    idle = [k for k in with_one if overdue[k] and _is_submission_order(evaluation, k)]
+    acted = [k for k in with_one if overdue[k] and k not in idle]
+    counts = "; ".join(_how_often_it_acted(own, k) for k in acted[:_TOLD])
+    parts = [f"Of {own.jobs:,} jobs that happened to {counts}."] if acted else []
+    often = [own.policies[k] for k in acted if overdue[k] >= _OFTEN * own.jobs]
+    if often:
+        parts.append(
+            f"Under {enumerated(often)} so many are overdue that the order is for a good part that of submission."
+        )
+    parts += [
+        f"Under {own.policies[k]} it changes nothing ({counted(overdue[k], 'job was', 'jobs were')} overdue): the "
+        "queue is in the order of submission anyway."
+        for k in idle
+    ]
+    never = [own.policies[k] for k in with_one if not overdue[k]]
+    if never:
+        parts.append(f"Under {enumerated(never)} it never acted: no job waited that long.")
+    return text + " ".join(parts)
+
+
+def _how_often_it_acted(own: LogWaits, k: int) -> str:
+    overdue = own.count("overdue", k)
+    beyond = own.longest(k)[1].longest - own.threshold(k)
+    return (
+        f"{overdue:,} under {own.policies[k]} ({number_text(100 * overdue / own.jobs)} %; "
+        f"the longest wait is {format_duration(beyond)} beyond it)"
+    )
+
+
+def _is_submission_order(evaluation: Evaluation, k: int) -> bool:
+    contender = evaluation.contenders[k]
+    return isinstance(contender, Policy) and contender.formula.strip() == "r"
+
+
+def _would_be(own: LogWaits, beyond: Sequence[str]) -> str:
+    if not beyond:
+        return ""
+    lengths = enumerated(beyond)
+    told = []
+    for k, policy in enumerate(own.policies[:_TOLD]):
+        counts = [own.beyond(at, k) for at in range(len(beyond))]
+        told.append(f"{policy} {enumerated(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none")
+    return (
+        f"Of {own.jobs:,} jobs these waited longer than {lengths}: {'; '.join(told)}. A threshold of that length would "
+        "have put them first, and so changed the waits of others."
+    )

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.grouping import UNKNOWN_USER, GroupSums
-from policyfactory.analyses.over_cases import mark_of
-from policyfactory.statistics.intervals import Estimate
 
-__all__ = ["Means", "Standing", "UserMeans", "users_of"]
+__all__ = ["Means", "UserMeans", "users_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -62,27 +60,6 @@ class UserMeans:
     def count(self) -> int:
         """Known users with enough jobs in at least one case."""
         return len(np.unique(np.concatenate([case[0].user for case in self.cases])))
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Standing:
-    """One number over users, for every policy.
-
-    Parameters
-    ----------
-    values, differences : list of Estimate [policy]
-        Over cases; the differences are paired with the baseline.
-    lower_is_better : bool
-        Which way is good.
-    """
-
-    values: list[Estimate]
-    differences: list[Estimate]
-    lower_is_better: bool
-
-    def verdict(self, k: int) -> str:
-        """Return what the difference of policy k says."""
-        return mark_of(self.differences[k], lower_is_better=self.lower_is_better)
 
 
 def users_of(cases: Sequence[Sequence[GroupSums]], min_jobs: int) -> UserMeans:

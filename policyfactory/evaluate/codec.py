@@ -38,12 +38,12 @@ RECORDS: dict[str, tuple[str, str]] = {
     "replayed": ("analyses.replay", "Replayed"),
     "groups": ("analyses.grouping", "GroupSums"),
     "waits": ("analyses.waits", "Waits"),
-    "load": ("analyses.load", "_Kept"),
-    "load-sums": ("analyses.course", "LoadSums"),
-    "load-course": ("analyses.course", "Course"),
-    "delayed": ("analyses.delayed", "_Seen"),
-    "course": ("analyses.improvement_course", "Course"),
-    "schedule": ("analyses.excerpt", "Kept"),
+    "load": ("analyses.load", "ObservedLoad"),
+    "load-sums": ("analyses.load_over_time", "LoadSums"),
+    "load-course": ("analyses.load_over_time", "LoadCourse"),
+    "delayed": ("analyses.delayed", "DelayedJobs"),
+    "course": ("analyses.improvement", "WaitCourse"),
+    "schedule": ("analyses.excerpt", "KeptSchedule"),
 }
 _KINDS = "biuf"  # of the arrays: truth values, whole numbers, floats
 _WIDEST = 8  # bytes of a number

@@ -13,7 +13,7 @@ from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.tuning.contenders import Contender
 
 if TYPE_CHECKING:
-    from policyfactory.analyses.base import Analysis
+    from policyfactory.analyses.analysis import Analysis
     from policyfactory.evaluate.reference import Reference
     from policyfactory.report.sections import Section
     from policyfactory.statistics.compare import Comparison

@@ -28,7 +28,7 @@ from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 from policyfactory.workload.windows import WindowSpec, parse_windows
 
 if TYPE_CHECKING:
-    from policyfactory.analyses.base import Analysis
+    from policyfactory.analyses.analysis import Analysis
 
 __all__ = ["IF_KNOWN", "MAX_CASES", "Places", "Plan", "Resamples", "parse_threshold", "read_plan"]
 

@@ -31,7 +31,7 @@ from policyfactory.tuning.contenders import Contender, check_contenders
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
-    from policyfactory.analyses.base import Analysis
+    from policyfactory.analyses.analysis import Analysis
     from policyfactory.evaluate.resume import Finished
 
 __all__ = ["DEFAULT_METRICS", "Keep", "Looks", "check_metrics", "evaluate", "join"]

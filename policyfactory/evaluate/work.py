@@ -27,7 +27,7 @@ from policyfactory.tuning.contenders import Contender, run_contender
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
-    from policyfactory.analyses.base import Analysis
+    from policyfactory.analyses.analysis import Analysis
 
 __all__ = ["Done", "Job", "Keep", "Piece", "Run", "Shared", "pieces", "simulate_piece"]
 

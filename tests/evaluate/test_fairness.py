@@ -74,8 +74,8 @@ def test_the_words() -> None:
         "3 users in each of 6 windows. 6 jobs of unknown users (of 30) are left out. "
         "Under A the worst-off user of a window waits 100 s on average (median over windows); over all of them it is "
         "user 2 (6 jobs), who waits 100 s. Jain's index is 0.684. "
-        "The worst-off user waits, against A: B 40.0 s less (95 % interval 40.0 to 40.0 s). "
-        "Jain's index is, against A: B 0.0761 higher (95 % interval 0.0761 to 0.0761)."
+        "The wait of the worst-off user, against A: B 40.0 s shorter (95 % interval 40.0 to 40.0 s). "
+        "Jain's index, against A: B 0.0761 higher (95 % interval 0.0761 to 0.0761)."
     )
     assert "not how well they are served" in section.paragraphs[1]
 
@@ -83,12 +83,12 @@ def test_the_words() -> None:
 def test_no_difference_is_said() -> None:
     same = [run("A", 0, 100, 100, 0), run("B", 0, 100, 100, 0)]
     (text, _) = conclude(Fairness(), [same] * 6).paragraphs
-    assert "No difference of the worst-off user under B. No difference of Jain's index under B." in text
+    assert "No difference in the wait of the worst-off user under B. No difference in Jain's index under B." in text
 
 
 def test_one_case_and_one_policy() -> None:
     (text, _) = conclude(Fairness(), [pair()]).paragraphs
-    assert "The worst-off user waits, against A: B 40.0 s less." in text
+    assert "The wait of the worst-off user, against A: B 40.0 s shorter." in text
     assert "No intervals: 1 window, 6 are needed." in text
     assert "the worst-off user is user 2 (1 job), who waits 100 s on average." in text
     (text, _) = conclude(Fairness(), [pair()[:1]]).paragraphs

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.analyses import make_analysis
-from policyfactory.analyses.course import bin_width, course_of, load_sums
 from policyfactory.analyses.load import Load
+from policyfactory.analyses.load_over_time import bin_width, course_of, load_sums
 from policyfactory.core.errors import UsageError
 from policyfactory.simulate.simulate import Schedule
 

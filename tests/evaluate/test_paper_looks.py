@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policyfactory.analyses import make_analysis
-from policyfactory.analyses.weekly_view import course_of
+from policyfactory.analyses.weekly import weekly_course
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import svg_bytes
 from policyfactory.core.units import WEEK
@@ -161,7 +161,7 @@ def test_plain_weeks_say_how_often_the_best_policy_is_the_best() -> None:
 
 def test_cases_of_unequal_length_and_weeks_without_jobs() -> None:
     values = np.array([[[1.0, np.nan, 3.0]], [[2.0, np.nan, np.nan]]])
-    course = course_of("toy", values)
+    course = weekly_course("toy", values)
     np.testing.assert_array_equal(course.middle, [[1.5, np.nan, 3.0]])
     short, long = jobs([0, 5], [1, 1], [1, 1]), jobs([0, 3 * WEEK], [1, 1], [1, 1])
     cases = [case_of(short, 1, log="toy", kind="window"), case_of(long, 2, log="toy", kind="window")]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.analyses.base import Analysis
+from policyfactory.analyses.analysis import Analysis
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.evaluate.run import DEFAULT_METRICS, Looks, check_metrics, evaluate, join
 from policyfactory.policy.catalogue import resolve

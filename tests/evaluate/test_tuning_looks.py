@@ -11,7 +11,7 @@ import pytest
 
 from policyfactory.analyses import make_analysis
 from policyfactory.analyses.choices import Shares
-from policyfactory.analyses.palette import area_look, line_look
+from policyfactory.analyses.plots import area_look, line_look
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.units import DAY, HOUR, WEEK
 from policyfactory.evaluate.run import Looks, evaluate

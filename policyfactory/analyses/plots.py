@@ -1,4 +1,7 @@
-"""Pictures of a curve a policy: distributions and courses over time, readable with a dozen policies."""
+"""What the pictures of analyses share: looks for a dozen policies and more, panels, and curves over a common axis.
+
+Policies are told apart by colour first, then by dash or hatch.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,96 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.palette import colour_of
-from policyfactory.core.picture import new_figure
+from policyfactory.analyses.wording import cases_text
+from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Panel", "draw_panels"]
+    from policyfactory.statistics.evaluation import Evaluation
+
+__all__ = [
+    "Curve",
+    "Panel",
+    "area_look",
+    "colour_of",
+    "dash_of",
+    "draw_panels",
+    "is_dashed",
+    "key_below",
+    "line_look",
+    "name_panel",
+    "name_rows",
+    "panels_down",
+]
+
+_LINES = (*COLOURS[:6], COLOURS[7], "#8C6D31")
+_AREAS = (*COLOURS[:7], "#999999", "#6B4226", "#5E3C99", "#A6D854", "#1B3A57")
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1)))
+_HATCHES = ("", "////", "....", "xxxx")
+_BASELINE = COLOURS[1]
+_OTHERS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[5], COLOURS[7], COLOURS[4])
+_LINE_STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)))
+
+
+def line_look(place: int) -> dict[str, Any]:
+    """Return colour and dash of the line at ``place``, as matplotlib's plot takes them."""
+    dash = _DASHES[place // len(_LINES) % len(_DASHES)]
+    return {"color": _LINES[place % len(_LINES)], "linestyle": dash, "linewidth": 1.6}
+
+
+def is_dashed(place: int) -> bool:
+    """Return whether the line at ``place`` is dashed: its colour is another line's too."""
+    return place >= len(_LINES)
+
+
+def area_look(place: int) -> dict[str, Any]:
+    """Return colour and hatch of the area at ``place``, as matplotlib's fill_between takes them."""
+    hatch = _HATCHES[place // len(_AREAS) % len(_HATCHES)]
+    return {"facecolor": _AREAS[place % len(_AREAS)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+
+
+def colour_of(place: int) -> str:
+    """Return the colour of the contender at ``place``; the baseline (0) is orange in all pictures."""
+    return _BASELINE if place == 0 else _OTHERS[(place - 1) % len(_OTHERS)]
+
+
+def dash_of(place: int) -> Any:
+    """Return the line style of the contender at ``place``: colours come again from the eighth on, dashed."""
+    return _LINE_STYLES[0 if place == 0 else (place - 1) // len(_OTHERS) % len(_LINE_STYLES)]
+
+
+def panels_down(logs: int, height: float, *, share_x: bool = False) -> tuple[Figure, list[Any]]:
+    """Return a figure of 7 inches with one panel of ``height`` inches a log, one below the other."""
+    figure = new_figure(7.0, logs * height + 0.5)
+    return figure, list(figure.subplots(logs, 1, squeeze=False, sharex=share_x).ravel())
+
+
+def name_rows(axes: Any, evaluation: Evaluation, log: str) -> None:
+    """Give a panel a row a policy, the baseline on top, and the name of its log as the title."""
+    policies = evaluation.policies
+    axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
+    axes.set_ylim(len(policies) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    name_panel(axes, evaluation, log)
+
+
+def name_panel(axes: Any, evaluation: Evaluation, log: str) -> None:
+    """Give a panel the name of its log as the title."""
+    axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
+
+
+def key_below(figure: Figure, text: str) -> None:
+    """Write how to read the picture below it."""
+    figure.supxlabel(text, fontsize=8, x=0.99, ha="right")
+
 
 FloatArray = NDArray[np.float64]
 
 _NAMED = 7  # policies with a colour of their own
-_OTHERS = "#b0b0b0"
+_UNNAMED = "#b0b0b0"
 _REFERENCE: dict[str, Any] = {"color": "#000000", "linewidth": 1.6, "linestyle": (0, (2, 1.5)), "zorder": 5}
 _TICKS = (1, 10, MINUTE, 10 * MINUTE, HOUR, 4 * HOUR, DAY, 4 * DAY, 2 * WEEK, 8 * WEEK, 32 * WEEK, 128 * WEEK)
 
@@ -102,7 +181,7 @@ def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
     figure = new_figure(7.0, height * len(panels) + 0.3 + 0.25 * lines)
     grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for at, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
-        _draw(axes, panel)
+        _draw_curves(axes, panel)
         # Panels below each other that have the same axis need its label once.
         if at + 1 == len(panels) or panels[at + 1].x_label != panel.x_label:
             axes.set_xlabel(panel.x_label)
@@ -110,7 +189,7 @@ def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
     return figure
 
 
-def _draw(axes: Any, panel: Panel) -> None:
+def _draw_curves(axes: Any, panel: Panel) -> None:
     for at in reversed(range(len(panel.curves))):
         curve = panel.curves[at]
         where = {"drawstyle": "steps-post"} if panel.steps else {}
@@ -138,7 +217,7 @@ def _look(at: int) -> dict[str, Any]:
     if at < _NAMED:
         style = {"linestyle": (0, (5, 2)), "zorder": 4} if at == 0 else {"zorder": 3}
         return {"color": colour_of(at), "linewidth": 1.6, **style}
-    return {"color": _OTHERS, "linewidth": 1.0, "zorder": 2}
+    return {"color": _UNNAMED, "linewidth": 1.0, "zorder": 2}
 
 
 def _legend(figure: Figure, names: Sequence[str], reference: Curve | None) -> None:

@@ -15,7 +15,7 @@ from policyfactory.engine.binned import binned_integral
 if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
 
-__all__ = ["Course", "LoadSums", "bin_width", "course_of", "load_sums"]
+__all__ = ["LoadCourse", "LoadSums", "bin_width", "course_of", "load_sums"]
 
 FloatArray = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ _MOST_BINS = 20_000  # a schedule that ends so much later than the last submissi
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class LoadCourse:
     """One schedule over time, from the first submission on; every number is the mean over its bin.
 
     Parameters
@@ -93,7 +93,7 @@ def bin_width(span: float, bins: int) -> int:
     return fitting[0] if fitting else _WIDTHS[-1] * int(np.ceil(span / (_WIDTHS[-1] * bins)))
 
 
-def course_of(schedule: Schedule, bins: int) -> Course:
+def course_of(schedule: Schedule, bins: int) -> LoadCourse:
     """Return the course of a schedule of at least one job.
 
     Parameters
@@ -114,7 +114,7 @@ def course_of(schedule: Schedule, bins: int) -> Course:
     at = np.minimum((jobs.submit - origin) // width, count - 1)
     work = (schedule.end - schedule.start).astype(np.float64) * jobs.processors
     submitted: FloatArray = np.bincount(at, work, count).astype(np.float64)
-    return Course(
+    return LoadCourse(
         width / jobs.ticks,
         100.0 * binned_integral(schedule.start, schedule.end, jobs.processors, *grid) / capacity,
         binned_integral(jobs.submit, schedule.start, ones, *grid) / width,

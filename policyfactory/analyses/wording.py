@@ -1,0 +1,165 @@
+"""Sentences of analyses: estimates, differences, and names of cases and policies as a text has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.analyses.estimates import mark_of, median_difference
+from policyfactory.core.text import counted, enumerated, number_text
+from policyfactory.core.units import DAY
+from policyfactory.report.caveats import noun
+from policyfactory.report.numbers import scale_for
+from policyfactory.statistics.intervals import MIN_CASES, Estimate
+
+if TYPE_CHECKING:
+    from policyfactory.statistics.evaluation import Evaluation
+
+FloatArray = NDArray[np.float64]
+
+__all__ = [
+    "against",
+    "cases_text",
+    "difference_text",
+    "differences_in_words",
+    "few_cases",
+    "listed",
+    "place_of",
+    "scaled",
+    "shared_unit",
+    "under_policies",
+    "value_text",
+]
+
+
+def under_policies(names: Sequence[str], others: int) -> str:
+    """Return policies as ``under ...`` goes on: their names, or that it is all ``others`` but the baseline."""
+    return "under any policy" if len(names) == others > 1 else f"under {enumerated(names)}"
+
+
+def shared_unit(seconds: Iterable[float]) -> str:
+    """Return the unit in which all these times are shown, so that they can be compared: s, min, h or d.
+
+    Parameters
+    ----------
+    seconds : iterable of float
+        The times; not finite ones do not count.
+    """
+    largest = max((abs(value) for value in seconds if math.isfinite(value)), default=0.0)
+    # Waits are told in hours; only what takes weeks is not.
+    return "d" if largest >= 10 * DAY else scale_for("s", [min(largest, DAY)]).label
+
+
+def scaled(value: float, unit: str) -> str:
+    """Return one number with the unit that suits it: ``4.20 h``."""
+    scale = scale_for(unit, [value])
+    return f"{number_text(value / scale.divisor)}{scale.suffix}"
+
+
+def place_of(evaluation: Evaluation, log: str, number: int) -> str:
+    """Return what a case is called in a sentence: ``window 3``, ``resampled log 3``, ``the log``."""
+    kind = next(case.kind for case in evaluation.cases if case.log == log and case.number == number)
+    return "the log" if kind == "log" else f"{noun(evaluation, log)} {number}"
+
+
+def value_text(estimate: Estimate, unit: str = "1", *, signed: bool = False) -> str:
+    """Return the value with its unit and interval: ``12.3 % [11.9, 12.8]``."""
+    ends = [] if estimate.interval is None else [estimate.interval.low, estimate.interval.high]
+    scale = scale_for(unit, [estimate.value, *ends])
+    text = f"{scale.text(estimate.value, signed=signed)}{scale.suffix}"
+    if not ends:
+        return text
+    low, high = (scale.text(end, signed=signed) for end in ends)
+    return f"{text} [{low}, {high}]"
+
+
+def difference_text(difference: Estimate, unit: str, words: tuple[str, str]) -> str:
+    """Return a difference in words: ``7.71 h longer (95 % interval 4.86 to 15.5 h)``.
+
+    Parameters
+    ----------
+    difference : Estimate
+        With a value.
+    unit : str
+        Its unit.
+    words : tuple of str
+        What a positive and a negative difference are called.
+    """
+    value, interval = difference.value, difference.interval
+    word = words[0] if value > 0 else words[1]
+    if interval is None:
+        return f"{scaled(abs(value), unit)} {word}"
+    scale = scale_for(unit, [value, interval.low, interval.high])
+    sign = -1.0 if value < 0 else 1.0
+    ends = sorted((sign * interval.low, sign * interval.high))
+    low, high = (number_text(end / scale.divisor) for end in ends)
+    return (
+        f"{number_text(abs(value) / scale.divisor)}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
+    )
+
+
+def cases_text(evaluation: Evaluation, log: str) -> str:
+    """Return how many cases of which kind a log has: ``10 resamples``, ``the whole log``."""
+    rows = evaluation.rows(log)
+    kind = evaluation.cases[int(rows[0])].kind
+    if kind == "log":
+        return "the whole log"
+    return counted(len(rows), kind)
+
+
+def few_cases(evaluation: Evaluation, log: str) -> str:
+    """Return why a log has no intervals."""
+    return f"{cases_text(evaluation, log).capitalize()}: too few cases for intervals ({MIN_CASES} are needed)."
+
+
+def against(evaluation: Evaluation) -> str:
+    """Return what the marks of a table mean; nothing where there is nobody to compare with."""
+    if len(evaluation.policies) == 1:
+        return ""
+    return f" Marks: against {evaluation.baseline}, paired by case."
+
+
+def listed(phrase: str, policies: Sequence[str]) -> str:
+    """Return a sentence that begins with a blank, ``PHRASE: A and B.``; empty without policies."""
+    return f" {phrase}: {enumerated(policies)}." if policies else ""
+
+
+def differences_in_words(
+    policies: Sequence[str],
+    values: FloatArray,
+    what: tuple[str, str],
+    words: tuple[str, str],
+    *,
+    lower_is_better: bool = True,
+) -> str:
+    """Return how each policy differs from the baseline in one number, in sentences that begin with a blank.
+
+    Parameters
+    ----------
+    policies : sequence of str
+        The first is the baseline.
+    values : float64 array (cases, policies)
+        The number.
+    what : tuple of str
+        What it is called, and its unit.
+    words : tuple of str
+        What a positive and a negative difference are called.
+    lower_is_better : bool
+        Which way is good.
+    """
+    name, unit = what
+    differs, same = [], []
+    for place, policy in enumerate(policies[1:], 1):
+        difference = median_difference(values, place)
+        if mark_of(difference, lower_is_better=lower_is_better) == "no difference" or difference.value == 0:
+            same.append(policy)
+        elif np.isfinite(difference.value):
+            differs.append(f"{policy} {difference_text(difference, unit, words)}")
+    text = f" {name[0].upper()}{name[1:]}, against {policies[0]}: {'; '.join(differs)}." if differs else ""
+    if same:
+        text += f" No difference in {name} {under_policies(same, len(policies) - 1)}."
+    return text
