@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from policyfactory.analyses.analysis import LogAnalysis, check_place, texts, whole_number
-from policyfactory.analyses.excerpt import Excerpt, KeptSchedule, busiest, excerpt_of, keep, worst
-from policyfactory.analyses.gantt_picture import Colouring, draw_gantt
+from policyfactory.analyses.excerpt import (
+    Colouring,
+    Excerpt,
+    KeptSchedule,
+    busiest,
+    draw_gantt,
+    excerpt_of,
+    keep,
+    worst,
+)
 from policyfactory.analyses.tables import log_cells, log_columns, stem_by_log
 from policyfactory.analyses.wording import place_of, shared_unit
 from policyfactory.core.errors import UsageError

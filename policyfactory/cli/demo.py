@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyfactory.cli.console import console, note
 from policyfactory.core.units import format_duration
+from policyfactory.report.terminal import console, note
 
 if TYPE_CHECKING:
     from policyfactory.learn.stages import Compared

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from policyfactory.cli.console import console, note, note_kept, progress, warn
 from policyfactory.cli.evaluate_options import Plain, plain_content
 from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive, unchanged
 from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.random import check_seed
 from policyfactory.parallel.workers import Notify, Workers
+from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -335,9 +335,9 @@ def _heading(text: str) -> None:
 
 
 def _show(study: Study, manifest: Manifest, shown: Sequence[str], *, as_json: bool) -> None:
-    from policyfactory.cli.evaluation_tables import show_sections, show_standings
     from policyfactory.evaluate.described import section_dict
     from policyfactory.evaluate.folder import as_dict
+    from policyfactory.report.terminal import show_sections, show_standings
 
     if as_json:
         told = {

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import atomic_write, check_directory, check_output, dump_json, read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, OutputError, UsageError
 from policyfactory.core.units import DAY, format_duration
@@ -28,6 +27,7 @@ from policyfactory.export.targets import TARGETS, Export, Site, Target, instruct
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve_model
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
+from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.swf.header import counts_nodes, printable
 

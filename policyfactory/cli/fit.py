@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli.console import console, note, progress, show_table, warn
 from policyfactory.core.artefact import check_directory, check_output, dump_json, exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
+from policyfactory.report.terminal import console, note, progress, show_table, warn
 
 if TYPE_CHECKING:
     from policyfactory.fit.fits import Fits

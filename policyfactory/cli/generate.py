@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyfactory.cli.console import note, note_kept, progress, show_table, warn
 from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
 from policyfactory.core.artefact import atomic_write, check_directory, check_output
 from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.units import format_duration
+from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
 
 if TYPE_CHECKING:
     from policyfactory.parallel.workers import Workers

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.cli.console import console, note, warn
 from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
 from policyfactory.learn.options import LearnOptions
+from policyfactory.report.terminal import console, note, warn
 
 if TYPE_CHECKING:
     from policyfactory.learn.learned import Learned

@@ -33,7 +33,7 @@ def list_policies(*, as_json: JsonOption = False) -> None:
 
         _print_json([model_to_json(published_model(policy)) for policy in CATALOGUE.values()])
         return
-    from policyfactory.cli.console import note, show_table
+    from policyfactory.report.terminal import note, show_table
 
     rows = [
         [policy.name, _short(policy.formula), "yes" if policy.is_static else "no", policy.description]
@@ -54,7 +54,7 @@ def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
     if as_json:
         _print_json(model_to_json(model))
         return
-    from policyfactory.cli.console import show_table
+    from policyfactory.report.terminal import show_table
 
     show_table(f"Policy {model.policy.name}", ["", "value"], [list(row) for row in _facts(model)], left=(0, 1))
     if model.coefficients:
@@ -118,7 +118,7 @@ def _static_words(policy: Policy) -> str:
 
 
 def _show_explanation(one: Explanation, number: int | None) -> None:
-    from policyfactory.cli.console import console, show_table
+    from policyfactory.report.terminal import console, show_table
 
     title = f"Job {number}: " if number else "Job: "
     rows = [[term.text, f"{term.value:.6g}", term.words] for term in one.terms]
@@ -134,7 +134,7 @@ def _show_explanation(one: Explanation, number: int | None) -> None:
 
 
 def _show_order(found: list[Explanation], order: list[int]) -> None:
-    from policyfactory.cli.console import show_table
+    from policyfactory.report.terminal import show_table
 
     rows = []
     for place, index in enumerate(order, start=1):

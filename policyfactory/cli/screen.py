@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from policyfactory.cli.console import console, note, note_kept, progress, warn
 from policyfactory.core.errors import OutputError, PolicyfactoryError
 from policyfactory.learn.progress import Counter, Progress, Step
+from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -106,7 +106,7 @@ class Screen(Progress):
 
     def compared(self, study: Study) -> None:
         """Print values, differences and words."""
-        from policyfactory.cli.evaluation_tables import show_standings
+        from policyfactory.report.terminal import show_standings
 
         with self._results():
             for outcome in study.outcomes:

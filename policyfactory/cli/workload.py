@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.cli import workload_import, workload_models, workload_resample
-from policyfactory.cli.console import console, note, show_table, warn
 from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive
 from policyfactory.core.errors import UsageError
+from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.swf.archive import ARCHIVE_URL
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyfactory.cli.console import note, warn
 from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
+from policyfactory.report.terminal import note, warn
 
 if TYPE_CHECKING:
     from policyfactory.workload.models.lublin import PerClass

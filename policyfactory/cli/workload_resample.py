@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyfactory.cli.console import note, warn
 from policyfactory.core.artefact import Manifest, command_line, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.version import __version__
+from policyfactory.report.terminal import note, warn
 
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport

@@ -10,9 +10,8 @@ import pytest
 from hand_made import cells, conclude, schedule, table, workload
 
 from policyfactory.analyses import make_analysis
-from policyfactory.analyses.excerpt import Excerpt, busiest, excerpt_of, keep, worst
+from policyfactory.analyses.excerpt import Excerpt, busiest, draw_gantt, excerpt_of, keep, worst
 from policyfactory.analyses.gantt import Gantt
-from policyfactory.analyses.gantt_picture import draw_gantt
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import save_picture
 from policyfactory.policy.catalogue import resolve

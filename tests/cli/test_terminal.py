@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from policyfactory.cli import console as console_module
-from policyfactory.cli import evaluation_tables
-from policyfactory.cli.evaluation_tables import show_section, show_sections, show_standings
+from policyfactory.report import terminal
 from policyfactory.report.sections import Cell, Column, Section, Table
+from policyfactory.report.terminal import show_section, show_sections, show_standings
 from policyfactory.statistics.intervals import Interval
 
 COLUMNS = (
@@ -35,8 +34,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> object:
         def narrow(*, stderr: bool = False) -> Console:
             return Console(stderr=stderr, highlight=False, emoji=False, width=width)
 
-        monkeypatch.setattr(console_module, "console", narrow)
-        monkeypatch.setattr(evaluation_tables, "console", narrow)
+        monkeypatch.setattr(terminal, "console", narrow)
 
     return set_width
 
