@@ -1,23 +1,36 @@
-"""The one place for compiler options of the kernels.
+"""The one place for compiler options of the kernels, and for their machine code on disk.
 
 ``fastmath`` stays off: the order of floating-point operations is part of the results, which are compared byte
 by byte. ``nogil`` lets threads of one process run kernels side by side.
+
+Machine code is made by one process and waited for by those that need it at the same time: workers that are started
+together need the same kernels, and numba would compile each in every one of them, half a minute of processor time for
+each worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar, cast
 
 import numba
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 
-from policyfactory.core.compiled import share
+from policyfactory.core.artefact import try_lock
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["SharedCache", "inlined", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Compiling a kernel takes seconds. Who waits longer than this (a lock of a lost node on a network file system)
+# compiles by itself.
+_PATIENCE = 120.0
+_PAUSE = 0.02
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": False, "nogil": True}
 _INLINED: dict[str, Any] = {**_OPTIONS, "forceinline": True}
@@ -47,5 +60,87 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
     except RuntimeError:
         # There is no folder that code can be kept in: neither the package's own nor one of the user.
         return cast("F", numba.njit(**{**options, "cache": False})(function))
-    share(dispatcher, function)
+    _share(dispatcher, function)
     return cast("F", dispatcher)
+
+
+class SharedCache(FunctionCache):
+    """The cache of one kernel; while a process compiles it, others wait and then read what it made.
+
+    A kernel is compiled by whoever holds the lock of its file. Kernels call each other without circles, so two
+    processes never wait for each other.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel's Python function.
+    """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._held: IO[bytes] | None = None
+        self._depth = 0
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the machine code for ``signature``; None tells the caller to compile it."""
+        found = super().load_overload(signature, target)
+        if found is None and self._depth:
+            self._take()
+            # Another process may have made it while this one waited.
+            found = super().load_overload(signature, target)
+        return found
+
+    def save_overload(self, signature: Any, code: Any) -> None:
+        """Keep machine code for ``signature``; a full disk costs the next process the time to compile it again."""
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, code)
+
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Keep the lock, if the kernel has to be compiled, until its code is saved or compiling has failed."""
+        with global_compiler_lock:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if not self._depth and self._held is not None:
+                    self._held.close()
+                    self._held = None
+
+    def _take(self) -> None:
+        if self._held is not None:
+            return
+        # Where nothing can be written nothing is kept either: everybody compiles.
+        with contextlib.suppress(OSError):
+            self._impl.locator.ensure_cache_path()
+            lock = Path(self.cache_path, f"{self._impl.filename_base}.lock")
+            self._held = lock.open("ab")
+            end = time.monotonic() + _PATIENCE
+            while not try_lock(self._held) and time.monotonic() < end:
+                time.sleep(_PAUSE)
+
+
+def _share(dispatcher: Any, function: Callable[..., Any]) -> None:
+    """Let processes that compile a kernel at the same time wait for the first of them.
+
+    Parameters
+    ----------
+    dispatcher : numba dispatcher
+        What `numba.njit` with ``cache=True`` returned for ``function``; without a compiler, which keeps no code,
+        nothing is changed.
+    function : callable
+        The kernel's Python function.
+    """
+    if not isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
+        return
+    cache = SharedCache(function)
+    bare = dispatcher.compile
+
+    def compile_in_turn(signature: Any) -> Any:
+        with cache.compiling():
+            return bare(signature)
+
+    # Numba has no other way to give a kernel a cache of one's own.
+    dispatcher._cache = cache  # noqa: SLF001
+    dispatcher.compile = compile_in_turn

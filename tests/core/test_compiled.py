@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from numba.core.errors import TypingError
 
-from policyfactory.core.compiled import SharedCache
-from policyfactory.core.jit import kernel
+from policyfactory.core.jit import SharedCache, kernel
 from support import ROOT
 
 KERNELS = """
@@ -82,7 +81,7 @@ def test_a_kernel_that_can_not_be_compiled_keeps_nobody_waiting() -> None:
 
 
 def test_who_waits_too_long_compiles_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyfactory.core.compiled._PATIENCE", 0.1)
+    monkeypatch.setattr("policyfactory.core.jit._PATIENCE", 0.1)
 
     @kernel
     def slow(n: int) -> int:
