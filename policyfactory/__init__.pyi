@@ -12,6 +12,9 @@ from policyfactory.evaluate.study import RunSettings as RunSettings
 from policyfactory.evaluate.study import Study as Study
 from policyfactory.evaluate.study import read_logs as read_logs
 from policyfactory.evaluate.study import run_protocol as run_protocol
+from policyfactory.export.export import export as export
+from policyfactory.export.exported import Exported as Exported
+from policyfactory.export.options import ExportOptions as ExportOptions
 from policyfactory.fit.fits import fit as fit
 from policyfactory.learn.learned import Learned as Learned
 from policyfactory.learn.options import LearnOptions as LearnOptions

@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-import enum
-import math
-import shlex
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import UsageError
+from policyfactory.export.options import ExportOptions, instant
+from policyfactory.report.terminal import console, note, show_table, warn
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping
+
+    from policyfactory.export.exported import Exported
+    from policyfactory.export.preview import Preview
+    from policyfactory.export.queue import Queue
 
 __all__ = ["export"]
 
-_DEFAULT_LIFE = "365d"
+_MOST_ROWS = 60
+_TARGET = (
+    "slurm-site-factor-lua, slurm-priority-lua, slurm-nice, slurm-weights, slurm-site-factor-c, gridengine, oar, pbs; "
+    "python, c, lua, latex, json."
+)
 _WEIGHT = (
     "Largest whole number of a score, 2 to 2000000000 (taken without it): how much the formula counts beside "
     "fair-share, QOS and partition."
 )
-_LATEST = 4_133_980_800  # 2101-01-01
-
-
-class EstimateMissing(enum.StrEnum):
-    """What to do with jobs of the log without a requested time."""
-
-    error = "error"
-    runtime = "runtime"
-    drop = "drop"
 
 
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file or a catalogue name (policy list).")],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="TARGET",
-            help="slurm-site-factor-lua, slurm-priority-lua, slurm-nice, slurm-weights, slurm-site-factor-c, "
-            "gridengine, oar, pbs; python, c, lua, latex, json.",
-        ),
-    ] = "slurm-site-factor-lua",
+    to: Annotated[str, typer.Option("--to", metavar="TARGET", help=_TARGET)] = "slurm-site-factor-lua",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -71,12 +60,14 @@ def export(
         typer.Option(metavar="LOG", help="The cluster's own jobs (SWF): whole numbers are spread over their scores."),
     ] = None,
     estimate_missing: Annotated[
-        EstimateMissing, typer.Option(help="Jobs of the log without a requested time.")
-    ] = EstimateMissing.error,
+        Literal["error", "runtime", "drop"], typer.Option(help="Jobs of the log without a requested time.")
+    ] = ExportOptions.estimate_missing,
     begin: Annotated[
         str | None, typer.Option(metavar="DATE", help="When the policy is put to use, in UTC; the epoch without it.")
     ] = None,
-    life: Annotated[str, typer.Option(metavar="TIME", help="For how long it will order jobs.")] = _DEFAULT_LIFE,
+    life: Annotated[str, typer.Option(metavar="TIME", help="For how long it will order jobs.")] = str(
+        ExportOptions.life
+    ),
     preview: Annotated[
         str | None,
         typer.Option(metavar="QUEUE.csv", help="Show what changes in this queue (printed by squeue; - is stdin)."),
@@ -103,90 +94,117 @@ def export(
     The head of the file says how to install it, how to roll back, and what it cannot express. With --preview it is
     written only where --output says.
     """
-    from policyfactory.cli.export_run import Request, carry_out
-    from policyfactory.core.units import parse_duration
+    from policyfactory.export.export import export as export_policy
     from policyfactory.workload.accounting.times import find_zone
 
     if preview is None and (as_json or at is not None or time_zone is not None):
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
-    target = to.lower()
-    options = {
-        "--epoch": epoch,
-        "--threshold": threshold,
-        "--processors": processors,
-        "--nodes": nodes,
-        "--weight": weight,
-        "--workload": workload,
-        "--estimate-missing": None if estimate_missing is EstimateMissing.error else estimate_missing.value,
-        "--begin": begin,
-        "--life": None if life == _DEFAULT_LIFE else life,
-    }
-    zone = None if time_zone is None else find_zone(time_zone)
-    request = Request(
-        model=model,
-        target=target,
-        command=_command(model, target, options),
-        given=frozenset(name for name, value in options.items() if value is not None),
-        output=output,
-        overwrite=overwrite,
-        epoch="oldest-waiting" if epoch == "oldest-waiting" else _instant("--epoch", epoch),
-        threshold=None if threshold is None else parse_duration(threshold, unit=True),
-        processors=processors,
-        nodes=nodes,
-        weight=weight,
-        workload=workload,
-        estimate_missing=estimate_missing.value,
-        begin=_instant("--begin", begin),
-        life=_life(life),
-        preview=preview,
-        at=None if at is None else _instant("--at", at, zone or _here()),
-        zone=zone,
-        as_json=as_json,
-        verbose=verbose,
-    )
-    with exclusive(_claim(output)):
-        carry_out(request)
+    options = ExportOptions(epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life)
+    queue = None
+    if preview is not None:
+        queue = _queue(preview, at, None if time_zone is None else find_zone(time_zone))
+    exported = export_policy(model, to, output, options, overwrite=overwrite)
+    _print(exported, queue, as_json=as_json, verbose=verbose)
 
 
-def _claim(output: Path | None) -> Path | None:
-    """Return what another export must not write meanwhile; a folder in folders that are not there yet is nobody's."""
-    if output is None or not output.parent.is_dir():
-        return None
-    return output / "export" if output.is_dir() else output
+def _print(exported: Exported, queue: Queue | None, *, as_json: bool, verbose: bool) -> None:
+    """Say what was written, or print it; show the preview, or say what to do; then what must be known."""
+    for path in exported.paths:
+        note(f"wrote {path}: {exported.policy.name} as {exported.target.description}")
+    if queue is not None:
+        _show(exported, queue, as_json=as_json)
+    else:
+        if not exported.paths:
+            if len(exported.files) > 1:
+                names = ", ".join(file.name for file in exported.files)
+                raise UsageError(
+                    f"{exported.target.name} has {len(exported.files)} files ({names}); name a folder: --output FOLDER"
+                )
+            typer.echo(exported.text, nl=False)
+        _advise(exported, verbose=verbose)
+    for text in exported.notes:
+        note(text)
+    for text in exported.warnings:
+        warn(text)
 
 
-def _command(model: str, target: str, options: Mapping[str, object]) -> str:
-    """Return the command for the header: what determines the bytes of the file, and not where it is written."""
-    words = ["policyfactory", "export", model, "--to", target]
-    for name, value in options.items():
-        words += [] if value is None else [name, str(value)]
-    return shlex.join(words)
+def _advise(exported: Exported, *, verbose: bool) -> None:
+    """Say what must be done with the files and what they cannot do; all of it stands in their heads."""
+    from policyfactory.export.targets import instructions
+
+    lines = exported.instructions() if verbose else instructions(exported.export.settings)
+    if exported.export.install and not verbose:
+        at = next((i for i, file in enumerate(exported.files) if "oll back" in file.text), 0)
+        head = str(exported.paths[at]) if exported.paths else "the file"
+        lines += ["", f"How to install it, how to roll back, and its limits: see the head of {head} (or --verbose)."]
+    if lines:
+        note("\n".join([*lines, ""]).lstrip("\n"))
 
 
-def _life(text: str) -> int:
-    from policyfactory.core.units import parse_duration
-
-    seconds = parse_duration(text, unit=True)
-    if math.isinf(seconds):
-        raise UsageError(f"--life {text}: scores without an end cannot be mapped; give for example 365d")
-    return int(seconds)
-
-
-def _instant(option: str, text: str | None, zone: dt.tzinfo | None = None) -> int | None:
-    """Return the Unix seconds of a date (in UTC without a zone) or of a number."""
-    import datetime as dt
-
-    from policyfactory.workload.accounting.times import parse_date
-
-    if text is None:
-        return None
-    seconds = parse_date(text, zone or dt.UTC, option)
-    if not 0 <= seconds < _LATEST:
-        raise UsageError(f"{option} {text!a} cannot be meant; give a date of the years 1970 to 2100")
-    return seconds
-
-
-def _here() -> dt.tzinfo:
+def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
+    """Read the queue, and say what was taken for granted."""
+    from policyfactory.core.artefact import read_bytes
+    from policyfactory.export.queue_file import LARGEST_FILE, read_queue
     from policyfactory.workload.accounting.times import machine_zone
 
-    return machine_zone()[0]
+    place = "stdin" if name == "-" else name
+    printed = instant("--at", at, zone or (None if at is None else machine_zone()[0]))
+    data = sys.stdin.buffer.read(LARGEST_FILE + 1) if name == "-" else read_bytes(Path(name), limit=LARGEST_FILE)
+    queue, notes = read_queue(data, place, at=printed, zone=zone)
+    for line in notes:
+        note(line)
+    return queue
+
+
+def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
+    from policyfactory.core.artefact import dump_json
+    from policyfactory.workload.swf.header import printable
+
+    policy = exported.policy
+    if "r" in policy.variables and policy.epoch.rule == "window-start":
+        note("preview: r counts from the job that has waited longest, as the policy has no date (--epoch)")
+    preview = exported.preview(queue)
+    rows = preview.rows()
+    if as_json:
+        content: dict[str, Any] = {"policy": policy.name, "at": queue.now, "summary": preview.summary()}
+        typer.echo(dump_json({**content, "compared": preview.compared, "jobs": rows}), nl=False)
+        return
+    columns = ["place", "today", "moves", "job", "user", "limit", "q", "waited", "score", "priority"]
+    more = len(rows) - _MOST_ROWS
+    today = "its priorities" if queue.priority is not None else "submit time"
+    show_table(
+        f"The queue by {printable(policy.name)}; today it is sorted by {today}",
+        columns,
+        _cells(preview),
+        caption=f"and {more:,} more; --json has all" if more > 0 else None,
+        left=(3, 4),
+    )
+    for line in preview.summary():
+        console().print(printable(line, 400), markup=False, soft_wrap=True)
+    console().print("Backfilling may start a job before those ahead of it.", markup=False)
+    console().print(preview.compared, markup=False, soft_wrap=True)
+
+
+def _cells(preview: Preview) -> list[list[str]]:
+    from policyfactory.core.units import format_duration
+    from policyfactory.workload.swf.header import printable
+
+    def moved(up: int) -> str:
+        return "=" if up == 0 else f"{'up' if up > 0 else 'down'} {abs(up)}"
+
+    scores = preview.scores[preview.order].tolist()
+    return [
+        [
+            str(row["place"]),
+            str(row["today"]),
+            moved(row["up"]),
+            printable(row["job"], 40),
+            printable(row["user"], 20),
+            format_duration(row["p"]),
+            str(row["q"]),
+            format_duration(row["waited"]) + (" late" if row["overdue"] else ""),
+            f"{score:.6g}",
+            f"{row['priority']:.10g}",
+        ]
+        for row, score in zip(preview.rows()[:_MOST_ROWS], scores, strict=False)
+    ]

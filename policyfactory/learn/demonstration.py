@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive, sha256_bytes
+from policyfactory.core.artefact import atomic_write, check_directory, exclusive, sha256_bytes
 from policyfactory.core.units import HOUR
-from policyfactory.export.expressible import prepare
-from policyfactory.export.targets import TARGETS, Site
+from policyfactory.export.export import export
 from policyfactory.learn.files import SCORES, remove_results
 from policyfactory.learn.progress import Progress, Step
 from policyfactory.learn.stages import (
-    CLASSICAL,
     Compared,
     Comparing,
     Rival,
@@ -24,7 +22,6 @@ from policyfactory.learn.stages import (
     score_jobs,
 )
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.store import model_to_json
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.models.lublin import LublinModel
 from policyfactory.workload.models.lublin_recipe import Recipe, make_log
@@ -39,7 +36,7 @@ _LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--es
 _PROCESSORS, _JOBS, _LONGEST = 256, 20_000, 18 * HOUR
 _HOW = Comparing(("mean_bsld", "mean_wait", "max_wait"), "10x15d")
 # r needs a fixed date in production; any will do for a demonstration.
-_EPOCH, _DATE = 1_767_225_600, "2026-01-01"
+_DATE = "2026-01-01"
 
 
 def demonstrate(
@@ -134,11 +131,7 @@ class _Demo:
     def _export(self, winner: Rival, target: str, path: Path) -> None:
         words = ("export", winner.source, "--to", target, "--epoch", _DATE)
         self._begin(f"The winner, {winner.name}, as {target}", *words, "--output", str(path), "--overwrite")
-        origin = "catalogue of policyfactory"
-        if winner.name not in CLASSICAL:
-            digest = sha256_bytes(dump_json(model_to_json(winner.model)).encode())
-            origin = f"{Path(winner.source).name}, SHA-256 {digest}"
-        site = Site(command=shlex.join(("policyfactory", *words)), model=origin)
-        made = TARGETS[target].make(prepare(winner.model, epoch=_EPOCH), site)
-        atomic_write(path, made.text)
-        self.progress.wrote([path])
+        exported = export(winner.model, target, path, source=winner.source, epoch=_DATE, overwrite=True)
+        self.progress.wrote(exported.paths)
+        for text in exported.warnings:
+            self.progress.warning(text)

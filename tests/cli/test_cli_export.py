@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.cli import export_run
+from policyfactory.export import export as exporting
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch
 from policyfactory.policy.store import load_model
@@ -258,21 +258,21 @@ def test_the_weight_is_the_largest_number(run, tmp_path: Path) -> None:
 
 
 def test_an_epoch_that_has_not_come_is_refused(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_run, "_now", lambda: 1_767_225_600 - 90_000)
+    monkeypatch.setattr(exporting, "_now", lambda: 1_767_225_600 - 90_000)
     message = run("export", "F1", "--to", "c", "--epoch", "2026-01-01", code=2).stderr
     assert "--epoch 2026-01-01 00:00:00 UTC is in the future" in message
     assert run("export", "SAF", "--to", "c", "--epoch", "2026-01-01").stdout
     # The clocks of two computers need not agree.
-    monkeypatch.setattr(export_run, "_now", lambda: 1_767_225_600 - 80_000)
+    monkeypatch.setattr(exporting, "_now", lambda: 1_767_225_600 - 80_000)
     first = run("export", "F1", "--to", "c", "--epoch", "2026-01-01")
     # The file does not know what time it is.
-    monkeypatch.setattr(export_run, "_now", lambda: 1_900_000_000)
+    monkeypatch.setattr(exporting, "_now", lambda: 1_900_000_000)
     assert run("export", "F1", "--to", "c", "--epoch", "2026-01-01").stdout == first.stdout
 
 
 def test_a_life_that_is_over_is_said(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_log(tmp_path)
-    monkeypatch.setattr(export_run, "_now", lambda: 1_767_225_600 + 400 * 86_400)
+    monkeypatch.setattr(exporting, "_now", lambda: 1_767_225_600 + 400 * 86_400)
     arguments = ["export", "F1", "--epoch", "2026-01-01", "--workload", "own.swf"]
     over = run(*arguments)
     span = "submissions from 2026-01-01 00:00:00 UTC to 2027-01-01 00:00:00 UTC"

@@ -1,0 +1,281 @@
+"""`policyfactory.export`: hand a policy to a program or a scheduler."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import difflib
+import shlex
+import time
+from pathlib import Path
+from typing import Any
+
+from policyfactory.core.artefact import dump_json, exclusive, read_bytes, sha256_bytes
+from policyfactory.core.errors import InputError, UsageError
+from policyfactory.core.units import DAY
+from policyfactory.core.version import __version__
+from policyfactory.export.compressed import Made, make_with_few_ties
+from policyfactory.export.exported import Exported, claim, earlier_files, write_files
+from policyfactory.export.expressible import left_out, prepare
+from policyfactory.export.options import ExportOptions
+from policyfactory.export.sample import Sample, sample_of, wide_sample
+from policyfactory.export.scale import LARGEST, MOST_TIES
+from policyfactory.export.targets import TARGETS, Site, Target
+from policyfactory.policy.catalogue import ALIASES, CATALOGUE, PolicyLike, resolve, resolve_model
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model, model_to_json
+from policyfactory.workload.accounting.times import shown
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.header import counts_nodes, printable
+from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["export"]
+
+
+def export(
+    policy: PolicyLike | Model,
+    to: str = "slurm-site-factor-lua",
+    output: Path | str | None = None,
+    options: ExportOptions | None = None,
+    *,
+    overwrite: bool = False,
+    source: str = "",
+    **changes: Any,
+) -> Exported:
+    """Export a policy to a scheduler (Slurm, Grid Engine, OAR, OpenPBS) or a program.
+
+    Parameters
+    ----------
+    policy : str, Policy, Model, or what has one (a fit, a learned policy)
+        A name of the catalogue or a model file, or the policy itself.
+    to : str
+        Name of the target; `policyfactory.export.targets.TARGETS` has them.
+    output : Path or str, optional
+        File or folder for the files; without it nothing is written, and the result has their texts.
+    options : ExportOptions, optional
+        What the site fixes.
+    overwrite : bool
+        Whether earlier files are replaced.
+    source : str
+        Where a policy that is in memory is from, for the head of the files: a name of the catalogue, or its file.
+    **changes
+        Fields of `ExportOptions`, in place of ``options`` or on top of them: ``epoch="2026-01-01"``, ...
+
+    Raises
+    ------
+    UsageError
+        If there is no such target, or an option cannot be used.
+    ExportError
+        If the target cannot express the policy; says what to do.
+    OutputError
+        If a file is there already, or cannot be written.
+    """
+    chosen = dataclasses.replace(options or ExportOptions(), **changes)
+    place = None if output is None else Path(output)
+    work = _Work(policy, policy if isinstance(policy, str) else source, _target(to.lower()), chosen)
+    with exclusive(claim(place)):
+        return work.run(place, overwrite=overwrite)
+
+
+class _Work:
+    """One export: the model as the site has it, and what is said of it on the way."""
+
+    def __init__(self, policy: PolicyLike | Model, source: str, target: Target, options: ExportOptions) -> None:
+        self.target = target
+        self.options = options
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+        self.begin, self.life = options.begin_s, options.life_s
+        given, origin = _model(policy, source)
+        self.model = prepare(
+            given, epoch=options.counts_from, processors=options.processors, threshold=options.threshold_s
+        )
+        self._check_epoch()
+        if options.weight is not None and not 2 <= options.weight <= LARGEST:
+            raise UsageError(f"--weight {options.weight}: give a whole number from 2 to {LARGEST:,}")
+        # What determines the bytes of the files, and not where they are written.
+        words = [word for option in options.given().items() for word in option]
+        command = ["policyfactory", "export", source, "--to", target.name, *words] if source else []
+        self.site = Site(
+            self._sample,
+            options.processors,
+            shlex.join(command),
+            origin,
+            options.nodes,
+            options.weight or LARGEST,
+        )
+
+    @property
+    def policy(self) -> Policy:
+        return self.model.policy
+
+    def run(self, output: Path | None, *, overwrite: bool) -> Exported:
+        """Make the files, write them where an output is named, and say what must be known of them."""
+        done = make_with_few_ties(self.target, self.model, self.site)
+        made, options = done.export, self.options
+        if options.weight is not None and made.scale is None:
+            raise UsageError(f"--weight: {self.target.name} makes no whole numbers of the scores of {self.policy.name}")
+        if isinstance(options.workload, Path | str) and made.install and not self.drawn:
+            from policyfactory.workload.swf.files import read_swf
+
+            self._check_unit(read_swf(options.workload))
+        paths: list[Path] = []
+        if output is not None:
+            paths = write_files(made, self.target.name, output, overwrite=overwrite)
+            stale = earlier_files(output, paths) if overwrite and output.is_dir() else []
+            if stale:
+                self.warnings.append(
+                    f"{printable(str(output), 300)} has files of another export as well, which stay: {', '.join(stale)}"
+                )
+        self._say_what_was_measured(done)
+        self._say_ties(done)
+        self.warnings += left_out(self.policy, made.limits)
+        self.warnings += [f"of the fit: {printable(text, 400)}" for text in self.model.warnings]
+        return Exported(
+            self.policy,
+            self.target,
+            made,
+            options.processors,
+            done.ties,
+            tuple(self.notes),
+            tuple(self.warnings),
+            tuple(paths),
+        )
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the target looked at jobs; `Site.sample` is kept once it was asked for."""
+        return "sample" in vars(self.site)
+
+    def _check_epoch(self) -> None:
+        """Refuse to count from a day that has not come: r would stay at its least value until then."""
+        epoch = self.policy.epoch.unix_time
+        if "r" in self.policy.variables and epoch is not None and epoch > _now() + DAY:
+            own = f"the epoch of {printable(self.policy.name)}"
+            raise UsageError(
+                f"{own if self.options.epoch is None else '--epoch'} {shown(epoch, dt.UTC)} is in the future, so that "
+                "all jobs until then would count as submitted at once; give a day that has come (a later first day of "
+                "use is --begin DATE)"
+            )
+
+    def _sample(self) -> Sample:
+        """Return the jobs over whose scores the whole numbers are spread; called by the targets that need them."""
+        source = self.options.workload
+        if source is None:
+            return wide_sample(self.policy, begin=self.begin, life=self.life)
+        workload = source if isinstance(source, Workload) else self._read(source)
+        return sample_of(workload, self.policy, begin=self.begin, life=self.life)
+
+    def _read(self, source: Path | str) -> Workload:
+        from policyfactory.workload.clean import clean
+        from policyfactory.workload.swf.files import read_swf
+
+        log = read_swf(source)
+        options = self.options
+        workload = clean(log, estimate_missing=options.estimate_missing, processors=options.processors)
+        self.notes.append(workload.cleaning.totals())
+        self._check_unit(log)
+        return workload
+
+    def _check_unit(self, log: SwfLog) -> None:
+        if counts_nodes(log.header):
+            self.warnings.append(
+                f"{printable(log.path, 300)} counts whole nodes, and the scheduler's script counts processors as q: "
+                "import the log with --unit cpus, and learn the formula from that"
+            )
+
+    def _say_what_was_measured(self, done: Made) -> None:
+        """Say which jobs the export was measured on, for how long it holds, and which options changed nothing."""
+        scaled, moves, given = done.export.scale is not None, "r" in self.policy.variables, self.options.given()
+        if self.drawn and self.options.workload is None:
+            what = "the range of scores is that of" if scaled else "it was measured on jobs of"
+            spread = ", spread over the policy's life" if moves else ""
+            self.notes.append(f"no --workload LOG: {what} the model workload{spread}")
+        unused = [] if moves else [name for name in ("--epoch", "--begin", "--life") if name in given]
+        if unused:
+            self.notes.append(
+                f"without effect, as the formula of {printable(self.policy.name)} has no r: {', '.join(unused)}"
+            )
+        used = {"--workload": self.drawn, "--nodes": self.target.name == "slurm-weights"}
+        if idle := [name for name in used if name in given and not used[name]]:
+            self.notes.append(f"without effect for {self.target.name}: {', '.join(idle)}")
+        epoch = self.policy.epoch.unix_time
+        if scaled and moves and epoch is not None:
+            begin = epoch if self.begin is None else self.begin
+            if begin + self.life < _now():
+                self.warnings.append(
+                    f"the range of scores was learnt for submissions from {shown(begin, dt.UTC)} to "
+                    f"{shown(begin + self.life, dt.UTC)}, which is over; give the day from which it is used "
+                    "(--begin DATE) or a longer --life"
+                )
+
+    def _say_ties(self, done: Made) -> None:
+        """Say how well whole numbers keep the scores apart."""
+        scale, options = done.export.scale, self.options
+        if scale is None or done.ties is None:
+            return
+        how = " on a scale of logarithms, which keeps more of them apart in the same order"
+        self.notes.append(
+            f"scores {scale.low:g} to {scale.high:g} are spread over the whole numbers to {scale.largest:,}"
+            f"{'' if done.policy is self.policy else how}"
+        )
+        said = (
+            f"of neighbouring scores of {len(self.site.sample):,} jobs share a whole number, where submit time decides"
+        )
+        self.notes.append(f"ties: {100 * done.ties:.2g} % {said}")
+        if done.ties > MOST_TIES:
+            cures = [] if options.weight is None or options.weight == LARGEST else ["a larger --weight"]
+            cures += [] if options.workload is not None else ["the cluster's own jobs (--workload LOG)"]
+            if "r" in self.policy.variables:
+                cures += ["a shorter --life", "the day from which it is used (--begin DATE)"]
+            self.warnings.append("more than 1 % ties" + (f": give {' or '.join(cures)}" if cures else ""))
+
+
+def _target(name: str) -> Target:
+    if name in TARGETS:
+        return TARGETS[name]
+    # slurm-lua means those that have both words.
+    near = [one for one in TARGETS if set(name.split("-")) <= set(one.split("-"))]
+    near = near or difflib.get_close_matches(name[:60], TARGETS, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}? The targets are" if 0 < len(near) <= 3 else "the targets are"
+    known = "".join(f"\n  {one}" for one in TARGETS)
+    raise UsageError(f"unknown target {name[:60]!a}; {hint}{known}")
+
+
+def _model(policy: PolicyLike | Model, source: str) -> tuple[Model, str]:
+    """Return the model, and where it is from with the digest of its file; nothing for what was made in a program."""
+    if isinstance(policy, str):
+        origin = _origin(policy)
+        model = _named(policy)
+        if _origin(policy) != origin:
+            raise InputError(f"{policy}: was changed while it was read; run the command again")
+        return model, origin
+    # A fit and a learned policy know more of it than its formula.
+    known = policy if isinstance(policy, Model) else getattr(policy, "model", None)
+    made = known() if callable(known) else known
+    model = made if isinstance(made, Model) else Model(resolve(policy))
+    return model, _origin(source, dump_json(model_to_json(model)).encode()) if source else ""
+
+
+def _origin(source: str, content: bytes | None = None) -> str:
+    """Return where a model is from; ``content`` is that of its file, if it is in memory."""
+    path = Path(source)
+    if path.suffix.lower() == ".json" and (content is not None or path.is_file()):
+        return f"{path.name}, SHA-256 {sha256_bytes(read_bytes(path) if content is None else content)}"
+    return f"catalogue of policyfactory {__version__}"
+
+
+def _named(spec: str) -> Model:
+    """Return the model; a folder is no model, but what `learn` makes has one in it."""
+    folder = Path(spec)
+    name = spec.strip().upper()
+    if ALIASES.get(name, name) not in CATALOGUE and len(spec) <= 1000 and spec.isprintable() and folder.is_dir():
+        inside = folder / "policy.json"
+        hint = f"did you mean {inside}?" if inside.is_file() else "name a model file in it"
+        raise UsageError(f"{printable(spec, 300)}: that is a folder; {hint}")
+    return resolve_model(spec)
+
+
+def _now() -> int:
+    """Return the present Unix time: for messages, never for files."""
+    return int(time.time())

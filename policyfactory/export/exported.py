@@ -1,0 +1,170 @@
+"""An export as it is handed over: its files, where they were written, and what must be known of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from policyfactory.core.artefact import atomic_write, check_directory, check_output, exclusive
+from policyfactory.core.errors import OutputError
+from policyfactory.core.present import facts_html
+from policyfactory.export.targets import Export, File, Target, instructions
+from policyfactory.policy.policy import Policy
+from policyfactory.workload.swf.header import printable
+
+if TYPE_CHECKING:
+    from policyfactory.export.preview import Preview
+    from policyfactory.export.queue import Queue
+    from policyfactory.export.scale import Scale
+
+__all__ = ["Exported", "claim", "earlier_files", "write_files"]
+
+# Of a folder, and of a file, that are looked at for an earlier export.
+_MOST_FILES = 1000
+_HEAD = 4096
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Exported:
+    """A policy in the form that a program or a scheduler takes.
+
+    Parameters
+    ----------
+    policy : Policy
+        What was exported, with the epoch, the threshold and the size of the machine that were given.
+    target : Target
+        To what.
+    export : Export
+        What the target made: files, settings, how to install it and to roll it back, its limits.
+    processors : int or None
+        Of the machine.
+    ties : float or None
+        Share of neighbouring scores that get one whole number; None without whole numbers.
+    notes, warnings : tuple of str
+        What was measured on which jobs; and what of the policy is lost, or should not be trusted.
+    paths : tuple of Path
+        The files that were written, in the order of ``files``.
+    """
+
+    policy: Policy
+    target: Target
+    export: Export
+    processors: int | None = None
+    ties: float | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """The files, the main one first."""
+        return self.export.files
+
+    @property
+    def text(self) -> str:
+        """Content of the main file."""
+        return self.export.text
+
+    @property
+    def scale(self) -> Scale | None:
+        """The map from scores to whole numbers, if there is one."""
+        return self.export.scale
+
+    def instructions(self) -> list[str]:
+        """Return how to install it, how to roll it back, and its limits."""
+        made = self.export
+        return instructions(made.settings, made.install, made.rollback, made.limits)
+
+    def summary(self) -> str:
+        """Return the instructions, the notes and the warnings."""
+        return "\n".join([repr(self), *self.instructions(), "", *self.notes, *(f"warning: {w}" for w in self.warnings)])
+
+    def preview(self, queue: Queue) -> Preview:
+        """Return what changes in a queue.
+
+        Parameters
+        ----------
+        queue : Queue
+            The jobs that wait; `policyfactory.export.queue_file.read_queue` reads what squeue prints.
+        """
+        from policyfactory.export.preview import preview
+
+        return preview(self.export, self.policy, queue, self.processors, target=self.target.name)
+
+    def save(self, output: Path | str, *, overwrite: bool = False) -> list[Path]:
+        """Write the files; see `write_files`."""
+        output = Path(output)
+        with exclusive(claim(output)):
+            return write_files(self.export, self.target.name, output, overwrite=overwrite)
+
+    def __repr__(self) -> str:
+        names = ", ".join(file.name for file in self.files)
+        return f"<Exported {self.policy.name} to {self.target.name}: {names}>"
+
+    def _repr_html_(self) -> str:
+        facts = {"target": self.target.description, "files": ", ".join(file.name for file in self.files)}
+        facts |= {f"warning {number}": text for number, text in enumerate(self.warnings, start=1)}
+        return facts_html(f"{self.policy.name} for {self.target.name}", facts)
+
+
+def claim(output: Path | None) -> Path | None:
+    """Return what another export must not write meanwhile; a folder in folders that are not there yet is nobody's."""
+    if output is None or not output.parent.is_dir():
+        return None
+    return output / "export" if output.is_dir() else output
+
+
+def write_files(made: Export, target: str, output: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write the files of an export, all or none; return where.
+
+    Parameters
+    ----------
+    made : Export
+        The files.
+    target : str
+        Name of the target, for messages.
+    output : Path
+        A file for one, a folder for several; into a folder that is there goes also one.
+    overwrite : bool
+        Whether earlier files are replaced.
+
+    Raises
+    ------
+    OutputError
+        If a file is there already, or cannot be written.
+    """
+    if len(made.files) > 1 or output.is_dir():
+        if output.exists() and not output.is_dir():
+            raise OutputError(f"{output}: is a file, and {target} has {len(made.files)} files; name a folder")
+        paths = [output / file.name for file in made.files]
+    else:
+        paths = [output]
+    present = [path for path in paths if path.exists()]
+    if present and not overwrite:
+        raise OutputError(f"{present[0]}: exists; add --overwrite to replace it, or name another output")
+    if len(made.files) > 1:
+        check_directory(output)
+    for path in paths:
+        check_output(path)
+    for path, file in zip(paths, made.files, strict=True):
+        atomic_write(path, file.text)
+        if file.executable:
+            path.chmod(path.stat().st_mode | 0o111)
+    return paths
+
+
+def earlier_files(folder: Path, written: list[Path]) -> list[str]:
+    """Return files of other exports beside the new ones: they are not removed, as they may be in use."""
+    stale = []
+    for path in sorted(folder.iterdir())[:_MOST_FILES]:
+        if path in written or not path.is_file():
+            continue
+        try:
+            with path.open("rb") as file:
+                ours = b"policyfactory" in file.read(_HEAD)
+        except OSError:
+            continue
+        if ours:
+            stale.append(printable(path.name))
+    return stale

@@ -1,0 +1,116 @@
+"""What can be said of an export beside the policy and the target; each option once, with its default."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.units import parse_duration
+
+if TYPE_CHECKING:
+    from policyfactory.workload.jobs import Workload
+
+__all__ = ["ExportOptions", "instant"]
+
+_LATEST = 4_133_980_800  # 2101-01-01
+
+
+# Without slots, so that the class has the defaults: ExportOptions.life.
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """What a site fixes of a policy, and the jobs that whole numbers are made for.
+
+    Parameters
+    ----------
+    epoch : str or int, optional
+        From when r counts: ``2026-01-01`` (in UTC), ``2026-01-01T08:00+02:00``, Unix seconds, or ``oldest-waiting``.
+    threshold : str or float, optional
+        Jobs that have waited longer go first: ``20h``, or seconds as a number; inf: never.
+    processors : int, optional
+        Size of the machine, written for m.
+    nodes : int, optional
+        Nodes of the machine, for slurm-weights.
+    weight : int, optional
+        Largest whole number of a score: how much the formula counts beside fair-share, QOS and partition.
+    workload : Path, str or Workload, optional
+        The cluster's own jobs: whole numbers are spread over their scores.
+    estimate_missing : {"error", "runtime", "drop"}
+        What to do with jobs of the log without a requested time.
+    begin : str or int, optional
+        When the policy is put to use, a date in UTC or Unix seconds; the epoch without it.
+    life : str or int
+        For how long it will order jobs: ``365d``, or seconds as a number.
+    """
+
+    epoch: str | int | None = None
+    threshold: str | float | None = None
+    processors: int | None = None
+    nodes: int | None = None
+    weight: int | None = None
+    workload: Path | str | Workload | None = None
+    estimate_missing: Literal["error", "runtime", "drop"] = "error"
+    begin: str | int | None = None
+    life: str | int = "365d"
+
+    def given(self) -> dict[str, str]:
+        """Return the options that differ from their defaults, as they are typed: ``--epoch`` -> ``2026-01-01``."""
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {
+            f"--{field.name.replace('_', '-')}": str(value)
+            for field, value in values.items()
+            if value is not None and value != field.default
+        }
+
+    @property
+    def counts_from(self) -> int | Literal["oldest-waiting"] | None:
+        """The epoch: Unix seconds, or the rule."""
+        return "oldest-waiting" if self.epoch == "oldest-waiting" else instant("--epoch", self.epoch)
+
+    @property
+    def threshold_s(self) -> float | None:
+        """The threshold, s."""
+        return parse_duration(self.threshold, unit=True) if isinstance(self.threshold, str) else self.threshold
+
+    @property
+    def begin_s(self) -> int | None:
+        """When the policy is put to use, Unix seconds."""
+        return instant("--begin", self.begin)
+
+    @property
+    def life_s(self) -> int:
+        """For how long, s."""
+        seconds = parse_duration(self.life, unit=True) if isinstance(self.life, str) else self.life
+        if math.isinf(seconds):
+            raise UsageError(f"--life {self.life}: scores without an end cannot be mapped; give for example 365d")
+        return int(seconds)
+
+
+def instant(option: str, value: str | int | None, zone: dt.tzinfo | None = None) -> int | None:
+    """Return the Unix seconds of a date (in UTC without a zone) or of a number.
+
+    Parameters
+    ----------
+    option : str
+        For messages.
+    value : str, int or None
+        The date.
+    zone : tzinfo, optional
+        Of a date without one.
+
+    Raises
+    ------
+    UsageError
+        If it is no date of the years 1970 to 2100.
+    """
+    from policyfactory.workload.accounting.times import parse_date
+
+    if value is None:
+        return None
+    seconds = parse_date(str(value), zone or dt.UTC, option)
+    if not 0 <= seconds < _LATEST:
+        raise UsageError(f"{option} {value!a} cannot be meant; give a date of the years 1970 to 2100")
+    return seconds

@@ -1,0 +1,85 @@
+"""`policyfactory.export` from Python: what the command gives, of policies that are in memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import policyfactory as pf
+from policyfactory.core.errors import ExportError, OutputError, UsageError
+from policyfactory.export.options import ExportOptions
+from sites import make_queue
+
+
+def test_the_text_is_that_of_the_command(tmp_path: Path) -> None:
+    exported = pf.export("F1", "python", epoch="2026-01-01")
+    words = ["-m", "policyfactory", "export", "F1", "--to", "python", "--epoch", "2026-01-01"]
+    assert subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True).stdout == exported.text
+    # A date is also a number of seconds.
+    assert pf.export("F1", "python", epoch=1_767_225_600).export.limits == exported.export.limits
+    assert (exported.paths, exported.ties, exported.scale) == ((), None, None)
+    assert "f1.py" in repr(exported)
+    assert "f1.py" in exported._repr_html_()
+
+
+def test_a_policy_in_memory_is_exported_with_what_is_known_of_it(tmp_path: Path) -> None:
+    model = pf.Model(pf.Policy("own", "p*q"), diagnostics={"warnings": ["too good"]})
+    exported = pf.export(model, output=tmp_path / "job_submit.lua", weight=50_000)
+    assert (tmp_path / "job_submit.lua").read_text() == exported.text
+    assert "Command:" not in exported.text
+    assert exported.warnings == ("of the fit: too good",)
+    assert exported.scale is not None
+    assert exported.scale.largest == 50_000
+    assert exported.ties is not None
+    assert f"ties: {100 * exported.ties:.2g} % of neighbouring" in exported.summary()
+    assert pf.export(model.policy, "c").text.count("own") > 1
+    with pytest.raises(OutputError, match="add --overwrite"):
+        exported.save(tmp_path / "job_submit.lua")
+    assert exported.save(tmp_path / "job_submit.lua", overwrite=True) == [tmp_path / "job_submit.lua"]
+
+
+def test_the_jobs_of_a_workload_in_memory_make_the_range() -> None:
+    log = pf.generate_lublin(64, 500, seed=2)
+    log = pf.tsafrir_estimates(log, max_estimate=64_800, seed=2)
+    assert f"Range learnt from: {log.name}, 500 jobs" in pf.export("SAF", workload=log).text
+
+
+def test_the_preview_is_that_of_the_scheduler() -> None:
+    queue = make_queue(30)
+    preview = pf.export("SAF", weight=1000).preview(queue)
+    assert sorted(preview.new.tolist()) == list(range(1, 31))
+    assert np.all(np.diff(preview.priorities[preview.order]) <= 0)
+
+
+def test_what_cannot_be_exported_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean python"):
+        pf.export("F1", "pyhton")
+    with pytest.raises(ExportError, match="give the date"):
+        pf.export("F1")
+    with pytest.raises(UsageError, match="Python function without a formula"):
+        pf.export(pf.Policy.from_function(lambda job: job.p), "c")
+
+
+def test_options_are_typed_as_they_are_given() -> None:
+    options = ExportOptions(epoch="2026-01-01", weight=9, life="30d", estimate_missing="drop")
+    assert options.given() == {
+        "--epoch": "2026-01-01",
+        "--weight": "9",
+        "--estimate-missing": "drop",
+        "--life": "30d",
+    }
+    assert options.life_s == 30 * 86_400
+    assert ExportOptions(threshold=60.5).threshold_s == 60.5
+    assert ExportOptions().given() == {}
+
+
+def test_importing_the_packages_is_light() -> None:
+    code = (
+        "import sys, policyfactory.export, policyfactory.learn\n"
+        "assert not {'numpy', 'numba', 'policyfactory.export.targets'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
