@@ -12,7 +12,7 @@ import typer
 from policyfactory.core.artefact import check_directory, check_output, dump_json, exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
-from policyfactory.report.terminal import console, note, progress, show_table, warn
+from policyfactory.report.terminal import console, note, progress, show_section, warn
 
 if TYPE_CHECKING:
     from policyfactory.fit.fits import Fits
@@ -134,20 +134,14 @@ def _teller(bar: Any) -> Callable[[str, int], Callable[[], None]]:
 
 def show_fit(fits: Fits, *, as_json: bool) -> None:
     """Print the formulas and how far to trust them."""
-    from policyfactory.fit.report import report_blocks, sentences
+    from policyfactory.fit.report import report_tables, sentences
+    from policyfactory.report.sections import Section
 
     run = fits.results
     if as_json:
         console().print(dump_json(fits.as_dict()), markup=False, soft_wrap=True, end="")
     else:
-        for block in report_blocks(run):
-            show_table(
-                block.title,
-                list(block.columns),
-                [list(row) for row in block.rows],
-                caption=block.caption,
-                left=block.left,
-            )
+        show_section(Section("fit", "Fit", tables=tuple(report_tables(run))))
         for line in sentences(run):
             console().print(line, markup=False, soft_wrap=True)
     for line in run.winner.diagnosis.warnings:

@@ -127,10 +127,12 @@ def enumerated(names: Iterable[str]) -> str:
 # Numbers. ------------------------------------------------------------------------------------------------------------
 
 _DIGITS = 3  # significant ones: what a reader compares
-_MOST_DECIMALS = 6
+_MOST_DECIMALS = 6  # of these; more where more digits are asked for
 
 
-def number_text(value: float, *, signed: bool = False, decimals: int | None = None, least: int = 0) -> str:
+def number_text(
+    value: float, *, signed: bool = False, decimals: int | None = None, least: int = 0, digits: int = _DIGITS
+) -> str:
     """Return a number as the tables and sentences of all reports show it: three significant digits, commas.
 
     Parameters
@@ -143,6 +145,8 @@ def number_text(value: float, *, signed: bool = False, decimals: int | None = No
         Digits after the point, where they are given.
     least : int
         At least so many digits after the point, where they are not.
+    digits : int
+        Significant digits; of more than three a number that begins far behind the point is written as a power of ten.
     """
     if not math.isfinite(value):
         sign = "+" if signed and value > 0 else "-" if value < 0 else ""
@@ -150,7 +154,10 @@ def number_text(value: float, *, signed: bool = False, decimals: int | None = No
     if value == 0:
         return "0"
     if decimals is None:
-        decimals = min(max(_DIGITS - 1 - math.floor(math.log10(abs(value))), least, 0), _MOST_DECIMALS)
+        wanted = digits - 1 - math.floor(math.log10(abs(value)))
+        if digits > _DIGITS and wanted > digits + _DIGITS:
+            return power_of_ten(value, digits - 1)
+        decimals = min(max(wanted, least, 0), _MOST_DECIMALS + digits - _DIGITS)
     sign = "+" if signed else ""
     text = f"{value:{sign},.{decimals}f}"
     return text if text.strip("+-0.") else f"{value:{sign}.0e}"

@@ -1,13 +1,11 @@
-"""The report of a fit: the same blocks for the terminal and for Markdown."""
+"""The report of a fit: the same tables for the terminal and for Markdown."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.text import markdown_text, power_of_ten
 from policyfactory.fit.bootstrap import Candidate, interval
@@ -17,37 +15,15 @@ from policyfactory.fit.model import Examined, sort_key
 from policyfactory.fit.polynomials import POLYNOMIALS, monomials
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults
+from policyfactory.report.markdown import bullets_markdown, table_markdown
+from policyfactory.report.sections import Cell, Column, Table
+from policyfactory.statistics.intervals import Interval
 
-__all__ = ["Block", "certainty_block", "report_blocks", "sentences", "to_markdown"]
+__all__ = ["report_tables", "sentences", "to_markdown"]
 
 _SHOWN = 10
 _LONGEST_KEY = 64
 _DASH = "-"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Block:
-    """A table with its title and what to know about it.
-
-    Parameters
-    ----------
-    title : str
-        What it shows.
-    columns : tuple of str
-        Headers, with units.
-    rows : tuple of tuple of str
-        Cells.
-    caption : str
-        What to know about it.
-    left : tuple of int
-        Columns to align to the left.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    caption: str = ""
-    left: tuple[int, ...] = (0,)
 
 
 def sentences(run: FitResults) -> list[str]:
@@ -86,7 +62,7 @@ def sentences(run: FitResults) -> list[str]:
     return lines
 
 
-def report_blocks(run: FitResults, *, wide: bool = False) -> list[Block]:
+def report_tables(run: FitResults, *, wide: bool = False) -> list[Table]:
     """Return the tables of the report: ranking, coefficients, variance inflation, certainty.
 
     Parameters
@@ -96,16 +72,15 @@ def report_blocks(run: FitResults, *, wide: bool = False) -> list[Block]:
     wide : bool
         Whether coefficients and inflation factors of the polynomials share one table, as in the paper.
     """
-    blocks = [_ranking(run)]
-    blocks.extend(_coefficients(examined) for examined in run.examined if _in_full(run, examined))
+    tables = [_ranking(run)]
+    in_full = [examined for examined in run.examined if _in_full(run, examined)]
+    tables += [_coefficients(examined, number) for number, examined in enumerate(in_full, 1)]
     polynomials = {item.fit.name: item for item in run.examined if item.fit.family == "polynomials"}
     if polynomials:
-        blocks.extend(
-            [_inflation(polynomials, "both")] if wide else [_inflation(polynomials, k) for k in ("left", "right")]
-        )
+        tables += [_inflation(polynomials, part) for part in (["both"] if wide else ["left", "right"])]
     if run.certainty is not None:
-        blocks.append(certainty_block(run.certainty, wide=wide))
-    return blocks
+        tables.append(_certainty(run.certainty, wide=wide))
+    return tables
 
 
 def to_markdown(run: FitResults, figures: Sequence[tuple[str, str]] = ()) -> str:
@@ -119,11 +94,13 @@ def to_markdown(run: FitResults, figures: Sequence[tuple[str, str]] = ()) -> str
         Caption and path of each picture, as the report should link it.
     """
     parts = [f"# Fit of {markdown_text(run.sample.name)}", "", " ".join(map(markdown_text, sentences(run))), ""]
-    for block in report_blocks(run, wide=True):
-        parts += _table(block)
-    warned = [item for item in run.examined if item.diagnosis.warnings]
+    for table in report_tables(run, wide=True):
+        parts += table_markdown(table)
     parts += ["## When not to trust these fits", ""]
-    parts += [line for item in warned for line in _warning_lines(item)] or ["No check found anything.", ""]
+    warned = [item for item in run.examined if item.diagnosis.warnings]
+    for item in warned:
+        parts += bullets_markdown(_label(item.fit), item.diagnosis.warnings)
+    parts += [] if warned else ["No check found anything.", ""]
     if figures:
         parts += ["## Pictures", ""]
         for caption, path in figures:
@@ -131,7 +108,7 @@ def to_markdown(run: FitResults, figures: Sequence[tuple[str, str]] = ()) -> str
     return "\n".join(parts).rstrip() + "\n"
 
 
-def certainty_block(certainty: Certainty, *, wide: bool = False) -> Block:
+def _certainty(certainty: Certainty, *, wide: bool = False) -> Table:
     """Return how often each form is first, and the ratio of the best form's coefficients, by number of tuples.
 
     Parameters
@@ -161,13 +138,15 @@ def certainty_block(certainty: Certainty, *, wide: bool = False) -> Block:
         if needed is not None
         else f"{fit.name} reaches {CERTAIN:.0%} at no size: more tuples are needed."
     )
-    return Block(
+    return Table(
+        "certainty",
         "How many tuples until the form is certain: share of tables of a size in which it is first",
-        ("tuples", *(f"{size:,}" for size in certainty.sizes)),
-        tuple(rows),
-        caption=f"{certainty.replicates} tables a size, drawn with replacement, seed {certainty.seed}"
+        (Column("tuples"), *(Column(f"{size:,}") for size in certainty.sizes)),
+        _texts(rows),
+        f"{certainty.replicates} tables a size, drawn with replacement, seed {certainty.seed}"
         + ("; in parentheses the share among disjoint tables of that size, where there are at least 8" if wide else "")
         + f". Last rows: ratio of coefficients of {fit.name}. {verdict}",
+        names=1,
     )
 
 
@@ -199,69 +178,84 @@ def _sure(run: FitResults) -> list[str]:
     return [f"{text}; {firsts} formulas are first at least once, so with this many tuples the winner is not certain."]
 
 
-def _ranking(run: FitResults) -> Block:
+def _ranking(run: FitResults) -> Table:
     places = [place for place, fit in enumerate(run.fits) if place < _SHOWN or fit.family != "forms"]
-    rows = []
-    for place in places:
-        fit = run.fits[place]
-        candidate = run.resampled.of(fit)
-        order = f"{order_share(fit, run.sample):.1%}"
-        rows.append((str(place + 1), _label(fit), f"{fit.mae:.5g}", *_resampled(candidate), order))
-    drawn = run.resampled.replicates
-    return Block(
+    resampled = run.resampled
+    columns = (
+        Column("sort key (lower runs first)"),
+        Column("rank"),
+        Column("MAE", digits=5),
+        Column("held out", digits=5),
+        Column("rank 95 %"),
+        Column("first", "%"),
+        Column("pairs", "%", decimals=1),
+    )
+    return Table(
+        "ranking",
         f"Ranking by mean absolute error (MAE) of the score, {len(run.fits)} formulas",
-        ("rank", "sort key (lower runs first)", "MAE", "held out", "MAE 95 %", "rank 95 %", "first", "pairs"),
-        tuple(rows),
-        caption=(
-            "Held out: MAE on tuples that were not fitted, in 5 parts. 95 %: bootstrap over tuples, "
-            f"{drawn} replicates among {len(run.resampled.candidates)} formulas, seed {run.resampled.seed}; "
-            "first: share of them in which it is. "
-            "Pairs: share of the pairs of jobs in a queue that are ordered as their scores are; 50% is chance."
-        ),
-        left=(1,),
+        columns,
+        tuple(_place(run, place) for place in places),
+        "Held out: MAE on tuples that were not fitted, in 5 parts. In brackets and in rank 95 %: 95 % of the bootstrap "
+        f"over tuples, {resampled.replicates} replicates among {len(resampled.candidates)} formulas, seed "
+        f"{resampled.seed}; first: share of them in which it is. "
+        "Pairs: share of the pairs of jobs in a queue that are ordered as their scores are; 50 % is chance.",
     )
 
 
-def _resampled(candidate: Candidate | None) -> tuple[str, str, str, str]:
-    if candidate is None:
-        return (_DASH, _DASH, _DASH, _DASH)
-    held = _number(candidate.held_out, 5)
-    if not len(candidate.mae):
-        return (held, _DASH, _DASH, _DASH)
-    low, high = interval(candidate.rank.astype(np.float64))
-    return (held, _bounds(candidate.mae), f"{low:.0f} to {high:.0f}", f"{candidate.first:.0%}")
+def _place(run: FitResults, place: int) -> tuple[Cell, ...]:
+    """Return the row of one formula."""
+    fit = run.fits[place]
+    candidate = run.resampled.of(fit)
+    bounds, rank, first = None, None, None
+    if candidate is not None and len(candidate.mae):
+        bounds, first = Interval(*interval(candidate.mae)), 100 * candidate.first
+        rank = "{:.0f} to {:.0f}".format(*interval(candidate.rank.astype(np.float64)))
+    held_out = _number(candidate.held_out) if candidate else Cell(None)
+    order = Cell(100 * order_share(fit, run.sample))
+    return Cell(_label(fit)), Cell(place + 1), Cell(fit.mae, bounds), held_out, Cell(rank), Cell(first), order
 
 
-def _coefficients(examined: Examined) -> Block:
+def _number(value: float) -> Cell:
+    return Cell(None if math.isnan(value) else float(value))
+
+
+def _coefficients(examined: Examined, number: int) -> Table:
     fit, inference, candidate = examined.fit, examined.inference, examined.candidate
-    drawn = candidate is not None and len(candidate.mae) > 0
+    drawn = candidate if candidate is not None and len(candidate.mae) else None
     rows = []
     for k, term in enumerate(fit.terms):
-        resampled = _DASH if candidate is None or not drawn else _bounds(candidate.coefficients[k])
-        over = _over_first(fit, candidate, k) if candidate is not None and drawn else _DASH
+        bounds = Interval(*interval(drawn.coefficients[k])) if drawn else None
         rows.append(
             (
-                term.coefficient,
-                term.text,
-                f"{fit.coefficients[k]:.6g}",
-                f"{inference.stderr[k]:.2g}",
-                f"{inference.t[k]:.2f}",
-                resampled,
-                over,
-                term.unit,
-                _number(inference.vif[k], 3),
-                _number(inference.vif_weighted[k], 3),
+                Cell(term.coefficient),
+                Cell(term.text),
+                Cell(float(fit.coefficients[k]), bounds),
+                Cell(float(inference.stderr[k])),
+                _number(inference.t[k]),
+                Cell(_over_first(fit, drawn, k) if drawn else _DASH),
+                Cell(term.unit),
+                _number(inference.vif[k]),
+                _number(inference.vif_weighted[k]),
             )
         )
-    return Block(
+    columns = (
+        Column(""),
+        Column("of"),
+        Column("value", digits=5),
+        Column("std error", digits=4),
+        Column("t", decimals=2),
+        Column("over the first, 95 %"),
+        Column("unit"),
+        Column("VIF"),
+        Column("VIF weighted"),
+    )
+    return Table(
+        f"coefficients-{number}",
         f"Coefficients of {_label(fit)}",
-        ("", "of", "value", "std error", "t", "95 %", "over the first, 95 %", "unit", "VIF", "VIF weighted"),
+        columns,
         tuple(rows),
-        caption=(
-            f"The value of the formula is a score. Standard errors and 95 % intervals take the tuple as the unit. "
-            f"Condition number {fit.condition:.3g} (columns scaled). {fit.method}."
-        ),
-        left=(0, 1),
+        "The value of the formula is a score. Standard errors and the 95 % intervals in brackets take the tuple as the "
+        f"unit. Condition number {fit.condition:.3g} (columns scaled). {fit.method}.",
     )
 
 
@@ -275,52 +269,41 @@ def _over_first(fit: Fit, candidate: Candidate, k: int) -> str:
     return f"{fit.coefficients[k] / size:.5g} [{low:.3g}, {high:.3g}]"
 
 
-def _inflation(polynomials: dict[str, Examined], part: str) -> Block:
+def _inflation(polynomials: dict[str, Examined], part: str) -> Table:
     """Return coefficients (left), inflation factors (right) or both of all polynomials, one row a term."""
-    found = [polynomials[name] for name in POLYNOMIALS if name in polynomials]
-    names = [item.fit.name for item in found]
+    fitted = [polynomials[name] for name in POLYNOMIALS if name in polynomials]
+    names = [item.fit.name for item in fitted]
     left, right = part != "right", part != "left"
     rows = []
     for number, text in enumerate(monomials(max(POLYNOMIALS[name] for name in names))):
-        there = [item if number < len(item.fit.terms) else None for item in found]
+        there = [item if number < len(item.fit.terms) else None for item in fitted]
         values = [power_of_ten(item.fit.coefficients[number]) if item else _DASH for item in there] if left else []
         factors = [_factor(item.inference.vif[number]) if item else _DASH for item in there] if right else []
-        rows.append((f"theta{number}", *values, text, *factors))
-    blank = ("",) * len(names) if right else ()
+        rows.append((f"theta{number}", text, *values, *factors))
     if left:
-        rows.append(("MAE", *(power_of_ten(item.fit.mae) for item in found), "", *blank))
-        rows.append(("condition", *(f"{item.fit.condition:.2g}" for item in found), "", *blank))
-    title = {"left": "Coefficients", "right": "Variance inflation factors (VIF)"}.get(
-        part, "Coefficients and variance inflation factors (VIF)"
-    )
-    layout = "Layout of tables 3 to 5 of Rosa et al. 2023. "
-    units = "Units: a score over the unit of x (s, processors). " if left else ""
-    vif = (
-        "VIF as there: unweighted rows, no constant; above 10 a coefficient cannot be told apart from others."
-        if right
-        else ""
-    )
+        blank = ("",) * len(names) if right else ()
+        rows.append(("MAE", "", *(power_of_ten(item.fit.mae) for item in fitted), *blank))
+        rows.append(("condition", "", *(f"{item.fit.condition:.2g}" for item in fitted), *blank))
+    titles = {"left": "Coefficients", "right": "Variance inflation factors (VIF)"}
+    vif = "VIF as there: unweighted rows, no constant; above 10 a coefficient cannot be told apart from others."
+    notes = [
+        "Layout of tables 3 to 5 of Rosa et al. 2023.",
+        *(["Units: a score over the unit of x (s, processors)."] if left else []),
+        *([vif] if right else []),
+    ]
     prefix = "VIF " if left and right else ""
-    return Block(
-        f"{title} of the polynomials",
-        ("", *(names if left else ()), "x", *(f"{prefix}{name}" for name in names if right)),
-        tuple(rows),
-        caption=(layout + units + vif).strip(),
-        left=(0, 1 + len(names) * left),
+    columns = ["", "x", *(names if left else ()), *(f"{prefix}{name}" for name in names if right)]
+    return Table(
+        f"polynomials-{part}",
+        f"{titles.get(part, 'Coefficients and variance inflation factors (VIF)')} of the polynomials",
+        tuple(map(Column, columns)),
+        _texts(rows),
+        " ".join(notes),
     )
 
 
 def _share(first: float, disjoint: float) -> str:
     return f"{first:.0%}" if math.isnan(disjoint) else f"{first:.0%} ({disjoint:.0%})"
-
-
-def _bounds(values: NDArray[np.float64]) -> str:
-    low, high = interval(values)
-    return f"{low:.4g} to {high:.4g}"
-
-
-def _number(value: float, digits: int) -> str:
-    return _DASH if math.isnan(value) else f"{value:.{digits}g}"
 
 
 def _compact(value: float) -> str:
@@ -333,21 +316,5 @@ def _factor(value: float) -> str:
     return f"{value:.1f}" if value < 1000 else power_of_ten(value, 1)
 
 
-def _table(block: Block) -> list[str]:
-    align = ["---" if k in block.left else "--:" for k in range(len(block.columns))]
-    lines = [f"## {markdown_text(block.title)}", "", _row(block.columns), f"|{'|'.join(align)}|"]
-    lines += [_row(row) for row in block.rows]
-    return [*lines, "", markdown_text(block.caption), ""]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
-
-
-def _warning_lines(examined: Examined) -> list[str]:
-    return [
-        f"**{markdown_text(_label(examined.fit))}**",
-        "",
-        *(f"- {markdown_text(line)}" for line in examined.diagnosis.warnings),
-        "",
-    ]
+def _texts(rows: Iterable[Iterable[str]]) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(tuple(map(Cell, row)) for row in rows)

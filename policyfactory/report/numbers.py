@@ -89,12 +89,15 @@ class NumberFormat:
     signed : bool
         Whether positive numbers carry a plus: in a column of differences.
     decimals : int or None
-        Digits after the point; None: three significant digits.
+        Digits after the point; None: by the significant digits.
+    digits : int
+        Significant digits.
     """
 
     scale: Scale
     signed: bool
     decimals: int | None
+    digits: int = 3
 
     def texts(self, cell: Cell) -> tuple[str, str]:
         """Return the number of ``cell`` and its interval (``[low, high]``, or nothing) as text."""
@@ -102,11 +105,12 @@ class NumberFormat:
         width = (ends[1] - ends[0]) / self.scale.divisor if ends else math.nan
         # A narrow interval needs more digits than three: its ends would look the same.
         least = 1 - math.floor(math.log10(width / 2)) if 0 < width < math.inf else 0
-        value, *bounds = (
-            number_text(shown / self.scale.divisor, signed=self.signed, decimals=self.decimals, least=least)
-            for shown in (float(cell.value or 0), *ends)
-        )
+        value, *bounds = (self._text(shown, least) for shown in (float(cell.value or 0), *ends))
         return value, f"[{', '.join(bounds)}]" if bounds else ""
+
+    def _text(self, value: float, least: int) -> str:
+        shown = value / self.scale.divisor
+        return number_text(shown, signed=self.signed, decimals=self.decimals, least=least, digits=self.digits)
 
 
 def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
@@ -128,4 +132,4 @@ def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
     whole = not with_interval and all(value == round(value) for value in finite)
     decimals = 0 if whole and column.decimals is None else column.decimals
     signed = any(value < 0 for value in finite) or _DIFFERENCE.search(column.title) is not None
-    return NumberFormat(scale, signed, decimals)
+    return NumberFormat(scale, signed, decimals, column.digits)

@@ -35,6 +35,8 @@ class Column:
         chosen from the numbers.
     decimals : int or None
         Digits after the point, where they are given (published values); None: as many as are worth reading.
+    digits : int
+        Significant digits, where the decimals are not given.
     """
 
     title: str
@@ -42,6 +44,7 @@ class Column:
     help: str = ""
     shown: str = ""
     decimals: int | None = None
+    digits: int = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class Table:
         What must be known to read it.
     shown : int or None
         So many of its rows are on the page, the first ones; None: as many as a page can have. The CSV has all.
+    names : int
+        So many of its columns name the rows; 0: the first ones that hold only words, two at most.
     """
 
     name: str
@@ -89,6 +94,17 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     shown: int | None = None
+    names: int = 0
+
+    @property
+    def leading(self) -> int:
+        """How many columns name the rows, at least one."""
+        count = self.names
+        while not self.names and count < min(2, len(self.columns) - 1):
+            if not all(isinstance(row[count].value, str) for row in self.rows):
+                break
+            count += 1
+        return max(1, count)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

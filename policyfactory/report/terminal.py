@@ -171,17 +171,7 @@ def _show(table: Table) -> None:
     caption = " ".join(part for part in ("* the best." if best else "", table.note) if part)
     if len(table.rows) > len(shown):
         caption = f"{caption} {len(shown)} of {len(table.rows):,} rows; the files have all.".strip()
-    _show_wide(visible(table.title), columns, _leading(table), visible(caption) or None)
-
-
-def _leading(table: Table) -> int:
-    """Return how many columns name the rows: the first ones that hold only words."""
-    count = 0
-    for at in range(min(2, len(table.columns) - 1)):
-        if not all(isinstance(row[at].value, str) for row in table.rows):
-            break
-        count += 1
-    return max(1, count)
+    _show_wide(visible(table.title), columns, table.leading, visible(caption) or None)
 
 
 def _column(table: Table, at: int, cells: Sequence[Cell]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from policyfactory.core.picture import save_picture
 from policyfactory.fit import picture
-from policyfactory.fit.report import report_blocks, sentences, to_markdown
+from policyfactory.fit.report import report_tables, sentences, to_markdown
 from policyfactory.fit.run import FitOptions, FitResults, fit_table
 from policyfactory.trials.table import ScoreTable
 
@@ -30,36 +30,35 @@ def test_the_sentences_name_the_winner_and_its_certainty(run: FitResults) -> Non
 
 
 def test_the_ranking_has_the_best_and_everything_with_a_name(run: FitResults) -> None:
-    ranking = report_blocks(run)[0]
-    keys = [row[1] for row in ranking.rows]
+    ranking = report_tables(run)[0]
+    keys = [str(row[0].value) for row in ranking.rows]
     assert "log10(p)*q + 870.96*log10(r)" in keys
     assert "power: p**0.62464*q + 99340*log10(r)" in keys
-    assert [row[0] for row in ranking.rows[:10]] == [str(k) for k in range(1, 11)]
+    assert [row[1].value for row in ranking.rows[:10]] == list(range(1, 11))
     assert any(key.startswith("SEX") for key in keys)
 
 
 def test_the_inflation_table_has_the_shape_of_the_papers(run: FitResults) -> None:
-    block = next(block for block in report_blocks(run, wide=True) if "variance inflation" in block.title)
+    table = next(table for table in report_tables(run, wide=True) if "variance inflation" in table.title)
+    rows = [[cell.value for cell in row] for row in table.rows]
     names = ("LIN", "QDR", "CUB", "QUA", "QUI", "SEX")
-    assert block.columns == ("", *names, "x", *(f"VIF {name}" for name in names))
-    assert block.rows[0][:2] == ("theta0", "3.35e-2")
-    assert block.rows[1][7:9] == ("p", "1.3")
-    assert block.rows[2][7:9] == ("q", "1.3")
-    assert block.rows[3][7:9] == ("r", "1.2")
-    assert block.rows[4][1] == "-"
-    assert len(block.rows) == 34 + 2
+    assert [column.title for column in table.columns] == ["", "x", *names, *(f"VIF {name}" for name in names)]
+    assert (rows[0][0], rows[0][2]) == ("theta0", "3.35e-2")
+    assert [(row[1], row[8]) for row in rows[1:4]] == [("p", "1.3"), ("q", "1.3"), ("r", "1.2")]
+    assert rows[4][2] == "-"
+    assert len(rows) == 34 + 2
 
 
 def test_on_the_terminal_it_comes_in_two(run: FitResults) -> None:
-    titles = [block.title for block in report_blocks(run)]
+    titles = [table.title for table in report_tables(run)]
     assert "Coefficients of the polynomials" in titles
     assert "Variance inflation factors (VIF) of the polynomials" in titles
 
 
 def test_every_row_has_a_cell_for_every_column(run: FitResults) -> None:
-    for block in (*report_blocks(run), *report_blocks(run, wide=True)):
-        assert block.rows
-        assert {len(row) for row in block.rows} == {len(block.columns)}, block.title
+    for table in (*report_tables(run), *report_tables(run, wide=True)):
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.columns)}, table.title
 
 
 def test_markdown_is_whole_and_escaped(run: FitResults) -> None:
@@ -84,13 +83,13 @@ def test_a_table_name_from_a_stranger_can_not_write_markdown(made) -> None:  # t
 
 
 def test_the_certainty_table_is_by_size(run: FitResults) -> None:
-    block = report_blocks(run)[-1]
-    disjoint = report_blocks(run, wide=True)[-1]
-    assert "(" in disjoint.rows[0][1]
-    assert "(" not in block.rows[0][1]
-    assert block.columns == ("tuples", "25", "50", "100", "216")
-    assert block.rows[0][0] == run.fits[0].name
-    assert "reaches 95% at no size" in block.caption
+    table = report_tables(run)[-1]
+    disjoint = report_tables(run, wide=True)[-1]
+    assert "(" in str(disjoint.rows[0][1].value)
+    assert "(" not in str(table.rows[0][1].value)
+    assert [column.title for column in table.columns] == ["tuples", "25", "50", "100", "216"]
+    assert table.rows[0][0].value == run.fits[0].name
+    assert "reaches 95% at no size" in table.note
 
 
 @pytest.mark.slow
