@@ -43,6 +43,7 @@ def test_what_is_learned_in_memory_says_what_it_is_worth(learned: Learned) -> No
     assert learned.plot().axes
 
 
+@pytest.mark.slow
 def test_what_is_saved_later_is_what_a_run_with_a_folder_writes(
     learned: Learned, workload: Workload, tmp_path: Path
 ) -> None:
