@@ -1,10 +1,10 @@
 from policyfactory.core.errors import PolicyfactoryError as PolicyfactoryError
 from policyfactory.core.version import __version__ as __version__
+from policyfactory.evaluate.cases import cases_of as cases_of
 from policyfactory.evaluate.experiment import Experiment as Experiment
 from policyfactory.evaluate.experiment import Outcome as Outcome
 from policyfactory.evaluate.experiments import run_experiment as run_experiment
 from policyfactory.evaluate.folder import write_report as write_report
-from policyfactory.evaluate.from_plan import cases_of as cases_of
 from policyfactory.evaluate.precision import Precision as Precision
 from policyfactory.evaluate.protocol import Protocol as Protocol
 from policyfactory.evaluate.protocol import read_protocol as read_protocol

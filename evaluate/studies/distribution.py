@@ -281,7 +281,7 @@ def _shared_of_an_evaluation(traces: Path) -> int:
 
 def _tables(traces: Path) -> Experiment:
     """Return the experiment of tables 3 and 4 of evaluate/tpds18.toml."""
-    from policyfactory.evaluate.from_plan import from_plan
+    from policyfactory.evaluate.cases import from_plan
     from policyfactory.evaluate.protocol import read_protocol
     from policyfactory.evaluate.study import read_logs, selected
 

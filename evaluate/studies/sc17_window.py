@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.logs import read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.run import evaluate
@@ -111,7 +111,7 @@ def unseen_first(schedule: Schedule, policy: Policy, rules: Rules) -> tuple[floa
 
 
 def _all(protocol: Protocol, traces: Path, windows: int | None) -> Iterator[Found]:
-    logs = {source.name: read_log(source, [traces]) for source in protocol.logs}
+    logs = {name: read_log(name, source, [traces]) for name, source in protocol.logs.items()}
     for plan in protocol.experiments:
         mode = plan.name.removesuffix("-all")
         if mode == plan.name or mode not in MODES:
@@ -182,22 +182,22 @@ def _pairs(found: list[Found]) -> Iterator[str]:
 def _seeds(protocol: Protocol, seeds: int, windows: int | None) -> Iterator[str]:
     """Say how far the medians of table 4 hang on the draw of the model's requested times."""
     yield "mode,log,policy,published,seeds,least,median,largest"
-    logs = [source for source in protocol.logs if source.tsafrir is not None]
+    logs = {name: source for name, source in protocol.logs.items() if source.tsafrir is not None}
     drawn: dict[tuple[str, str], list[FloatArray]] = {}
     plans = {plan.name: plan for plan in protocol.experiments if plan.name in MODES[1:]}
     for seed in range(1, seeds + 1):
-        for source in logs:
+        for name, source in logs.items():
             assert source.tsafrir is not None  # noqa: S101 (chosen by it)
-            own = dataclasses.replace(source, tsafrir=dataclasses.replace(source.tsafrir, seed=seed, stream="numpy"))
-            read = {source.name: read_log(own, [])}
+            model = source.tsafrir.model_copy(update={"seed": seed, "stream": "numpy"})
+            read = {name: read_log(name, source.model_copy(update={"tsafrir": model}), [])}
             for mode, plan in plans.items():
                 experiment = from_plan(plan, read)
                 cases = experiment.cases[:windows]
                 found = evaluate(cases, experiment.contenders, rules=experiment.rules, metrics=["sc17_bsld"])
-                medians = np.median(found.matrix(source.name, "sc17_bsld"), axis=0)
-                drawn.setdefault((mode, source.name), []).append(medians)
+                medians = np.median(found.matrix(name, "sc17_bsld"), axis=0)
+                drawn.setdefault((mode, name), []).append(medians)
     for (mode, log), rows in drawn.items():
-        published = next(one.values[log] for one in plans[mode].references if log in one.values)
+        published = next(one.values[log] for one in plans[mode].experiment.references if log in one.values)
         for name, values in zip(plans[mode].policies, np.array(rows).T, strict=True):
             numbers = (published[name], len(values), values.min(), float(np.median(values)), values.max())
             yield f"{mode},{log},{name}," + ",".join(f"{number:.7g}" for number in numbers)

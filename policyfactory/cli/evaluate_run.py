@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from policyfactory.cli.evaluate_options import Plain, plain_content
 from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive, unchanged
 from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageError
 from policyfactory.core.journal import partial_path
-from policyfactory.core.random import check_seed
+from policyfactory.evaluate.plain import of_logs, plain_content
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.starts import StartsWriter
     from policyfactory.evaluate.study import Study
 
-__all__ = ["Request", "run_content", "run_options", "run_protocols"]
+__all__ = ["Request", "log_tables", "run_content", "run_options", "run_protocols"]
 
 _RESULTS = "results"
 _OURS = ("results.csv", "evaluation.json", "report.html")
@@ -37,22 +36,30 @@ _PARTIAL = "evaluation"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """The options that are about the run, not about what is run; the names are those of the command."""
+    """The options that are about the run, not about what is run; ``options`` are those of `RUN_OPTIONS`."""
 
     output: Path | None
     overwrite: bool
     starts: str
     workers: Workers
-    seed: int | None
-    precision: str | None
-    max_resamples: int
+    options: Mapping[str, Any]
     as_json: bool
 
 
-def run_options(plain: Plain, request: Request) -> None:
+def run_options(paths: Sequence[Path], options: dict[str, Any], request: Request) -> None:
     """Evaluate policies on plain logs."""
-    seed = check_seed(request.seed or 0)
-    run_content(plain_content(plain, seed, written=request.output is not None), request)
+    if request.output is None and options["analyses"] is None:
+        options["analyses"] = []
+    run_content(plain_content(options, log_tables(paths), "command"), request)
+
+
+def log_tables(paths: Sequence[Path]) -> dict[str, Mapping[str, Any]]:
+    """Return the tables of the logs in files; without any, of the embedded workload."""
+    from policyfactory.workload.swf.files import log_name
+
+    if not paths:
+        return {"lublin-256": {"embedded": True}}
+    return of_logs((log_name(path), {"file": str(path)}) for path in paths)
 
 
 def run_content(content: dict[str, Any], request: Request, *, shown: Sequence[str] = ()) -> None:
@@ -62,15 +69,24 @@ def run_content(content: dict[str, Any], request: Request, *, shown: Sequence[st
 
     protocol = protocol_of(content)
     text = _headed(dump_toml(content), _narrowing(request))
-    _run(_Work(protocol, text, request.output, (), tuple(shown)), request)
+    _run(_Work(protocol, text, request.output, shown=tuple(shown)), request)
 
 
 def run_protocols(
-    paths: Sequence[Path], request: Request, chosen: tuple[tuple[str, ...], tuple[str, ...], Path | None, int | None]
+    paths: Sequence[Path],
+    request: Request,
+    only: tuple[Sequence[str], Sequence[str]],
+    traces: Path | None,
+    changes: Mapping[str, Any],
 ) -> None:
-    """Run protocols one after the other; ``chosen`` are experiments, logs, folder of the logs, resampled logs."""
+    """Run protocols one after the other.
+
+    ``only`` are the experiments and the logs that are asked for, ``traces`` the folder of the logs, ``changes`` the
+    seed and the number of resampled logs that are used in place of the protocol's own.
+    """
     for path in paths:
-        work = _of_protocol(path, request, chosen)
+        work = _of_protocol(path, request, only, changes)
+        work = dataclasses.replace(work, folders=(traces or Path("traces"),))
         if len(paths) > 1:
             folder = _RESULTS if request.output is None else request.output
             work = dataclasses.replace(work, output=Path(folder) / work.protocol.name)
@@ -79,33 +95,31 @@ def run_protocols(
 
 
 def _of_protocol(
-    path: Path, request: Request, chosen: tuple[Sequence[str], Sequence[str], Path | None, int | None]
+    path: Path, request: Request, only: tuple[Sequence[str], Sequence[str]], changes: Mapping[str, Any]
 ) -> _Work:
     from policyfactory.core.toml import dump_toml
     from policyfactory.evaluate.protocol import MAX_BYTES, protocol_of, read_content
     from policyfactory.evaluate.study import selected
 
-    only, logs, traces, resamples = chosen
     with unchanged(path, limit=MAX_BYTES):
         content = read_content(path)
         written = path.read_text(encoding="utf-8")
-    changed = _changed(content, request.seed, resamples)
-    protocol = selected(protocol_of(content, path), only, logs)
-    if resamples is not None and not any(plan.resamples for plan in protocol.experiments):
+    changed = _changed(content, changes["seed"], changes["resamples"])
+    protocol = selected(protocol_of(content, path), *only)
+    if changes["resamples"] is not None and not any(plan.table.resample for plan in protocol.experiments):
         note(f"{path}: no experiment draws resampled logs, so --resamples changes nothing")
     text = dump_toml(content) if changed else written
-    folders = (traces,) if traces is not None else (Path("traces"),)
     output = Path(_RESULTS) / protocol.name if request.output is None else request.output
-    beside = [f"--only {name}" for name in only] + [f"--log {name}" for name in logs]
-    beside += [f"--seed {request.seed}"] * (request.seed is not None)
-    beside += [f"--resamples {resamples}"] * (resamples is not None) + _narrowing(request)
-    return _Work(protocol, _headed(text, beside), output, folders)
+    beside = [f"--only {name}" for name in only[0]] + [f"--log {name}" for name in only[1]]
+    beside += [f"--{name} {changes[name]}" for name in ("seed", "resamples") if changes[name] is not None]
+    return _Work(protocol, _headed(text, [*beside, *_narrowing(request)]), output)
 
 
 def _narrowing(request: Request) -> list[str]:
-    if request.precision is None:
+    precision = request.options["precision"]
+    if precision is None:
         return []
-    return [f"--precision {request.precision.strip()}", f"--max-resamples {request.max_resamples}"]
+    return [f"--precision {precision.strip()}", f"--max-resamples {request.options['max_resamples']}"]
 
 
 def _headed(text: str, beside: Sequence[str]) -> str:
@@ -119,7 +133,7 @@ def _changed(content: dict[str, Any], seed: int | None, resamples: int | None) -
     """Put what was asked for on the command line into a protocol; return whether that changed it."""
     changed = seed is not None and content.get("seed") != seed
     if seed is not None:
-        content["seed"] = check_seed(seed)
+        content["seed"] = seed
     experiments = content.get("experiments")
     for table in experiments if resamples is not None and isinstance(experiments, list) else ():
         drawn = table.get("resample") if isinstance(table, dict) else None
@@ -136,7 +150,7 @@ class _Work:
     protocol: Protocol
     text: str
     output: Path | None
-    folders: tuple[Path, ...]
+    folders: tuple[Path, ...] = ()
     shown: tuple[str, ...] = ()
 
 
@@ -222,7 +236,7 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
     from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
     from policyfactory.evaluate.words import rules_in_words
 
-    precision = None if request.precision is None else Precision.parse(request.precision, request.max_resamples)
+    precision = Precision.of(request.options, "command")
     begin = time.perf_counter(), time.process_time()
     counts = _Counts()
     partial = None if work.output is None else partial_path(work.output / _PARTIAL)
@@ -230,7 +244,7 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
         logs = read_logs(work.protocol, work.folders, _tell)
         for plan in work.protocol.experiments:
             named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
-            note(f"{named}{rules_in_words(plan.rules, plan.times_longest, plan.sensitivity)}")
+            note(f"{named}{rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)}")
         how = RunSettings(
             request.workers,
             precision,

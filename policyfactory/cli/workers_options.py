@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from typing import Annotated
 
 import typer
 
 from policyfactory.core.errors import UsageError
-from policyfactory.parallel.workers import Workers
+from policyfactory.parallel.workers import Backend, Workers
 
-__all__ = ["Backend", "BackendOption", "JobsOption", "SchedulerOption", "workers_of"]
-
-
-class Backend(enum.StrEnum):
-    """What the workers are."""
-
-    threading = "threading"
-    loky = "loky"
-    dask = "dask"
+__all__ = ["BackendOption", "JobsOption", "SchedulerOption", "workers_of"]
 
 
 JobsOption = Annotated[
@@ -67,19 +58,19 @@ def workers_of(jobs: int | None, backend: Backend | None = None, scheduler: str 
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs {jobs}: give at least 1 worker")
     if scheduler is not None:
-        if backend not in {None, Backend.dask}:
+        if backend not in {None, "dask"}:
             raise UsageError(f"--scheduler {scheduler} is for --backend dask, not {backend}; leave one of them out")
         if jobs is not None:
             raise UsageError(
                 f"--jobs {jobs} with --scheduler {scheduler}: the workers of the cluster do the work, as many as it "
                 "has; leave --jobs out"
             )
-    kind = backend or (Backend.dask if scheduler is not None else Backend.threading)
-    if kind == Backend.dask:
+    kind: Backend = backend or ("dask" if scheduler is not None else "threading")
+    if kind == "dask":
         from policyfactory.parallel.dask_connection import check_installed, scheduler_address
 
         check_installed()
         if scheduler is not None:
             # Before hours of reading logs; the file is read again when the work begins.
             scheduler_address(scheduler)
-    return Workers(jobs or len(os.sched_getaffinity(0)), kind.value, scheduler)
+    return Workers(jobs or len(os.sched_getaffinity(0)), kind, scheduler)

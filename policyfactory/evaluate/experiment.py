@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from policyfactory.evaluate.run import DEFAULT_METRICS
+from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.evaluation import Evaluation

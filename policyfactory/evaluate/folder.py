@@ -47,13 +47,14 @@ def protocol_dict(study: Study) -> dict[str, Any]:
 
 
 def _axes(plan: Plan) -> dict[str, Any]:
-    drawn = plan.resamples
+    table = plan.table
+    drawn = table.resample
     return {
-        "windows": None if plan.windows is None else str(plan.windows),
-        "resample": None if drawn is None else {"weeks": drawn.how.weeks, "draw": drawn.how.draw},
-        "skip": {log: list(numbers) for log, numbers in plan.skip.items()},
-        "load": plan.sensitivity.load,
-        "estimates": str(plan.sensitivity.estimates),
+        "windows": None if table.windows is None else str(table.windows),
+        "resample": None if drawn is None else {"weeks": drawn.length, "draw": drawn.draw},
+        "skip": {log: list(numbers) for log, numbers in table.skip.items()},
+        "load": table.load,
+        "estimates": str(table.estimates),
     }
 
 
@@ -163,5 +164,5 @@ def _in_short(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _rules(plan: Plan) -> str:
-    words = rules_in_words(plan.rules, plan.times_longest, plan.sensitivity)
+    words = rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)
     return f"{words[0].upper()}{words[1:]}."

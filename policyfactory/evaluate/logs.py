@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import InputError
-from policyfactory.evaluate.inputs import Cleaning, read_predictions
+from policyfactory.evaluate.options import LogTable
+from policyfactory.evaluate.predictions import read_predictions
 from policyfactory.workload.clean import clean
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload, generate_lublin
@@ -20,57 +21,7 @@ from policyfactory.workload.models.tsafrir import tsafrir_estimates
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["LogSource", "LublinSource", "ReadLog", "TsafrirSource", "cleaned_log", "find_log", "read_log"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class LublinSource:
-    """Jobs of the Lublin-Feitelson model; see `policyfactory.workload.models.lublin.generate_lublin`."""
-
-    processors: int
-    jobs: int
-    seed: int
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class TsafrirSource:
-    """Requests of the Tsafrir model; see `policyfactory.workload.models.tsafrir.tsafrir_estimates`."""
-
-    max_estimate: int
-    seed: int
-    stream: str = "numpy"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class LogSource:
-    """Where the jobs of a log are from.
-
-    Parameters
-    ----------
-    name : str
-        What it is called in the results.
-    file : str or None
-        A file in the Standard Workload Format; None: a model, or the embedded workload if there is none either.
-    sha256 : str or None
-        What the file's digest must be.
-    cleaning : Cleaning
-        How the file is read.
-    lublin : LublinSource or None
-        A model instead of a file.
-    tsafrir : TsafrirSource or None
-        Requests of a model instead of the log's own.
-    predictions : str or None
-        A file with predicted run times.
-    """
-
-    name: str
-    file: str | None = None
-    sha256: str | None = None
-    cleaning: Cleaning = dataclasses.field(default_factory=Cleaning)
-    lublin: LublinSource | None = None
-    tsafrir: TsafrirSource | None = None
-    predictions: str | None = None
+__all__ = ["ReadLog", "cleaned_log", "find_log", "read_log"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -79,10 +30,12 @@ class ReadLog:
 
     Parameters
     ----------
-    source : LogSource
+    name : str
+        What it is called in the results.
+    source : LogTable
         Where it is from.
     workload : Workload
-        Its jobs, by the name of the source.
+        Its jobs, by that name.
     prediction : int64 array (n,), ticks, or None
         Predicted run times.
     account : dict
@@ -93,7 +46,8 @@ class ReadLog:
         What was dropped and changed, in words.
     """
 
-    source: LogSource
+    name: str
+    source: LogTable
     workload: Workload
     prediction: NDArray[np.int64] | None
     account: dict[str, Any]
@@ -133,12 +87,14 @@ def find_log(name: str, folders: Sequence[Path]) -> Path:
     )
 
 
-def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
+def read_log(name: str, source: LogTable, folders: Sequence[Path]) -> ReadLog:
     """Read and clean a log, or make the jobs of a model.
 
     Parameters
     ----------
-    source : LogSource
+    name : str
+        What it is called in the results.
+    source : LogTable
         What to read.
     folders : sequence of Path
         Where files are looked for, in this order.
@@ -149,12 +105,12 @@ def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
         If the file is not there, is another one, or its jobs or the model's cannot be used.
     """
     if source.file is None:
-        workload = _of_model(source)
-        what = f"{source.name}: " if source.lublin else "no log given, so the embedded workload: "
-        told = (f"{what}{workload.origin}; {len(workload):,} jobs on {workload.machine} processors",)
-        return ReadLog(source, workload, None, {"origin": workload.origin}, {source.name: workload.sha256()}, told)
+        workload = dataclasses.replace(_of_model(source), name=name)
+        what = f"{name}: " if source.lublin else "no log given, so the embedded workload: "
+        note = f"{what}{workload.origin}; {len(workload):,} jobs on {workload.machine} processors"
+        return ReadLog(name, source, workload, None, {"origin": workload.origin}, {name: workload.sha256()}, (note,))
     path = find_log(source.file, folders)
-    read = cleaned_log(source, read_swf(path))
+    read = cleaned_log(name, source, read_swf(path))
     if source.predictions is None:
         return read
     file = find_log(source.predictions, folders)
@@ -163,13 +119,15 @@ def read_log(source: LogSource, folders: Sequence[Path]) -> ReadLog:
     return dataclasses.replace(read, prediction=prediction, hashes=read.hashes | {str(file): digest})
 
 
-def cleaned_log(source: LogSource, log: SwfLog) -> ReadLog:
+def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
     """Clean a log that is in memory.
 
     Parameters
     ----------
-    source : LogSource
-        What it is called and how it is cleaned.
+    name : str
+        What it is called in the results.
+    source : LogTable
+        How it is cleaned.
     log : SwfLog
         The log, as it was read from a file or made.
 
@@ -178,8 +136,7 @@ def cleaned_log(source: LogSource, log: SwfLog) -> ReadLog:
     InputError, WorkloadError, UsageError
         If it is another one than the source says, or its jobs cannot be used.
     """
-    how = source.cleaning
-    workload = clean(log, preset=how.preset, estimate_missing=how.estimate_missing, processors=how.processors)
+    workload = clean(log, preset=source.preset, estimate_missing=source.estimate_missing, processors=source.machine)
     report = workload.cleaning
     if source.sha256 is not None and report.sha256 != source.sha256:
         raise InputError(
@@ -188,21 +145,20 @@ def cleaned_log(source: LogSource, log: SwfLog) -> ReadLog:
         )
     notes = [report.summary(), *(f"  {s.what}: {s.jobs:,} ({s.why})" for s in report.steps if s.action == "changed")]
     account = {key: value for key, value in report.as_dict().items() if key != "source"}
-    workload = dataclasses.replace(_with_requests(workload, source), name=source.name)
-    return ReadLog(source, workload, None, account, {log.path: report.sha256}, tuple(notes))
+    workload = dataclasses.replace(_with_requests(workload, source), name=name)
+    return ReadLog(name, source, workload, None, account, {log.path: report.sha256}, tuple(notes))
 
 
-def _of_model(source: LogSource) -> Workload:
-    model = source.lublin
-    if model is None:
-        return dataclasses.replace(default_workload(), name=source.name)
-    made = generate_lublin(model.processors, model.jobs, seed=model.seed, **model.options)
-    return dataclasses.replace(_with_requests(made, source), name=source.name)
+def _of_model(source: LogTable) -> Workload:
+    if source.lublin is None:
+        return default_workload()
+    options = source.lublin.model_dump(exclude_none=True)
+    made = generate_lublin(options.pop("processors"), options.pop("jobs"), **options)
+    return _with_requests(made, source)
 
 
-def _with_requests(workload: Workload, source: LogSource) -> Workload:
+def _with_requests(workload: Workload, source: LogTable) -> Workload:
     model = source.tsafrir
     if model is None:
         return workload
-    stream: Any = model.stream
-    return tsafrir_estimates(workload, max_estimate=model.max_estimate, seed=model.seed, stream=stream)
+    return tsafrir_estimates(workload, max_estimate=model.max_estimate, seed=model.seed, stream=model.stream)

@@ -14,18 +14,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.checking import Written
+from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
 from policyfactory.statistics.widths import half_widths
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["DEFAULT_MAX_RESAMPLES", "Precision", "in_words", "needed", "next_batch", "widest"]
+__all__ = ["Precision", "in_words", "needed", "next_batch", "widest"]
 
-DEFAULT_MAX_RESAMPLES = 1_000
 _LEAST_BATCH = 4
 _MARGIN = 1.05  # a batch goes a little further than predicted: else half of the predictions would fall short
 _CURE = "; resample the log (--resamples), or cut it into more windows"
@@ -58,20 +59,17 @@ class Precision:
             raise UsageError(f"{self.most} resampled logs at most; give at least 1")
 
     @classmethod
-    def parse(cls, text: str, most: int = DEFAULT_MAX_RESAMPLES) -> Precision:
-        """Return the precision of ``2%`` or ``0.02``.
+    def of(cls, options: Mapping[str, Any], by: Literal["command", "call"]) -> Precision | None:
+        """Return the precision that the options ``precision`` and ``max_resamples`` ask for, if they do.
 
         Raises
         ------
         UsageError
-            If the text is no share.
+            If the precision is no share, or the number out of range.
         """
-        clean = text.strip()
-        try:
-            share = float(clean.removesuffix("%")) / (100 if clean.endswith("%") else 1)
-        except ValueError:
-            raise UsageError(f"precision {text!r} is no share; write for example 2% or 0.02") from None
-        return cls(share if math.isfinite(share) else -1.0, most)
+        given = {name: value for name, value in options.items() if value is not None}
+        table = Written(PrecisionOptions, given, by=by).checked()
+        return None if table.precision is None else cls(table.precision, table.max_resamples)
 
 
 def widest(experiment: Experiment, evaluation: Evaluation) -> dict[str, tuple[float, str]]:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from pydantic import BaseModel
 
 from policyfactory.core.errors import InputError
 from policyfactory.core.journal import Journal, claim, library_versions
@@ -39,6 +40,8 @@ __all__ = ["Finished", "Partial", "description"]
 _METHOD = 1
 # What of a plan changes no simulation.
 _WORDS_ONLY = frozenset({"name", "title", "references", "statistic"})
+# What makes the cases; the rest of its table is in the experiment, as what it stands for.
+_OF_CASES = ("windows", "resample", "skip", "load", "estimates", "recorded", "rules")
 _KEYS = {
     "max_resamples": "--max-resamples",
     "method": "method",
@@ -70,11 +73,15 @@ def description(plans: Iterable[Plan], logs: Mapping[str, ReadLog], precision: P
             for name, log in logs.items()
         },
         "experiments": {
-            plan.name: _digest({key: value for key, value in _fields(plan).items() if key not in _WORDS_ONLY})
+            plan.name: _digest([plan.logs, _without_words(plan), {key: getattr(plan.table, key) for key in _OF_CASES}])
             for plan in plans
         },
         "max_resamples": None if precision is None else precision.most,
     }
+
+
+def _without_words(plan: Plan) -> dict[str, Any]:
+    return {key: value for key, value in _fields(plan.experiment).items() if key not in _WORDS_ONLY}
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -91,6 +98,8 @@ def _data(value: Any) -> Any:
         return value
     if dataclasses.is_dataclass(value):
         return {type(value).__name__: _data(_fields(value))}
+    if isinstance(value, BaseModel):
+        return {type(value).__name__: _data(dict(value))}
     if isinstance(value, Mapping):
         return {str(key): _data(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray):

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.evaluate.codec import decode
+from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.work import Done, Job, Keep, Run, Shared, pieces, simulate_piece
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case, CaseFacts, case_of
-from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulate.metrics import check_metrics
 from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.tuning.contenders import Contender, check_contenders
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
     from policyfactory.analyses.analysis import Analysis
     from policyfactory.evaluate.resume import Finished
 
-__all__ = ["DEFAULT_METRICS", "Keep", "Looks", "check_metrics", "evaluate", "join"]
-
-DEFAULT_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
+__all__ = ["Keep", "Looks", "evaluate", "join"]
 
 _OF_A_CLUSTER = 32  # workers, so that pieces are small enough: how many there are nobody knows
 
@@ -57,27 +56,6 @@ class Looks:
 
     analyses: tuple[Analysis, ...]
     seen: list[list[list[Any]]] = dataclasses.field(default_factory=list)
-
-
-def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of metrics, each once and in the given order.
-
-    Raises
-    ------
-    UsageError
-        If there is no such metric (near matches are named) or no name at all.
-    """
-    import difflib
-
-    chosen = tuple(dict.fromkeys(name.strip().lower().replace("-", "_") for name in names if name.strip()))
-    for name in chosen:
-        if name not in METRICS:
-            near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.5)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise UsageError(f"there is no metric {name!r}{hint} (metrics: {', '.join(METRICS)})")
-    if not chosen:
-        raise UsageError(f"no metric was named; choose from {', '.join(METRICS)}")
-    return chosen
 
 
 def evaluate(

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
 from policyfactory.evaluate.experiments import run_experiment
-from policyfactory.evaluate.from_plan import from_plan
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
@@ -65,7 +65,7 @@ def selected(protocol: Protocol, experiments: Sequence[str] = (), logs: Sequence
         If there is no such experiment or log, or nothing is left.
     """
     _check("experiment", experiments, [plan.name for plan in protocol.experiments], protocol.name)
-    _check("log", logs, [log.name for log in protocol.logs], protocol.name)
+    _check("log", logs, list(protocol.logs), protocol.name)
     plans = [plan for plan in protocol.experiments if not experiments or plan.name in experiments]
     if logs:
         kept = [(plan, tuple(log for log in plan.logs if log in logs)) for plan in plans]
@@ -82,7 +82,7 @@ def _check(what: str, names: Sequence[str], known: Sequence[str], protocol: str)
 
 
 def read_logs(
-    protocol: Protocol, folders: Sequence[Path] = (), tell: Callable[[ReadLog], None] | None = None
+    protocol: Protocol, folders: Sequence[Path] = (), notify: Callable[[ReadLog], None] | None = None
 ) -> dict[str, ReadLog]:
     """Read the logs that the experiments use, each once.
 
@@ -92,8 +92,8 @@ def read_logs(
         What is to be run.
     folders : sequence of Path
         Where files are looked for, in this order; the protocol's own folder is the last.
-    tell : callable, optional
-        Called with each log as it was read.
+    notify : callable, optional
+        Called with each log as it is read.
 
     Raises
     ------
@@ -101,13 +101,13 @@ def read_logs(
         If a log cannot be found, read or used.
     """
     used = {name for plan in protocol.experiments for name in plan.logs}
-    found = {}
-    for source in protocol.logs:
-        if source.name in used:
-            found[source.name] = read_log(source, [*folders, protocol.folder])
-            if tell is not None:
-                tell(found[source.name])
-    return found
+    logs = {}
+    for name, source in protocol.logs.items():
+        if name in used:
+            logs[name] = read_log(name, source, [*folders, protocol.folder])
+            if notify is not None:
+                notify(logs[name])
+    return logs
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -12,12 +12,14 @@ from policyfactory.core.artefact import Manifest, check_directory, command_line,
 from policyfactory.core.errors import PolicyfactoryError, WorkersError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.toml import dump_toml
+from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.described import winners
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.folder import protocol_dict, write_report
 from policyfactory.evaluate.logs import ReadLog, cleaned_log
-from policyfactory.evaluate.plan import IF_KNOWN
-from policyfactory.evaluate.protocol import Protocol, protocol_of
+from policyfactory.evaluate.options import ProtocolTable
+from policyfactory.evaluate.plain import plain_content
+from policyfactory.evaluate.protocol import Protocol, planned
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.fit.files import models_of
@@ -322,11 +324,11 @@ def compare_policies(
         Who works, and who hears how far it is.
     """
     protocol, _ = _protocol(log, rivals, how)
-    read = cleaned_log(protocol.logs[0], log)
+    read = cleaned_log(log.name, protocol.logs[log.name], log)
     for sentence in read.notes:
         progress.message(sentence)
     for plan in protocol.experiments:
-        progress.message(rules_in_words(plan.rules, plan.times_longest, plan.sensitivity))
+        progress.message(rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity))
     files: list[Path] = []
     partial = None if output is None else partial_path(check_directory(output) / _EXPERIMENT)
     with exclusive(None if output is None else output / "results.csv"):
@@ -352,44 +354,20 @@ def _sha256(model: Model) -> str:
 def _protocol(log: SwfLog, rivals: Sequence[Rival], how: Comparing) -> tuple[Protocol, str]:
     """Return the protocol of a comparison, with the policies that are in memory, and its text."""
     never = how.threshold.strip().lower() in {"inf", "none"}
-    source = {
-        "file": log.path,
+    options: dict[str, Any] = {
+        "windows": how.windows,
+        "policies": [],
+        "metrics": how.metrics,
+        "analyses": _ANALYSES,
+        "threshold": None if never else how.threshold,
         "preset": how.preset,
-        "machine": how.processors,
+        "processors": how.processors,
         "estimate_missing": how.estimate_missing,
     }
-    experiment: dict[str, Any] = {
-        "name": _EXPERIMENT,
-        "title": "Policies compared",
-        "windows": how.windows,
-        "load": 1.0,
-        "estimates": "user",
-        "policies": [CLASSICAL[0]],
-        "metrics": list(how.metrics),
-        "statistic": "median",
-        "recorded": IF_KNOWN,
-        "analyses": list(_ANALYSES),
-        "rules": {
-            "backfill": "easy",
-            "decide_by": "request",
-            "threshold": None if never else how.threshold,
-            "ties": "fifo",
-            "overrun": "run",
-            "compatibility": "none",
-        },
-    }
-    head = {"schema_version": 1, "name": _EXPERIMENT, "title": f"Policies on {log.name}", "seed": 0}
-    content = _without_none(head | {"logs": {log.name: source}, "experiments": [experiment]})
-    protocol = protocol_of(content)
-    plan = dataclasses.replace(protocol.experiments[0], contenders=tuple(rival.model.policy for rival in rivals))
+    content = plain_content(options, {log.name: {"file": log.path}}, "call")
+    protocol = planned(Written(ProtocolTable, content, by="call"), policies=[rival.model.policy for rival in rivals])
     content["experiments"][0]["policies"] = [rival.source for rival in rivals]
-    return dataclasses.replace(protocol, experiments=(plan,)), dump_toml(content)
-
-
-def _without_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_none(entry) for key, entry in value.items() if entry is not None}
-    return [_without_none(entry) for entry in value] if isinstance(value, list) else value
+    return protocol, dump_toml(content)
 
 
 class _Counted(Counter):
@@ -428,7 +406,7 @@ def _run(
         tell=progress.message,
     )
     try:
-        study = run_protocol(protocol, {log.source.name: log}, settings)
+        study = run_protocol(protocol, {log.name: log}, settings)
     except (KeyboardInterrupt, PolicyfactoryError) as stop:
         if (kept := counter.finished + counter.of_earlier) and partial is not None:
             progress.kept(stop, f"{kept:,} finished simulations", partial)

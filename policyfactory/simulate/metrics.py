@@ -11,6 +11,7 @@ doi:10.1145/3701986, recommend beside or instead of mean slowdowns, which a few 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -22,7 +23,7 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["METRICS", "TAU", "Metric", "job_values", "measure"]
+__all__ = ["METRICS", "TAU", "Metric", "check_metrics", "job_values", "measure"]
 
 TAU = 10  # s, the bound of bounded slowdown
 _SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
@@ -84,6 +85,25 @@ def measure(schedule: Ran, names: Iterable[str] | None = None) -> dict[str, floa
     if len(schedule) == 0:
         raise EvaluationError(f"{schedule.workload.name}: no job to measure; give a log or a window with jobs")
     return {name: METRICS[name].function(schedule) for name in chosen}
+
+
+def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of metrics, each once and in the given order.
+
+    Raises
+    ------
+    UsageError
+        If there is no such metric (near matches are named) or no name at all.
+    """
+    chosen = tuple(dict.fromkeys(name.strip().lower().replace("-", "_") for name in names if name.strip()))
+    for name in chosen:
+        if name not in METRICS:
+            near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise UsageError(f"there is no metric {name!r}{hint} (metrics: {', '.join(METRICS)})")
+    if not chosen:
+        raise UsageError(f"no metric was named; choose from {', '.join(METRICS)}")
+    return chosen
 
 
 # Per job. ------------------------------------------------------------------------------------------------------------

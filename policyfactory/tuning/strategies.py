@@ -17,12 +17,14 @@ policies", IEEE TPDS 29(10), 2018. Decided here, where the article is silent:
 from __future__ import annotations
 
 import abc
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EpsilonGreedy", "FollowTheLeader", "Learner", "MeanWaits", "Strategy", "Uniform"]
+__all__ = ["EpsilonGreedy", "Feedback", "FollowTheLeader", "Learner", "MeanWaits", "Strategy", "Uniform"]
 
+Feedback = Literal["simulate", "noisy", "bandit", "random", "thompson", "ucb"]
 FloatArray = NDArray[np.float64]
 
 

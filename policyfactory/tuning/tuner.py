@@ -8,30 +8,28 @@ and `policyfactory.tuning.bandits`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
-from policyfactory.core.units import MINUTE, WEEK, format_duration, parse_duration
+from policyfactory.core.units import MINUTE, WEEK, format_duration
 from policyfactory.engine.events import NEVER
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.switching import SwitchingSimulation
 from policyfactory.tuning.bandits import ThompsonSampling, Ucb
-from policyfactory.tuning.costs import MAX_PERIODS, noise_factors, period_costs, period_edges
-from policyfactory.tuning.strategies import EpsilonGreedy, FollowTheLeader, Learner, Strategy, Uniform
+from policyfactory.tuning.costs import noise_factors, period_costs, period_edges
+from policyfactory.tuning.strategies import EpsilonGreedy, Feedback, FollowTheLeader, Learner, Strategy, Uniform
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
     from policyfactory.simulate.rules import Rules
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["FEEDBACKS", "Feedback", "TunedSchedule", "Tuner", "make_tuner"]
+__all__ = ["FEEDBACKS", "Feedback", "TunedSchedule", "Tuner"]
 
-Feedback = Literal["simulate", "noisy", "bandit", "random", "thompson", "ucb"]
 FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
 
 _PURPOSE = 43  # of the random streams; see core.random
@@ -199,60 +197,3 @@ def _play(simulation: SwitchingSimulation, strategy: Strategy, edges: NDArray[np
         wait = int((simulation.start[rows] - submit[rows]).sum())
         strategy.learn(period, int(choices[period]), len(rows), wait / ticks)
     return choices
-
-
-# From a protocol. -----------------------------------------------------------------------------------------------------
-
-_NUMBERS = ("epsilon", "discount", "noise")
-_KEYS = ("name", "feedback", "period", *_NUMBERS, "policies")
-
-
-def make_tuner(options: Mapping[str, Any], policies: Sequence[Policy]) -> Tuner:
-    """Return the tuner of a protocol's table.
-
-    Parameters
-    ----------
-    options : mapping
-        ``name``, ``feedback``, ``period`` (a duration as text), ``epsilon``, ``discount``, ``noise`` as in `Tuner`,
-        and ``policies``, the names of those it chooses from (default: all).
-    policies : sequence of Policy
-        Those of the experiment.
-
-    Raises
-    ------
-    UsageError
-        If a key or a value cannot be used.
-    """
-    for key in options:
-        if key not in _KEYS:
-            raise UsageError(f"a tuner has no {key!r}; it has {', '.join(_KEYS)}")
-    for key in ("name", "feedback", "period"):
-        if not isinstance(options.get(key, ""), str):
-            raise UsageError(f"{key} is {options[key]!r}; write a text in quotes")
-    for key in _NUMBERS:
-        value = options.get(key, 0.0)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise UsageError(f"{key} is {value!r}; write a number of 0 to 1")
-    period = parse_duration(options.get("period", "1w"))
-    if period > MAX_PERIODS * WEEK:
-        raise UsageError(f"period is {options['period']!r}; give a duration, for example 1d or 1w")
-    feedback = options.get("feedback", "simulate")
-    return Tuner(
-        name=options.get("name", f"{feedback}, {options.get('period', '1w')}"),
-        arms=_chosen(options.get("policies"), policies),
-        feedback=feedback,
-        period_s=int(period),
-        **{key: float(options[key]) for key in _NUMBERS if key in options},
-    )
-
-
-def _chosen(names: Any, policies: Sequence[Policy]) -> tuple[Policy, ...]:
-    if names is None:
-        return tuple(policies)
-    if not isinstance(names, list | tuple):
-        raise UsageError(f"policies is {names!r}; write a list of names")
-    known = {policy.name: policy for policy in policies}
-    for name in names:
-        if name not in known:
-            raise UsageError(f"a tuner cannot choose {name!r}; the experiment has {', '.join(known)}")
-    return tuple(known[name] for name in names)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Literal
+from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["ESTIMATE_MISSING", "OVERRUNS", "PRESETS", "ZERO_RUNS", "Preset", "find_preset"]
+__all__ = ["ESTIMATE_MISSING", "OVERRUNS", "PRESETS", "ZERO_RUNS", "EstimateMissing", "Preset", "find_preset"]
 
-ESTIMATE_MISSING = ("error", "runtime", "drop")
+EstimateMissing = Literal["error", "runtime", "drop"]
+ESTIMATE_MISSING: tuple[EstimateMissing, ...] = get_args(EstimateMissing)
 OVERRUNS = ("keep", "cut", "raise", "drop")
 ZERO_RUNS = ("drop", "keep", "one")
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from policyfactory.cli import evaluate_options, evaluate_run, main
-from policyfactory.evaluate.run import DEFAULT_METRICS
+from policyfactory.cli import evaluate_run, main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FIRST = ["--policies", "FCFS,SPF,SAF"]
@@ -171,10 +170,6 @@ def test_without_a_log_the_embedded_workload_is_used(run: Run) -> None:
     assert "over 6 windows" in done.stdout
 
 
-def test_the_default_metrics_of_the_command_are_those_of_the_library() -> None:
-    assert tuple(evaluate_options.DEFAULT_METRICS.split(",")) == DEFAULT_METRICS
-
-
 def test_two_logs_side_by_side(run: Run, log: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.swf"
     other.write_text(log.read_text())
@@ -238,11 +233,11 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["LOG", "--decide-by", "prediction"], 2, "belong together"),
     (["LOG", "--decide-by", "prediction", "--predictions", "p.csv"], 1, "p.csv: no such file"),
     (["LOG", "LOG"], 2, "two logs are called kth2k"),
-    (["LOG", "--seed", "-1"], 2, "outside 0 to 2**63 - 1"),
+    (["LOG", "--seed", "-1"], 2, "--seed -1: is out of range; write a whole number of 0"),
     (["LOG", "--starts", "csv"], 2, "name their folder with --output DIR"),
     (["LOG", "--clean", "defualt"], 2, "default"),
     (["LOG", "--backfill", "none", "--backfill-order", "SPF"], 2, "needs backfill easy"),
-    (["LOG", "--processors", "0"], 2, "at least 1 processor"),
+    (["LOG", "--processors", "0"], 2, "--processors 0: is out of range; write a whole number of 1"),
     (["--processors", "5"], 2, "belong to a log"),
     (["FOLDER"], 1, "is a directory"),
     (["LOG", "--output", "LOG"], 1, "is a file; name a folder for the results"),

@@ -120,7 +120,7 @@ def test_two_protocols_get_a_folder_each(run: Run, protocol: Path, tmp_path: Pat
 
 
 WRONG = [
-    (["tiny.toml", "--policies", "FCFS", "--load", "1.1"], 2, "--policies, --load: the protocol says this"),
+    (["tiny.toml", "--policies", "FCFS", "--load", "1.1"], 2, "--load, --policies: the protocol says this"),
     (["tiny.toml", "log.swf"], 2, "tiny.toml is a protocol, which names its logs itself"),
     (["--only", "drawn"], 2, "belong to a protocol (a .toml file), and none is given"),
     (["tiny.toml", "--only", "dawn"], 2, "has no experiment 'dawn'; it has drawn, windows"),

@@ -72,7 +72,7 @@ def test_a_log_is_tuned_and_written(run: Run, log: Path, tmp_path: Path) -> None
     # The protocol that was written is what was run.
     (plan,) = read_protocol(tmp_path / "results" / "protocol.toml").experiments
     assert list(plan.policies) == names
-    assert plan.rules.threshold == 40 * 3600
+    assert plan.experiment.rules.threshold == 40 * 3600
 
 
 def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--feedback", "oracle"), "feedback 'oracle'; choose one of simulate, noisy, bandit, random, thompson, ucb"),
+        (("--feedback", "oracle"), "--feedback 'oracle': is none of simulate, noisy, bandit, random, thompson, ucb"),
         (("--feedback", " "), "--feedback is empty"),
         (("--period", "soon"), "'soon' is not a duration"),
-        (("--epsilon", "2"), "epsilon is 2.0; give a number of 0 to 1"),
-        (("--discount", "-1"), "discount is -1.0; give a number of 0 to 1"),
+        (("--epsilon", "2"), "--epsilon 2.0: is out of range; write a number of 0 to 1"),
+        (("--discount", "-1"), "--discount -1.0: is out of range; write a number of 0 to 1"),
         (("--backfill", "conservative"), "is not one of"),
         (("--policies", "FCFS,FCFS"), "two policies are called FCFS"),
     ],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.run import evaluate
 from policyfactory.evaluate.starts import StartsWriter

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.experiments import run_experiment
-from policyfactory.evaluate.from_plan import from_plan
-from policyfactory.evaluate.plan import Resamples
+from policyfactory.evaluate.options import ResampleTable
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.study import read_logs, selected
-from policyfactory.workload.resample import Resampling, resample
+from policyfactory.workload.resample import resample
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,9 @@ def protocol(root: Path) -> Protocol:
 def test_what_the_paper_says_is_in_the_protocol(protocol: Protocol) -> None:
     easy = protocol.experiments[0]
     assert easy.policies == ("FCFS", "SPF", "SQF", "SAF")
-    assert (easy.times_longest, easy.rules.backfill, easy.rules.overrun) == (3.0, "easy", "kill")
-    assert easy.resamples == Resamples(10, Resampling(None, "log"))
-    published = next(analysis for analysis in easy.analyses if analysis.name == "premature").published  # type: ignore[attr-defined]
+    assert (easy.times_longest, easy.experiment.rules.backfill, easy.experiment.rules.overrun) == (3.0, "easy", "kill")
+    assert easy.table.resample == ResampleTable(count=10)
+    published = next(analysis for analysis in easy.experiment.analyses if analysis.name == "premature").published  # type: ignore[attr-defined]
     # Tables III and IV.
     assert {log: values["share"] for log, values in published.items()} == {
         "kth": 12.4,
@@ -40,7 +40,9 @@ def test_the_protocol_in_small(protocol: Protocol, shared: Callable[[str], Path]
     folder = shared("traces/KTH-SP2-1996-2.1-cln.swf.gz").parent
     small = selected(protocol, ["easy"], ["kth"])
     logs = read_logs(small, [folder])
-    plan = dataclasses.replace(small.experiments[0], resamples=Resamples(6, Resampling(13)))
+    plan = small.experiments[0]
+    drawn = plan.table.model_copy(update={"resample": ResampleTable(count=6, length="13w")})
+    plan = dataclasses.replace(plan, table=drawn)
     experiment = from_plan(plan, logs)
     case = experiment.cases[2]
     assert case.rules is not None

@@ -26,7 +26,7 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.tuning.contenders import Contender
-from policyfactory.tuning.tuner import make_tuner
+from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
@@ -64,7 +64,7 @@ def jobs(shared: Callable[[str], Path]) -> Workload:
 
 FCFS = resolve("FCFS")
 CONTENDERS: list[Contender] = [FCFS, resolve("SPF")]
-CONTENDERS.append(make_tuner({"name": "tuner", "feedback": "random", "period": "1d"}, [FCFS, resolve("SAF")]))
+CONTENDERS.append(Tuner("tuner", (FCFS, resolve("SAF")), "random", period_s=86_400))
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(decide_by="runtime", compatibility="sc17")], ids=["ours", "sc17"])

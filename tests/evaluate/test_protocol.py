@@ -13,12 +13,11 @@ import pytest
 
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.declare import Threshold, parse_share, parse_threshold
 from policyfactory.evaluate.logs import read_log
-from policyfactory.evaluate.plan import parse_threshold
 from policyfactory.evaluate.precision import Precision, needed
 from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content, read_protocol
-from policyfactory.evaluate.reader import Reader
 from policyfactory.evaluate.study import read_logs, selected
 from support import ROOT
 
@@ -111,21 +110,29 @@ def test_every_key_arrives_where_it_is_meant(whole: Protocol, tmp_path: Path) ->
     assert (whole.name, whole.title, whole.source, whole.about, whole.seed) == (
         "whole", "All of it", "A paper", "What is done.", 7,
     )  # fmt: skip
-    kth, model = whole.logs
-    assert (kth.name, kth.file, kth.cleaning.preset, kth.cleaning.processors) == ("kth", "kth.swf.gz", "sc17", 100)
-    assert kth.cleaning.estimate_missing == "drop"
+    kth, model = whole.logs.values()
+    assert list(whole.logs) == ["kth", "model"]
+    assert (kth.file, kth.preset, kth.machine) == ("kth.swf.gz", "sc17", 100)
+    assert kth.estimate_missing == "drop"
     assert model.lublin is not None
     assert (model.lublin.processors, model.lublin.jobs, model.lublin.seed) == (256, 300, 1488557399)
-    assert model.lublin.options == {"stream": "drand48", "typed": False, "uhi": 8.0, "umed": 5.5}
+    assert (model.lublin.stream, model.lublin.typed, model.lublin.uhi, model.lublin.umed) == (
+        "drand48",
+        False,
+        8.0,
+        5.5,
+    )
     assert model.tsafrir is not None
     assert (model.tsafrir.max_estimate, model.tsafrir.seed) == (64800, 1)
-    actual, drawn = whole.experiments
+    plans = whole.experiments
+    actual, drawn = (plan.experiment for plan in plans)
     assert actual.policies == ("FCFS", "MINE", "beside", "Full, day")
     assert actual.metrics == ("mean_bsld", "max_wait")
-    assert actual.windows is not None
-    assert (actual.windows.count, actual.windows.length, actual.windows.rule) == (10, 15 * 86400, "sc17")
-    assert (actual.resamples, actual.skip, actual.statistic, actual.seed) == (None, {"kth": (1, 8)}, "mean", 7)
-    assert (actual.sensitivity.load, str(actual.sensitivity.estimates)) == (1.1, "noisy:0.2")
+    table = plans[0].table
+    assert table.windows is not None
+    assert (table.windows.count, table.windows.length, table.windows.rule) == (10, 15 * 86400, "sc17")
+    assert (table.resample, table.skip, actual.statistic, actual.seed) == (None, {"kth": (1, 8)}, "mean", 7)
+    assert (plans[0].sensitivity.load, str(plans[0].sensitivity.estimates)) == (1.1, "noisy:0.2")
     rules = actual.rules
     assert (rules.backfill, rules.decide_by, rules.threshold, rules.ties) == ("none", "runtime", 144000, "lifo")
     assert (rules.overrun, rules.compatibility, rules.backfill_policy) == ("kill", "none", None)
@@ -133,11 +140,12 @@ def test_every_key_arrives_where_it_is_meant(whole: Protocol, tmp_path: Path) ->
     (reference,) = actual.references
     assert reference.values == {"kth": {"FCFS": 299.83, "MINE": 10.0}}
     assert (reference.first, reference.drop, reference.digits) == (9, {"kth": {"FCFS": 1}}, 2)
-    assert drawn.logs == ("kth", "model")
+    assert plans[1].logs == ("kth", "model")
     assert drawn.title == "drawn"
-    assert drawn.resamples is not None
-    assert (drawn.resamples.count, drawn.resamples.how.weeks, drawn.resamples.how.draw) == (60, 104, "active")
-    assert (drawn.times_longest, drawn.rules.threshold) == (3.0, math.inf)
+    resample = plans[1].table.resample
+    assert resample is not None
+    assert (resample.count, resample.length, resample.draw) == (60, 104, "active")
+    assert (plans[1].times_longest, drawn.rules.threshold) == (3.0, math.inf)
     assert drawn.rules.backfill_policy is not None
     (claim,) = whole.claims
     assert (claim.better, claim.than, claim.experiments, claim.logs) == (("MINE",), ("FCFS",), ("actual",), ("kth",))
@@ -194,7 +202,23 @@ WRONG = [
     ('"MINE", "beside.json"', '"MINE", "gone.json"', "gone.json: no such file"),
     ('"MINE", "beside.json"', '"MINE", "FCFS"', "two policies are called FCFS"),
     ('MINE = "p*q"', 'MINE = "p*"', "[experiments.formulas] MINE = 'p*': "),
-    ('feedback = "simulate"', 'feedback = "magic"', "'actual' tuners"),
+    (
+        'feedback = "simulate"',
+        'feedback = "magic"',
+        "[[experiments.tuners]] 'Full, day' feedback = 'magic': is none of",
+    ),
+    (
+        'feedback = "simulate"',
+        "feedbak = 3",
+        "[[experiments.tuners]] 'Full, day' feedbak = 3: is no key of this table; did",
+    ),
+    ('period = "1d"', "period = 86400", "period = 86400: is a whole number; write a duration"),
+    ('period = "1d"', 'period = "soon"', "'soon' is not a duration"),
+    ('period = "1d"', 'period = "inf"', "period = 'inf': is no length of a period"),
+    ("discount = 0.9", "discount = true", "discount = True: is true or false; write a number of 0 to 1"),
+    ("discount = 0.9", "discount = 2", "discount = 2: is out of range; write a number of 0 to 1"),
+    ("discount = 0.9", 'policies = "SPF"', "policies = 'SPF': is a text; write a list of texts"),
+    ("discount = 0.9", 'policies = ["F1"]', "a tuner cannot choose 'F1'; the experiment has FCFS, MINE, beside"),
     ('"max-wait"', '"max_wiat"', "metrics = ['mean_bsld', 'max_wiat']: there is no metric"),
     ('statistic = "mean"', 'statistic = "mode"', "statistic = 'mode': is none of median, mean, ratio"),
     ('"groups", {', '"grops", {', "no analysis is called 'grops'; did you mean groups?"),
@@ -293,20 +317,23 @@ def test_too_many_policies_are_refused(tmp_path: Path) -> None:
 
 
 def test_thresholds_are_durations_or_multiples_of_the_longest_request() -> None:
-    assert parse_threshold("40h") == (144000, None)
-    assert parse_threshold(" 2.5 x  Longest  Request ") == (None, 2.5)
-    assert parse_threshold("inf") == (math.inf, None)
+    assert parse_threshold("40h") == Threshold(144000)
+    assert parse_threshold(" 2.5 x  Longest  Request ") == Threshold(None, 2.5)
+    assert parse_threshold("inf") == Threshold(math.inf)
     for text in ("x longest request", "-1x longest request", "3x longest", "1e9x longest request"):
         with pytest.raises(UsageError, match="is not a duration"):
             parse_threshold(text)
 
 
 def test_precision_as_people_write_it() -> None:
-    assert Precision.parse("2%").target == pytest.approx(0.02)
-    assert Precision.parse(" 0.02 ", 5) == Precision(0.02, 5)
+    assert parse_share("2%") == pytest.approx(0.02)
+    assert Precision.of({"precision": " 0.02 ", "max_resamples": 5}, "call") == Precision(0.02, 5)
+    assert Precision.of({"precision": None, "max_resamples": 5}, "call") is None
     for text in ("two", "0", "-1%", "100%", "nan", "inf", ""):
         with pytest.raises(UsageError, match="write for example 2%"):
-            Precision.parse(text)
+            Precision.of({"precision": text}, "command")
+    with pytest.raises(UsageError, match=r"--max-resamples 0: is out of range; write a whole number of 1 to 100,000"):
+        Precision.of({"precision": "2%", "max_resamples": 0}, "command")
     # Four times as many for half the width.
     assert needed(10, 0.04, 0.02) == 40
     assert needed(10, math.inf, 0.02) is None
@@ -341,8 +368,8 @@ def test_another_version_of_a_log_is_refused(tmp_path: Path, shared: Callable[[s
 
 
 def test_the_jobs_of_a_model_are_those_of_its_keys() -> None:
-    source = protocol_of(SMALL).logs[0]
-    first, second = read_log(source, []), read_log(source, [])
+    source = protocol_of(SMALL).logs["m"]
+    first, second = read_log("m", source, []), read_log("m", source, [])
     assert first.workload.sha256() == second.workload.sha256()
     assert (len(first.workload), first.workload.machine, first.workload.name) == (50, 8, "m")
     assert first.hashes == {"m": first.workload.sha256()}
@@ -402,16 +429,3 @@ def test_the_protocol_of_the_reference_page_can_be_read(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
     text = page.split("```toml\n")[1].split("```")[0]
     assert read_protocol(write(tmp_path, text)).experiments[0].policies == ("FCFS", "SPF", "MINE")
-
-
-def test_the_reference_page_has_every_key(tmp_path: Path, whole: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
-    known: set[str] = set()
-
-    def finish(reader: Reader) -> None:
-        known.update(reader._known)
-
-    monkeypatch.setattr(Reader, "finish", finish)
-    read_protocol(tmp_path / "p.toml")
-    page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
-    assert {key for key in known if f"`{key}`" not in page} == set()
-    assert len(known) > 50

@@ -17,11 +17,12 @@ from scipy import stats
 
 from policyfactory.analyses.replay import Replay, wait_distance
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
+from policyfactory.evaluate.cases import cases_of, from_plan
 from policyfactory.evaluate.described import finding, setting
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.experiments import run_experiment
-from policyfactory.evaluate.from_plan import cases_of, from_plan
-from policyfactory.evaluate.logs import LogSource, ReadLog, TsafrirSource
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.options import LogTable, TsafrirTable
 from policyfactory.evaluate.plan import Plan
 from policyfactory.evaluate.protocol import protocol_of, read_protocol
 from policyfactory.evaluate.run import evaluate, join
@@ -321,8 +322,8 @@ def plan_of(jobs: Workload, *, tsafrir: bool = False, **keys: Any) -> tuple[Plan
     protocol = protocol_of(
         {"schema_version": 1, "name": "p", "logs": {"log": {"embedded": True}}, "experiments": [content]}
     )
-    source = LogSource("log", tsafrir=TsafrirSource(3600, 1) if tsafrir else None)
-    return protocol.experiments[0], {"log": ReadLog(source, jobs, None, {}, {}, ())}
+    source = LogTable(tsafrir=TsafrirTable(max_estimate="1h", seed=1) if tsafrir else None)
+    return protocol.experiments[0], {"log": ReadLog("log", source, jobs, None, {}, {}, ())}
 
 
 MONTH = played(of_fields([(86_400 * day, 600, 60, 2, 1) for day in range(30)]))

@@ -14,9 +14,9 @@ import pytest
 from policyfactory.analyses import ANALYSES
 from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import OutputError
+from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.codec import decode, encode, is_kept
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.from_plan import from_plan
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import Partial
@@ -122,7 +122,7 @@ def test_words_can_be_changed_on_the_way(protocol: Protocol, partial: Path, tmp_
 
 
 def _logs(protocol: Protocol) -> dict[str, Any]:
-    own = next(log for log in protocol.logs if log.name == "own")
+    own = protocol.logs["own"]
     return {
         "own": {"file": own.file, "predictions": own.predictions},
         "model": {"lublin": {"processors": 32, "jobs": 800, "seed": 1}},

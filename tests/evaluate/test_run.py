@@ -15,12 +15,13 @@ import pytest
 
 from policyfactory.analyses.analysis import Analysis
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.run import DEFAULT_METRICS, Looks, check_metrics, evaluate, join
+from policyfactory.evaluate.options import DEFAULT_METRICS
+from policyfactory.evaluate.run import Looks, evaluate, join
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import Case, case_of
-from policyfactory.simulate.metrics import METRICS, measure
+from policyfactory.simulate.metrics import METRICS, check_metrics, measure
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.clean import read

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.from_plan import from_plan
+from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.reference import Found, reference_values
@@ -31,7 +31,7 @@ def protocol(root: Path) -> Protocol:
 
 @pytest.fixture(scope="module")
 def logs(protocol: Protocol, shared: Callable[[str], Path]) -> dict[str, ReadLog]:
-    return {source.name: read_log(source, [shared("traces")]) for source in protocol.logs}
+    return {name: read_log(name, source, [shared("traces")]) for name, source in protocol.logs.items()}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_table_4_to_the_printed_digit(protocol: Protocol, run: Callable[[str], E
     found: list[tuple[str, Found]] = []
     for mode in MODES:
         evaluation = run(mode)
-        for reference in plans[mode].references:
+        for reference in plans[mode].experiment.references:
             found += [(mode, row) for row in reference_values(evaluation, reference)]
     assert len(found) == 12 * 8
     assert [(mode, row) for mode, row in found if not row.met] == []
@@ -99,7 +99,7 @@ def test_table_4_to_the_printed_digit(protocol: Protocol, run: Callable[[str], E
 def test_the_protocol_has_the_papers_numbers(protocol: Protocol, oracle: dict[str, Any]) -> None:
     plans = {plan.name: plan for plan in protocol.experiments}
     for mode in MODES:
-        real, _model = plans[mode].references
+        real, _model = plans[mode].experiment.references
         for log, theirs in LOGS.items():
             published = oracle["table4"][f"{theirs}_{CONFIGS[mode]}"]
             for name, row in published.items():
@@ -112,12 +112,13 @@ def test_the_clean_experiments_differ_in_the_simulator_alone(protocol: Protocol)
     plans = {plan.name: plan for plan in protocol.experiments}
     for mode in MODES:
         own, clean = plans[f"{mode}-all"], plans[f"{mode}-clean"]
-        assert (own.rules.backfill, own.rules.decide_by) == (clean.rules.backfill, clean.rules.decide_by)
-        assert (own.rules.compatibility, clean.rules.compatibility) == ("sc17", "none")
-        assert (own.windows, own.skip, own.policies, own.logs) == (
-            clean.windows,
-            clean.skip,
+        ours, theirs = own.experiment.rules, clean.experiment.rules
+        assert (ours.backfill, ours.decide_by) == (theirs.backfill, theirs.decide_by)
+        assert (ours.compatibility, theirs.compatibility) == ("sc17", "none")
+        assert (own.table.windows, own.table.skip, own.policies, own.logs) == (
+            clean.table.windows,
+            clean.table.skip,
             clean.policies,
             clean.logs,
         )
-        assert own.metrics[0] == clean.metrics[0] == "sc17_bsld"
+        assert own.experiment.metrics[0] == clean.experiment.metrics[0] == "sc17_bsld"

@@ -17,7 +17,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.tuning import costs
 from policyfactory.tuning.costs import MAX_PERIODS, period_costs, period_edges
-from policyfactory.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner, make_tuner
+from policyfactory.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner
 from policyfactory.workload.jobs import Workload
 
 HOUR = 3600
@@ -230,31 +230,6 @@ def test_too_many_periods_are_refused_before_any_work() -> None:
     late = jobs([0, 60 * (MAX_PERIODS + 1)], [1, 1])
     with pytest.raises(UsageError, match="200,002 periods of 60 s; a tuner takes at most 200,000"):
         run(tuner("simulate", period_s=60), late)
-
-
-def test_a_protocols_table_makes_a_tuner() -> None:
-    made = make_tuner({"name": "Full", "feedback": "noisy", "period": "1d", "noise": 0.1, "policies": ["LEXP"]}, FOUR)
-    assert made == Tuner("Full", (FOUR[2],), "noisy", 24 * HOUR, noise=0.1)
-    plain = make_tuner({}, FOUR)
-    assert (plain.name, plain.arms, plain.period_s, plain.epsilon) == ("simulate, 1w", FOUR, 7 * 24 * HOUR, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"perod": "1d"}, "a tuner has no 'perod'; it has name, feedback, period"),
-        ({"period": 86400}, "period is 86400; write a text in quotes"),
-        ({"period": "soon"}, "'soon' is not a duration"),
-        ({"period": "inf"}, "period is 'inf'; give a duration"),
-        ({"epsilon": "0.1"}, "epsilon is '0.1'; write a number"),
-        ({"discount": True}, "discount is True; write a number"),
-        ({"policies": "SPF"}, "policies is 'SPF'; write a list of names"),
-        ({"policies": ["F1"]}, "a tuner cannot choose 'F1'; the experiment has FCFS, SPF, LEXP, LQF"),
-    ],
-)
-def test_a_table_that_can_not_be_meant(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        make_tuner(table, FOUR)
 
 
 def test_a_tuner_says_what_it_does() -> None:

@@ -26,7 +26,7 @@ from policyfactory.core.journal import Journal
 from policyfactory.core.toml import dump_toml
 from policyfactory.core.units import parse_duration
 from policyfactory.evaluate.codec import decode, encode
-from policyfactory.evaluate.inputs import read_predictions
+from policyfactory.evaluate.predictions import read_predictions
 from policyfactory.evaluate.protocol import read_content, read_protocol
 from policyfactory.evaluate.work import Run
 from policyfactory.export.expressible import linear_coefficients

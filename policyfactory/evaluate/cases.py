@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.logs import LogSource, ReadLog
-from policyfactory.evaluate.plan import Plan, Resamples
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.options import ExperimentTable, LogTable, ResampleTable
+from policyfactory.evaluate.plan import Plan
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.recorded import RECORDED, lacking_starts
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.resample import Draw, History, Resampling, parse_length
+from policyfactory.workload.resample import Draw, History, parse_length
 from policyfactory.workload.sensitivity import Sensitivity
 from policyfactory.workload.windows import cut, parse_windows
 
@@ -51,32 +52,18 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
     chosen = [logs[name] for name in plan.logs if name in logs]
     if not chosen:
         raise UsageError(f"experiment {plan.name}: none of its logs is left ({', '.join(plan.logs)}); name one of them")
-    if plan.rules.decide_by == "prediction":
+    if plan.experiment.rules.decide_by == "prediction":
         _check_predictions(plan, chosen)
     cases: list[Case] = []
     more = {}
     for log in chosen:
         draw = _Draw.of(plan, log)
         if draw is not None:
-            more[log.source.name] = draw.case
-        own = _cases(plan, log) if draw is None else [draw.case(number) for number in range(1, draw.count + 1)]
-        cases += _without_skipped(plan, log.source.name, own)
+            more[log.name] = draw.case
+        own = _cases(plan, log) if draw is None else [draw.case(number) for number in range(1, draw.table.count + 1)]
+        cases += _without_skipped(plan, log.name, own)
     recorded, unrecorded = _record(plan, chosen, cases)
-    return Experiment(
-        name=plan.name,
-        cases=tuple(cases),
-        contenders=plan.contenders,
-        title=plan.title,
-        rules=plan.rules,
-        metrics=plan.metrics,
-        statistic=plan.statistic,
-        analyses=plan.analyses,
-        references=plan.references,
-        seed=plan.seed,
-        more=more,
-        recorded=recorded,
-        unrecorded=unrecorded,
-    )
+    return dataclasses.replace(plan.experiment, cases=tuple(cases), more=more, recorded=recorded, unrecorded=unrecorded)
 
 
 def cases_of(
@@ -114,38 +101,32 @@ def cases_of(
     """
     if windows is not None and resamples is not None:
         raise UsageError("a log is cut into windows or drawn from, not both; leave one out")
-    name = workload.name
-    plan = Plan(
-        name=name,
-        title=name,
-        logs=(name,),
-        contenders=(),
-        rules=Rules(),
-        windows=None if windows is None else parse_windows(windows),
-        resamples=None if resamples is None else Resamples(resamples, Resampling(parse_length(length), draw)),
-        seed=seed,
-    )
-    return list(from_plan(plan, {name: ReadLog(LogSource(name), workload, None, {}, {}, ())}).cases)
+    drawn = None if resamples is None else ResampleTable(count=resamples, length=parse_length(length), draw=draw)
+    cuts = None if windows is None else parse_windows(windows)
+    table = ExperimentTable(name="cases", windows=cuts, resample=drawn)
+    plan = Plan(table, (workload.name,), Experiment(table.name, (), (), seed=seed))
+    log = ReadLog(workload.name, LogTable(), workload, None, {}, {}, ())
+    return list(from_plan(plan, {log.name: log}).cases)
 
 
 def _check_predictions(plan: Plan, logs: list[ReadLog]) -> None:
     for log in logs:
         if log.prediction is None:
             raise UsageError(
-                f"experiment {plan.name}: decisions by prediction, and log {log.source.name} has no predictions; name "
+                f"experiment {plan.name}: decisions by prediction, and log {log.name} has no predictions; name "
                 "a file with them (predictions), or decide by request"
             )
-    if plan.resamples is not None:
+    if plan.table.resample is not None:
         raise UsageError(
             f"experiment {plan.name}: predictions belong to the jobs of the log itself; use windows, not resampled logs"
         )
-    if not all(isinstance(one, Policy) for one in plan.contenders):
+    if not all(isinstance(one, Policy) for one in plan.experiment.contenders):
         raise UsageError(f"experiment {plan.name}: tuners cannot decide by prediction; decide by request")
 
 
 def _record(plan: Plan, logs: Sequence[ReadLog], cases: Sequence[Case]) -> tuple[bool, str]:
     """Return whether the recorded schedule is shown, and why not where it is known in part."""
-    if plan.recorded is False:
+    if plan.table.recorded is False:
         return False, ""
     why = _not_as_recorded(plan, logs)
     partly = False
@@ -154,9 +135,9 @@ def _record(plan: Plan, logs: Sequence[ReadLog], cases: Sequence[Case]) -> tuple
         partly = bool(lacking) and any((case.make().start >= 0).any() for case in cases)
         more = f" ({len(lacking)} such cases)" if len(lacking) > 1 else ""
         why = f"{lacking[0]}{more}" if lacking else ""
-    if any(one.name.casefold() == RECORDED for one in plan.contenders):
+    if any(one.name.casefold() == RECORDED for one in plan.experiment.contenders):
         why = why or f"a policy is called {RECORDED} too, and needs another name"
-    if why and plan.recorded:
+    if why and plan.table.recorded is True:
         raise UsageError(
             f"experiment {plan.name}: the recorded schedule cannot be shown: {why}; leave it out (--no-recorded, "
             "recorded = false)"
@@ -170,12 +151,12 @@ def _called(case: Case) -> str:
 
 def _not_as_recorded(plan: Plan, logs: Sequence[ReadLog]) -> str:
     """Return why the cases are not what the log's own machine was given; empty if they are."""
-    if plan.resamples is not None:
+    if plan.table.resample is not None:
         return "the cases are resampled logs, which no machine ever ran"
-    if plan.sensitivity.load != 1:
-        return f"the jobs arrive {plan.sensitivity.load:g} times as fast as they did"
-    rule = str(plan.sensitivity.estimates)
-    modelled = [log.source.name for log in logs if log.source.tsafrir is not None]
+    if plan.table.load != 1:
+        return f"the jobs arrive {plan.table.load:g} times as fast as they did"
+    rule = str(plan.table.estimates)
+    modelled = [log.name for log in logs if log.source.tsafrir is not None]
     if rule != "user" or modelled:
         return f"requested times are not the users' but {rule if rule != 'user' else f'modelled in {modelled[0]}'}"
     return ""
@@ -185,7 +166,7 @@ def _rules_of(plan: Plan, log: ReadLog) -> Rules | None:
     """Return the rules of a log of its own, if it has any: a threshold that depends on its longest request."""
     if plan.times_longest is None:
         return None
-    return dataclasses.replace(plan.rules, threshold=math.floor(plan.times_longest * log.longest_request_s))
+    return dataclasses.replace(plan.experiment.rules, threshold=math.floor(plan.times_longest * log.longest_request_s))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -198,7 +179,7 @@ class _Axes:
 
     @classmethod
     def of(cls, plan: Plan, log: ReadLog) -> _Axes:
-        return cls(plan.sensitivity, plan.seed, math.ceil(log.longest_request_s))
+        return cls(plan.sensitivity, plan.experiment.seed, math.ceil(log.longest_request_s))
 
     def apply(self, workload: Workload, number: int) -> Workload:
         """Return the jobs of the case of a number; its requests are drawn anew for each case.
@@ -212,14 +193,15 @@ class _Axes:
 
 
 def _cases(plan: Plan, log: ReadLog) -> list[Case]:
-    name, rules, axes = log.source.name, _rules_of(plan, log), _Axes.of(plan, log)
-    if plan.windows is None:
+    name, rules, axes = log.name, _rules_of(plan, log), _Axes.of(plan, log)
+    seed = plan.experiment.seed
+    if plan.table.windows is None:
         make = functools.partial(axes.apply, log.workload, 1)
-        return [Case(name, 1, "log", make, rules, log.prediction, plan.seed)]
-    parts = cut(log.workload, plan.windows)
+        return [Case(name, 1, "log", make, rules, log.prediction, plan.experiment.seed)]
+    parts = cut(log.workload, plan.table.windows)
     predictions = _predictions(log, parts)
     return [
-        Case(name, number, "window", functools.partial(axes.apply, part, number), rules, prediction, plan.seed)
+        Case(name, number, "window", functools.partial(axes.apply, part, number), rules, prediction, seed)
         for number, (part, prediction) in enumerate(zip(parts, predictions, strict=True), 1)
     ]
 
@@ -234,7 +216,7 @@ def _predictions(log: ReadLog, parts: list[Workload]) -> list[NDArray[np.int64]]
 
 
 def _without_skipped(plan: Plan, log: str, cases: list[Case]) -> list[Case]:
-    skipped = plan.skip.get(log, ())
+    skipped = plan.table.skip.get(log, ())
     for number in skipped:
         if not 1 <= number <= len(cases):
             raise UsageError(
@@ -254,29 +236,27 @@ def _without_skipped(plan: Plan, log: str, cases: list[Case]) -> list[Case]:
 class _Draw:
     """Where the resampled logs of a log are from."""
 
-    plan: Plan
     log: str
     history: History
     weeks: int
-    count: int
+    table: ResampleTable
     axes: _Axes
     rules: Rules | None
 
     @classmethod
     def of(cls, plan: Plan, log: ReadLog) -> _Draw | None:
-        if plan.resamples is None:
+        table = plan.table.resample
+        if table is None:
             return None
         history = History(log.workload)
-        weeks = plan.resamples.how.weeks or history.weeks
-        count = plan.resamples.count
-        return cls(plan, log.source.name, history, weeks, count, _Axes.of(plan, log), _rules_of(plan, log))
+        how = _Axes.of(plan, log), _rules_of(plan, log)
+        return cls(log.name, history, table.length or history.weeks, table, *how)
 
     def case(self, number: int) -> Case:
         """Return the resampled log of a number; the same in any batch."""
         make = functools.partial(self._make, number)
-        return Case(self.log, number, "resample", make, self.rules, None, self.plan.seed)
+        return Case(self.log, number, "resample", make, self.rules, None, self.axes.seed)
 
     def _make(self, number: int) -> Workload:
-        draw = "log" if self.plan.resamples is None else self.plan.resamples.how.draw
-        drawn = self.history.sample(weeks=self.weeks, seed=self.plan.seed, number=number, draw=draw)
+        drawn = self.history.sample(weeks=self.weeks, seed=self.axes.seed, number=number, draw=self.table.draw)
         return self.axes.apply(drawn, number)

@@ -1,8 +1,7 @@
-"""What goes into an evaluation beside the jobs: how logs are cleaned, and predicted run times from a file."""
+"""Predicted run times of the jobs of a log, from a file."""
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from pathlib import Path
 
@@ -13,29 +12,10 @@ from policyfactory.core.artefact import read_bytes
 from policyfactory.core.errors import InputError
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Cleaning", "read_predictions"]
+__all__ = ["read_predictions"]
 
 _LONGEST_LINE = 100_000  # bytes
 _LONGEST_S = 1e10  # 317 years; also keeps seconds times a million ticks inside 64 bits
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cleaning:
-    """How logs are read; see `policyfactory.workload.clean.read`.
-
-    Parameters
-    ----------
-    preset : str
-        Name of the filter.
-    estimate_missing : str
-        What to do with jobs without a requested time: ``error``, ``runtime``, ``drop``.
-    processors : int or None
-        Processors of the machine, if the log does not say.
-    """
-
-    preset: str = "default"
-    estimate_missing: str = "error"
-    processors: int | None = None
 
 
 def read_predictions(path: Path, workload: Workload) -> NDArray[np.int64]:

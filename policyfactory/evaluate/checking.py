@@ -1,0 +1,253 @@
+"""Checking what somebody wrote against the declared options, and naming file, table and key of what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
+from policyfactory.evaluate.declare import Key, Option, Table
+
+__all__ = ["Path", "Written", "label", "plain_type"]
+
+T = TypeVar("T", bound=Table)
+
+# Where something stands: names of tables and keys, and numbers of entries of lists from 0.
+Path: TypeAlias = tuple[str | int, ...]
+
+_SHOWN = 60
+_NAMES = ("name", "text", "source")  # what an entry of a list of tables is called by
+_TYPES = {bool: "true or false", str: "a text", int: "a whole number", float: "a number", list: "a list"}
+_ABSENT: Any = object()
+
+
+class Written(Generic[T]):
+    """The content of a protocol, and who wrote it.
+
+    Parameters
+    ----------
+    kind : type of Table
+        What the content must be.
+    content : mapping
+        Keys and values, as `tomllib` reads them.
+    file : str
+        The file, for messages.
+    by : {"file", "command", "call"}
+        Who wrote it: keys of a file are named with their table, options of a command as ``--option``, keywords of a
+        call by themselves.
+    """
+
+    def __init__(
+        self,
+        kind: type[T],
+        content: Mapping[str, Any],
+        file: str = "",
+        by: Literal["file", "command", "call"] = "file",
+    ) -> None:
+        self.content = content
+        self.file = file
+        self.by = by
+        self.kind = kind
+
+    def checked(self) -> T:
+        """Return the content as a table of its kind.
+
+        Raises
+        ------
+        InputError, UsageError
+            If a key is unknown or missing, or a value is not what it must be.
+        """
+        try:
+            return self.kind.model_validate(self.content)
+        except ValidationError as wrong:
+            # A key with a slip of the pen is missing under its right name, too.
+            first = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
+            raise self.error(first["loc"], _Reason(self.kind, self.content, first).text()) from None
+
+    def error(self, path: Path, reason: str) -> PolicyfactoryError:
+        """Return the error that the value at ``path`` cannot be used."""
+        tables, key = _split(path)
+        value = _value(self.content, (*tables, key))
+        if self.by != "file":
+            name = label(_option_name(self.kind, path, key), self.by)
+            given = "" if value is _ABSENT else f" {_shown(value)}"
+            return UsageError(f"{name}{given}: {reason}")
+        shown = "" if value is _ABSENT else f" = {_shown(value)}"
+        place = _place(tables, self.content)
+        return InputError(f"{self.file}: {f'{place} ' if place else ''}{_visible(key)}{shown}: {reason}")
+
+    @contextlib.contextmanager
+    def about(self, *path: str | int) -> Iterator[None]:
+        """Name file, table and key in what goes wrong inside; errors about an option say themselves what they mean."""
+        try:
+            yield
+        except PolicyfactoryError as error:
+            if self.by != "file" or str(error).startswith(f"{self.file}: "):
+                raise
+            raise self.error(path, str(error)) from None
+
+
+def label(name: str, by: str) -> str:
+    """Return how an option is called in a message: ``--name`` to who typed a command."""
+    return f"--{name.replace('_', '-')}" if by == "command" else name
+
+
+# Where. ---------------------------------------------------------------------------------------------------------------
+
+
+def _split(path: Path) -> tuple[Path, str]:
+    """Return the tables that a key is in, and the key: of an entry of a list, that of the list."""
+    last = max(at for at, part in enumerate(path) if isinstance(part, str))
+    return path[:last], str(path[last])
+
+
+def _value(content: Any, path: Path) -> Any:
+    for part in path:
+        if isinstance(content, Mapping):
+            content = content if isinstance(part, int) else content.get(part, _ABSENT)
+        elif isinstance(content, Sequence) and isinstance(part, int):
+            content = content[part]
+    return content
+
+
+def _place(tables: Path, content: Mapping[str, Any]) -> str:
+    """Return the heading of a table, as in the file; an entry of a list with its name or number."""
+    if not tables:
+        return ""
+    name = _dotted(tables)
+    entry = _value(content, tables)
+    if not isinstance(tables[-1], int) or not isinstance(_value(content, tables[:-1]), Sequence):
+        return f"[{name}]"
+    called = next((entry[key] for key in _NAMES if isinstance(entry.get(key), str)), None)
+    return f"[[{name}]] {tables[-1] + 1 if called is None else _shown(called)}"
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(_visible(part) for part in path if isinstance(part, str))
+
+
+def _kind(kind: Any, path: Path) -> tuple[Any, list[Any]]:
+    """Return the declared type of what stands at ``path`` in a table, and what else is declared of it."""
+    metadata: list[Any] = []
+    for part in path:
+        kind, _ = plain_type(kind)
+        if isinstance(kind, type) and issubclass(kind, Table):
+            field = kind.model_fields[str(part)]
+            kind, metadata = field.annotation, list(field.metadata)
+        else:
+            kind, metadata = typing.get_args(kind)[0 if isinstance(part, int) else 1], []
+    kind, more = plain_type(kind)
+    return kind, [*metadata, *more]
+
+
+def plain_type(kind: Any) -> tuple[Any, list[Any]]:
+    """Return a type without ``None`` and without annotations, and these."""
+    metadata: list[Any] = []
+    while True:
+        origin, of = typing.get_origin(kind), typing.get_args(kind)
+        if origin is typing.Annotated:
+            kind = of[0]
+            for one in of[1:]:
+                metadata += one.metadata if isinstance(one, FieldInfo) else [one]
+        elif origin in {types.UnionType, typing.Union} and type(None) in of and len(of) == 2:
+            kind = next(one for one in of if one is not type(None))
+        else:
+            return kind, metadata
+
+
+def _option_name(table: type[Table], path: Path, key: str) -> str:
+    _, metadata = _kind(table, path)
+    return next((one.name for one in metadata if isinstance(one, Option) and one.name), key)
+
+
+# Why. -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why a value cannot be used, in words."""
+
+    table: type[Table]
+    content: Mapping[str, Any]
+    error: ErrorDetails
+
+    def text(self) -> str:
+        """Return what is wrong, and the cure."""
+        path, given = self.error["loc"], self.error["input"]
+        context: dict[str, Any] = self.error.get("ctx", {})
+        match self.error["type"]:
+            case "policyfactory":
+                return str(context["error"])
+            case "extra_forbidden":
+                return self._unknown(path)
+            case "missing":
+                return f"is missing; write {self._expected(path)}"
+            case "literal_error":
+                return f"is none of {', '.join(typing.get_args(_kind(self.table, path)[0]))}; write one of them"
+            case "greater_than_equal" | "less_than_equal":
+                return f"is out of range; write {self._expected(path)}"
+            case "finite_number":
+                return "is not finite; write a number"
+            case "string_too_long":
+                return f"has {len(given):,} characters; write at most {context['max_length']:,}"
+            case "too_long":
+                return f"has {len(given):,} entries; write at most {context['max_length']:,}"
+        if isinstance(path[-1], int) and isinstance(_value(self.content, path[:-1]), Sequence):
+            return f"holds {_shown(given)}, which is {_type(given)}; write {self._expected(path[:-1])}"
+        return f"is {_type(given)}; write {self._expected(path)}"
+
+    def _unknown(self, path: Path) -> str:
+        table, _ = _kind(self.table, path[:-1])
+        near = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return f"is no key of this table; {hint}it has {', '.join(table.model_fields)}"
+
+    def _expected(self, path: Path) -> str:
+        """Return what must be written at ``path``."""
+        kind, metadata = _kind(self.table, path)
+        said = next((one.kind for one in metadata if isinstance(one, Key)), "")
+        if said:
+            return said
+        if kind in {int, float}:
+            return f"a {'whole ' if kind is int else ''}number{_span(metadata)}"
+        if kind in {str, bool}:
+            return "a text in quotes" if kind is str else "true or false"
+        if typing.get_origin(kind) is not tuple:
+            return f"a table, for example [{_dotted(path)}]"
+        of, _ = plain_type(typing.get_args(kind)[0])
+        examples = {str: 'texts, for example ["FCFS", "SPF"]', int: "whole numbers, for example [1, 8]"}
+        return f"a list of {examples.get(of, f'tables, for example [[{_dotted(path)}]]')}"
+
+
+def _span(metadata: Sequence[Any]) -> str:
+    """Return the limits of a number, if it has any that people may meet."""
+    limits = [getattr(one, name) for name in ("ge", "le") for one in metadata if getattr(one, name, None) is not None]
+    return " of {:,} to {:,}".format(*limits) if len(limits) == 2 and max(map(abs, limits)) < 1e300 else ""
+
+
+def _type(value: Any) -> str:
+    return "a table" if isinstance(value, Mapping) else _TYPES.get(type(value), f"a {type(value).__name__}")
+
+
+def _visible(text: str) -> str:
+    short = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    return short if short.isprintable() else ascii(short)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return ascii(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
+    try:
+        text = str(value)
+    except (RecursionError, ValueError):
+        return "(a value nested too deeply, or a number of thousands of digits)"
+    return _visible(text)
