@@ -1,10 +1,11 @@
-"""The file of finished pieces: what an interrupted run leaves, and the same command goes on from.
+"""The journal of a run: its finished results on disk, from which the same command resumes after an interruption.
 
 ``NAME.partial`` begins with one line that says which run it belongs to: a mark, a checksum, and the run as JSON. Each
-further line is one finished piece: a checksum, the piece's number, and what was found. The checksum of a piece is also
-one of the run, so that no piece can be taken for one of another run. A line is written by one call of the system, so
-after Ctrl-C or ``kill -9`` at most the last one is torn; it is cut off and its piece is done again. So is a piece whose
-line does not match its checksum. Where the first line itself is damaged, the pieces that match this run are kept.
+further line is one record: a checksum, the number of the work unit, and its result. The checksum of a record is also
+one of the run, so that no record can be taken for one of another run. A line is written by one call of the system, so
+after Ctrl-C or ``kill -9`` at most the last one is torn; it is cut off and its unit is computed again. So is a unit
+whose record does not match its checksum. Where the first line itself is damaged, the records that match this run are
+kept.
 """
 
 from __future__ import annotations
@@ -38,135 +39,48 @@ _LIBRARIES = ("numba", "numpy", "scipy")
 
 
 def partial_path(output: Path) -> Path:
-    """Return where the finished pieces of an unfinished output lie: ``NAME.csv`` has ``NAME.csv.partial``."""
+    """Return where the journal of an unfinished output lies: ``NAME.csv`` has ``NAME.csv.partial``."""
     return output.with_name(f"{output.name}.partial")
 
 
 def library_versions() -> dict[str, str]:
-    """Return the versions that belong to a run beside its options: pieces of different ones are not mixed."""
+    """Return the versions that belong to a run beside its options: results of different ones are not mixed."""
     return {name: version for name, version in package_versions().items() if name in _LIBRARIES}
 
 
 def read_head(path: Path) -> dict[str, Any] | None:
-    """Return the run that a partial file belongs to, None if there is no such file.
+    """Return the run that a journal belongs to, None if there is no such file.
 
     Raises
     ------
     OutputError
-        If the file is not a file of finished pieces, or its first line is damaged.
+        If the file is not a journal, or its first line is damaged.
     """
     first = _first_line(path, _HEAD)
-    head = None if first is None else _parse(first)
-    if first is not None and head is None:
-        raise _stranger(path)
-    return head
-
-
-def _first_line(path: Path, longest: int) -> bytes | None:
-    """Return the first line of a file, None if there is no file."""
-    if not path.exists():
-        return None
-    if not path.is_file():
-        raise OutputError(
-            f"{path}: is a pipe, a device or a directory, where finished pieces are to be kept; remove it or name "
-            "another output"
-        )
-    try:
-        with path.open("rb") as file:
-            return file.readline(longest)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
-
-
-def _parse(first: bytes) -> dict[str, Any] | None:
-    """Return the run that a first line names, None if it does not match its checksum; its mark may be damaged."""
-    content = first[_BEFORE:-1]
-    if not first.endswith(b"\n") or first[len(_MARK) + 1 : _BEFORE - 1] != _checksum(content):
-        return None
-    try:
-        head = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return head if isinstance(head, dict) else None
-
-
-def _stranger(path: Path) -> OutputError:
-    return OutputError(
-        f"{path}: is not a file of finished pieces, and would be overwritten; remove it or name another output"
-    )
-
-
-class _Head:
-    """The first line of the file of a run.
-
-    Parameters
-    ----------
-    run : mapping
-        The run (JSON values).
-    """
-
-    def __init__(self, run: Mapping[str, Any]) -> None:
-        content = json.dumps(run, sort_keys=True).encode("ascii")
-        self.run = json.loads(content)
-        self.line = b"%b %b %b\n" % (_MARK, _checksum(content), content)
-        self.digest = hashlib.sha256(content).digest()
-
-    def run_of(self, path: Path) -> dict[str, Any] | None:
-        """Return the run that a file names; None if there is no file, or its first line is damaged.
-
-        Raises
-        ------
-        OutputError
-            If the file is not one of finished pieces by its mark, its checksum, or a piece of this run.
-        """
-        first = _first_line(path, max(_HEAD, len(self.line)))
-        if first is None or first == self.line:
-            return None if first is None else self.run
-        run = _parse(first)
-        if run is not None or first.startswith(_MARK):
-            return run
-        # Cut off in its first line, it has nothing to lose.
-        if self.line.startswith(first) and path.stat().st_size == len(first):
-            return None
-        with path.open("rb") as file:
-            if any(_check(line, self.digest) for _, line, _ in _lines(file)):
-                return None
-        raise _stranger(path)
-
-    def is_whole(self, path: Path) -> bool:
-        """Say whether the first line of a file is this one, byte by byte."""
-        return _first_line(path, max(_HEAD, len(self.line))) == self.line
-
-    def begin(self, path: Path) -> int:
-        """Return where the pieces begin in a file whose first line is damaged."""
-        with path.open("rb") as file:
-            first = file.read(len(self.line))
-            if first[:-1] == self.line[:-1]:
-                return len(first)  # only its end is damaged
-            file.seek(0)
-            for _ in _lines(file):
-                break
-            return file.tell()
+    run = None if first is None else _parse(first)
+    if first is not None and run is None:
+        raise _not_a_journal(path)
+    return run
 
 
 def claim(
     path: Path,
-    head: Mapping[str, Any],
+    run: Mapping[str, Any],
     what: str,
     difference: Callable[[Mapping[str, Any], Mapping[str, Any]], str],
     *,
     overwrite: bool,
 ) -> None:
-    """Make sure that a partial file, if there is one, belongs to a run; one of another run goes with ``overwrite``.
+    """Make sure that a journal, if there is one, belongs to a run; one of another run goes with ``overwrite``.
 
     Parameters
     ----------
     path : Path
         The file.
-    head : mapping
+    run : mapping
         The run (JSON values).
     what : str
-        What its pieces are, in the plural.
+        What its results are, in the plural.
     difference : callable
         Returns in words in what two runs differ: that of the file and this one.
     overwrite : bool
@@ -175,58 +89,56 @@ def claim(
     Raises
     ------
     OutputError
-        If the file belongs to another run or is no partial file, and ``overwrite`` is not given.
+        If the file belongs to another run or is no journal, and ``overwrite`` is not given.
     """
-    wanted = _Head(head)
+    here = _Head(run)
     try:
-        found = wanted.run_of(path)
-    except OutputError:
-        if not overwrite or not path.is_file():
-            raise
-        path.unlink()
-        return
-    if found is None or found == wanted.run:
-        return
-    if not overwrite:
-        if not wanted.run.keys() <= found.keys():
-            lacking = ", ".join(sorted(wanted.run.keys() - found.keys()))
+        there = here.run_of(path)
+        if there is None or there == here.run:
+            return
+        if not overwrite and not here.run.keys() <= there.keys():
+            lacking = ", ".join(sorted(here.run.keys() - there.keys()))
             raise OutputError(
                 f"{path}: holds finished {what}, but does not say of which run (its first line lacks {lacking}); "
                 "--overwrite drops it, or name another --output"
             )
-        raise OutputError(
-            f"{path}: holds finished {what} of a run with {difference(found, wanted.run)}; give the same options to go "
-            "on with it, --overwrite to drop it, or another --output"
-        )
+        if not overwrite:
+            raise OutputError(
+                f"{path}: holds finished {what} of a run with {difference(there, here.run)}; give the same options to "
+                "go on with it, --overwrite to drop it, or another --output"
+            )
+    except OutputError:
+        if not overwrite or not path.is_file():
+            raise
     path.unlink()
 
 
 class Journal:
-    """The finished pieces of one run on disk; memory holds 8 bytes a piece.
+    """The finished results of one run on disk; memory holds 8 bytes a work unit.
 
     Parameters
     ----------
     path : Path
         The file; made if there is none.
-    head : mapping
+    run : mapping
         The run (JSON values).
     count : int
-        How many pieces the run has.
+        How many work units the run has.
     usable : callable, optional
-        Says whether what was found of a piece can be used; a piece that cannot is damaged.
+        Says whether the result of a work unit can be used; one that cannot is damaged.
 
     Raises
     ------
     OutputError
-        If the file is of another run or none of finished pieces, or cannot be written.
+        If the file is of another run or no journal, or cannot be written.
     """
 
     def __init__(
         self,
         path: Path,
-        head: Mapping[str, Any],
+        run: Mapping[str, Any],
         count: int,
-        usable: Callable[[int, bytes], bool] = lambda _number, _found: True,
+        usable: Callable[[int, bytes], bool] = lambda _number, _result: True,
     ) -> None:
         self.path = path
         self.damaged = 0
@@ -234,21 +146,21 @@ class Journal:
         self._usable = usable
         self._offsets = np.full(count, -1, dtype=np.int64)
         self._synced = time.monotonic()
-        here = _Head(head)
-        self._digest = here.digest
+        head = _Head(run)
+        self._digest = head.digest
         if not path.exists():
-            atomic_write(path, here.line)
-        elif here.run_of(path) not in (None, here.run):
-            raise OutputError(f"{path}: holds the finished pieces of another run; remove it or name another output")
-        elif not here.is_whole(path):
+            atomic_write(path, head.line)
+        elif head.run_of(path) not in (None, head.run):
+            raise OutputError(f"{path}: holds the finished results of another run; remove it or name another output")
+        elif not head.is_whole(path):
             self.head_damaged = True
-            atomic_write(path, self._rescued(here))
+            atomic_write(path, self._rescued(head))
         try:
             self._file: BinaryIO = path.open("r+b", buffering=0)
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror}; check its permissions") from None
         try:
-            self._end = self._scan(len(here.line))
+            self._end = self._scan(len(head.line))
             self._file.truncate(self._end)
         except BaseException:
             self._file.close()
@@ -268,7 +180,7 @@ class Journal:
         return int((self._offsets >= 0).sum())
 
     def missing(self) -> list[int]:
-        """Return the numbers of the pieces that are still to be done."""
+        """Return the numbers of the work units that are still to be done."""
         return [int(number) for number in np.flatnonzero(self._offsets < 0)]
 
     def in_words(self) -> str:
@@ -277,12 +189,74 @@ class Journal:
         words += [f"{self.damaged:,} damaged ones are done again"] * bool(self.damaged)
         return ", ".join(words)
 
-    def _rescued(self, here: _Head) -> Iterator[bytes]:
-        """Give the right first line and the pieces that are of this run; count the others."""
-        yield here.line
-        begin = here.begin(self.path)
+    def append(self, number: int, result: bytes) -> None:
+        """Keep the result of work unit ``number``: bytes without a line break.
+
+        Every few seconds it waits until the disk has all of them, so that a power loss costs seconds of work.
+
+        Raises
+        ------
+        OutputError
+            If the disk does not take it, or it is no record.
+        """
+        line = _record(number, result, self._digest)
+        if len(line) > _LONGEST or b"\n" in result:
+            raise OutputError(f"{self.path}: the result of work unit {number} cannot be kept ({len(line):,} bytes)")
+        try:
+            self._file.seek(self._end)
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if time.monotonic() - self._synced >= _SYNC:
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end)
+            raise OutputError(
+                f"{self.path}: cannot be written: {error.strerror}; make room, the same command then goes on from here"
+            ) from None
+        self._offsets[number] = self._end
+        self._end += len(line)
+
+    def records(self) -> Iterator[tuple[int, bytes]]:
+        """Give number and result of each finished work unit, in the order of the numbers.
+
+        Raises
+        ------
+        OutputError
+            If a record was changed since it was written or read.
+        """
         with self.path.open("rb") as file:
-            file.seek(begin)
+            for number in np.flatnonzero(self._offsets >= 0).tolist():
+                yield number, self._at(file, number)
+
+    def read(self, number: int) -> bytes | None:
+        """Return the result of a work unit, None if it is not there.
+
+        Raises
+        ------
+        OutputError
+            If the record was changed since it was written or read.
+        """
+        if self._offsets[number] < 0:
+            return None
+        with self.path.open("rb") as file:
+            return self._at(file, number)
+
+    def _at(self, file: BinaryIO, number: int) -> bytes:
+        file.seek(self._offsets[number])
+        record = _check(file.readline(_LONGEST), self._digest)
+        if record is None or record[0] != number:
+            raise OutputError(
+                f"{self.path}: the record of work unit {number} was changed on disk; run the same command again"
+            )
+        return record[1]
+
+    def _rescued(self, head: _Head) -> Iterator[bytes]:
+        """Give the right first line and the records that are of this run; count the others."""
+        yield head.line
+        with self.path.open("rb") as file:
+            head.skip(file)
             for _, line, _ in _lines(file):
                 if _check(line, self._digest) is None:
                     self.damaged += 1
@@ -306,67 +280,87 @@ class Journal:
                 end = file.tell()
         return end
 
-    def append(self, number: int, found: bytes) -> None:
-        """Keep what was found of piece ``number``: bytes without a line break.
 
-        Every few seconds it waits until the disk has all of them, so that a power loss costs seconds of work.
+class _Head:
+    """The first line of the journal of a run.
 
-        Raises
-        ------
-        OutputError
-            If the disk does not take them, or they are no record.
-        """
-        body = b"%d %b" % (number, found)
-        line = _checksum(self._digest + body) + b" " + body + b"\n"
-        if len(line) > _LONGEST or b"\n" in found:
-            raise OutputError(f"{self.path}: what was found of piece {number} cannot be kept ({len(line):,} bytes)")
-        try:
-            self._file.seek(self._end)
-            if self._file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            if time.monotonic() - self._synced >= _SYNC:
-                os.fsync(self._file.fileno())
-                self._synced = time.monotonic()
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                self._file.truncate(self._end)
-            raise OutputError(
-                f"{self.path}: cannot be written: {error.strerror}; make room, the same command then goes on from here"
-            ) from None
-        self._offsets[number] = self._end
-        self._end += len(line)
+    Parameters
+    ----------
+    run : mapping
+        The run (JSON values).
+    """
 
-    def found(self) -> Iterator[tuple[int, bytes]]:
-        """Give the number of each finished piece and what was found, in the order of the numbers.
+    def __init__(self, run: Mapping[str, Any]) -> None:
+        content = json.dumps(run, sort_keys=True).encode("ascii")
+        self.run = json.loads(content)
+        self.line = b"%b %b %b\n" % (_MARK, _checksum(content), content)
+        self.digest = hashlib.sha256(content).digest()
+
+    def run_of(self, path: Path) -> dict[str, Any] | None:
+        """Return the run that a journal names; None if there is no file, or its first line is damaged.
 
         Raises
         ------
         OutputError
-            If a record was changed since it was written or read.
+            If the file is no journal by its mark, its checksum, or a record of this run.
         """
-        with self.path.open("rb") as file:
-            for number in np.flatnonzero(self._offsets >= 0).tolist():
-                yield number, self._at(file, number)
-
-    def read(self, number: int) -> bytes | None:
-        """Return what was found of a piece, None if it is not there.
-
-        Raises
-        ------
-        OutputError
-            If the record was changed since it was written or read.
-        """
-        if self._offsets[number] < 0:
+        first = _first_line(path, max(_HEAD, len(self.line)))
+        if first is None or first == self.line:
+            return None if first is None else self.run
+        run = _parse(first)
+        if run is not None or first.startswith(_MARK):
+            return run
+        # Cut off in its first line, it has nothing to lose.
+        if self.line.startswith(first) and path.stat().st_size == len(first):
             return None
-        with self.path.open("rb") as file:
-            return self._at(file, number)
+        with path.open("rb") as file:
+            if any(_check(line, self.digest) for _, line, _ in _lines(file)):
+                return None
+        raise _not_a_journal(path)
 
-    def _at(self, file: BinaryIO, number: int) -> bytes:
-        file.seek(self._offsets[number])
-        record = _check(file.readline(_LONGEST), self._digest)
-        if record is None or record[0] != number:
-            raise OutputError(f"{self.path}: piece {number} was changed on disk; run the same command again")
-        return record[1]
+    def is_whole(self, path: Path) -> bool:
+        """Say whether the first line of a file is this one, byte by byte."""
+        return _first_line(path, max(_HEAD, len(self.line))) == self.line
+
+    def skip(self, file: BinaryIO) -> None:
+        """Go to where the records begin in a file whose first line is damaged."""
+        if file.read(len(self.line))[:-1] != self.line[:-1]:  # else only its end is damaged
+            file.seek(0)
+            next(_lines(file), None)
+
+
+def _first_line(path: Path, longest: int) -> bytes | None:
+    """Return the first line of a file, None if there is no file."""
+    if not path.exists():
+        return None
+    if not path.is_file():
+        raise OutputError(
+            f"{path}: is a pipe, a device or a directory, where finished results are to be kept; remove it or name "
+            "another output"
+        )
+    try:
+        with path.open("rb") as file:
+            return file.readline(longest)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
+
+
+def _parse(first: bytes) -> dict[str, Any] | None:
+    """Return the run that a first line names, None if it does not match its checksum; its mark may be damaged."""
+    content = first[_BEFORE:-1]
+    if not first.endswith(b"\n") or first[len(_MARK) + 1 : _BEFORE - 1] != _checksum(content):
+        return None
+    try:
+        run = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return run if isinstance(run, dict) else None
+
+
+def _not_a_journal(path: Path) -> OutputError:
+    return OutputError(
+        f"{path}: is not a journal of finished results, and would be overwritten; remove it or name another output"
+    )
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
@@ -384,12 +378,17 @@ def _checksum(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest()[:_CHECK].encode()
 
 
+def _record(number: int, result: bytes, digest: bytes) -> bytes:
+    body = b"%d %b" % (number, result)
+    return _checksum(digest + body) + b" " + body + b"\n"
+
+
 def _check(line: bytes, digest: bytes) -> tuple[int, bytes] | None:
-    """Return number and content of a record if it is whole and matches its checksum and its run."""
+    """Return number and result of a record if it is whole and matches its checksum and its run."""
     body = line[_CHECK + 1 : -1]
     if not line.endswith(b"\n") or line[: _CHECK + 1] != _checksum(digest + body) + b" ":
         return None
-    number, _, found = body.partition(b" ")
+    number, _, result = body.partition(b" ")
     if not number.isdigit() or len(number) > _CHECK:
         return None
-    return int(number), found
+    return int(number), result

@@ -1,8 +1,8 @@
-"""What was found of a simulation as text, and back: for the file of finished simulations, and from other processes.
+"""The result of a simulation as text, and back: for the journal, and from other processes.
 
 JSON in which everything that JSON has no word for is an object of one key that says what it is: tuples and lists,
 arrays (type, shape, order, bytes), numbers of numpy, and the records that analyses keep, by the names of `RECORDS`.
-Every number comes back as it was, bit by bit, so that what is concluded from it is the same. Nothing but these can be
+Every number comes back bit by bit, so that what is concluded from it is the same. Nothing but these can be
 read, and reading runs no code of the text's: a file may come from a stranger.
 """
 
@@ -66,15 +66,15 @@ def encode(value: Any, jobs_sha256: str = "") -> bytes:
     TypeError
         If there is anything else in it; an analysis that keeps it needs a line in `RECORDS`.
     """
-    return json.dumps(_told(value, jobs_sha256), separators=(",", ":")).encode("ascii")
+    return json.dumps(_encoded(value, jobs_sha256), separators=(",", ":")).encode("ascii")
 
 
-def _told(value: Any, jobs: str) -> Any:
+def _encoded(value: Any, jobs: str) -> Any:
     kind = type(value)
     if value is None or kind in {bool, int, float, str}:
         return value
     if kind in {list, tuple}:
-        return {kind.__name__: [_told(entry, jobs) for entry in value]}
+        return {kind.__name__: [_encoded(entry, jobs) for entry in value]}
     if kind is np.ndarray and value.dtype.kind in _KINDS:
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         return {"array": [value.dtype.str, list(value.shape), order, _text(value.tobytes(order))]}
@@ -84,12 +84,12 @@ def _told(value: Any, jobs: str) -> Any:
         return {"jobs": [getattr(value, name) for name in _NAMED]} if value.sha256() == jobs else _whole(value)
     name = _names().get(kind)
     if name is None:
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written to a file of finished simulations")
-    return {name: [_told(getattr(value, field), jobs) for field in _fields(kind)]}
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written to a journal of simulations")
+    return {name: [_encoded(getattr(value, field), jobs) for field in _fields(kind)]}
 
 
 def _whole(jobs: Workload) -> Any:
-    return {"workload": [_told(getattr(jobs, field), "") for field in _fields(Workload)]}
+    return {"workload": [_encoded(getattr(jobs, field), "") for field in _fields(Workload)]}
 
 
 def _text(data: bytes) -> str:
@@ -107,8 +107,8 @@ def _fields(kind: type) -> tuple[str, ...]:
 @functools.cache
 def _record(name: str) -> type:
     module, kind = RECORDS[name]
-    found: type = getattr(import_module(f"policyfactory.{module}"), kind)
-    return found
+    record: type = getattr(import_module(f"policyfactory.{module}"), kind)
+    return record
 
 
 @functools.cache
@@ -134,15 +134,15 @@ def decode(text: bytes, jobs: Callable[[], Workload] | None = None) -> Any:
     try:
         return _value(json.loads(text), jobs)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError, PolicyfactoryError) as error:
-        raise InputError(f"{text[:40]!r} is nothing that was found of a simulation: {error}") from None
+        raise InputError(f"{text[:40]!r} is not the result of a simulation: {error}") from None
 
 
-def _value(told: Any, jobs: Callable[[], Workload] | None) -> Any:
-    if not isinstance(told, dict):
-        if isinstance(told, list):
+def _value(content: Any, jobs: Callable[[], Workload] | None) -> Any:
+    if not isinstance(content, dict):
+        if isinstance(content, list):
             raise ValueError("a list without its kind")
-        return told
-    ((name, content),) = told.items()
+        return content
+    ((name, content),) = content.items()
     if not isinstance(content, list):
         raise ValueError(f"{name[:40]!r} without a list")
     if name == "array":
@@ -202,7 +202,7 @@ def is_of(value: Any, kind: Any) -> bool:
     Raises
     ------
     TypeError
-        If the type has no place in what is found of a simulation.
+        If the type has no place in the result of a simulation.
     """
     origin, of = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
@@ -223,7 +223,7 @@ def is_of(value: Any, kind: Any) -> bool:
     if origin is tuple:
         return isinstance(value, tuple) and len(value) == len(of) and all(map(is_of, value, of))
     if not isinstance(kind, type):
-        raise TypeError(f"{kind} has no place in what is found of a simulation")
+        raise TypeError(f"{kind} has no place in the result of a simulation")
     if not isinstance(value, kind):
         return False
     # Jobs check themselves when they are made.

@@ -1,4 +1,4 @@
-"""The finished simulations of a run of experiments, in a file: what an interrupted run leaves, and goes on from.
+"""The journal of a run of experiments: its finished simulations, from which an interrupted run resumes.
 
 A record is one simulation: a contender on a case. Its number follows from the experiment, the log, the number of the
 case and the place of the contender, so that neither workers nor batches of a precision change what belongs where.
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.precision import Precision
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["Finished", "Partial", "description"]
+__all__ = ["Finished", "SimulationJournal", "description"]
 
-# Raised whenever the same experiment would give other records: a partial file of older code is not continued.
+# Raised whenever the same experiment would give other records: a journal of older code is not continued.
 _METHOD = 1
 # What of a plan changes no simulation.
 _WORDS_ONLY = frozenset({"name", "title", "references", "statistic"})
@@ -109,8 +109,8 @@ def _data(value: Any) -> Any:
     raise TypeError(f"{type(value).__qualname__} has no place in the description of an experiment")
 
 
-class Partial:
-    """The file of finished simulations.
+class SimulationJournal:
+    """The journal of the finished simulations.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class Partial:
             self._slots[experiment.name] = slots = _Slots.of(experiment, precision, first)
             first = slots.end
         self.journal = Journal(path, run, first)
-        self._found = len(self.journal)
+        self._resumed = len(self.journal)
         self.total = sum(len(one.cases) * len(one.contenders) for one in experiments)
 
     def __enter__(self) -> Self:
@@ -163,9 +163,9 @@ class Partial:
 
     def in_words(self) -> str:
         """Return what an earlier run has left; empty if there is nothing."""
-        found = self._found
-        of = f"{found:,} of {self.total:,}" if found <= self.total else f"{found:,}"
-        words = [f"{of} simulations were finished by an earlier run"] * bool(found)
+        count = self._resumed
+        of = f"{count:,} of {self.total:,}" if count <= self.total else f"{count:,}"
+        words = [f"{of} simulations were finished by an earlier run"] * bool(count)
         return ", ".join([*words, *filter(None, [self.journal.in_words()])])
 
     def of(self, experiment: str) -> Finished:
@@ -175,17 +175,17 @@ class Partial:
 
 def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """Return in words in what two runs differ."""
-    found = []
+    differences = []
     for key in sorted({*there, *here}):
         old, new = there.get(key), here.get(key)
         if old == new:
             continue
         if isinstance(old, dict) and isinstance(new, dict):
             names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-            found.append(f"other {key} ({', '.join(map(visible, names))})")
+            differences.append(f"other {key} ({', '.join(map(visible, names))})")
         else:
-            found.append(f"{_KEYS.get(key, visible(key))} {visible(str(old))} (now {new})")
-    return " and ".join(found) or "other options"
+            differences.append(f"{_KEYS.get(key, visible(key))} {visible(str(old))} (now {new})")
+    return " and ".join(differences) or "other options"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class Finished:
     damaged: int = 0
 
     def take(self, case: Case, place: int, job: Job, jobs: Callable[[], Workload]) -> Run | None:
-        """Return what an earlier run has found; None if it was not there, or is damaged.
+        """Return the result of an earlier run; None if there is none, or it is damaged.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Finished:
         return None
 
     def add(self, case: Case, place: int, text: bytes) -> None:
-        """Keep what was found.
+        """Keep the result of a simulation.
 
         Raises
         ------

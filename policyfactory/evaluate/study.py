@@ -14,7 +14,7 @@ from policyfactory.evaluate.experiments import run_experiment
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.resume import Partial, description
+from policyfactory.evaluate.resume import SimulationJournal, description
 from policyfactory.evaluate.work import Keep
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.sections import Section
@@ -173,14 +173,16 @@ def run_protocol(
         outcomes = tuple(_outcomes(experiments, how, None))
     else:
         run = description(protocol.experiments, known, how.precision) | dict(how.beside)
-        with Partial(how.partial, run, experiments, how.precision, overwrite=how.overwrite) as partial:
+        with SimulationJournal(how.partial, run, experiments, how.precision, overwrite=how.overwrite) as partial:
             if found := partial.in_words():
                 how.tell(found)
             outcomes = tuple(_outcomes(experiments, how, partial))
     return Study(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
 
 
-def _outcomes(experiments: Iterable[Experiment], how: RunSettings, partial: Partial | None) -> Iterable[Outcome]:
+def _outcomes(
+    experiments: Iterable[Experiment], how: RunSettings, partial: SimulationJournal | None
+) -> Iterable[Outcome]:
     for experiment in experiments:
         finished = None if partial is None else partial.of(experiment.name)
         yield run_experiment(

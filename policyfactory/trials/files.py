@@ -3,9 +3,9 @@
 A run may find four things where it is to write:
 
 - nothing: it begins;
-- a partial file of the same run: it goes on from there (with ``overwrite`` too: that is how an interrupted
+- the journal of an interrupted run: it goes on from there (with ``overwrite`` too: that is how an interrupted
   ``overwrite`` is continued);
-- a partial file of another run, or a table: an error, unless ``overwrite`` is given;
+- the journal of another run, or a table: an error, unless ``overwrite`` is given;
 - the finished table of the same run: nothing is left to do.
 """
 
@@ -59,7 +59,7 @@ class Written:
     resumed : int
         Tuples that an earlier run had finished.
     damaged : int
-        Records of the partial file that were torn or changed, and done again.
+        Records of the journal that were torn or changed, and done again.
     done : int
         Tuples finished by this run.
     trials : int
@@ -73,7 +73,7 @@ class Written:
     idle : int
         Tuples in which all orders have the same value, so that all scores are equal.
     damage : str
-        What of the partial file was damaged, in words.
+        What of the journal was damaged, in words.
     """
 
     output: Path
@@ -108,7 +108,7 @@ def write_scores(
     output : Path
         The table, ``NAME.csv``.
     overwrite : bool
-        Replace a finished table, or the partial file of another run.
+        Replace a finished table, or the journal of another run.
     inputs : mapping of str to str, optional
         Further inputs for the manifest: name and SHA-256.
 
@@ -164,27 +164,27 @@ def _fill(
     report: Report,
     tell: Notify,
 ) -> Written:
-    """Finish the partial file and write the table from it."""
+    """Finish the journal and write the table from it."""
     usable = functools.partial(_usable, jobs=options.queue_size)
-    with Journal(partial_path(output), head, options.tuples, usable) as partial:
-        resumed = len(partial)
+    with Journal(partial_path(output), head, options.tuples, usable) as journal:
+        resumed = len(journal)
         report(resumed)
         begin = time.monotonic()
         done = 0
         try:
-            for number, rows in finished_tuples(workload, options, partial.missing(), workers=workers, tell=tell):
-                partial.append(number, rows.encode("ascii").rstrip(b"\n").replace(b"\n", _BREAK))
+            for number, rows in finished_tuples(workload, options, journal.missing(), workers=workers, tell=tell):
+                journal.append(number, rows.encode("ascii").rstrip(b"\n").replace(b"\n", _BREAK))
                 done += 1
                 report(resumed + done)
         except PolicyfactoryError:
             # A scheduler that was never reached leaves nothing in the way of other options.
-            if not len(partial):
-                partial.path.unlink()
+            if not len(journal):
+                journal.path.unlink()
             raise
         seconds = time.monotonic() - begin
         errors = np.empty(options.tuples)
         spreads = np.empty(options.tuples)
-        atomic_write(output, _table(partial, errors, spreads))
+        atomic_write(output, _table(journal, errors, spreads))
     low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
     # In floating point equal scores differ in their last bits.
     idle = int((spreads < 1e-12).sum())
@@ -192,20 +192,20 @@ def _fill(
     return Written(
         output,
         resumed,
-        partial.damaged,
+        journal.damaged,
         done,
         done * trials,
         seconds,
         trials,
         (low, middle, high),
         idle,
-        partial.in_words(),
+        journal.in_words(),
     )
 
 
-def _usable(number: int, found: bytes, *, jobs: int) -> bool:
+def _usable(number: int, record: bytes, *, jobs: int) -> bool:
     """Say whether a record is what `finished_tuples` gives of a tuple: a line a job, numbers as it writes them."""
-    lines = found.decode("latin-1").split(_BREAK.decode())
+    lines = record.decode("latin-1").split(_BREAK.decode())
     return len(lines) == jobs and all(_is_row(line.split(","), str(number)) for line in lines)
 
 
@@ -223,11 +223,11 @@ def _is_row(cells: list[str], number: str) -> bool:
     return written == cells and possible and not any(map(math.isinf, values))
 
 
-def _table(partial: Journal, errors: NDArray[np.float64], spreads: NDArray[np.float64]) -> Iterator[bytes]:
+def _table(journal: Journal, errors: NDArray[np.float64], spreads: NDArray[np.float64]) -> Iterator[bytes]:
     """Give the table in parts; note for each tuple the typical standard error and the range of the scores."""
     yield HEADER.encode() + b"\n"
-    for number, found in partial.found():
-        rows = found.replace(_BREAK, b"\n") + b"\n"
+    for number, record in journal.records():
+        rows = record.replace(_BREAK, b"\n") + b"\n"
         columns = dict(zip(_COLUMNS, zip(*(line.split(b",") for line in rows.splitlines()), strict=True), strict=True))
         errors[number] = np.sqrt(np.mean(np.array(columns["stderr"], dtype=np.float64) ** 2))
         spreads[number] = np.ptp(np.array(columns["score"], dtype=np.float64))
@@ -293,10 +293,10 @@ def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
         "policyfactory": "policyfactory version",
         **{name: name for name in library_versions()},
     }
-    found = []
+    differences = []
     for key in sorted(set(there) | set(here)):
         if there.get(key) != here.get(key):
             name = words.get(key, "--" + key.replace("_", "-"))
-            told = "" if key in {"method", "workload_sha256"} else f" {there.get(key)} (now {here.get(key)})"
-            found.append(name + told)
-    return ", ".join(found) or "other options"
+            values = "" if key in {"method", "workload_sha256"} else f" {there.get(key)} (now {here.get(key)})"
+            differences.append(name + values)
+    return ", ".join(differences) or "other options"

@@ -1,4 +1,4 @@
-"""The file of finished pieces: whatever happens to it, a whole record is found and a damaged one is done again."""
+"""The journal: whatever happens to it, a whole record is read and the work unit of a damaged one is done again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refused(_there: object, _here: object) -> str:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Make a file with the pieces 3, 0 and 4 of six."""
+    """Make a file with the records 3, 0 and 4 of six."""
     file = partial_path(tmp_path / "t.csv")
     with Journal(file, HEAD, COUNT) as journal:
         for number in (3, 0, 4):
@@ -43,20 +43,20 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 
-def found(path: Path) -> tuple[list[int], int]:
-    """Return the pieces that are found, each checked, and how many damaged records there were."""
+def kept(path: Path) -> tuple[list[int], int]:
+    """Return the units whose records are found, each checked, and how many damaged records there were."""
     with Journal(path, HEAD, COUNT) as journal:
-        pieces = dict(journal.found())
-        assert all(text == b"found %d" % number for number, text in pieces.items())
-        assert sorted({*range(COUNT)} - {*pieces}) == journal.missing()
-        assert len(journal) == len(pieces)
-        return list(pieces), journal.damaged
+        records = dict(journal.records())
+        assert all(text == b"found %d" % number for number, text in records.items())
+        assert sorted({*range(COUNT)} - {*records}) == journal.missing()
+        assert len(journal) == len(records)
+        return list(records), journal.damaged
 
 
-def test_finished_pieces_are_found_again_in_order(path):
+def test_finished_results_are_read_again_in_order(path):
     assert path.name == "t.csv.partial"
     assert read_head(path) == HEAD
-    assert found(path) == ([0, 3, 4], 0)
+    assert kept(path) == ([0, 3, 4], 0)
     assert read_head(path.with_name("none")) is None
 
 
@@ -68,9 +68,9 @@ def test_every_cut_leaves_the_whole_records_before_it(path):
         path.write_bytes(whole[:cut])
         lines = whole[head:cut].count(b"\n")
         torn = not whole[:cut].endswith(b"\n")
-        assert found(path) == (sorted([3, 0, 4][:lines]), torn)
+        assert kept(path) == (sorted([3, 0, 4][:lines]), torn)
         # The torn one is cut off: what is written next begins on a line of its own.
-        assert found(path) == (sorted([3, 0, 4][:lines]), 0)
+        assert kept(path) == (sorted([3, 0, 4][:lines]), 0)
 
 
 @pytest.mark.usefixtures("quick_disk")
@@ -80,8 +80,8 @@ def test_every_flipped_bit_is_noticed(path):
     for at in range(head, len(whole)):
         for bit in (0, 5):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
-            pieces, damaged = found(path)
-            assert len(pieces) < 3
+            records, damaged = kept(path)
+            assert len(records) < 3
             assert damaged >= 1
 
 
@@ -92,15 +92,15 @@ def test_every_flipped_bit_is_noticed(path):
         b"\xb2 x", b"1_0 found", b"+1 found", b"1.0 found", b"nan x", b"\x00\xff",
     ],
 )  # fmt: skip
-def test_a_record_with_a_right_checksum_and_no_number_of_a_piece_is_damaged(path, body):
+def test_a_record_with_a_right_checksum_and_no_number_of_a_work_unit_is_damaged(path, body):
     path.write_bytes(path.read_bytes() + record(body))
-    assert found(path) == ([0, 3, 4], 1)
+    assert kept(path) == ([0, 3, 4], 1)
 
 
-def test_of_two_records_of_a_piece_the_later_counts(path):
+def test_of_two_records_of_a_work_unit_the_later_counts(path):
     path.write_bytes(path.read_bytes() + record(b"3 later"))
     with Journal(path, HEAD, COUNT) as journal:
-        assert dict(journal.found())[3] == b"later"
+        assert dict(journal.records())[3] == b"later"
         assert (len(journal), journal.damaged) == (3, 0)
 
 
@@ -110,7 +110,7 @@ def test_a_line_without_end_is_not_held_in_memory(path, monkeypatch):
     for end in (b"", b"\n" + record(b"5 found 5")):
         path.write_bytes(whole + b"0" * (1 << 23) + end)
         tracemalloc.start()
-        assert found(path) == ([0, 3, 4, 5] if end else [0, 3, 4], 1)
+        assert kept(path) == ([0, 3, 4, 5] if end else [0, 3, 4], 1)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
         tracemalloc.stop()
 
@@ -118,7 +118,7 @@ def test_a_line_without_end_is_not_held_in_memory(path, monkeypatch):
 @pytest.mark.parametrize("text", [b"a\nb", b"0" * (1 << 26)])
 def test_what_is_no_record_is_not_written(path, text):
     before = path.read_bytes()
-    with Journal(path, HEAD, COUNT) as journal, pytest.raises(OutputError, match="of piece 1 cannot be kept"):
+    with Journal(path, HEAD, COUNT) as journal, pytest.raises(OutputError, match="of work unit 1 cannot be kept"):
         journal.append(1, text)
     assert path.read_bytes() == before
 
@@ -126,11 +126,11 @@ def test_what_is_no_record_is_not_written(path, text):
 def test_a_record_changed_while_the_run_is_on_is_found(path):
     with Journal(path, HEAD, COUNT) as journal:
         path.write_bytes(path.read_bytes().replace(b"found 3", b"found 4"))
-        with pytest.raises(OutputError, match="piece 3 was changed on disk"):
-            list(journal.found())
+        with pytest.raises(OutputError, match="work unit 3 was changed on disk"):
+            list(journal.records())
 
 
-def test_memory_is_eight_bytes_a_piece(tmp_path):
+def test_memory_is_eight_bytes_a_work_unit(tmp_path):
     with Journal(tmp_path / "p", {}, 100_000) as journal:
         assert journal._offsets.nbytes == 800_000
         assert not [name for name in vars(journal) if isinstance(getattr(journal, name), (list, dict))]
@@ -150,10 +150,10 @@ def test_memory_is_eight_bytes_a_piece(tmp_path):
         "policyx\n",
     ],
 )
-def test_what_is_no_file_of_finished_pieces_is_not_touched(tmp_path, text):
+def test_what_is_no_journal_is_not_touched(tmp_path, text):
     path = tmp_path / "t.partial"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(OutputError, match="is not a file of finished pieces"):
+    with pytest.raises(OutputError, match="is not a journal of finished results"):
         claim(path, HEAD, "tuples", lambda _there, _here: "", overwrite=False)
     assert path.read_text(encoding="latin-1") == text
     claim(path, HEAD, "tuples", lambda _there, _here: "", overwrite=True)
@@ -187,7 +187,7 @@ def test_a_head_is_compared_as_json_has_it(tmp_path):
 
 
 @pytest.mark.usefixtures("quick_disk")
-def test_every_flip_in_the_first_line_is_noticed_and_costs_no_piece(path):
+def test_every_flip_in_the_first_line_is_noticed_and_costs_no_record(path):
     whole = path.read_bytes()
     head = whole.index(b"\n") + 1
     for at in range(head):
@@ -195,14 +195,14 @@ def test_every_flip_in_the_first_line_is_noticed_and_costs_no_piece(path):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
             claim(path, HEAD, "tuples", refused, overwrite=False)
             with Journal(path, HEAD, COUNT) as journal:
-                assert [*dict(journal.found())] == [0, 3, 4]
+                assert [*dict(journal.records())] == [0, 3, 4]
                 assert journal.head_damaged
                 assert f"the first line of {path} was damaged and is written anew" in journal.in_words()
             assert path.read_bytes() == whole
 
 
 @pytest.mark.usefixtures("quick_disk")
-def test_pieces_of_another_run_do_not_become_this_one_s_by_a_flip_in_the_first_line(path):
+def test_records_of_another_run_do_not_become_this_one_s_by_a_flip_in_the_first_line(path):
     whole = path.read_bytes()
     flips = [(at, bit) for at in range(whole.index(b"\n")) for bit in range(8)]
     begun = 0
@@ -223,10 +223,10 @@ def test_pieces_of_another_run_do_not_become_this_one_s_by_a_flip_in_the_first_l
     assert 8 * len('{"seed": 1}') < begun < len(flips)
 
 
-def test_a_changed_seed_with_its_checksum_made_right_brings_no_piece_of_the_other_seed(path):
+def test_a_changed_seed_with_its_checksum_made_right_brings_no_record_of_the_other_seed(path):
     head = json.dumps({"seed": 3}).encode()
-    _, _, pieces = path.read_bytes().partition(b"\n")
-    path.write_bytes(b"policyfactory partial result " + _checksum(head) + b" " + head + b"\n" + pieces)
+    _, _, records = path.read_bytes().partition(b"\n")
+    path.write_bytes(b"policyfactory partial result " + _checksum(head) + b" " + head + b"\n" + records)
     with Journal(path, {"seed": 3}, COUNT) as journal:
         assert (len(journal), journal.damaged, journal.head_damaged) == (0, 3, False)
 
@@ -239,25 +239,25 @@ def test_a_file_that_is_cut_off_in_its_first_line_is_begun_anew(path):
         claim(path, HEAD, "tuples", refused, overwrite=False)
         with Journal(path, HEAD, COUNT) as journal:
             assert (len(journal), journal.head_damaged) == (0, True)
-        assert found(path) == ([], 0)
+        assert kept(path) == ([], 0)
 
 
-def test_a_block_of_zeros_over_the_first_line_leaves_the_pieces_of_this_run(path):
+def test_a_block_of_zeros_over_the_first_line_leaves_the_records_of_this_run(path):
     whole = path.read_bytes()
     head = whole.index(b"\n") + 1
     path.write_bytes(bytes(head + 5) + whole[head + 5 :])
     claim(path, HEAD, "tuples", refused, overwrite=False)
     with Journal(path, HEAD, COUNT) as journal:
-        assert [*dict(journal.found())] == [0, 4]
+        assert [*dict(journal.records())] == [0, 4]
         assert journal.head_damaged
     path.write_bytes(bytes(head + 5) + whole[head + 5 :])
-    with pytest.raises(OutputError, match="is not a file of finished pieces"):
+    with pytest.raises(OutputError, match="is not a journal of finished results"):
         claim(path, {"seed": 2}, "tuples", refused, overwrite=False)
 
 
-def test_the_pieces_of_another_run_are_not_overwritten_by_who_does_not_ask(path):
+def test_the_records_of_another_run_are_not_overwritten_by_who_does_not_ask(path):
     before = path.read_bytes()
-    with pytest.raises(OutputError, match="holds the finished pieces of another run"):
+    with pytest.raises(OutputError, match="holds the finished results of another run"):
         Journal(path, {"seed": 2}, COUNT)
     assert path.read_bytes() == before
 
@@ -286,11 +286,11 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, overwrite):
 def test_what_can_not_be_used_is_damaged_and_does_not_hide_what_can(path):
     path.write_bytes(path.read_bytes() + record(b"3 useless") + record(b"1 useless"))
     with Journal(path, HEAD, COUNT, lambda number, text: text == b"found %d" % number) as journal:
-        assert [*dict(journal.found())] == [0, 3, 4]
+        assert [*dict(journal.records())] == [0, 3, 4]
         assert journal.damaged == 2
 
 
-def test_one_piece_is_read_by_its_number(path):
+def test_one_record_is_read_by_its_number(path):
     with Journal(path, HEAD, COUNT) as journal:
         assert [journal.read(number) for number in range(COUNT)] == [
             b"found 0",
@@ -303,7 +303,7 @@ def test_one_piece_is_read_by_its_number(path):
         journal.append(1, b"new")
         assert journal.read(1) == b"new"
         path.write_bytes(path.read_bytes().replace(b"found 4", b"found 5"))
-        with pytest.raises(OutputError, match="piece 4 was changed on disk"):
+        with pytest.raises(OutputError, match="work unit 4 was changed on disk"):
             journal.read(4)
 
 

@@ -163,7 +163,7 @@ WRONG = [
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: repr(text[:40]))
 def test_a_text_that_is_none_is_refused(text: bytes) -> None:
-    with pytest.raises(InputError, match="nothing that was found of a simulation"):
+    with pytest.raises(InputError, match="is not the result of a simulation"):
         decode(text)
 
 

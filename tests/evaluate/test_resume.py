@@ -19,7 +19,7 @@ from policyfactory.evaluate.codec import decode, encode, is_kept
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.resume import Partial
+from policyfactory.evaluate.resume import SimulationJournal
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
 from policyfactory.evaluate.work import Job, Run, pieces
 from policyfactory.policy.catalogue import resolve
@@ -220,10 +220,10 @@ def test_a_record_that_no_analysis_could_use_is_damaged(
     case = experiment.cases[0]
     job = Job(experiment.contenders, experiment.rules, experiment.metrics, _analyses(experiment), recorded=True)
     with Journal(partial, head, 31) as journal:
-        ((number, text),) = journal.found()
+        ((number, text),) = journal.records()
         good = decode(text, case.make)
         journal.append(number, encode(WRONG[name](good), good.facts.sha256))
-    with Partial(partial, head, [experiment]) as kept:
+    with SimulationJournal(partial, head, [experiment]) as kept:
         finished = kept.of("windows")
         assert finished.take(case, 0, job, case.make) is None
         assert finished.damaged == 1
@@ -253,7 +253,7 @@ def test_a_record_of_another_case_is_done_again(
     head = read_head(partial)
     assert head is not None
     with Journal(partial, head, 31) as journal:
-        ((_, text),) = journal.found()
+        ((_, text),) = journal.records()
         journal.append(8, text)
     said: list[str] = []
     study = run(protocol, partial=partial, tell=said.append)
@@ -322,7 +322,7 @@ def test_records_are_read_when_they_are_taken(protocol: Protocol, partial: Path,
     read = []
     whole = Journal.read
     monkeypatch.setattr(Journal, "read", lambda self, number: read.append(number) or whole(self, number))
-    monkeypatch.setattr(Journal, "found", lambda self: pytest.fail("all records at once"))
+    monkeypatch.setattr(Journal, "records", lambda self: pytest.fail("all records at once"))
     run(protocol, partial=partial)
     assert sorted(read) == sorted(set(read))
     assert len(read) == SIMULATIONS

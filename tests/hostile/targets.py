@@ -273,7 +273,7 @@ def _queue(path: Path) -> str:
 
 def _journal(path: Path) -> str:
     with Journal(path, {"seed": 1}, 3) as journal:
-        whole = [number for number, _ in journal.found()]
+        whole = [number for number, _ in journal.records()]
         assert len(journal) == len(whole)
         return f"{journal.head_damaged} {whole} {min(journal.damaged, 3)}"
 

@@ -276,7 +276,7 @@ def test_a_run_killed_between_table_and_manifest_is_completed(tmp_path, expected
 
 def test_what_is_no_partial_table_is_not_overwritten(tmp_path):
     (tmp_path / "t.csv.partial").write_text("my notes\n")
-    with pytest.raises(OutputError, match="is not a file of finished pieces"):
+    with pytest.raises(OutputError, match="is not a journal of finished results"):
         write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
     assert (tmp_path / "t.csv.partial").read_text() == "my notes\n"
 
