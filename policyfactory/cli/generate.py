@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -29,13 +28,6 @@ _PICTURES = (".svg", ".png", ".pdf")
 _CONVERGENCE_TUPLES = 4
 
 
-class EstimatorName(enum.StrEnum):
-    """How scores are estimated from trials."""
-
-    stratified = "stratified"
-    paper = "paper"
-
-
 def generate(
     trace: Annotated[
         Path | None,
@@ -55,9 +47,9 @@ def generate(
         int | None, typer.Option(help="Processors of the machine (default: the log's; 256 for the model).")
     ] = None,
     estimator: Annotated[
-        EstimatorName,
+        Literal["stratified", "paper"],
         typer.Option(help="stratified: every job first equally often, in common orders; paper: plain random orders."),
-    ] = EstimatorName.stratified,
+    ] = "stratified",
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
     jobs: JobsOption = None,
     backend: BackendOption = None,
@@ -92,7 +84,7 @@ def generate(
     _check(output, convergence=convergence)
     workload, inputs = _workload(trace, processors, preset)
     number = tuples if tuples is not None else _CONVERGENCE_TUPLES if convergence else DEFAULT_TUPLES
-    options = GenerateOptions(number, trials, state_size, queue_size, estimator.value, seed)
+    options = GenerateOptions(number, trials, state_size, queue_size, estimator, seed)
     places = check_options(workload, options)
     if convergence:
         _converge(workload, options, repeats, output or Path("convergence.svg"))

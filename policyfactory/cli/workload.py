@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ from policyfactory.cli import workload_import, workload_models, workload_resampl
 from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.workload.presets import EstimateMissing, Overrun, ZeroRun
 from policyfactory.workload.swf.archive import ARCHIVE_URL
 
 if TYPE_CHECKING:
@@ -27,31 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["app", "show_pieces"]
 
 app = typer.Typer(help="Workload logs and models: show, clean, cut, download, resample, make.", no_args_is_help=True)
-
-
-class EstimateMissing(enum.StrEnum):
-    """What to do with jobs without a requested time."""
-
-    error = "error"
-    runtime = "runtime"
-    drop = "drop"
-
-
-class Overrun(enum.StrEnum):
-    """What to do with jobs that ran longer than they requested."""
-
-    keep = "keep"
-    cut = "cut"
-    increase = "raise"
-    drop = "drop"
-
-
-class ZeroRun(enum.StrEnum):
-    """What to do with jobs of run time 0."""
-
-    drop = "drop"
-    keep = "keep"
-    one = "one"
 
 
 _PROCESSORS = Annotated[
@@ -119,9 +94,7 @@ def clean(
         Path, typer.Argument(metavar="OUT", help="The cleaned log to write (.gz is packed).", show_default=False)
     ],
     preset: Annotated[str, typer.Option(help="Filter: default, tpds18, tpds18-workflow, sc17 or none.")] = "default",
-    estimate_missing: Annotated[
-        EstimateMissing, typer.Option(help="Jobs without a requested time.")
-    ] = EstimateMissing.error,
+    estimate_missing: Annotated[EstimateMissing, typer.Option(help="Jobs without a requested time.")] = "error",
     processors: _PROCESSORS = None,
     overrun: Annotated[
         Overrun | None, typer.Option(help="Jobs that ran beyond their request (default: as the preset has it).")
@@ -141,7 +114,7 @@ def clean(
     _check_other(source, target)
     with exclusive(target, report):
         log, account = clean_log(
-            read_swf(source), preset=rules, estimate_missing=estimate_missing.value, processors=processors
+            read_swf(source), preset=rules, estimate_missing=estimate_missing, processors=processors
         )
         write_swf(log, target)
         if report is not None:
@@ -167,9 +140,9 @@ def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longe
     rules = find_preset(preset)
     changes: dict[str, Any] = {}
     if overrun is not None:
-        changes["overrun"] = overrun.value
+        changes["overrun"] = overrun
     if zero_run is not None:
-        changes["zero_run"] = zero_run.value
+        changes["zero_run"] = zero_run
     if longest_request is not None:
         longest = parse_duration(longest_request)
         if not 1 <= longest < float("inf"):

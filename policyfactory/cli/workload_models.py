@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import math
 import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,24 +25,11 @@ __all__ = ["estimates", "lublin", "register"]
 _DEFAULT_MAX_ESTIMATE = "18h"
 
 
-class Stream(enum.StrEnum):
-    """Where random numbers come from."""
-
-    numpy = "numpy"
-    drand48 = "drand48"
-
-
-class Requests(enum.StrEnum):
-    """Which model requested times come from."""
-
-    none = "none"
-    tsafrir = "tsafrir"
-
-
 _SEED = Annotated[int, typer.Option(help="Seed of the random numbers: the same seed, the same jobs.")]
 _OUTPUT = Annotated[
     Path | None, typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it stdout.")
 ]
+_Stream = Literal["numpy", "drand48"]
 _BINS = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,8 +51,8 @@ def lublin(
     jobs: Annotated[int, typer.Option(help="Number of jobs.")] = 20_000,
     seed: _SEED = 1,
     stream: Annotated[
-        Stream, typer.Option(help="Random numbers: ours, or those of the archive's program, job for job.")
-    ] = Stream.numpy,
+        _Stream, typer.Option(help="Random numbers: ours, or those of the archive's program, job for job.")
+    ] = "numpy",
     typed: Annotated[
         bool, typer.Option("--typed/--typeless", help="Interactive and batch jobs apart, or one kind of job.")
     ] = False,
@@ -82,8 +68,9 @@ def lublin(
     ] = None,
     start_hour: Annotated[int, typer.Option(help="Hour of the day at time 0.")] = 0,
     requests: Annotated[
-        Requests, typer.Option("--estimates", help="Requested times: none (-1), or of the Tsafrir model.")
-    ] = Requests.none,
+        Literal["none", "tsafrir"],
+        typer.Option("--estimates", help="Requested times: none (-1), or of the Tsafrir model."),
+    ] = "none",
     max_estimate: Annotated[
         str | None, typer.Option(help="Longest request of --estimates tsafrir. Default: 18h.")
     ] = None,
@@ -99,7 +86,7 @@ def lublin(
     from policyfactory.workload.models.lublin_recipe import Recipe, make_log
     from policyfactory.workload.models.lublin_swf import format_log, write_log
 
-    if requests is Requests.none and (max_estimate or bins):
+    if requests == "none" and (max_estimate or bins):
         raise UsageError("--max-estimate and --bin belong to the estimate model; add --estimates tsafrir")
     model = LublinModel.for_machine(
         processors,
@@ -110,8 +97,8 @@ def lublin(
         ulow=_per_class("--ulow", ulow),
         uprob=_per_class("--uprob", uprob),
     )
-    longest = None if requests is Requests.none else _longest(max_estimate or _DEFAULT_MAX_ESTIMATE)
-    recipe = Recipe(model, jobs, seed, stream.value, load, longest, tuple(_user_bins(bins or [], jobs)))
+    longest = None if requests == "none" else _longest(max_estimate or _DEFAULT_MAX_ESTIMATE)
+    recipe = Recipe(model, jobs, seed, stream, load, longest, tuple(_user_bins(bins or [], jobs)))
     with exclusive(output):
         log, told = make_log(recipe, _command())
         if output is None:
@@ -186,8 +173,8 @@ def estimates(
     max_estimate: Annotated[str, typer.Option(help="Longest request that is allowed.")] = _DEFAULT_MAX_ESTIMATE,
     seed: _SEED = 1,
     stream: Annotated[
-        Stream, typer.Option(help="Random numbers: ours, or those of the model's original program.")
-    ] = Stream.numpy,
+        _Stream, typer.Option(help="Random numbers: ours, or those of the model's original program.")
+    ] = "numpy",
     bins: _BINS = None,
     output: _OUTPUT = None,
 ) -> None:
@@ -202,13 +189,13 @@ def estimates(
     from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
 
     longest = _longest(max_estimate)
-    how = f"{stream.value} stream, seed {seed}"
+    how = f"{stream} stream, seed {seed}"
     with exclusive(output):
         log = read_swf(trace)
         pairs = _user_bins(bins or [], int(usable_lines(log).sum()))
         result, made = replace_requests(
             log,
-            lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream.value),
+            lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream),
             lambda made: tell_estimates(made, longest, how),
         )
         if output is None:

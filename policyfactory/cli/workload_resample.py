@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +14,7 @@ from policyfactory.core.artefact import Manifest, command_line, exclusive, sha25
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.version import __version__
 from policyfactory.report.terminal import note, warn
+from policyfactory.workload.presets import EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
@@ -24,21 +24,6 @@ if TYPE_CHECKING:
     from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["register", "resample"]
-
-
-class Draw(enum.StrEnum):
-    """From which weeks of the log a user's week is drawn."""
-
-    log = "log"
-    active = "active"
-
-
-class EstimateMissing(enum.StrEnum):
-    """What to do with jobs without a requested time."""
-
-    error = "error"
-    runtime = "runtime"
-    drop = "drop"
 
 
 def register(app: typer.Typer) -> None:
@@ -55,11 +40,11 @@ def resample(
     seed: Annotated[int, typer.Option(help="Seed of the random numbers: the same seed, the same jobs.")] = 1,
     number: Annotated[int, typer.Option(help="Which of the resamples of that seed, from 1.")] = 1,
     draw: Annotated[
-        Draw,
+        Literal["log", "active"],
         typer.Option(
             help="Draw from all weeks of the log (keeps its load), or from those in which the user was active."
         ),
-    ] = Draw.log,
+    ] = "log",
     load: Annotated[
         float, typer.Option(help="Divide the times between arrivals by this: 1.1 is 10 % more load.")
     ] = 1.0,
@@ -67,9 +52,7 @@ def resample(
         str, typer.Option(help="Requested times: user, exact, noisy:F (up to 1 + F run times), tsafrir (a model).")
     ] = "user",
     preset: Annotated[str, typer.Option(help="Filter of the log, as for workload clean.")] = "default",
-    estimate_missing: Annotated[
-        EstimateMissing, typer.Option(help="Jobs without a requested time.")
-    ] = EstimateMissing.error,
+    estimate_missing: Annotated[EstimateMissing, typer.Option(help="Jobs without a requested time.")] = "error",
     processors: Annotated[int | None, typer.Option(help="Processors, where the header does not say.", min=1)] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it stdout.")
@@ -88,14 +71,14 @@ def resample(
 
     if weeks is not None and length is not None:
         raise UsageError("--weeks and --length say the same thing; give one of them")
-    how = Resampling(weeks if length is None else parse_length(length), draw.value)
+    how = Resampling(weeks if length is None else parse_length(length), draw)
     axes = Sensitivity(load, parse_estimates(estimates))
     if output is not None and output.exists() and trace.exists() and output.samefile(trace):
         raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
     with exclusive(output):
         if output is not None and output.exists() and not overwrite:
             raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
-        log = read(trace, preset=preset, estimate_missing=estimate_missing.value, processors=processors)
+        log = read(trace, preset=preset, estimate_missing=estimate_missing, processors=processors)
         history = History(log)
         longest = math.ceil(int(log.requested_time.max()) / log.ticks)
         drawn = history.sample(how.weeks, seed, number, how.draw)

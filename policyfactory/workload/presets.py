@@ -8,12 +8,12 @@ from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["ESTIMATE_MISSING", "OVERRUNS", "PRESETS", "ZERO_RUNS", "EstimateMissing", "Preset", "find_preset"]
+__all__ = ["ESTIMATE_MISSING", "PRESETS", "EstimateMissing", "Overrun", "Preset", "ZeroRun", "find_preset"]
 
 EstimateMissing = Literal["error", "runtime", "drop"]
+Overrun = Literal["keep", "cut", "raise", "drop"]
+ZeroRun = Literal["drop", "keep", "one"]
 ESTIMATE_MISSING: tuple[EstimateMissing, ...] = get_args(EstimateMissing)
-OVERRUNS = ("keep", "cut", "raise", "drop")
-ZERO_RUNS = ("drop", "keep", "one")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Preset:
     size: Literal["allocated", "requested"] = "allocated"
     other_size: bool = True
     large: Literal["used", "either"] = "used"
-    zero_run: Literal["drop", "keep", "one"] = "drop"
-    overrun: Literal["keep", "cut", "raise", "drop"] = "keep"
+    zero_run: ZeroRun = "drop"
+    overrun: Overrun = "keep"
     drop_missing_request: bool = False
     strict: bool = False
     longest_request: int | None = None
