@@ -20,7 +20,7 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.windows import windows_sc17
+from policyfactory.workload.windows import cut
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 POLICIES = ("FCFS", "SPF", "WFP3", "UNICEF", "F1")
@@ -33,7 +33,7 @@ def windows() -> list[Workload]:
     path = SHARED / "traces" / "SDSC-BLUE-2000-4.2-cln.swf.gz"
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    return windows_sc17(read(path, preset="sc17", processors=1152), count=10)
+    return cut(read(path, preset="sc17", processors=1152), "sc17:10x15d")
 
 
 @pytest.mark.benchmark(group="SC'17 mode, SDSC-BLUE", timer=time.process_time)

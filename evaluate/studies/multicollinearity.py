@@ -36,7 +36,7 @@ from policyfactory.trials.table import read_score_table
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
-from policyfactory.workload.windows import windows_by_time
+from policyfactory.workload.windows import cut
 
 __all__ = ["FAMILIES", "VARIANTS", "main"]
 
@@ -49,7 +49,7 @@ REFERENCES = ("FCFS", "SPF", "SAF", "F2")
 PUBLISHED = tuple(f"{family}-SYNTHETIC" for family in FAMILIES)
 FILES = {"kth": "KTH-SP2-1996-2.1-cln.swf.gz", "sdsc-blue": "SDSC-BLUE-2000-4.2-cln.swf.gz"}
 RULES = {"runtime": Rules(backfill="none", decide_by="runtime"), "easy": Rules(backfill="easy", decide_by="request")}
-_FORTNIGHT = 15 * 86_400
+_FORTNIGHT = "15d"
 _LUBLIN_SEED = 77  # not that of the log the scores are from
 
 
@@ -164,11 +164,9 @@ def _limits(sample: Sample) -> dict[str, float]:
 
 def _logs(given: argparse.Namespace) -> dict[str, list[Workload]]:
     """Return windows of 15 days: of a new log of the model that the scores are from, and of real logs."""
-    found = {
-        "lublin": windows_by_time(generate_lublin(256, 2_000 * (given.windows + 1), seed=_LUBLIN_SEED), _FORTNIGHT)
-    }
+    found = {"lublin": cut(generate_lublin(256, 2_000 * (given.windows + 1), seed=_LUBLIN_SEED), _FORTNIGHT)}
     for name in given.logs:
-        found[name] = windows_by_time(read(given.traces / FILES[name]), _FORTNIGHT)
+        found[name] = cut(read(given.traces / FILES[name]), _FORTNIGHT)
     return {name: windows[: given.windows] for name, windows in found.items()}
 
 

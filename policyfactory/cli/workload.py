@@ -74,7 +74,7 @@ def _draw(log: SwfLog, description: Description, output: Path) -> None:
 
 
 def _print_descriptions(described: list[tuple[Description, list[str]]]) -> None:
-    from policyfactory.workload.show import description_rows
+    from policyfactory.workload.describe import description_rows
 
     for first in range(0, len(described), _LOGS_ABREAST):
         logs = [description for description, _ in described[first : first + _LOGS_ABREAST]]

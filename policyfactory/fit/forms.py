@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import FitError
 from policyfactory.fit.result import Fit, Term, exact_fit
-from policyfactory.fit.sample import Sample, prepare
-from policyfactory.trials.table import ScoreTable
+from policyfactory.fit.sample import Sample
 
-__all__ = ["FormsResult", "distinct_forms", "fit_all_forms", "fit_forms"]
+__all__ = ["FormsResult", "distinct_forms", "fit_all_forms"]
 
 FloatArray = NDArray[np.float64]
 
@@ -56,17 +55,6 @@ class FormsResult:
     fits: tuple[Fit, ...]
     undefined: tuple[str, ...]
     forms: int
-
-
-def fit_forms(table: ScoreTable) -> list[Fit]:
-    """Return the fits of all forms to a score table, aliases merged, best mean absolute error first.
-
-    Raises
-    ------
-    FitError
-        If the table has too few tuples.
-    """
-    return list(fit_all_forms(prepare(table)).fits)
 
 
 def fit_all_forms(sample: Sample) -> FormsResult:

@@ -13,14 +13,13 @@ from policyfactory.fit.bootstrap import Candidate, interval
 from policyfactory.fit.diagnostics import Diagnosis, diagnose
 from policyfactory.fit.inference import Inference, infer
 from policyfactory.fit.result import Fit
-from policyfactory.fit.sample import Sample, prepare
+from policyfactory.fit.sample import Sample
 from policyfactory.policy.expression import Binary, Expression, Negative, Number
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.simplify import simplify_order
 from policyfactory.policy.store import Coefficient, Model
-from policyfactory.trials.table import ScoreTable
 
-__all__ = ["Examined", "build_model", "examine", "sort_key", "to_model"]
+__all__ = ["Examined", "build_model", "examine", "sort_key"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -56,22 +55,6 @@ def sort_key(fit: Fit, *, digits: int | None = None) -> str:
     """Return the shortest formula that orders jobs as ``fit`` does; rounded for display if ``digits`` is given."""
     key = simplify_order(fit.expression, digits=digits)
     return (key if digits is None else _short_exponents(key, digits)).text()
-
-
-def to_model(fit: Fit, table: ScoreTable, *, name: str | None = None) -> Model:
-    """Return ``fit`` to ``table`` as a model that can be saved, evaluated and exported.
-
-    Parameters
-    ----------
-    fit : Fit
-        Of this table.
-    table : ScoreTable
-        What it was fitted to.
-    name : str, optional
-        Name of the policy; the fit's own if not given.
-    """
-    sample = prepare(table)
-    return build_model(examine(fit, sample), sample, name=name or fit.name[:100])
 
 
 def build_model(examined: Examined, sample: Sample, *, name: str, seed: int | None = None) -> Model:

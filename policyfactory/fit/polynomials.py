@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import FitError
 from policyfactory.fit.result import Fit, Term, exact_fit
-from policyfactory.fit.sample import Sample, prepare
-from policyfactory.trials.table import ScoreTable
+from policyfactory.fit.sample import Sample
 
 __all__ = [
     "MIXTURE",
@@ -22,7 +21,6 @@ __all__ = [
     "fit_all_polynomials",
     "fit_determined_polynomials",
     "fit_mixture",
-    "fit_polynomials",
     "monomials",
 ]
 
@@ -37,17 +35,6 @@ def monomials(degree: int) -> tuple[str, ...]:
         found += [f"{variable}**{d}" for variable in "pqr"]
         found += [f"{_power('p', d - j)}*{_power('q', j)}" for j in range(1, d)]
     return tuple(found)
-
-
-def fit_polynomials(table: ScoreTable) -> list[Fit]:
-    """Return the six polynomials fitted to a score table, LIN first.
-
-    Raises
-    ------
-    FitError
-        If the table has too few tuples, or its jobs do not vary enough to tell the terms apart.
-    """
-    return fit_all_polynomials(prepare(table))
 
 
 def fit_all_polynomials(sample: Sample) -> list[Fit]:

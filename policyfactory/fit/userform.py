@@ -8,12 +8,11 @@ from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fit.expand import Monomial, are_free, expand, monomial_name, nonlinear_names
 from policyfactory.fit.nonlinear import STARTS, fit_nonlinear
 from policyfactory.fit.result import Fit, Term, exact_fit
-from policyfactory.fit.sample import Sample, prepare
+from policyfactory.fit.sample import Sample
 from policyfactory.policy.expression import Expression, parse
-from policyfactory.trials.table import ScoreTable
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["fit_form", "fit_user_form", "split_name"]
+__all__ = ["fit_user_form", "split_name"]
 
 _MOST_COEFFICIENTS = 40
 
@@ -35,30 +34,6 @@ def split_name(text: str, default: str) -> tuple[str, str]:
             f"the name {name[:40]!r} of a form cannot be used; write NAME=FORMULA, a short name without / \\ |"
         )
     return name, formula.strip()
-
-
-def fit_form(table: ScoreTable, text: str, *, name: str = "form", seed: int = 1) -> Fit:
-    """Return the fit of one form to a score table.
-
-    Parameters
-    ----------
-    table : ScoreTable
-        The scores.
-    text : str
-        The form; every lower-case name but p, q, r is a coefficient.
-    name : str
-        What to call the fit.
-    seed : int
-        Of the starting points, if the form is nonlinear in its coefficients.
-
-    Raises
-    ------
-    FormulaError
-        If the text is outside the grammar.
-    FitError
-        If the form has no coefficient or the table does not determine them.
-    """
-    return fit_user_form(prepare(table), text, name=name, seed=seed)
 
 
 def fit_user_form(sample: Sample, text: str, *, name: str = "form", seed: int = 1, starts: int = STARTS) -> Fit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from policyfactory.engine.formula import (
     VAR_Q,
     VAR_R,
     VAR_W,
+    evaluate,
 )
 from policyfactory.policy.nodes import (
     MAX_REPEATED,
@@ -43,7 +45,7 @@ from policyfactory.policy.nodes import (
     whole_exponent,
 )
 
-__all__ = ["MAX_REPEATED", "Program", "compile_expression", "whole_exponent"]
+__all__ = ["MAX_REPEATED", "Program", "compile_expression", "value_at", "whole_exponent"]
 
 _VARIABLE = {
     "p": VAR_P,
@@ -135,3 +137,12 @@ def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:
         case Coefficient(name):
             raise FormulaError(f"the coefficient {name} has no value; fit it first (policyfactory fit --form)")
     raise FormulaError(f"{type(node).__name__} is no part of a formula")
+
+
+def value_at(expression: Expression, job: Mapping[str, float]) -> float:
+    """Return the value of ``expression``; ``job`` gives p, q, r, w (s, processors) and m. NaN stays NaN."""
+    program = compile_expression(expression)
+    p, q, r, w = (np.array([float(job[name])]) for name in "pqrw")
+    stack = np.empty((program.depth, 1))
+    evaluate(program.codes, program.operands, p, q, r, w, float(job["m"]), stack)
+    return float(stack[0, 0])

@@ -9,7 +9,7 @@ from typing import Any
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import format_duration, parse_duration
-from policyfactory.policy.evaluation import value_at
+from policyfactory.policy.compile import value_at
 from policyfactory.policy.nodes import VARIABLES, Binary, Expression, Negative, opposite
 from policyfactory.policy.policy import Policy
 

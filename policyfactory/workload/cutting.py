@@ -13,7 +13,7 @@ from policyfactory.workload.derive import derive
 from policyfactory.workload.moments import second_of, site_clock
 from policyfactory.workload.swf.header import printable
 from policyfactory.workload.swf.log import SwfLog
-from policyfactory.workload.windows import WindowSpec, slices_by_jobs, slices_by_time, slices_sc17, too_few
+from policyfactory.workload.windows import WindowSpec, slices_of
 
 __all__ = ["cut_between", "cut_windows", "in_order"]
 
@@ -48,15 +48,7 @@ def cut_windows(log: SwfLog, spec: WindowSpec) -> list[SwfLog]:
     WorkloadError
         If the log has fewer windows than asked for, or none.
     """
-    if spec.rule == "jobs":
-        slices = slices_by_jobs(log.submit, spec.jobs, spec.count)
-    elif spec.rule == "sc17":
-        slices = slices_sc17(log.submit, spec.length, spec.count)
-    else:
-        slices = slices_by_time(log.submit, spec.length, spec.count)
-    if len(slices) < (spec.count or 1):
-        span = format_duration(float(log.submit[-1] - log.submit[0]))
-        raise WorkloadError(too_few(printable(log.path, 300), spec, len(slices), f"{len(log):,} jobs in {span}"))
+    slices = slices_of(spec, log.submit, printable(log.path, 300))
     digits = max(2, len(str(len(slices))))
     return [
         _piece(log, rows, f"window {number} of {len(slices)}, {spec}, cut by policyfactory", f"-w{number:0{digits}}")

@@ -22,11 +22,8 @@ __all__ = [
     "parse_windows",
     "slices_by_jobs",
     "slices_by_time",
+    "slices_of",
     "slices_sc17",
-    "too_few",
-    "windows_by_jobs",
-    "windows_by_time",
-    "windows_sc17",
 ]
 
 _SPEC = re.compile(r"(?:(sc17):)?(?:(\d{1,6})x)?(.+)", re.IGNORECASE)
@@ -70,11 +67,11 @@ def parse_windows(text: str) -> WindowSpec:
     UsageError
         If it is none of these.
     """
-    found = _SPEC.fullmatch(text.strip())
+    parts = _SPEC.fullmatch(text.strip())
     expected = "write for example 10x15d (10 windows of 15 days), 15d, 10x5000jobs or sc17:10x15d"
-    if not found:
+    if not parts:
         raise UsageError(f"windows {text!r}: {expected}")
-    rule, number, size = found.groups()
+    rule, number, size = parts.groups()
     count = None if number is None else int(number)
     if count == 0:
         raise UsageError(f"windows {text!r}: 0 windows; {expected}")
@@ -161,67 +158,19 @@ def slices_sc17(
     return slices
 
 
-def too_few(name: str, spec: WindowSpec, found: int, log: str) -> str:
-    """Return the message that a log has fewer windows than asked for."""
-    return f"{name}: {spec} asked for, the log has {found} such windows ({log}); ask for fewer or shorter ones"
+def slices_of(spec: WindowSpec, submit: NDArray[np.int64], name: str, ticks: int = 1) -> list[slice]:
+    """Return the jobs of each window that ``spec`` asks for, by whichever rule it names.
 
-
-def _apply(workload: Workload, slices: list[slice], spec: WindowSpec) -> list[Workload]:
-    """Return the windows, numbered from 1 in their names.
-
-    Raises
-    ------
-    WorkloadError
-        If there are fewer than asked for, or none.
-    """
-    if len(slices) < (spec.count or 1):
-        span = (
-            format_duration(float(workload.submit[-1] - workload.submit[0]) / workload.ticks) if len(workload) else "0s"
-        )
-        raise WorkloadError(too_few(workload.name, spec, len(slices), f"{len(workload):,} jobs in {span}"))
-    return [
-        workload.select(rows, name=f"{workload.name}[{number}]", rebase=True)
-        for number, rows in enumerate(slices, start=1)
-    ]
-
-
-def windows_by_time(workload: Workload, length_s: int, count: int | None = None) -> list[Workload]:
-    """Return consecutive windows of ``length_s`` seconds (see `slices_by_time`), each re-based to its first job.
-
-    Raises
-    ------
-    WorkloadError
-        If the log has fewer than ``count`` such windows, or none.
-    """
-    slices = slices_by_time(workload.submit, length_s * workload.ticks, count)
-    return _apply(workload, slices, WindowSpec(count, length_s))
-
-
-def windows_by_jobs(workload: Workload, jobs: int, count: int | None = None) -> list[Workload]:
-    """Return consecutive windows of ``jobs`` jobs, each re-based to its first job.
-
-    Raises
-    ------
-    WorkloadError
-        If the log has fewer than ``count`` such windows, or none.
-    """
-    return _apply(workload, slices_by_jobs(workload.submit, jobs, count), WindowSpec(count, 0, jobs, "jobs"))
-
-
-def windows_sc17(workload: Workload, length_s: int = 15 * 86400, count: int | None = None) -> list[Workload]:
-    """Return windows by the rule of the SC'17 programs (see `slices_sc17`), each re-based to its first job.
-
-    Raises
-    ------
-    WorkloadError
-        If the log has fewer than ``count`` such windows, or none.
-    """
-    slices = slices_sc17(workload.submit, length_s * workload.ticks, count)
-    return _apply(workload, slices, WindowSpec(count, length_s, 0, "sc17"))
-
-
-def cut(workload: Workload, spec: WindowSpec) -> list[Workload]:
-    """Return the windows that ``spec`` asks for, by whichever rule it names.
+    Parameters
+    ----------
+    spec : WindowSpec
+        How to cut.
+    submit : array (n,), ascending
+        Submit times.
+    name : str
+        Of the log, for messages.
+    ticks : int
+        Ticks of the submit times in a second.
 
     Raises
     ------
@@ -229,7 +178,39 @@ def cut(workload: Workload, spec: WindowSpec) -> list[Workload]:
         If the log has fewer windows than asked for, or none.
     """
     if spec.rule == "jobs":
-        return windows_by_jobs(workload, spec.jobs, spec.count)
-    if spec.rule == "sc17":
-        return windows_sc17(workload, spec.length, spec.count)
-    return windows_by_time(workload, spec.length, spec.count)
+        slices = slices_by_jobs(submit, spec.jobs, spec.count)
+    else:
+        rule = slices_sc17 if spec.rule == "sc17" else slices_by_time
+        slices = rule(submit, spec.length * ticks, spec.count)
+    if len(slices) < (spec.count or 1):
+        span = format_duration(float(submit[-1] - submit[0]) / ticks) if len(submit) else "0s"
+        raise WorkloadError(
+            f"{name}: {spec} asked for, the log has {len(slices)} such windows ({len(submit):,} jobs in {span}); ask "
+            "for fewer or shorter ones"
+        )
+    return slices
+
+
+def cut(workload: Workload, windows: WindowSpec | str) -> list[Workload]:
+    """Return the windows, numbered from 1 in their names, each re-based to its first job.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    windows : WindowSpec or str
+        How to cut, as `parse_windows` reads it.
+
+    Raises
+    ------
+    UsageError
+        If the text is no way to cut.
+    WorkloadError
+        If the log has fewer windows than asked for, or none.
+    """
+    spec = parse_windows(windows) if isinstance(windows, str) else windows
+    slices = slices_of(spec, workload.submit, workload.name, workload.ticks)
+    return [
+        workload.select(rows, name=f"{workload.name}[{number}]", rebase=True)
+        for number, rows in enumerate(slices, start=1)
+    ]

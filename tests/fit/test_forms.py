@@ -9,7 +9,7 @@ import pytest
 
 from naive.fit import FUNCTIONS
 from naive.fit import fit_forms as naive_fit_forms
-from policyfactory.fit.forms import distinct_forms, fit_all_forms, fit_forms
+from policyfactory.fit.forms import distinct_forms, fit_all_forms
 from policyfactory.fit.model import sort_key
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable
@@ -24,7 +24,7 @@ PUBLISHED = [
 
 
 def test_f1_to_f4_are_found_in_order_with_their_coefficients(sc17_table: ScoreTable) -> None:
-    fits = fit_forms(sc17_table)
+    fits = fit_all_forms(prepare(sc17_table)).fits
     for fit, (name, ratio, mae) in zip(fits, PUBLISHED, strict=False):
         assert fit.name == name
         assert fit.coefficients[1] / fit.coefficients[0] == pytest.approx(ratio, rel=5e-5)
@@ -104,7 +104,7 @@ def test_rows_with_a_zero_are_left_out_of_every_fit_and_counted(sc17_table: Scor
 
 def test_a_known_formula_is_found_exactly(made) -> None:  # type: ignore[no-untyped-def]
     table = made(lambda p, q, r: 2e-6 * np.sqrt(p) / q + 0.004 * np.log10(r))
-    best = fit_forms(table)[0]
+    best = fit_all_forms(prepare(table)).fits[0]
     assert best.name == "sqrt(p)/q + log10(r)"
     assert np.allclose(best.coefficients, [2e-6, 0.004], rtol=1e-9)
     assert best.mae < 1e-12

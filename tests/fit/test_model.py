@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import FitError, UsageError
-from policyfactory.fit.forms import fit_all_forms, fit_forms
-from policyfactory.fit.model import build_model, examine, sort_key, to_model
-from policyfactory.fit.polynomials import fit_all_polynomials, fit_mixture, fit_polynomials
+from policyfactory.fit.forms import fit_all_forms
+from policyfactory.fit.model import build_model, examine, sort_key
+from policyfactory.fit.polynomials import fit_all_polynomials, fit_mixture
 from policyfactory.fit.report import sentences
 from policyfactory.fit.run import FitOptions, fit_table
 from policyfactory.fit.sample import Sample, prepare
@@ -23,7 +23,8 @@ from policyfactory.trials.table import ScoreTable
 
 
 def test_a_saved_fit_is_read_back(sc17_table: ScoreTable, tmp_path: Path) -> None:
-    model = to_model(fit_forms(sc17_table)[0], sc17_table, name="learned")
+    sample = prepare(sc17_table)
+    model = build_model(examine(fit_all_forms(sample).fits[0], sample), sample, name="learned")
     save_model(model, tmp_path / "learned.json")
     back = load_model(tmp_path / "learned.json")
     assert back.policy == model.policy
@@ -125,7 +126,7 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
     assert set(run.failures) == {"QDR", "CUB", "QUA", "QUI", "SEX"}
     assert any(line.startswith("Not fitted: QDR: the 8 terms are linearly dependent") for line in sentences(run))
     with pytest.raises(FitError, match="QDR: the 8 terms"):
-        fit_polynomials(table)
+        fit_all_polynomials(prepare(table))
     one = ScoreTable(sc17_table.p, 0 * q + 1, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
     with pytest.raises(FitError, match="nothing could be fitted; MIX"):
         fit_table(one, FitOptions(("linear",), replicates=0))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from policyfactory.fit.inference import inflation
-from policyfactory.fit.polynomials import POLYNOMIALS, fit_all_polynomials, fit_mixture, fit_polynomials, monomials
-from policyfactory.fit.sample import Sample
+from policyfactory.fit.polynomials import POLYNOMIALS, fit_all_polynomials, fit_mixture, monomials
+from policyfactory.fit.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable
 
 
@@ -37,7 +37,7 @@ def test_the_polynomials_of_the_catalogue_have_the_same_terms() -> None:
 
 def test_lin_on_the_sc17_table_is_close_to_table_3(sc17_table: ScoreTable) -> None:
     # Table 3 was fitted to another sample of the same model: 3.24e-2, 1.15e-7, 2.61e-5, -1.57e-7, MAE 4.5e-3.
-    lin = fit_polynomials(sc17_table)[0]
+    lin = fit_all_polynomials(prepare(sc17_table))[0]
     assert lin.name == "LIN"
     assert lin.coefficients == pytest.approx([3.24e-2, 1.15e-7, 2.61e-5, -1.57e-7], rel=0.3)
     assert lin.mae == pytest.approx(4.5e-3, rel=0.05)
@@ -73,7 +73,7 @@ def test_a_sextic_is_found_again(made) -> None:  # type: ignore[no-untyped-def]
     true = np.array([rng.uniform(0.2, 1) * 0.01 / column.max() for column in columns])
     score = sum(c * column for c, column in zip(true, columns, strict=True))
     exact = ScoreTable(table.p, table.q, table.r, score, table.stderr, table.tuple_id)
-    sextic = fit_polynomials(exact)[-1]
+    sextic = fit_all_polynomials(prepare(exact))[-1]
     assert sextic.mae < 1e-9
     # Condition number 1e5 and more: about 1e-16 times its square is what the coefficients can be off.
     assert np.median(np.abs(sextic.coefficients / true - 1)) < 1e-3
@@ -97,7 +97,6 @@ def test_the_mixture_has_the_area_as_a_term(sc17: Sample) -> None:
 def test_polynomials_that_can_not_be_told_apart_are_named_and_refused(made) -> None:  # type: ignore[no-untyped-def]
     from policyfactory.core.errors import FitError
     from policyfactory.fit.polynomials import fit_determined_polynomials
-    from policyfactory.fit.sample import prepare
 
     table = made(lambda p, q, r: 1e-7 * p + 1e-4 * q + 0.01, noise=1e-4, tuples=4)
     two_sizes = ScoreTable(

@@ -9,7 +9,7 @@ from policyfactory.core.errors import FitError, FormulaError, UsageError
 from policyfactory.fit import userform
 from policyfactory.fit.forms import fit_all_forms
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_form, fit_user_form, split_name
+from policyfactory.fit.userform import fit_user_form, split_name
 
 POWER = "a*p**b*q + c*log10(r)"
 
@@ -43,7 +43,7 @@ def test_iteration_finds_the_exact_solution(sc17: Sample) -> None:
 
 def test_a_true_exponent_is_found(made) -> None:  # type: ignore[no-untyped-def]
     table = made(lambda p, q, r: 3e-8 * p**0.8 * q + 0.005 * np.log10(r))
-    fit = fit_form(table, POWER)
+    fit = fit_user_form(prepare(table), POWER)
     values = {term.coefficient: value for term, value in zip(fit.terms, fit.coefficients, strict=True)}
     assert values == pytest.approx({"a": 3e-8, "b": 0.8, "c": 0.005}, rel=1e-6)
     assert fit.converged
@@ -54,7 +54,7 @@ def test_a_true_exponent_is_found(made) -> None:  # type: ignore[no-untyped-def]
 
 def test_a_formula_inside_a_function_is_found(made) -> None:  # type: ignore[no-untyped-def]
     table = made(lambda p, q, r: 1e-6 * np.log10(p + 500) * q + 0.005 * np.log10(r))
-    fit = fit_form(table, "a*log10(p + b)*q + c*log10(r)")
+    fit = fit_user_form(prepare(table), "a*log10(p + b)*q + c*log10(r)")
     assert dict(zip([term.coefficient for term in fit.terms], fit.coefficients, strict=True)) == pytest.approx(
         {"a": 1e-6, "b": 500, "c": 0.005}, rel=1e-4
     )
@@ -81,9 +81,9 @@ def test_the_seed_is_1_unless_another_is_given(made, monkeypatch: pytest.MonkeyP
     seeds = []
     monkeypatch.setattr(userform, "fit_nonlinear", lambda *_, seed, **__: seeds.append(seed))
     table = made(lambda p, q, r: p * q, tuples=4, size=8)
-    fit_form(table, POWER)
     fit_user_form(prepare(table), POWER)
-    fit_form(table, POWER, seed=7)
+    fit_user_form(prepare(table), POWER)
+    fit_user_form(prepare(table), POWER, seed=7)
     fit_user_form(prepare(table), POWER, seed=8)
     assert seeds == [1, 1, 7, 8]
 
@@ -91,14 +91,14 @@ def test_the_seed_is_1_unless_another_is_given(made, monkeypatch: pytest.MonkeyP
 def test_a_form_that_the_table_does_not_determine_says_so(made) -> None:  # type: ignore[no-untyped-def]
     # The scores do not depend on p: any exponent does, with the coefficient 0.
     table = made(lambda p, q, r: 0.005 * np.log10(r))
-    fit = fit_form(table, POWER)
+    fit = fit_user_form(prepare(table), POWER)
     assert fit.mae < 1e-9
     assert not fit.converged or abs(fit.coefficients[0]) < 1e-9
 
 
 def test_a_part_without_a_coefficient_is_kept(made) -> None:  # type: ignore[no-untyped-def]
     table = made(lambda p, q, r: 1e-9 * p * q + 0.005 * np.log10(r))
-    fit = fit_form(table, "1e-9*p*q + a*log10(r)")
+    fit = fit_user_form(prepare(table), "1e-9*p*q + a*log10(r)")
     assert fit.coefficients == pytest.approx([0.005], rel=1e-12)
     assert fit.expression.variables == {"p", "q", "r"}
     assert fit.mae < 1e-15

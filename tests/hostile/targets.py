@@ -51,8 +51,7 @@ from policyfactory.workload.accounting.importing import Zone, import_logs
 from policyfactory.workload.accounting.limits import parse_limit, parse_limits
 from policyfactory.workload.accounting.times import duration, find_zone, parse_date
 from policyfactory.workload.clean import clean, clean_log
-from policyfactory.workload.describe import describe
-from policyfactory.workload.show import description_rows
+from policyfactory.workload.describe import describe, description_rows
 from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
 
 __all__ = ["TARGETS", "Target"]

@@ -14,9 +14,8 @@ import pytest
 
 from naive.logs import log_of
 from policyfactory.workload.clean import clean_log
-from policyfactory.workload.describe import Description, describe, occupancy
+from policyfactory.workload.describe import Description, describe, description_rows, occupancy
 from policyfactory.workload.quirks import find_quirks
-from policyfactory.workload.show import description_rows
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 from support import shared_path

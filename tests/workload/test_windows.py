@@ -24,9 +24,6 @@ from policyfactory.workload.windows import (
     slices_by_jobs,
     slices_by_time,
     slices_sc17,
-    windows_by_jobs,
-    windows_by_time,
-    windows_sc17,
 )
 
 DAY = 86400
@@ -130,13 +127,13 @@ def test_windows_are_ordered_and_do_not_overlap(times: list[int], length: int, f
 
 
 def test_each_window_counts_from_its_own_first_job() -> None:
-    windows = windows_by_time(workload_at(7, 12, 18, 25, 40), 10)
+    windows = cut(workload_at(7, 12, 18, 25, 40), "10s")
     assert [window.name for window in windows] == ["test[1]", "test[2]"]
     assert [window.submit.tolist() for window in windows] == [[0, 5], [0, 7]]
     assert windows[1].start.tolist() == [1, 8]
     assert windows[1].unix_start == 1_000_000_018
-    assert [len(window) for window in windows_by_jobs(workload_at(0, 1, 2, 3, 4), 2)] == [2, 2]
-    assert [len(window) for window in windows_sc17(workload_at(*range(20)), 5)] == [16]
+    assert [len(window) for window in cut(workload_at(0, 1, 2, 3, 4), "2jobs")] == [2, 2]
+    assert [len(window) for window in cut(workload_at(*range(20)), "sc17:5s")] == [16]
 
 
 def test_cut_follows_the_rule_of_the_words() -> None:
@@ -147,18 +144,18 @@ def test_cut_follows_the_rule_of_the_words() -> None:
 
 def test_too_few_windows_are_an_error() -> None:
     with pytest.raises(WorkloadError, match=r"test: 5 x 10s asked for, the log has 2 such windows \(3 jobs in 20s\)"):
-        windows_by_time(workload_at(0, 10, 20), 10, 5)
+        cut(workload_at(0, 10, 20), "5x10s")
     with pytest.raises(WorkloadError, match=r"4 jobs asked for, the log has 0 such windows"):
-        windows_by_jobs(workload_at(0, 10, 20), 4)
+        cut(workload_at(0, 10, 20), "4jobs")
     with pytest.raises(WorkloadError, match=r"3 x 10s \(SC17 rule\) asked for"):
-        windows_sc17(workload_at(0, 10, 20), 10, 3)
+        cut(workload_at(0, 10, 20), "sc17:3x10s")
 
 
 def test_a_clock_of_ticks_is_cut_by_seconds() -> None:
     import dataclasses
 
     workload = dataclasses.replace(workload_at(0, 5_000_000, 10_000_000, 20_000_000), ticks=1_000_000)
-    assert [window.submit.tolist() for window in windows_by_time(workload, 10)] == [[0, 5_000_000], [0]]
+    assert [window.submit.tolist() for window in cut(workload, "10s")] == [[0, 5_000_000], [0]]
 
 
 @pytest.mark.parametrize(("name", "key"), [("SDSC-BLUE-2000-4.2-cln", "sdscblue"), ("CEA-Curie-2011-2.1-cln", "curie")])

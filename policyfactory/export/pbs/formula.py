@@ -307,7 +307,7 @@ def _divisor(part: Expression, policy: Policy) -> Expression:
 
 
 def _power(node: Expression, base: Expression, exponent: Expression, policy: Policy) -> Expression:
-    from policyfactory.policy.evaluation import value_at
+    from policyfactory.policy.compile import value_at
 
     negative = isinstance(exponent, Negative)
     size = exponent.part if isinstance(exponent, Negative) else exponent
