@@ -22,7 +22,7 @@ import pytest
 
 from floors import record
 from policyfactory.workload.accounting.importing import Zone, import_logs
-from policyfactory.workload.accounting.recommended import RECOMMENDED
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from policyfactory.workload.accounting.to_swf import write_import
 
 ZONE = Zone(dt.UTC, "UTC", "told by the benchmark")

@@ -6,11 +6,10 @@ import datetime as dt
 from pathlib import Path
 
 from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.recommended import RECOMMENDED
-from policyfactory.workload.accounting.record import Record
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, Record, RecordBlock, Remark, State
 from policyfactory.workload.accounting.rules import Rules
 from policyfactory.workload.accounting.sacct import read
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from policyfactory.workload.accounting.to_swf import Labels
 
 COLUMNS = RECOMMENDED.rpartition(" ")[2].split(",")
@@ -46,10 +45,23 @@ def sacct_text(*jobs: Cells, columns: list[str] | None = None, delimiter: str = 
     return "\n".join(lines) + "\n"
 
 
-def read_lines(text: str, zone: dt.tzinfo | None = dt.UTC) -> tuple[list[Record], list[Passed]]:
-    """Give the records of a text, and what was passed over."""
-    items = list(read(text.splitlines(), "log", zone))
-    return [item for item in items if isinstance(item, Record)], [item for item in items if isinstance(item, Passed)]
+def records_of(block: RecordBlock) -> list[Record]:
+    """Give the records of a block one by one."""
+    records = []
+    for row, job_id in enumerate(block.job):
+        numbers = block.numbers[:, row].tolist()
+        values = {name: None if number < 0 else number for name, number in zip(NUMBERS, numbers, strict=True)}
+        values |= {name: texts[codes[row]] for name, (codes, texts) in zip(NAMES, block.names, strict=True)}
+        values |= {"state": list(State)[values["state"]], "limit_kind": list(Limit)[values["limit_kind"]]}
+        records.append(Record(job=job_id, group_id=block.groups.get(row), **values))
+    return records
+
+
+def read_lines(text: str, zone: dt.tzinfo | None = dt.UTC) -> tuple[list[Record], list[Remark]]:
+    """Give the records of a text, and the remarks on its lines."""
+    items = list(read([text.splitlines()], "log", zone))
+    records = [record for item in items if isinstance(item, RecordBlock) for record in records_of(item)]
+    return records, [item for item in items if isinstance(item, Remark)]
 
 
 def imported(folder: Path, *jobs: Cells, labels: Labels | None = None, **rules: object) -> Imported:

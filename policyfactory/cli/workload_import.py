@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 from policyfactory.core.artefact import Manifest, command_line, dump_json, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.accounting.recommended import RECOMMENDED_LINES
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.swf.header import printable
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from policyfactory.policy.store import load_model, model_from_json, model_to_jso
 from policyfactory.simulate.cases import CaseFacts
 from policyfactory.simulate.recorded import Overuse
 from policyfactory.trials.table import ScoreTable, read_score_table
-from policyfactory.workload.accounting import sacct_blocks, source
+from policyfactory.workload.accounting import sacct, source
 from policyfactory.workload.accounting.importing import Zone, import_logs
 from policyfactory.workload.accounting.limits import parse_limit, parse_limits
 from policyfactory.workload.accounting.times import duration, find_zone, parse_date
@@ -119,13 +119,13 @@ def _import(path: Path) -> str:
 
 
 def _blocks(path: Path) -> str:
-    """Import a log in small pieces and blocks, by the compiled kernels; line by line it must be the same."""
+    """Import a log in small chunks and blocks, by the compiled kernels; at once and as texts it must be the same."""
     answers = []
     with contextlib.ExitStack() as changed:
         changed.enter_context(patch.object(source, "PIECE", 97))
-        changed.enter_context(patch.object(sacct_blocks, "LONGEST_LINE", 1500))
-        for block in (300, 1 << 20):
-            with patch.object(sacct_blocks, "_BLOCK", block):
+        changed.enter_context(patch.object(source, "_LONGEST_LINE", 1500))
+        for block, few in ((300, 0), (1 << 20, 10_000)):
+            with patch.object(source, "_BLOCK", block), patch.object(sacct, "_FEW_LINES", few):
                 try:
                     found = import_logs([path], zone=BERLIN)
                     # Steps of one kind of action may be met in another order within a block.

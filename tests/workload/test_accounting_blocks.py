@@ -1,10 +1,11 @@
-"""sacct read a block at a time gives what the plain reader gives, line by line; numbers are printed as by Python."""
+"""sacct read a block at a time gives what its naive twin gives, line by line; numbers are printed as by Python."""
 
 from __future__ import annotations
 
 import datetime as dt
 import gzip
 import zoneinfo
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounting_logs import COLUMNS, job, sacct_text, waiting
+from naive import sacct as naive
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting import sacct, sacct_blocks
-from policyfactory.workload.accounting.block import Block
-from policyfactory.workload.accounting.passed import Passed
+from policyfactory.workload.accounting import sacct, source
+from policyfactory.workload.accounting.record import RecordBlock, Remark
 from policyfactory.workload.accounting.report import Tally
-from policyfactory.workload.accounting.source import LONGEST_LINE, Source
-from policyfactory.workload.accounting.table import Gathering
+from policyfactory.workload.accounting.source import Source
+from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.models.lublin import generate_lublin
 from policyfactory.workload.swf import files as swf
 from policyfactory.workload.swf.files import format_swf
@@ -87,54 +88,60 @@ def logs(draw: st.DrawFn) -> str:
     return end.join(lines) + draw(st.sampled_from(["", end]))
 
 
-def pieces(text: str, length: int) -> list[str]:
-    return [text[at : at + length] for at in range(0, len(text), length)]
-
-
 def gathered(items: object) -> tuple[object, ...]:
     """Give all that the rules see of a log, or the message that refuses it."""
     tally = Tally()
-    gathering = Gathering(tally)
+    builder = TableBuilder(tally)
     try:
-        gathering.add(items, "log")  # type: ignore[arg-type]
+        builder.add(items, "log")  # type: ignore[arg-type]
     except TraceFormatError as error:
         return (str(error),)
-    table = gathering.table()
+    table = builder.table()
     columns = [
         getattr(table, name).tolist()
         for name in ("line", *table.__slots__)
         if hasattr(getattr(table, name, None), "dtype")
     ]
-    return columns, table.job, table.names, table.again, table.het, tally.steps()
+    # Remarks of one kind of action may be met in another order within a block.
+    return columns, table.job, table.names, table.again, table.het, sorted(tally.steps(), key=repr)
 
 
 @settings(max_examples=40)
-@given(logs(), st.integers(200, 3000), st.integers(1, 4000))
-def test_blocks_give_what_lines_give(text: str, length: int, block: int) -> None:
-    text = text.removeprefix("\n")
+@given(logs(), st.integers(1, 12), st.sampled_from([0, 7, 1000]))
+def test_blocks_give_what_lines_give(text: str, block: int, few: int) -> None:
+    """Whatever is in a block, and from whichever line on the compiled kernels read."""
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    kept = sacct_blocks._BLOCK
-    sacct_blocks._BLOCK = block
-    try:
-        ours = gathered(sacct_blocks.read(pieces(text, length), "log", BERLIN))
-    finally:
-        sacct_blocks._BLOCK = kept
-    theirs = gathered(sacct.read(lines, "log", BERLIN))
-    if len(ours) > 1:
-        # Steps of one kind of action may be met in another order within a block.
-        ours, theirs = ((*side[:-1], sorted(side[-1], key=repr)) for side in (ours, theirs))
-    assert ours == theirs
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(sacct, "_FEW_LINES", few)
+        blocks = (lines[at : at + block] for at in range(0, len(lines), block))
+        ours = gathered(sacct.read(blocks, "log", BERLIN))
+    assert ours == gathered(naive.read(lines, BERLIN))
 
 
-def test_a_plain_log_is_read_as_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sacct_blocks, "_BLOCK", 100)
+@pytest.mark.parametrize("few", [0, 100])
+def test_a_plain_log_is_read_as_a_block(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(sacct, "_FEW_LINES", few)
     jobs = [job(1), job(2, 5, UID=7), waiting(3, 9), job(4, 9, UID=7), job("4.batch", 9)]
-    items = list(sacct_blocks.read([sacct_text(*jobs)], "log", dt.UTC))
-    (block,) = [item for item in items if isinstance(item, Block)]
-    (steps,) = [item for item in items if isinstance(item, Passed)]
+    steps, block = sacct.read([sacct_text(*jobs).splitlines()], "log", dt.UTC)
+    assert isinstance(steps, Remark)
+    assert isinstance(block, RecordBlock)
     assert block.job == ["1", "2", "3", "4"]
     assert block.numbers[0].tolist() == [2, 3, 4, 5]
     assert (steps.line, steps.job, steps.count) == (6, "4.batch", 1)
+
+
+def chunks_of(text: str, length: int) -> list[str]:
+    return [text[at : at + length] for at in range(0, len(text), length)]
+
+
+class Chunks(Source):
+    """A source whose text comes in these parts."""
+
+    def __init__(self, parts: Iterable[str]) -> None:
+        self.name, self._parts = "log", parts
+
+    def chunks(self) -> Iterator[str]:
+        yield from self._parts
 
 
 @pytest.mark.parametrize("before", [0, 3])
@@ -142,11 +149,11 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(before: int) -
     def endless():
         yield sacct_text(*(job(number) for number in range(1, before + 1)))
         for _ in range(100):
-            yield "x" * (LONGEST_LINE // 8)
+            yield "x" * (source._LONGEST_LINE // 8)
         pytest.fail("read on for ever")
 
     with pytest.raises(TraceFormatError, match=rf"^log:{before + 2}: a line of more than"):
-        list(sacct_blocks.read(endless(), "log", dt.UTC))
+        list(Chunks(endless()).blocks())
 
 
 @pytest.mark.parametrize("before", [0, 1, 5000])
@@ -156,16 +163,15 @@ def test_a_last_line_without_end_is_not_taken_for_a_long_one(before: int) -> Non
     text = sacct_text(*(job(n, n % 99, SubmitLine="x" * 150) for n in range(1, before + 2)), columns=columns)
     whole, last = text[:-1].rsplit("\n", 1)
     for cut in (0, 1, 100):
-        items = sacct_blocks.read(
-            [*pieces(f"{whole}\n{last[:cut]}", 1000), last[cut:50], last[max(cut, 50) :]], "log", dt.UTC
-        )
-        assert sum(len(item.job) if isinstance(item, Block) else 1 for item in items) == before + 1
+        parts = [*chunks_of(f"{whole}\n{last[:cut]}", 1000), last[cut:50], last[max(cut, 50) :]]
+        items = sacct.read(Chunks(parts).blocks(), "log", dt.UTC)
+        assert sum(len(item.job) if isinstance(item, RecordBlock) else 1 for item in items) == before + 1
 
 
 @settings(max_examples=60)
 @given(
     lines=st.lists(st.integers(0, 60), min_size=1, max_size=12),
-    longest=st.sampled_from([30, 45, LONGEST_LINE]),
+    longest=st.sampled_from([30, 45, 1 << 20]),
     block=st.sampled_from([1, 20, 100, 1 << 20]),
     length=st.integers(1, 80),
     end=st.sampled_from(["\n", "\r\n"]),
@@ -176,32 +182,29 @@ def test_lines_are_cut_where_they_end_and_only_long_ones_are_refused(
     lines: list[int], longest: int, block: int, length: int, end: str, torn: bool, members: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:  # fmt: skip
-    """Whatever the pieces are: small gzip members, torn last lines, both ends of lines, both limits."""
+    """Whatever the chunks are: small gzip members, torn last lines, both ends of lines, both limits."""
     text = "".join("x" * width + end for width in lines)
     text = text.removesuffix(end) if torn else text
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(sacct_blocks, "_BLOCK", block)
-        changed.setattr(sacct_blocks, "LONGEST_LINE", longest)
-        parts = pieces(text, length)
+        changed.setattr(source, "_BLOCK", block)
+        changed.setattr(source, "_LONGEST_LINE", longest)
+        parts = chunks_of(text, length)
         if members:
             path = tmp_path_factory.mktemp("members") / "log.gz"
             path.write_bytes(b"".join(gzip.compress(part.encode(), mtime=0) for part in parts) or gzip.compress(b""))
-            with Source(path) as source:
-                parts = list(source.pieces())
+            with Source(path) as opened:
+                parts = list(opened.chunks())
         try:
-            found = list(sacct_blocks._whole_lines(parts, "log"))
+            blocks = list(Chunks(parts).blocks())
         except TraceFormatError as error:
             at = int(str(error).split(":")[1])
-            # A line is told when it is too long before its end was seen, CR included.
+            # The CR of a line's end counts.
             assert lines[at - 1] + len(end) - 1 > longest
             return
-    assert "".join(found) == text + "\n" * bool(text and not text.endswith("\n"))
-    assert all(one.endswith("\n") for one in found)
-    assert all(len(one) >= block for one in found[:-1])
-    whole = "".join(f"{'x' * width}\n" for width in lines)
-    assert "".join(f"{line}\n" for one in found for line in sacct_blocks._split(one)) == whole or (
-        torn and not lines[-1]
-    )
+    assert max(lines) <= longest
+    whole = ["x" * width for width in lines]
+    assert [line for one in blocks for line in one] == (whole[:-1] if torn and not lines[-1] else whole)
+    assert all(sum(map(len, one)) + 2 * len(one) > block - length - max(lines) - 2 for one in blocks[:-1] if one)
 
 
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(-1000, 1000)), min_size=1, max_size=30))

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.filetxt import read
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 
 SAMPLE = "oracles/slurm/jobcomp_filetxt_sample.txt"
 
@@ -92,7 +91,7 @@ def test_a_line_of_the_plugin() -> None:
 def test_the_genuine_sample(shared) -> None:
     found = list(read(shared(SAMPLE).read_text().splitlines(), SAMPLE, dt.UTC))
     assert len(found) == 50
-    assert not any(isinstance(item, Passed) for item in found)
+    assert not any(isinstance(item, Remark) for item in found)
     assert collections.Counter(record.state for record in found) == {
         State.completed: 39,
         State.cancelled: 3,
@@ -174,7 +173,7 @@ def test_lines_that_can_not_be_used_are_counted() -> None:
         "rubbish",
     ]
     found = list(read([*bad, "", line()], "x", dt.UTC))
-    assert [(item.line, item.action) for item in found if isinstance(item, Passed)] == [
+    assert [(item.line, item.action) for item in found if isinstance(item, Remark)] == [
         (n, "dropped") for n in range(1, 8)
     ]
     assert [item.line for item in found if isinstance(item, Record)] == [9]
@@ -202,7 +201,7 @@ TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=6)), max_s
 def test_a_name_or_a_folder_changes_no_other_field(name: str, folder: str) -> None:
     clean = [text.replace("\n", " ").replace("\r", " ") for text in (name, folder)]
     found = list(read([line(), line(Name=clean[0], WorkDir="/x" + clean[1])], "x", dt.UTC))
-    if isinstance(found[1], Passed):
+    if isinstance(found[1], Remark):
         # Nothing tells the fields from a text that holds all of them: dropped, and counted.
         assert found[1].what == "lines whose job name or folder looks like the fields between them"
         assert any("ProcCnt=1 WorkDir=" in text or text.endswith("ProcCnt=1") for text in clean)
@@ -213,7 +212,7 @@ def test_a_name_or_a_folder_changes_no_other_field(name: str, folder: str) -> No
 
 def test_a_name_that_is_a_whole_record_is_dropped_and_counted() -> None:
     found = list(read([line(), line(Name="x" + FAKE + " WorkDir=/y")], "x", dt.UTC))
-    assert [(item.line, type(item)) for item in found] == [(1, Record), (2, Passed)]
+    assert [(item.line, type(item)) for item in found] == [(1, Record), (2, Remark)]
 
 
 @given(

@@ -18,7 +18,7 @@ from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.workload.accounting.detect import FORMATS, detect, find_format
 from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.accounting.rules import Rules
-from policyfactory.workload.accounting.source import LONGEST_LINE, Source
+from policyfactory.workload.accounting.source import _LONGEST_LINE, Source
 from policyfactory.workload.accounting.to_swf import Labels, write_import
 from policyfactory.workload.clean import read
 from policyfactory.workload.swf.files import format_swf, read_swf
@@ -183,7 +183,7 @@ def test_lines_are_the_same_however_the_blocks_fall(tmp_path: Path) -> None:
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress("\n".join(lines).encode(), 1))
     with Source(packed) as source:
-        assert "".join(source.pieces()) == "\n".join(lines)
+        assert "".join(source.chunks()) == "\n".join(lines)
         assert source.sha256 == sha256_file(packed)
 
 
@@ -196,7 +196,7 @@ def test_lines_are_the_same_however_the_blocks_fall(tmp_path: Path) -> None:
         (b"; Version: 2.2\n", "in the Standard Workload Format already"),
         (b"1 0 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n", "Standard Workload Format already"),
         (gzip.compress(sacct_text(*[job(n) for n in range(3000)]).encode(), mtime=0)[:-40], "ends in the middle"),
-        (b"JobID|State|" + b"x" * (LONGEST_LINE + 5), "a line of more than 1,048,576 characters"),
+        (b"JobID|State|" + b"x" * (_LONGEST_LINE + 5), "a line of more than 1,048,576 characters"),
     ],
 )  # fmt: skip
 def test_what_is_no_accounting_log_is_refused(tmp_path: Path, data: bytes, told: str) -> None:

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.sacct_json import read
 
 JOB: dict[str, Any] = {
@@ -42,7 +41,7 @@ def changed(**changes: Any) -> dict[str, Any]:
     return one
 
 
-def items_of(*jobs: Any, size: int = 1 << 20) -> list[Record | Passed]:
+def items_of(*jobs: Any, size: int = 1 << 20) -> list[Record | Remark]:
     text = json.dumps({"meta": {"a": [1, {}]}, "errors": [], "jobs": list(jobs), "more": "}]"})
     return list(read([text[at : at + size] for at in range(0, len(text), size)], "log", None))
 
@@ -111,7 +110,7 @@ def test_pieces_of_any_length_give_the_same(size: int, jobs: int) -> None:
 )  # fmt: skip
 def test_a_job_of_another_form_is_counted_and_the_next_is_read(change: dict[str, Any]) -> None:
     bad, good = items_of(changed(**change), JOB)
-    assert isinstance(bad, Passed)
+    assert isinstance(bad, Remark)
     assert (bad.line, bad.action) == (1, "dropped")
     assert isinstance(good, Record)
 

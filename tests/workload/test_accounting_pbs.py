@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.importing import Zone, import_logs
-from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.pbs import read
 from policyfactory.workload.accounting.pbs_fields import (
     array_size,
@@ -26,7 +25,7 @@ from policyfactory.workload.accounting.pbs_fields import (
     requested_processors,
     vnode_processors,
 )
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.swf.files import read_swf
 
 # 2026-03-02 10:00:00 UTC
@@ -110,8 +109,8 @@ def records(lines: Iterable[str], zone: dt.tzinfo | None = dt.UTC) -> list[Recor
     return [found for found in read(lines, "log", zone) if isinstance(found, Record)]
 
 
-def passed(lines: Iterable[str]) -> list[Passed]:
-    return [found for found in read(lines, "log", dt.UTC) if isinstance(found, Passed)]
+def remarks(lines: Iterable[str]) -> list[Remark]:
+    return [found for found in read(lines, "log", dt.UTC) if isinstance(found, Remark)]
 
 
 def one(text: str) -> Record:
@@ -157,7 +156,7 @@ def test_a_daemon_that_writes_queue_and_start_adds_no_job() -> None:
     ]
     (record,) = records(lines)
     assert (record.line, record.state) == (3, State.completed)
-    assert passed(lines) == []
+    assert remarks(lines) == []
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_a_job_without_walltime_has_no_requested_time() -> None:
     assert one(openpbs(**{"Resource_List.walltime": "00:00:00"})).limit_kind is Limit.missing
     lines = [line(T, "E", "7.srv", openpbs(**{"Resource_List.walltime": "soon"}))]
     assert records(lines)[0].limit_kind is Limit.missing
-    assert [(found.action, found.what) for found in passed(lines)] == [
+    assert [(found.action, found.what) for found in remarks(lines)] == [
         ("changed", "jobs whose walltime cannot be read")
     ]
 
@@ -339,7 +338,7 @@ def test_a_job_that_is_run_again() -> None:
         assert (last.start, last.end, last.state) == (T + 200, T + 800, State.completed)
     lost = [line(T, "R", "7.srv"), *whole[1:]]
     assert [record.state for record in records(lost)] == [State.completed]
-    assert [found.what for found in passed(lost)] == ["reruns whose first start is not in this file"]
+    assert [found.what for found in remarks(lost)] == ["reruns whose first start is not in this file"]
     waits = records(whole[:1])
     assert [record.state for record in waits] == [State.requeued, State.pending]
     assert waits[1].submit == T
@@ -362,7 +361,7 @@ def test_suspended_time_is_no_run_time() -> None:
         line(T + 630, "E", "7.srv", openpbs()),
     ]
     assert records(wrong)[0].elapsed == 600
-    assert [found.action for found in passed(wrong)] == ["changed"]
+    assert [found.action for found in remarks(wrong)] == ["changed"]
 
 
 def test_arrays_count_by_their_tasks() -> None:
@@ -382,7 +381,7 @@ def test_arrays_count_by_their_tasks() -> None:
         ("9[4].srv", State.cancelled, 1),
     ]
     assert {record.submit for record in found} == {T}
-    assert [item.action for item in passed(lines)] == ["skipped"]
+    assert [item.action for item in remarks(lines)] == ["skipped"]
     # When the array has ended, nothing of it waits.
     done = [*lines, line(T + 700, "E", "9[].srv", openpbs(array_indices="0-9:2"))]
     assert [record.job for record in records(done)] == ["9[0].srv", "9[2].srv", "9[4].srv"]
@@ -410,7 +409,7 @@ def test_lines_that_are_no_end_of_a_job_are_counted() -> None:
         line(T, "E", "6.srv", f"user=ada queue=workq ctime={T} end={T + 5}"),
     ]
     assert records(lines) == []
-    assert [(found.line, found.action) for found in passed(lines)] == [
+    assert [(found.line, found.action) for found in remarks(lines)] == [
         (1, "skipped"),
         (2, "skipped"),
         (4, "dropped"),

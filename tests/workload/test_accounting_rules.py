@@ -16,7 +16,7 @@ from policyfactory.workload.accounting.limits import parse_limits
 from policyfactory.workload.accounting.record import Record, State
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.rules import Rules, jobs_of
-from policyfactory.workload.accounting.table import Gathering
+from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.swf.header import counts_nodes, parse_header
 
 
@@ -201,7 +201,7 @@ def test_a_default_limit_is_told_apart_where_it_was_told(tmp_path: Path) -> None
 
 def test_a_limit_that_was_asked_for_is_no_default() -> None:
     tally = Tally()
-    gathering = Gathering(tally)
+    gathering = TableBuilder(tally)
     from policyfactory.workload.accounting.record import Limit
 
     kinds = [Limit.given, Limit.asked, Limit.default]
@@ -332,7 +332,7 @@ RECORD = st.builds(
 )
 def test_every_record_is_a_job_or_is_counted(records: list[Record], requeued: str, keep: bool, unit: str) -> None:
     tally = Tally()
-    gathering = Gathering(tally)
+    gathering = TableBuilder(tally)
     gathering.add(records, "log")
     table = gathering.table()
     try:
@@ -353,7 +353,7 @@ def test_every_record_is_a_job_or_is_counted(records: list[Record], requeued: st
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12))
 def test_the_peak_is_that_of_counting_every_second(jobs: list[tuple[int, int, int]]) -> None:
     tally = Tally()
-    gathering = Gathering(tally)
+    gathering = TableBuilder(tally)
     gathering.add(
         [
             Record(n, str(n), T0, T0, T0 + at, T0 + at + run, run, 0, requested=1, allocated=size,

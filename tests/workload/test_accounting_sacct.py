@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 
 from accounting_logs import COLUMNS, T0, job, read_lines, sacct_text, waiting
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.recommended import RECOMMENDED, RECOMMENDED_LINES
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.sacct import read
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED, RECOMMENDED_LINES
 from policyfactory.workload.accounting.slurm import array_tasks, asked, read_limit, state_of, tres
 
 
 def test_a_line_becomes_a_record() -> None:
-    (record,), passed = read_lines(sacct_text(job("11_3", 5, start=25, run=7, JobIDRaw=33, AllocCPUS=16)))
-    assert passed == []
+    (record,), remarks = read_lines(sacct_text(job("11_3", 5, start=25, run=7, JobIDRaw=33, AllocCPUS=16)))
+    assert remarks == []
     assert record == Record(
         2, "11_3", T0 + 5, T0 + 5, T0 + 25, T0 + 32, 7, 0, 3600, Limit.given, 4, 16, 1, 1, State.completed,
         "1000", "100", "physics", "batch", "normal",
@@ -69,16 +68,16 @@ def test_the_lines_for_a_terminal_are_the_recommended_command() -> None:
 def test_dumps_one_after_the_other_in_one_file_are_read_by_their_own_headers() -> None:
     second = ["JobID", *[name for name in reversed(COLUMNS) if name != "JobID"]]
     text = sacct_text(job(1), columns=["JobID", *[name for name in COLUMNS if name != "JobID"]])
-    records, passed = read_lines(text + sacct_text(job(2, 9), columns=second))
+    records, remarks = read_lines(text + sacct_text(job(2, 9), columns=second))
     assert [(record.job, record.submit) for record in records] == [("1", T0), ("2", T0 + 9)]
-    assert passed == []
+    assert remarks == []
 
 
 def test_steps_are_skipped_and_counted() -> None:
     steps = [job(f"1.{name}", UID="", TimelimitRaw="") for name in ("batch", "extern", "0")]
-    records, passed = read_lines(sacct_text(job(1), *steps))
+    records, remarks = read_lines(sacct_text(job(1), *steps))
     assert [record.job for record in records] == ["1"]
-    assert [(item.action, item.job) for item in passed] == [("skipped", f"1.{n}") for n in ("batch", "extern", "0")]
+    assert [(item.action, item.job, item.count) for item in remarks] == [("skipped", "1.batch", 3)]
 
 
 NAMED = ["JobID", "JobName", *COLUMNS[2:]]
@@ -86,45 +85,45 @@ NAMED = ["JobID", "JobName", *COLUMNS[2:]]
 
 def test_a_delimiter_in_a_job_name_is_found_by_counting() -> None:
     text = sacct_text(job(1, JobName="a|b|c d"), job(2, JobName="plain"), columns=NAMED)
-    records, passed = read_lines(text)
+    records, remarks = read_lines(text)
     assert [(record.job, record.user, record.submit) for record in records] == [("1", "1000", T0), ("2", "1000", T0)]
-    assert [(item.action, item.job, item.line) for item in passed] == [("changed", "1", 2)]
+    assert [(item.action, item.job, item.line) for item in remarks] == [("changed", "1", 2)]
 
 
 def test_with_several_free_texts_the_one_reading_that_makes_sense_is_taken() -> None:
     columns = ["JobID", "JobName", *COLUMNS[2:], "SubmitLine", "Constraints"]
     cells = job(1, JobName="a|b", SubmitLine="sbatch -J a|b -t 60 x.sh", Constraints="intel|amd")
-    records, passed = read_lines(sacct_text(cells, columns=columns))
+    records, remarks = read_lines(sacct_text(cells, columns=columns))
     assert (records[0].user, records[0].allocated, records[0].end) == ("1000", 4, T0 + 100)
     # The submit line may have lost a part: whether the limit was asked for is left open.
     assert records[0].limit_kind is Limit.given
-    assert passed[0].action == "changed"
+    assert remarks[0].action == "changed"
 
 
 def test_a_name_that_copies_the_columns_behind_it_is_dropped_never_shifted() -> None:
     copied = "|".join(str(job(1, 50, UID=0)[name]) for name in COLUMNS[2:])
     columns = ["JobID", "JobName", *COLUMNS[2:], "Comment"]
     evil = job(1, JobName=f"x|{copied}", Comment="")
-    records, passed = read_lines(sacct_text(evil, columns=columns))
+    records, remarks = read_lines(sacct_text(evil, columns=columns))
     assert records == []
-    assert (passed[0].action, passed[0].why.partition(";")[0]) == ("dropped", "it can be read in several ways")
+    assert (remarks[0].action, remarks[0].why.partition(";")[0]) == ("dropped", "it can be read in several ways")
     # With the name as the only free text, counting alone decides.
     (record,), _ = read_lines(sacct_text(job(1, JobName=f"x|{copied}"), columns=NAMED))
     assert (record.user, record.submit) == ("1000", T0)
 
 
 def test_surplus_fields_without_a_free_text_are_dropped_and_counted() -> None:
-    records, passed = read_lines(sacct_text(job(1, Account="a|b"), job(2)))
+    records, remarks = read_lines(sacct_text(job(1, Account="a|b"), job(2)))
     assert [record.job for record in records] == ["2"]
-    assert [(item.action, item.job) for item in passed] == [("dropped", "1")]
-    assert "do not ask sacct for free texts" in passed[0].why
+    assert [(item.action, item.job) for item in remarks] == [("dropped", "1")]
+    assert "do not ask sacct for free texts" in remarks[0].why
 
 
 def test_a_line_with_very_many_delimiters_is_dropped_at_once() -> None:
     columns = ["JobID", "JobName", "Comment", "Constraints", "WorkDir", *COLUMNS[2:], "SubmitLine"]
     cells = job(1, JobName="|" * 5000, Comment="", Constraints="", WorkDir="", SubmitLine="")
-    records, passed = read_lines(sacct_text(cells, columns=columns))
-    assert (records, len(passed)) == ([], 1)
+    records, remarks = read_lines(sacct_text(cells, columns=columns))
+    assert (records, len(remarks)) == ([], 1)
 
 
 @pytest.mark.parametrize(
@@ -136,15 +135,15 @@ def test_a_line_with_very_many_delimiters_is_dropped_at_once() -> None:
     ],
 )  # fmt: skip
 def test_a_line_that_can_not_be_read_is_counted_and_the_next_is_read(column: str, value: str) -> None:
-    records, passed = read_lines(sacct_text(job(1, **{column: value}), job(2)))
+    records, remarks = read_lines(sacct_text(job(1, **{column: value}), job(2)))
     assert [record.job for record in records] == ["2"]
-    assert [(item.action, item.job, item.line) for item in passed] == [("dropped", "1", 2)]
+    assert [(item.action, item.job, item.line) for item in remarks] == [("dropped", "1", 2)]
 
 
 def test_a_line_that_was_cut_off_is_counted() -> None:
     text = sacct_text(job(1), job(2))
-    records, passed = read_lines(text[:-60])
-    assert ([record.job for record in records], [item.line for item in passed]) == (["1"], [3])
+    records, remarks = read_lines(text[:-60])
+    assert ([record.job for record in records], [item.line for item in remarks]) == (["1"], [3])
 
 
 def test_thousands_are_read_where_sacct_rounded_nothing() -> None:
@@ -235,8 +234,8 @@ def test_whatever_is_in_the_names_a_line_is_read_as_written_or_dropped_and_count
         job(n, submit, start=submit + wait, AllocCPUS=size, JobName=name, Comment=name[::-1])
         for n, (name, submit, wait, size) in enumerate(rows, 1)
     ]
-    records, passed = read_lines(sacct_text(*cells, columns=columns))
-    dropped = {item.job for item in passed if item.action == "dropped"}
+    records, remarks = read_lines(sacct_text(*cells, columns=columns))
+    dropped = {item.job for item in remarks if item.action == "dropped"}
     assert {record.job for record in records} | dropped == {str(n) for n in range(1, len(rows) + 1)}
     for record in records:
         _, submit, wait, size = rows[int(record.job) - 1]
@@ -251,7 +250,7 @@ def test_hostile_lines_are_counted_one_by_one(lines: list[str], cut: int) -> Non
     text = good[: len(good) - cut].split("\n")
     if len(text[0]) < len("|".join(COLUMNS)):
         return
-    items = list(read([*text, *noise], "log", dt.UTC))
-    told = sum(1 for line in [*text[1:], *noise] if line.strip() and line.partition("|")[0] != "JobIDRaw")
-    assert len(items) >= told
-    assert all(isinstance(item, Passed | Record) for item in items)
+    items = read([[*text, *noise]], "log", dt.UTC)
+    counted = sum(item.count if isinstance(item, Remark) else len(item.job) for item in items)
+    lines_of_jobs = [line for line in [*text[1:], *noise] if line.strip() and line.partition("|")[0] != "JobIDRaw"]
+    assert counted >= len(lines_of_jobs)

@@ -93,9 +93,9 @@ def test_the_end_of_summer_time_is_settled_and_counted(tmp_path: Path) -> None:
 
 def test_a_time_that_never_was_is_counted() -> None:
     row = job(1, Submit="2026-03-29T02:30:00", Start="2026-03-29T04:00:00", End="2026-03-29T04:01:40")
-    records, passed = read_lines(sacct_text(row), BERLIN)
+    records, remarks = read_lines(sacct_text(row), BERLIN)
     assert records[0].submit == 1774744200
-    assert [item.what for item in passed] == [
+    assert [item.what for item in remarks] == [
         "times that never were, in the hour that summer time leaves out", "lines with times that have no zone",
     ]  # fmt: skip
 

@@ -1,120 +1,198 @@
-"""Cells of a table in text, where each stands and what is in it, without making a string of each.
+"""The lines of a table of text by column: as texts, as numbers, or as numbers of their different texts.
 
-The kernels take the bytes of whole lines. Which bytes are which cell is an int64 array (lines, width + 1): a cell
-goes from its edge to the byte before the delimiter, which is one before the next edge.
+Two forms have the same methods: `TextRows` have a string of each cell; `ByteRows` look at the bytes of all lines by
+compiled kernels, which is twice as fast, but takes a second to begin with.
 """
 
 from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
+from policyfactory.workload.accounting.record import coded
+from policyfactory.workload.accounting.sacct_columns import Columns
+from policyfactory.workload.accounting.times import whole_numbers
 
-__all__ = ["NOT_DIGITS", "cut", "digits", "marks", "same"]
+__all__ = ["ByteRows", "Rows", "TextRows"]
 
-Bytes = NDArray[np.uint8]
-Int64Array = NDArray[np.int64]
+_Bytes = NDArray[np.uint8]
+_Int64Array = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
 
-# What `digits` gives for a cell that is none or has too many for 64 bits.
-NOT_DIGITS = -2
+# More digits may have no place in 64 bits.
 _MOST_DIGITS = 18
+_ZERO, _NINE = 48, 57
 
 
-@kernel
-def cut(text: Bytes, ends: Int64Array, delimiter: int, closed: int, edges: Int64Array) -> Int64Array:
-    """Find the cells of each line.
+class Rows(abc.ABC):
+    """Lines with as many fields as the header, column by column; a column that the header lacks is empty.
 
     Parameters
     ----------
-    text : uint8 array
-        Whole lines.
-    ends : int64 array (n,)
-        Where each line ends: the place of its LF.
-    delimiter : int
-        The byte between cells.
-    closed : int
-        1: a delimiter at the end of a line ends the last cell; 0: an empty cell follows it.
-    edges : int64 array (n, width + 1)
-        Filled in for lines of just ``width`` cells.
-
-    Returns
-    -------
-    int64 array (n,)
-        How many cells each line has, up to ``width`` + 1.
+    columns : Columns
+        The header.
+    lines : int64 array (n,)
+        Line of each row, from 1.
     """
-    width = edges.shape[1] - 1
-    counts = np.empty(len(ends), dtype=np.int64)
-    begin = 0
-    for line in range(len(ends)):
-        end = ends[line]
-        if end > begin and text[end - 1] == 13:
-            end -= 1
-        if closed and end > begin and text[end - 1] == delimiter:
-            end -= 1
-        edges[line, 0] = begin
-        cells = 1
-        for place in range(begin, end):
-            if text[place] == delimiter:
-                if cells > width:
-                    break
-                edges[line, cells] = place + 1
-                cells += 1
-        if cells <= width:
-            edges[line, cells] = end + 1
-        counts[line] = cells
-        begin = ends[line] + 1
-    return counts
+
+    def __init__(self, columns: Columns, lines: _Int64Array) -> None:
+        self.columns, self.lines = columns, lines
+        # What was asked for: most columns are asked for again.
+        self._known_texts: dict[str, Sequence[str]] = {}
+        self._known_codes: dict[str, tuple[_Int64Array, list[str]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def has(self, term: str) -> bool:
+        """Tell whether the header has a column for ``term``."""
+        return term in self.columns.place
+
+    def texts(self, term: str) -> Sequence[str]:
+        """Return the cells of a column."""
+        if term not in self._known_texts:
+            self._known_texts[term] = self._texts(self.columns.place[term]) if self.has(term) else [""] * len(self)
+        return self._known_texts[term]
+
+    def coded(self, term: str) -> tuple[_Int64Array, list[str]]:
+        """Return a column as numbers of its different texts, and these."""
+        if term not in self._known_codes:
+            nothing = (np.zeros(len(self), dtype=np.int64), [""])
+            self._known_codes[term] = self._coded(self.columns.place[term]) if self.has(term) else nothing
+        return self._known_codes[term]
+
+    def numbers(self, term: str) -> _Int64Array | None:
+        """Return a column of whole numbers, None if a cell is something else."""
+        return self._numbers(self.columns.place[term]) if self.has(term) else None
+
+    @abc.abstractmethod
+    def where(self, mask: _Mask) -> Self:
+        """Return the rows of ``mask``."""
+
+    @abc.abstractmethod
+    def _texts(self, column: int) -> Sequence[str]: ...
+
+    @abc.abstractmethod
+    def _coded(self, column: int) -> tuple[_Int64Array, list[str]]: ...
+
+    @abc.abstractmethod
+    def _numbers(self, column: int) -> _Int64Array | None: ...
+
+
+class TextRows(Rows):
+    """Rows with a string of each cell.
+
+    Parameters
+    ----------
+    columns : Columns
+        The header.
+    lines : int64 array (n,)
+        Line of each row, from 1.
+    cells : list of sequence of str
+        The cells of each column.
+    """
+
+    def __init__(self, columns: Columns, lines: _Int64Array, cells: list[Sequence[str]]) -> None:
+        super().__init__(columns, lines)
+        self._cells = cells
+
+    def where(self, mask: _Mask) -> Self:
+        """Return the rows of ``mask``."""
+        chosen = mask.tolist()
+        return type(self)(
+            self.columns, self.lines[mask], [list(itertools.compress(texts, chosen)) for texts in self._cells]
+        )
+
+    def _texts(self, column: int) -> Sequence[str]:
+        return self._cells[column]
+
+    def _coded(self, column: int) -> tuple[_Int64Array, list[str]]:
+        return coded(self._cells[column])
+
+    def _numbers(self, column: int) -> _Int64Array | None:
+        return whole_numbers(self._cells[column])
+
+
+class ByteRows(Rows):
+    """Rows whose cells are places in the bytes of all lines.
+
+    Parameters
+    ----------
+    columns : Columns
+        The header.
+    lines : int64 array (n,)
+        Line of each row, from 1.
+    data : bytes
+        The lines, each cell of them with the delimiter behind it.
+    edges : tuple of int64 array (n, width)
+        Where each cell begins, and where the delimiter behind it is.
+    """
+
+    def __init__(
+        self, columns: Columns, lines: _Int64Array, data: bytes, edges: tuple[_Int64Array, _Int64Array]
+    ) -> None:
+        super().__init__(columns, lines)
+        self._data, self._edges = data, edges
+        self._bytes = np.frombuffer(data, dtype=np.uint8)
+
+    @classmethod
+    def of_lines(cls, columns: Columns, numbers: _Int64Array, lines: list[str]) -> Self:
+        """Return the rows of lines with as many fields as the header."""
+        delimiter = columns.delimiter
+        data = f"{delimiter.join(lines)}{delimiter}".encode()
+        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord(delimiter))
+        begins = np.concatenate([[0], ends[:-1] + 1])
+        return cls(columns, numbers, data, (begins.reshape(-1, columns.width), ends.reshape(-1, columns.width)))
+
+    def where(self, mask: _Mask) -> Self:
+        """Return the rows of ``mask``."""
+        begins, ends = self._edges
+        return type(self)(self.columns, self.lines[mask], self._data, (begins[mask], ends[mask]))
+
+    def _texts(self, column: int) -> Sequence[str]:
+        begins, ends = (edges[:, column].tolist() for edges in self._edges)
+        if self._data.isascii():
+            text = self._data.decode("ascii")
+            return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        return [self._data[begin:end].decode() for begin, end in zip(begins, ends, strict=True)]
+
+    def _coded(self, column: int) -> tuple[_Int64Array, list[str]]:
+        begins, ends = (edges[:, column] for edges in self._edges)
+        codes = np.empty(len(begins), dtype=np.int64)
+        firsts = _number_texts(self._bytes, begins, ends, codes).tolist()
+        return codes, [self._data[begins[row] : ends[row]].decode() for row in firsts]
+
+    def _numbers(self, column: int) -> _Int64Array | None:
+        numbers = np.empty(len(self), dtype=np.int64)
+        begins, ends = (edges[:, column] for edges in self._edges)
+        return numbers if _read_digits(self._bytes, begins, ends, numbers) else None
 
 
 @kernel
-def digits(text: Bytes, edges: Int64Array, column: int, numbers: Int64Array) -> int:
-    """Read the cells of a column as whole numbers, and return how many are none (`NOT_DIGITS`)."""
-    others = 0
-    for line in range(len(numbers)):
-        begin, end = edges[line, column], edges[line, column + 1] - 1
+def _read_digits(text: _Bytes, begins: _Int64Array, ends: _Int64Array, numbers: _Int64Array) -> bool:
+    """Read cells of at most 18 digits, and tell whether all are such."""
+    for cell in range(len(numbers)):
+        if not 0 < ends[cell] - begins[cell] <= _MOST_DIGITS:
+            return False
         number = 0
-        plain = begin < end <= begin + _MOST_DIGITS
-        if plain:
-            for place in range(begin, end):
-                digit = text[place] - 48
-                if digit < 0 or digit > 9:
-                    plain = False
-                    break
-                number = 10 * number + digit
-        numbers[line] = number if plain else NOT_DIGITS
-        others += not plain
-    return others
+        for place in range(begins[cell], ends[cell]):
+            digit = text[place]
+            if digit < _ZERO or digit > _NINE:
+                return False
+            number = 10 * number + (digit - _ZERO)
+        numbers[cell] = number
+    return True
 
 
 @kernel
-def marks(text: Bytes, edges: Int64Array, column: int, wanted: Bytes) -> NDArray[np.bool_]:
-    """Return which cells of a column have one of the ``wanted`` bytes."""
-    found = np.zeros(len(edges), dtype=np.bool_)
-    for line in range(len(edges)):
-        for place in range(edges[line, column], edges[line, column + 1] - 1):
-            for byte in wanted:
-                if text[place] == byte:
-                    found[line] = True
-    return found
-
-
-@kernel
-def same(text: Bytes, edges: Int64Array, column: int, codes: Int64Array) -> Int64Array:
-    """Give the different texts of a column numbers, in order of appearance.
-
-    Parameters
-    ----------
-    text, edges, column
-        As above.
-    codes : int64 array (n,)
-        Filled in: the number of each line's text.
-
-    Returns
-    -------
-    int64 array
-        The first line of each text.
-    """
+def _number_texts(text: _Bytes, begins: _Int64Array, ends: _Int64Array, codes: _Int64Array) -> _Int64Array:
+    """Give the different texts of some cells numbers, by first appearance, and return the first cell of each."""
     n = len(codes)
     size = 16
     while size < 2 * n:
@@ -122,29 +200,29 @@ def same(text: Bytes, edges: Int64Array, column: int, codes: Int64Array) -> Int6
     slots = np.full(size, -1, dtype=np.int64)
     firsts = np.empty(n, dtype=np.int64)
     count = 0
-    for line in range(n):
-        begin, end = edges[line, column], edges[line, column + 1] - 1
+    for cell in range(n):
+        begin, length = begins[cell], ends[cell] - begins[cell]
         # FNV-1a; which slot a text takes changes no result.
         mixed = np.uint64(14695981039346656037)
-        for place in range(begin, end):
+        for place in range(begin, begin + length):
             mixed = (mixed ^ np.uint64(text[place])) * np.uint64(1099511628211)
         slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(size - 1))
         while True:
             code = slots[slot]
             if code < 0:
                 slots[slot] = code = count
-                firsts[count] = line
+                firsts[count] = cell
                 count += 1
                 break
-            other = edges[firsts[code], column]
-            if edges[firsts[code], column + 1] - 1 - other == end - begin:
+            other = begins[firsts[code]]
+            if ends[firsts[code]] - other == length:
                 equal = True
-                for place in range(end - begin):
+                for place in range(length):
                     if text[begin + place] != text[other + place]:
                         equal = False
                         break
                 if equal:
                     break
             slot = (slot + 1) & (size - 1)
-        codes[line] = code
+        codes[cell] = code
     return firsts[:count].copy()

@@ -7,21 +7,19 @@ import datetime as dt
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from typing import Any, Literal, cast
 
 from policyfactory.core.errors import TraceFormatError, UsageError
-from policyfactory.workload.accounting.block import Block
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.record import Record
+from policyfactory.workload.accounting.record import Record, RecordBlock, Remark
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["FORMATS", "HEAD", "Format", "Reader", "detect", "find_format"]
+__all__ = ["FORMATS", "HEAD", "Format", "LogReader", "detect", "find_format"]
 
-# A reader is ``read(lines, path, zone)``: the lines of one file without their ends, the file's name for messages, and
-# the zone of times that have none. It gives a Record for each run of a job, or a Block of many, and a Passed for
+# A reader is ``read(text, path, zone)``: the text of one file as it takes it, the file's name for messages, and the
+# zone of times that have none. It gives a Record for each run of a job, or a RecordBlock of many, and a Remark for
 # whatever it leaves out or mends. It raises TraceFormatError only if the file as a whole cannot be used; a single bad
-# line is a Passed.
-Reader = Callable[[Iterable[str], str, dt.tzinfo | None], Iterator[Record | Passed | Block]]
+# line is a Remark.
+LogReader = Callable[[Iterable[Any], str, dt.tzinfo | None], Iterator[Record | RecordBlock | Remark]]
 
 # Bytes at the beginning of a file that are looked at.
 HEAD = 1 << 16
@@ -44,20 +42,20 @@ class Format:
         The module whose function ``read`` reads it; loaded only then.
     recognises : callable
         Tells by the first lines of a file that are not blank.
-    in_pieces : bool
-        Its reader takes pieces of text of any length, line ends kept, in place of lines.
+    takes : {"lines", "blocks", "chunks"}
+        The method of `Source` whose text its reader takes.
     """
 
     name: str
     description: str
     module: str
     recognises: Callable[[list[str]], bool]
-    in_pieces: bool = False
+    takes: Literal["lines", "blocks", "chunks"] = "lines"
 
-    def reader(self) -> Reader:
+    def reader(self) -> LogReader:
         """Return the function that reads it."""
         module = importlib.import_module(f"policyfactory.workload.accounting.{self.module}")
-        return cast("Reader", module.read)
+        return cast("LogReader", module.read)
 
 
 def _is_json(lines: list[str]) -> bool:
@@ -80,8 +78,8 @@ def _is_pbs(lines: list[str]) -> bool:
 FORMATS = {
     known.name: known
     for known in (
-        Format("sacct", "Slurm: output of sacct -P, with its header line", "sacct_blocks", _is_sacct, in_pieces=True),
-        Format("sacct-json", "Slurm: output of sacct --json", "sacct_json", _is_json, in_pieces=True),
+        Format("sacct", "Slurm: output of sacct -P, with its header line", "sacct", _is_sacct, "blocks"),
+        Format("sacct-json", "Slurm: output of sacct --json", "sacct_json", _is_json, "chunks"),
         Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", "filetxt", _is_filetxt),
         Format("pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", "pbs", _is_pbs),
     )

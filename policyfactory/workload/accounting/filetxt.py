@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.record import Record, State
+from policyfactory.workload.accounting.record import Record, Remark, State
 from policyfactory.workload.accounting.slurm import read_limit, state_of, tres
 from policyfactory.workload.accounting.times import Clock, settle
 from policyfactory.workload.swf.header import printable
@@ -52,21 +51,21 @@ _RESIZED = (
     "kept",
 )
 _CLOCK = {
-    "settled": Passed(
+    "settled": Remark(
         0,
         "",
         "times in the hour that comes twice when summer time ends, settled by the order of the times",
         "one reading only has submit, start and end in this order",
         "kept",
     ),
-    "guessed": Passed(
+    "guessed": Remark(
         0,
         "",
         "times in the hour that comes twice when summer time ends, taken as the earlier",
         "nothing in the line tells; an hour too early at most",
         "changed",
     ),
-    "never": Passed(
+    "never": Remark(
         0,
         "",
         "times that never were, in the hour that summer time leaves out",
@@ -80,7 +79,7 @@ class _AmbiguousError(ValueError):
     """A line that can be read in two ways."""
 
 
-def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Passed]:
+def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Remark]:
     """Read a file of jobcomp/filetxt.
 
     Parameters
@@ -106,11 +105,11 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         try:
             found = _record(number, line, clock)
         except _AmbiguousError:
-            yield Passed(number, "", *_AMBIGUOUS)
+            yield Remark(number, "", *_AMBIGUOUS)
             continue
         except ValueError:
             first = first or (number, line)
-            yield Passed(number, "", *_UNREADABLE)
+            yield Remark(number, "", *_UNREADABLE)
             continue
         records += 1
         yield from found
@@ -122,7 +121,7 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         )
 
 
-def _record(number: int, line: str, clock: Clock) -> list[Record | Passed]:
+def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
     """Return the record of a line, and what must be said about it.
 
     Raises
@@ -138,13 +137,13 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Passed]:
     eligible = clock.read(fields.get("eligible") or "")
     processors, nodes = int(fields["processors"]), int(fields["nodes"])
     state = state_of(fields["state"])
-    found: list[Record | Passed] = []
+    found: list[Record | Remark] = []
     if state is State.pending and processors:
         # This run ended and the job went back to the queue (22.05.8, seen).
         state = State.requeued
     elif state is State.running:
         state = State.requeued
-        found.append(Passed(number, fields["id"], *_RESIZED))
+        found.append(Remark(number, fields["id"], *_RESIZED))
     if not processors:
         # Cancelled in the queue: StartTime is that of the end (22.05.8, seen).
         start = None
@@ -177,7 +176,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Passed]:
         raise ValueError("no submit time")
     if any(len(time) > 1 for time in times):
         note = _CLOCK[told]
-        found.append(Passed(number, record.job, note.what, note.why, note.action))
+        found.append(Remark(number, record.job, note.what, note.why, note.action))
     return [record, *found]
 
 

@@ -13,7 +13,7 @@ from policyfactory.workload.accounting.limits import partition_limits, unrequest
 from policyfactory.workload.accounting.report import ImportReport, Tally
 from policyfactory.workload.accounting.rules import Jobs, Rules, jobs_of
 from policyfactory.workload.accounting.source import Source
-from policyfactory.workload.accounting.table import Gathering
+from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.accounting.times import WatchedZone, machine_zone, shown
 from policyfactory.workload.accounting.to_swf import Labels, swf_of
 from policyfactory.workload.swf.header import printable
@@ -113,18 +113,18 @@ def import_logs(
     told = None if form is None else find_format(form)
     clock = WatchedZone(zone.clock)
     tally = Tally()
-    gathering = Gathering(tally)
+    builder = TableBuilder(tally)
     inputs = []
     for path in paths:
         with Source(path) as source:
             known = told or detect(source.head, source.name)
-            text = source.pieces() if known.in_pieces else source.lines()
-            gathering.add(known.reader()(text, source.name, clock), source.name)
+            text = getattr(source, known.takes)()
+            builder.add(known.reader()(text, source.name, clock), source.name)
             inputs.append((source.name, known.name, source.sha256))
-    if not len(gathering) and not tally.steps():
+    if not len(builder) and not tally.steps():
         raise WorkloadError(f"{_names(inputs)}: {_NO_RECORDS}")
     dropped = sum(step.count for step in tally.steps() if step.action == "dropped")
-    table = gathering.table()
+    table = builder.table()
     records = int(table.tasks.sum()) + dropped
     try:
         jobs = jobs_of(table, rules, tally, zone.clock)

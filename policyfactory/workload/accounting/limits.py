@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
-from policyfactory.workload.accounting.record import Limit
+from policyfactory.workload.accounting.record import LIMITS, Limit
 from policyfactory.workload.accounting.report import PartitionLimits
-from policyfactory.workload.accounting.table import LIMITS, Column, Table
+from policyfactory.workload.accounting.table import Column, RecordTable
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.swf.header import printable
 
@@ -89,12 +89,12 @@ class LimitRules(Protocol):
         """Whether a default is a request: ``"keep"`` or ``"unknown"``."""
 
 
-def settle_limits(table: Table, alive: Mask, rules: LimitRules, count: Count) -> None:
+def settle_limits(table: RecordTable, alive: Mask, rules: LimitRules, count: Count) -> None:
     """Give a number to the limits that have none, where one was told, and take away what nobody asked for.
 
     Parameters
     ----------
-    table : Table
+    table : RecordTable
         Its column ``limit`` is changed.
     alive : bool array (n,)
         Rows that count.
@@ -129,7 +129,7 @@ def settle_limits(table: Table, alive: Mask, rules: LimitRules, count: Count) ->
     _defaults(table, rules, count)
 
 
-def _defaults(table: Table, rules: LimitRules, count: Count) -> None:
+def _defaults(table: RecordTable, rules: LimitRules, count: Count) -> None:
     """Settle limits that are, or can be, a default."""
     defaults = _by_partition(table, rules.default_limit)
     perhaps = table.is_limit(Limit.given) & (defaults >= 0) & (table.limit == defaults)
@@ -144,20 +144,20 @@ def _defaults(table: Table, rules: LimitRules, count: Count) -> None:
     count("kept", certain, "limits that nobody asked for", "the log shows it; --defaults unknown makes them -1")
 
 
-def _by_partition(table: Table, limits: Mapping[str, int]) -> Column:
+def _by_partition(table: RecordTable, limits: Mapping[str, int]) -> Column:
     """Return the limit told for each row's partition, -1 where none was."""
     names = table.names["partition"]
     return np.array([limits.get(name, -1) for name in names], dtype=np.int64)[table.partition]
 
 
 def partition_limits(
-    table: Table, rows: Column, limit: Column, defaults: Mapping[str, int]
+    table: RecordTable, rows: Column, limit: Column, defaults: Mapping[str, int]
 ) -> tuple[PartitionLimits, ...]:
     """Return what the jobs of each partition request, largest partition first.
 
     Parameters
     ----------
-    table : Table
+    table : RecordTable
         The records.
     rows : int64 array (n,)
         The jobs.
@@ -189,12 +189,12 @@ def partition_limits(
     return tuple(sorted(found, key=lambda one: (-one.jobs, one.partition)))
 
 
-def unrequested(table: Table, rows: Column, limit: Column) -> dict[str, int]:
+def unrequested(table: RecordTable, rows: Column, limit: Column) -> dict[str, int]:
     """Return how many jobs have no requested time, by what the log says of it.
 
     Parameters
     ----------
-    table : Table
+    table : RecordTable
         The records, after the rules.
     rows : int64 array (n,)
         The jobs.

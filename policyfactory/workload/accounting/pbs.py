@@ -18,7 +18,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.passed import Passed
 from policyfactory.workload.accounting.pbs_fields import (
     array_size,
     count_slots,
@@ -29,7 +28,7 @@ from policyfactory.workload.accounting.pbs_fields import (
     vnode_processors,
     whole,
 )
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.times import Clock
 
 __all__ = ["read"]
@@ -81,7 +80,7 @@ class _Open:
     begun: set[str] = dataclasses.field(default_factory=set)  # tasks of an array that have records of their own
 
 
-def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Passed]:
+def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Remark]:
     """Read an accounting log.
 
     A job that has not ended by the last line comes at the end, as running or pending: of a log in daily files the
@@ -103,13 +102,13 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         If no line is a record of PBS.
     """
     log = _Log(zone or dt.UTC)
-    lost: Passed | None = None
+    lost: Remark | None = None
     for number, line in enumerate(lines, 1):
         if not line:
             continue
         parts = line.split(";", 3)
         if len(parts) != 4 or len(parts[1]) != 1 or len(parts[2]) > _LONGEST_ID or not _STAMP.fullmatch(parts[0]):
-            bad = Passed(number, "", *_NO_RECORD)
+            bad = Remark(number, "", *_NO_RECORD)
             lost = lost or bad
             yield bad
             continue
@@ -131,7 +130,7 @@ class _Log:
         self.records = 0
         self._clock = Clock(zone)
         self._open: dict[str, _Open] = {}
-        self._handlers: dict[str, Callable[[int, str, str, str], Iterable[Record | Passed]]] = {
+        self._handlers: dict[str, Callable[[int, str, str, str], Iterable[Record | Remark]]] = {
             "E": self._end,
             "Q": self._queue,
             "S": self._start,
@@ -143,14 +142,14 @@ class _Log:
             "r": self._resume,
         }
 
-    def take(self, line: int, stamp: str, kind: str, job: str, text: str) -> Iterable[Record | Passed]:
+    def take(self, line: int, stamp: str, kind: str, job: str, text: str) -> Iterable[Record | Remark]:
         """Return what one record gives."""
         handler = self._handlers.get(kind)
         if handler is None:
-            return (Passed(line, job, *_OTHER),)
+            return (Remark(line, job, *_OTHER),)
         return handler(line, stamp, job, text)
 
-    def unfinished(self) -> Iterator[Record | Passed]:
+    def unfinished(self) -> Iterator[Record | Remark]:
         """Give the jobs that the log leaves waiting or running."""
         for job, entry in self._open.items():
             if entry.started is not None:
@@ -191,7 +190,7 @@ class _Log:
             array.begun.add(found[2])
         return array
 
-    def _queue(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+    def _queue(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
         entry = self._entry(line, job)
         fields = fields_of(text)
         if entry.queued is None:
@@ -201,54 +200,54 @@ class _Log:
             entry.tasks = array_size(fields["array_indices"]) or 1
         return ()
 
-    def _start(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+    def _start(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
         if "[]" in job:
-            return (Passed(line, job, *_PARENT),)
+            return (Remark(line, job, *_PARENT),)
         entry = self._entry(line, job)
         # Only the last start counts: a job that could not begin is started again without an R record.
         entry.started, entry.start_line = text, line
         entry.paused, entry.suspended, entry.known_suspended = None, 0, False
         return ()
 
-    def _rerun(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+    def _rerun(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
         entry = self._open.get(job)
         fields = fields_of(text)
         if whole(fields.get("start")) is None:
             fields = {**fields_of(entry.started if entry and entry.started else ""), **fields}
         if whole(fields.get("start")) is None:
-            return (Passed(line, job, *_LOST_RERUN),)
+            return (Remark(line, job, *_LOST_RERUN),)
         record = self._record(line, job, fields)
         record.end = whole(fields.get("end")) or self._seconds(stamp)
         record.state = State.requeued
-        found: list[Record | Passed] = [record, *self._elapse(record, entry)]
+        found: list[Record | Remark] = [record, *self._elapse(record, entry)]
         if entry is None:
             entry = self._entry(line, job)
             entry.queued, entry.request = record.submit, text
         entry.started, entry.paused, entry.suspended, entry.known_suspended = None, None, 0, False
         return found
 
-    def _stop(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+    def _stop(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
         entry = self._entry(line, job)
         entry.stopped = self._seconds(stamp)
         return ()
 
-    def _abort(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+    def _abort(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
         self._stop(line, stamp, job, text)
         self._open[job].aborted = True
         return ()
 
-    def _move(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+    def _move(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
         self._open.pop(job, None)
-        return (Passed(line, job, *_MOVED),)
+        return (Remark(line, job, *_MOVED),)
 
-    def _pause(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+    def _pause(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
         entry = self._entry(line, job)
         entry.known_suspended = True
         if entry.paused is None:
             entry.paused = self._seconds(stamp)
         return ()
 
-    def _resume(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:  # noqa: ARG002
+    def _resume(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
         entry = self._entry(line, job)
         now = self._seconds(stamp)
         if entry.paused is not None and now is not None:
@@ -256,22 +255,22 @@ class _Log:
         entry.paused = None
         return ()
 
-    def _end(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Passed]:
+    def _end(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
         entry = self._open.pop(job, None)
         if "[]" in job:
-            return (Passed(line, job, *_PARENT),)
+            return (Remark(line, job, *_PARENT),)
         if entry is None:
             self._array_of(job)
         fields = fields_of(text)
         record = self._record(line, job, fields)
         if record.submit is None:
-            return (Passed(line, job, *_NO_SUBMIT),)
+            return (Remark(line, job, *_NO_SUBMIT),)
         if "start" not in fields:
-            return (Passed(line, job, *_NO_START),)
+            return (Remark(line, job, *_NO_START),)
         record.end = whole(fields.get("end")) or self._seconds(stamp)
-        found: list[Record | Passed] = [record]
+        found: list[Record | Remark] = [record]
         if record.limit is None and "Resource_List.walltime" in fields:
-            found.append(Passed(line, job, *_BAD_LIMIT))
+            found.append(Remark(line, job, *_BAD_LIMIT))
         found += self._elapse(record, entry)
         record.state = _state(
             record, fields.get("Exit_status"), deleted=entry is not None and entry.stopped is not None
@@ -279,7 +278,7 @@ class _Log:
         return found
 
     @staticmethod
-    def _elapse(record: Record, entry: _Open | None) -> list[Passed]:
+    def _elapse(record: Record, entry: _Open | None) -> list[Remark]:
         """Set the run time: from start to end, without the time suspended as far as the log has it."""
         if record.start is None or record.end is None:
             return []
@@ -290,7 +289,7 @@ class _Log:
         paused = entry.suspended + (0 if entry.paused is None else max(record.end - entry.paused, 0))
         if paused > held:
             record.elapsed = held
-            return [Passed(record.line, record.job, *_LONG_PAUSE)]
+            return [Remark(record.line, record.job, *_LONG_PAUSE)]
         record.suspended, record.elapsed = paused, held - paused
         return []
 

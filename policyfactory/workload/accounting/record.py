@@ -1,11 +1,24 @@
-"""One record of an accounting log, whatever the scheduler: what the readers give and the rules take."""
+"""What the readers of accounting logs give, whatever the scheduler: a record, many as columns, a remark on a line."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Sequence
 
-__all__ = ["Limit", "Record", "State"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LIMITS", "NAMES", "NUMBERS", "STATES", "Limit", "Record", "RecordBlock", "Remark", "State", "coded"]
+
+# The columns of `Record`, in this order; ``state`` and ``limit_kind`` are places in `State` and `Limit`.
+NUMBERS = (
+    "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
+    "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind",
+)  # fmt: skip
+NAMES = ("user", "group", "account", "partition", "qos")
+# What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
+_LARGEST = 1 << 62
 
 
 class State(enum.Enum):
@@ -94,3 +107,114 @@ class Record:
     qos: str = ""
     group_id: str | None = None
     tasks: int = 1
+
+
+STATES = {state: number for number, state in enumerate(State)}
+LIMITS = {limit: number for number, limit in enumerate(Limit)}
+# Enumerations hash slowly.
+_STATE_NUMBERS = {state.value: number for state, number in STATES.items()}
+_LIMIT_NUMBERS = {limit.value: number for limit, number in LIMITS.items()}
+
+
+def coded(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return texts as numbers of the different ones, in order of appearance, and these."""
+    known: dict[str, int] = {}
+    codes = [known.setdefault(text, len(known)) for text in texts]
+    return np.array(codes, dtype=np.int64), list(known)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class RecordBlock:
+    """Records of one file as columns.
+
+    Parameters
+    ----------
+    numbers : int64 array (15, n)
+        A row for each of `NUMBERS`; -1 where the log has no number.
+    names : tuple of (int64 array (n,), list of str)
+        For each of `NAMES` a number for each record, and the names that the numbers stand for.
+    job : sequence of str
+        Ids as the site writes them.
+    groups : mapping of int to str
+        Group id of each record that has one, by its place in the block.
+    """
+
+    numbers: NDArray[np.int64]
+    names: tuple[tuple[NDArray[np.int64], list[str]], ...]
+    job: Sequence[str]
+    groups: dict[int, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> RecordBlock:
+        """Return records as columns."""
+        numbers: list[int | None] = []
+        for one in records:
+            numbers += (
+                one.line, one.submit, one.eligible, one.start, one.end, one.elapsed, one.suspended, one.limit,
+                one.requested, one.allocated, one.requested_nodes, one.allocated_nodes, one.tasks,
+                _STATE_NUMBERS[one.state._value_], _LIMIT_NUMBERS[one.limit_kind._value_],
+            )  # fmt: skip
+        known = [-1 if number is None else number for number in numbers]
+        try:
+            flat = np.array(known, dtype=np.int64)
+        except OverflowError:
+            flat = np.array([max(-1, min(number, _LARGEST)) for number in known], dtype=np.int64)
+        return cls(
+            flat.reshape(-1, len(NUMBERS)).T,
+            tuple(coded([getattr(one, name) for one in records]) for name in NAMES),
+            [one.job for one in records],
+            {place: one.group_id for place, one in enumerate(records) if one.group_id is not None},
+        )
+
+    @classmethod
+    def joined(cls, blocks: Sequence[RecordBlock]) -> RecordBlock:
+        """Return the records of several blocks as one, in the order of their lines."""
+        numbers = np.concatenate([block.numbers for block in blocks], axis=1)
+        order = np.argsort(numbers[0], kind="stable").tolist()
+        place_of = {row: place for place, row in enumerate(order)}
+        groups: dict[int, str] = {}
+        first = 0
+        for block in blocks:
+            groups |= {place_of[first + place]: group for place, group in block.groups.items()}
+            first += len(block.job)
+        columns = [[block.names[at] for block in blocks] for at in range(len(NAMES))]
+        names = (coded([texts[code] for codes, texts in column for code in codes.tolist()]) for column in columns)
+        jobs = [job for block in blocks for job in block.job]
+        return cls(
+            numbers[:, order],
+            tuple((codes[order], texts) for codes, texts in names),
+            [jobs[row] for row in order],
+            groups,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Remark:
+    """What a reader left out of a line, changed or noticed, beside the record that it may give of it.
+
+    The report adds up what has the same ``action`` and ``what``, and names the first; so both are fixed texts of the
+    reader, without anything of the line in them.
+
+    Parameters
+    ----------
+    line : int
+        Line of the file (from 1), or place of the job in a JSON list (from 1).
+    job : str
+        Id of the job, as far as it could be read; may be empty.
+    what : str
+        What the line has, for example ``"steps of a job"``.
+    why : str
+        Why that is right, or why it matters.
+    action : str
+        ``"dropped"`` (the line gives no record), ``"changed"`` (something was mended), ``"kept"`` (noticed only) or
+        ``"skipped"`` (the line is not about a job of its own: nothing is lost).
+    count : int
+        How many jobs or lines it stands for.
+    """
+
+    line: int
+    job: str
+    what: str
+    why: str
+    action: str = "dropped"
+    count: int = 1

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
-from policyfactory.workload.accounting.passed import Passed
+from policyfactory.workload.accounting.record import Remark
 from policyfactory.workload.swf.header import printable
 
 __all__ = ["ImportReport", "ImportStep", "PartitionLimits", "Tally"]
@@ -66,8 +66,8 @@ class Tally:
         if count:
             self._steps.setdefault((action, what), [0, why, job, place, expected])[0] += count
 
-    def passed(self, item: Passed, path: str) -> None:
-        """Count what a reader passed over."""
+    def remark(self, item: Remark, path: str) -> None:
+        """Count what a reader remarks."""
         step = self._steps.get((item.action, item.what))
         if step is not None:
             step[0] += item.count

@@ -14,7 +14,7 @@ from policyfactory.workload.accounting.limits import settle_limits
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.runs import Runs, merge_het, settle_runs
-from policyfactory.workload.accounting.table import Column, Table
+from policyfactory.workload.accounting.table import Column, RecordTable
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.swf.header import printable
 
@@ -70,7 +70,7 @@ class Jobs:
 
     Parameters
     ----------
-    table : Table
+    table : RecordTable
         The records, changed by the rules.
     rows : int64 array (n,)
         The rows that are jobs, by submit time, then job id.
@@ -84,7 +84,7 @@ class Jobs:
         Unix time at which that was so first.
     """
 
-    table: Table
+    table: RecordTable
     rows: Column
     requested: Column
     allocated: Column
@@ -96,7 +96,7 @@ class Jobs:
 class _Sieve:
     """Takes rows away and counts them."""
 
-    def __init__(self, table: Table, runs: Runs, tally: Tally) -> None:
+    def __init__(self, table: RecordTable, runs: Runs, tally: Tally) -> None:
         self.table = table
         self.alive = runs.alive
         self.tally = tally
@@ -116,12 +116,12 @@ class _Sieve:
             self.tally.add(action, what, why, jobs, self.table.job[row], place, expected=expected)
 
 
-def jobs_of(table: Table, rules: Rules, tally: Tally, clock: dt.tzinfo = dt.UTC) -> Jobs:
+def jobs_of(table: RecordTable, rules: Rules, tally: Tally, clock: dt.tzinfo = dt.UTC) -> Jobs:
     """Return the jobs that the records tell of.
 
     Parameters
     ----------
-    table : Table
+    table : RecordTable
         The records; its columns are changed.
     rules : Rules
         What was asked for.
@@ -172,7 +172,7 @@ def jobs_of(table: Table, rules: Rules, tally: Tally, clock: dt.tzinfo = dt.UTC)
     return Jobs(table, np.repeat(rows, table.tasks[rows]), requested, allocated, recorded_limit, peak, peak_time)
 
 
-def _in_partitions(table: Table, partitions: tuple[str, ...]) -> Mask:
+def _in_partitions(table: RecordTable, partitions: tuple[str, ...]) -> Mask:
     """Return the rows in one of ``partitions``; a waiting job can name several, with commas between."""
     table.check_partitions(partitions, "--partition")
     names = table.names["partition"]
@@ -180,7 +180,7 @@ def _in_partitions(table: Table, partitions: tuple[str, ...]) -> Mask:
     return np.isin(table.partition, wanted)
 
 
-def _outside(table: Table, rules: Rules) -> Mask:
+def _outside(table: RecordTable, rules: Rules) -> Mask:
     """Return the rows submitted at a time that is not wanted."""
     outside = np.zeros(len(table), dtype=bool)
     if rules.begin is not None:
@@ -211,7 +211,7 @@ def _not_over(sieve: _Sieve) -> None:
     sieve.drop(running, "jobs that run, or are suspended, at the end of the log", "their run time is not known yet")
 
 
-def _times(table: Table) -> None:
+def _times(table: RecordTable) -> None:
     """Fill in a run time or an end that follows from the other times."""
     rested = np.maximum(table.suspended, 0)
     table.elapsed[:] = np.where(
@@ -292,7 +292,7 @@ def _notes(sieve: _Sieve, started: Mask, allocated: Column, requested: Column) -
     sieve.count("kept", started & table.is_state(State.unknown), "jobs whose end has no known word", "status -1")
 
 
-def _peak(table: Table, used: Mask, allocated: Column) -> tuple[int, int]:
+def _peak(table: RecordTable, used: Mask, allocated: Column) -> tuple[int, int]:
     """Return the most processors in use at once, and when first; an end frees them before a start of the same second.
 
     Jobs that still run count as well: they have their processors.

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY, format_duration
-from policyfactory.workload.accounting.record import State
+from policyfactory.workload.accounting.record import STATES, State
 from policyfactory.workload.accounting.report import Tally
-from policyfactory.workload.accounting.table import STATES, Table
+from policyfactory.workload.accounting.table import RecordTable
 
 __all__ = ["Runs", "merge_het", "settle_runs"]
 
@@ -38,12 +38,12 @@ class Runs:
     used: NDArray[np.bool_]
 
 
-def settle_runs(table: Table, mode: str, tally: Tally) -> Runs:
+def settle_runs(table: RecordTable, mode: str, tally: Tally) -> Runs:
     """Make one job of the records with one id.
 
     Parameters
     ----------
-    table : Table
+    table : RecordTable
         All records; the rows that stay for requeued jobs are changed.
     mode : str
         What becomes of a job that ran several times: ``"last"`` (the last run counts, from the first submission),
@@ -64,7 +64,7 @@ def settle_runs(table: Table, mode: str, tally: Tally) -> Runs:
 
 
 def _drop(
-    table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally, what: str, why: str, *, expected: bool
+    table: RecordTable, rows: list[int], alive: NDArray[np.bool_], tally: Tally, what: str, why: str, *, expected: bool
 ) -> None:
     alive[rows] = False
     if rows:
@@ -72,7 +72,7 @@ def _drop(
         tally.add("dropped", what, why, count, table.job[rows[0]], table.place(rows[0]), expected=expected)
 
 
-def _distinct(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally) -> list[int]:
+def _distinct(table: RecordTable, rows: list[int], alive: NDArray[np.bool_], tally: Tally) -> list[int]:
     """Return ``rows`` without those that are the same as one before."""
     seen = set()
     left: list[int] = []
@@ -86,7 +86,7 @@ def _distinct(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Ta
     return left
 
 
-def _looks(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally) -> list[int]:
+def _looks(table: RecordTable, rows: list[int], alive: NDArray[np.bool_], tally: Tally) -> list[int]:
     """Return ``rows`` in order of time, without those that a later look at the same run makes old."""
     over = [row for row in rows if table.state[row] not in _NOT_OVER]
     ended: dict[tuple[int, int], int] = {(int(table.submit[row]), int(table.start[row])): row for row in over}
@@ -109,7 +109,7 @@ def _looks(table: Table, rows: list[int], alive: NDArray[np.bool_], tally: Tally
     return sorted(left, key=lambda row: (table.submit[row], table.start[row] < 0, table.start[row], row))
 
 
-def _chains(table: Table, rows: list[int], tally: Tally) -> list[list[int]]:
+def _chains(table: RecordTable, rows: list[int], tally: Tally) -> list[list[int]]:
     """Return the rows of one id as jobs: after a wrap or a new data base an id comes again."""
     chains: list[list[int]] = []
     for row in rows:
@@ -128,7 +128,7 @@ def _chains(table: Table, rows: list[int], tally: Tally) -> list[list[int]]:
     return chains
 
 
-def _requeued(table: Table, chain: list[int], mode: str, alive: NDArray[np.bool_], tally: Tally) -> None:
+def _requeued(table: RecordTable, chain: list[int], mode: str, alive: NDArray[np.bool_], tally: Tally) -> None:
     """Settle the runs of one job that went back to the queue."""
     first, last = chain[0], chain[-1]
     if mode == "runs":
@@ -159,12 +159,12 @@ def _requeued(table: Table, chain: list[int], mode: str, alive: NDArray[np.bool_
         table.state[chosen] = table.state[last]
 
 
-def merge_het(table: Table, runs: Runs, tally: Tally) -> None:
+def merge_het(table: RecordTable, runs: Runs, tally: Tally) -> None:
     """Make one job of the components of a het job: they start together, on the sum of their processors.
 
     Parameters
     ----------
-    table : Table
+    table : RecordTable
         The first component's row is changed.
     runs : Runs
         Changed.
@@ -181,7 +181,7 @@ def merge_het(table: Table, runs: Runs, tally: Tally) -> None:
                 _merge(table, group, runs, tally)
 
 
-def _merge(table: Table, rows: list[int], runs: Runs, tally: Tally) -> None:
+def _merge(table: RecordTable, rows: list[int], runs: Runs, tally: Tally) -> None:
     leader, others = rows[0], rows[1:]
     for column in ("requested", "allocated", "requested_nodes", "allocated_nodes"):
         values = getattr(table, column)

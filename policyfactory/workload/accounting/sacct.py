@@ -1,172 +1,118 @@
-"""Reading the output of ``sacct -P``: columns by their header, whichever were asked for, as far as they suffice."""
+"""Reading the output of ``sacct -P``: columns by their header, whichever were asked for, as far as they suffice.
+
+The lines of a block that have as many fields as the header are cut into columns, and of each column a text is read
+once however often it comes. A line with more fields has a delimiter in a free text: every way to give the surplus to
+the free texts is tried; if just one of them makes times, numbers and states of the other columns, that is how the line
+was written. Otherwise it is dropped and counted; columns are never shifted.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.record import Limit, Record, State
-from policyfactory.workload.accounting.sacct_columns import TERMS, WANTED, Columns
+from policyfactory.workload.accounting.cells import ByteRows, Rows, TextRows
+from policyfactory.workload.accounting.record import LIMITS, NAMES, NUMBERS, STATES, Limit, RecordBlock, Remark, State
+from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
+    CELLS,
+    CLOCK,
+    CUT_OFF,
     HET_ID,
+    MENDED,
+    NO_FREE_TEXTS,
+    SHIFTED,
     STEPS,
+    WHAT_UNREADABLE,
     WHY_STEPS,
+    ZONELESS,
     array_tasks,
-    mark_asked,
-    read_limit,
-    state_of,
-    tres,
+    asked,
 )
-from policyfactory.workload.accounting.times import Clock, duration, settle
+from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, settle
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["File", "count_of", "items_of", "local_times", "open_file", "read", "suspended_time"]
+__all__ = ["read"]
 
-_SHIFTED = "lines with more columns than the header: the delimiter stands in a job name or another free text"
-_UNREADABLE = "lines with a time, number or word that is none"
-_WHY_UNREADABLE = "damaged, or printed in a form that is not known; use SLURM_TIME_FORMAT=%s and --noconvert"
+_Int64Array = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
 
-
-class _UnreadableError(ValueError):
-    """A value that cannot be what its column is for."""
-
-
-@dataclasses.dataclass(slots=True)
-class File:
-    """What is known while a file is read."""
-
-    path: str
-    clock: Clock
-    columns: Columns
-    first_name: str
-    cluster: str = ""
-    zoneless: bool = False  # the times of the line that was read last
-    local: int = 0
-    first_local: tuple[int, str] = (0, "")
-
-    def count_zone(self, record: Record) -> None:
-        """Count a record, the last that was read, if its times depend on the zone."""
-        if self.zoneless:
-            self.count_local(record.line, record.job, 1)
-
-    def count_local(self, line: int, job: str, count: int) -> None:
-        """Count records whose times depend on the zone; the first of them is ``job``."""
-        if not self.local or line < self.first_local[0]:
-            self.first_local = (line, job)
-        self.local += count
-
-    def record(self, fields: list[str], line: int) -> tuple[Record, str]:
-        """Return the record of one line, and how its times were settled (empty: nothing to settle).
-
-        Raises
-        ------
-        _UnreadableError
-            If a value cannot be what its column is for.
-        """
-        (
-            job, state, submit, eligible, start, end, elapsed_raw, elapsed, limit_raw, limit, requested, allocated,
-            requested_nodes, allocated_nodes, allocated_tres, requested_tres, user, group, account, partition, qos,
-            suspended, submit_line, _,
-        ) = self.columns.pick([*fields, ""])  # fmt: skip
-        try:
-            ran = int(elapsed_raw) if elapsed_raw else (duration(elapsed) if elapsed else None)
-            rested = suspended_time(suspended)
-            read = self.clock.read
-            came, began, ended = read(submit), read(start), read(end)
-            chosen: list[int | None] = [
-                came[0] if came else None, began[0] if began else None, ended[0] if ended else None,
-            ]  # fmt: skip
-            told = ""
-            if len(came) == 2 or len(began) == 2 or len(ended) == 2:
-                chosen, told = settle((came, began, ended), None if ran is None else ran + (rested or 0))
-            could_run = came if eligible == submit else read(eligible)
-            record = Record(
-                line,
-                job,
-                chosen[0],
-                could_run[0] if could_run else None,
-                chosen[1],
-                chosen[2],
-                ran,
-                rested,
-                *read_limit(limit_raw, limit),
-                count_of(requested) if requested else tres(requested_tres, "cpu"),
-                count_of(allocated) if allocated else tres(allocated_tres, "cpu"),
-                count_of(requested_nodes) if requested_nodes else tres(requested_tres, "node"),
-                count_of(allocated_nodes) if allocated_nodes else tres(allocated_tres, "node"),
-                state_of(state),
-                user,
-                group,
-                account,
-                partition,
-                qos,
-            )
-        except ValueError:
-            raise _UnreadableError from None
-        self.zoneless = len(submit) == 19
-        if record.state is State.running or record.state is State.pending:
-            record.end = None
-        if record.state is State.pending:
-            record.start = None
-        if not ran and (record.allocated_nodes == 0 or (self.columns.tells_allocation and not allocated_tres)):
-            # A job cancelled in the queue shows AllocCPUS = ReqCPUS, though nothing was allocated (22.05.8, seen).
-            record.allocated = 0
-        if "+" in job and (het := HET_ID.fullmatch(job)):
-            record.group_id = het.group(1)
-        if "[" in job:
-            record.tasks = array_tasks(job)
-        if submit_line:
-            mark_asked(record, submit_line)
-        return record, told
+_NONE = -1
+# What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
+_LARGEST = 1 << 62
+# Readings of lines with too many fields that are looked at together.
+_MOST_READINGS = 10_000
+_ZONELESS_LENGTH = 19
+# A log of fewer lines is read in less time than the compiled kernels take to load.
+_FEW_LINES = 10_000
+_TIMES = ("submit", "start", "end")
+_WHOLE = ("requested", "allocated", "requested_nodes", "allocated_nodes", "elapsed_raw")
+_ID = re.compile(r"\d+(?:[_+](?:\d+|\[[^\]]*\]))?(?:\.\w+)?", re.ASCII)
 
 
-def count_of(text: str) -> int:
-    """Return a count; sacct without --noconvert prints 2048 as 2K.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+@functools.lru_cache(maxsize=1 << 16)
+def _value(kind: str, text: str) -> int:
+    """Return the number that a cell holds, -1 if none, `UNREADABLE` if it cannot be what it is for."""
     try:
-        return int(text)
+        number = CELLS[kind](text)
     except ValueError:
-        return int(text.removesuffix("K")) * 1024
+        return UNREADABLE
+    return _NONE if number is None else max(_NONE, min(number, _LARGEST))
 
 
-def suspended_time(text: str) -> int | None:
-    """Return the seconds of column Suspended; None if there is none.
-
-    Raises
-    ------
-    ValueError
-        If it is no time.
-    """
-    if not text:
-        return None
-    if text == "00:00:00":
-        return 0
-    seconds = duration(text)
-    if seconds is None:
-        raise ValueError(text)
-    return seconds
+def _values(kind: str, codes: _Int64Array, texts: list[str]) -> _Int64Array:
+    """Return the number that each of many cells holds; ``codes`` and ``texts`` are those of `Rows.coded`."""
+    return np.array([_value(kind, text) for text in texts], dtype=np.int64)[codes]
 
 
-def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Passed]:
-    """Give the records of ``sacct -P``.
-
-    A line with more fields than the header has a delimiter in a free text. Every way to give the surplus fields to
-    the free texts is tried; if just one of them makes times, numbers and states of the other columns, that is how
-    the line was written. Otherwise it is dropped and counted; columns are never shifted.
+@dataclasses.dataclass(slots=True, eq=False)
+class _Parsed:
+    """What the rows hold.
 
     Parameters
     ----------
-    lines : iterable of str
-        The header line, then a line for each job, run or step.
+    rows : Rows
+        The rows.
+    numbers : dict of str to int64 array (n,)
+        The columns `NUMBERS`.
+    readable : bool array (n,)
+        Rows in which every value can be what its column is for.
+    settled : list of (int, str)
+        Rows whose times could mean two, and how that was settled.
+    """
+
+    rows: Rows
+    numbers: dict[str, _Int64Array]
+    readable: _Mask
+    settled: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+
+    def block(self, chosen: _Mask) -> RecordBlock:
+        """Return the records of some rows."""
+        rows = self.rows if chosen.all() else self.rows.where(chosen)
+        numbers = np.array([self.numbers[name][chosen] for name in NUMBERS])
+        job = rows.texts("id")
+        groups = {}
+        if "+" in "".join(job):
+            matches = ((place, HET_ID.fullmatch(name)) for place, name in enumerate(job))
+            groups = {place: match[1] for place, match in matches if match}
+        return RecordBlock(numbers, tuple(rows.coded(name) for name in NAMES), job, groups)
+
+
+def read(blocks: Iterable[list[str]], path: str, zone: dt.tzinfo | None) -> Iterator[RecordBlock | Remark]:
+    """Give the records of ``sacct -P``.
+
+    Parameters
+    ----------
+    blocks : iterable of list of str
+        Lines without their ends: the header line, then a line for each job, run or step.
     path : str
         The file, for messages.
     zone : tzinfo or None
@@ -177,144 +123,276 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
     TraceFormatError
         If the header lacks what is needed, or the lines are of several clusters.
     """
-    numbered = enumerate(lines, start=1)
-    file = open_file(numbered, path, zone)
-    for number, line in numbered:
-        yield from items_of(file, number, line)
-    yield from local_times(file)
+    reader: _Reader | None = None
+    number = 1
+    for lines in blocks:
+        begin = 0
+        if reader is None:
+            begin = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
+            if begin < len(lines):
+                reader = _Reader(path, zone, lines[begin], number + begin)
+                begin += 1
+        if reader is not None:
+            yield from reader.block(lines[begin:], number + begin)
+        number += len(lines)
+    if reader is None:
+        reader = _Reader(path, zone, "", 1)
+    if reader.zoneless:
+        yield Remark(*reader.first_zoneless, *ZONELESS, reader.zoneless)
 
 
-def open_file(numbered: Iterator[tuple[int, str]], path: str, zone: dt.tzinfo | None) -> File:
-    """Read the header line, the first that is not blank.
+class _Reader:
+    """What is known while a file is read.
 
-    Raises
-    ------
-    TraceFormatError
-        If it lacks what is needed.
+    Parameters
+    ----------
+    path : str
+        The file, for messages.
+    zone : tzinfo or None
+        Zone of times without one.
+    header : str
+        Its header line.
+    line : int
+        Where it is.
     """
-    number, header = next(((number, line) for number, line in numbered if line.strip()), (1, ""))
-    columns = Columns(header, f"{path}:{number}")
-    return File(path, Clock(zone or dt.UTC), columns, header.partition(columns.delimiter)[0])
 
+    def __init__(self, path: str, zone: dt.tzinfo | None, header: str, line: int) -> None:
+        self.zoneless = 0
+        self.first_zoneless = (0, "")
+        self._path = path
+        self._clock = Clock(zone or dt.UTC)
+        self._columns = Columns(header, f"{path}:{line}")
+        self._header_mark = f"{header.partition(self._columns.delimiter)[0]}{self._columns.delimiter}"
+        self._cluster = ""
+        self._read = 0
 
-def items_of(file: File, number: int, line: str) -> Iterator[Record | Passed]:
-    """Give what one line has.
-
-    Raises
-    ------
-    TraceFormatError
-        If it is a header that lacks what is needed, or of another cluster.
-    """
-    columns = file.columns
-    fields = line.split(columns.delimiter)
-    if columns.closed and fields[-1] == "":
-        fields.pop()
-    if len(fields) > 1 and fields[0] == file.first_name:
+    def block(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
+        """Give what some lines hold, the first of which is line ``number`` of the file."""
+        mark = self._header_mark
         # Dumps one after the other in one file: each has its header.
-        file.columns = Columns(line, f"{file.path}:{number}")
-    elif len(fields) == columns.width:
-        if "." in fields[columns.job_at]:
-            yield Passed(number, fields[columns.job_at], STEPS, WHY_STEPS, "skipped")
+        headers = [place for place, line in enumerate(lines) if line.startswith(mark) and line != mark]
+        begin = 0
+        for header in headers:
+            yield from self._under_one_header(lines[begin:header], number + begin)
+            self._columns = Columns(lines[header], f"{self._path}:{number + header}")
+            begin = header + 1
+        yield from self._under_one_header(lines[begin:], number + begin)
+
+    def _under_one_header(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
+        columns = self._columns
+        delimiter, width = columns.delimiter, columns.width
+        originals = lines
+        if columns.closed:
+            lines = [line.removesuffix(delimiter) for line in lines]
+        fields = np.array([line.count(delimiter) for line in lines], dtype=np.int64) + 1
+        whole = fields == width
+        texts = lines if whole.all() else list(itertools.compress(lines, whole.tolist()))
+        rows = self._rows_of(texts, number + np.flatnonzero(whole))
+        others = [place for place in np.flatnonzero(~whole).tolist() if originals[place].strip()]
+        odd = [(number + place, lines[place].split(delimiter)) for place in others]
+        remarks: list[Remark] = []
+        blocks: list[RecordBlock] = []
+        for item in itertools.chain(self._whole(rows), self._odd(odd)):
+            if isinstance(item, Remark):
+                remarks.append(item)
+            elif item.job:
+                blocks.append(item)
+        yield from sorted(remarks, key=lambda remark: remark.line)
+        if blocks:
+            yield blocks[0] if len(blocks) == 1 else RecordBlock.joined(blocks)
+
+    def _rows_of(self, lines: list[str], numbers: _Int64Array) -> Rows:
+        """Return the rows of lines with as many fields as the header."""
+        columns = self._columns
+        self._read += len(lines)
+        if lines and self._read > _FEW_LINES:
+            return ByteRows.of_lines(columns, numbers, lines)
+        fields = columns.delimiter.join(lines).split(columns.delimiter) if lines else []
+        return TextRows(columns, numbers, [fields[place :: columns.width] for place in range(columns.width)])
+
+    def _whole(self, rows: Rows) -> Iterator[RecordBlock | Remark]:
+        """Give what the lines with as many fields as the header hold."""
+        if "." in "".join(rows.texts("id")):
+            steps = np.array(["." in job for job in rows.texts("id")], dtype=bool)
+            # Without -X most lines are steps: they are counted together.
+            first = int(np.argmax(steps))
+            yield Remark(int(rows.lines[first]), rows.texts("id")[first], STEPS, WHY_STEPS, "skipped", int(steps.sum()))
+            rows = rows.where(~steps)
+        self._check_cluster(rows)
+        parsed = self._parse(rows)
+        texts = [(row, WHAT_UNREADABLE) for row in np.flatnonzero(~parsed.readable).tolist()]
+        texts += [(row, CLOCK[how]) for row, how in parsed.settled]
+        job = rows.texts("id") if texts else []
+        for row, text in texts:
+            yield Remark(int(rows.lines[row]), job[row], *text)
+        self._count_zoneless(rows, parsed.readable)
+        yield parsed.block(parsed.readable)
+
+    def _check_cluster(self, rows: Rows) -> None:
+        """Remember the cluster's name; a log of two cannot become one workload."""
+        codes, names = rows.coded("cluster")
+        for code, name in enumerate(names):
+            if name and self._cluster and name != self._cluster:
+                line = rows.lines[np.argmax(codes == code)]
+                raise TraceFormatError(
+                    f"{self._path}:{line}: cluster {printable(name, 60)!r} after {printable(self._cluster, 60)!r}; a "
+                    "workload is of one machine: ask sacct for one cluster (-M NAME)"
+                )
+            self._cluster = name or self._cluster
+
+    def _count_zoneless(self, rows: Rows, chosen: _Mask) -> None:
+        """Count the records whose times depend on the zone."""
+        if rows.numbers("submit") is not None:
             return
-        if columns.cluster_at < columns.width and fields[columns.cluster_at] != file.cluster:
-            _one_cluster(file, fields[columns.cluster_at], number)
-        try:
-            record, told = file.record(fields, number)
-        except _UnreadableError:
-            yield Passed(number, fields[columns.job_at], _UNREADABLE, _WHY_UNREADABLE)
-            return
-        if told:
-            yield _of_clock(record, told)
-        file.count_zone(record)
-        yield record
-    elif line.strip():
-        yield from _odd(file, fields, number)
+        local = chosen & np.array([len(text) == _ZONELESS_LENGTH for text in rows.texts("submit")], dtype=bool)
+        if local.any():
+            row = int(np.argmax(local))
+            first = (int(rows.lines[row]), rows.texts("id")[row])
+            if not self.zoneless or first[0] < self.first_zoneless[0]:
+                self.first_zoneless = first
+            self.zoneless += int(local.sum())
 
+    def _parse(self, rows: Rows) -> _Parsed:
+        """Read the cells of some rows."""
+        numbers = {name: self._times(rows, name) for name in ("eligible", *_TIMES)}
+        numbers |= {
+            "line": rows.lines,
+            "elapsed": self._elapsed(rows),
+            "suspended": _values("suspended", *rows.coded("suspended")),
+            "limit": self._first(rows, ("limit_raw", "limit_raw"), ("limit", "limit")),
+            "limit_kind": self._first(rows, ("limit_raw", "limit_kind_raw"), ("limit", "limit_kind")),
+            "requested": self._first(rows, ("requested", "count"), ("requested_tres", "cpus")),
+            "allocated": self._first(rows, ("allocated", "count"), ("allocated_tres", "cpus")),
+            "requested_nodes": self._first(rows, ("requested_nodes", "count"), ("requested_tres", "nodes")),
+            "allocated_nodes": self._first(rows, ("allocated_nodes", "count"), ("allocated_tres", "nodes")),
+            "tasks": np.ones(len(rows), dtype=np.int64),
+            "state": _values("state", *rows.coded("state")),
+        }
+        readable = ~np.any([column == UNREADABLE for column in numbers.values()], axis=0)
+        parsed = _Parsed(rows, numbers, readable)
+        self._settle_times(parsed)
+        self._settle_unfinished(parsed)
+        self._settle_words(parsed)
+        return parsed
 
-def local_times(file: File) -> Iterator[Passed]:
-    """Say, when all is read, how many lines had times that depend on the zone."""
-    if file.local:
-        why = "they are local times of --time-zone; SLURM_TIME_FORMAT=%s needs none"
-        yield Passed(*file.first_local, "lines with times that have no zone", why, "kept", file.local)
+    def _times(self, rows: Rows, term: str) -> _Int64Array:
+        numbers = rows.numbers(term)
+        return self._clock.column(rows.texts(term)) if numbers is None or not numbers.all() else numbers
 
+    def _elapsed(self, rows: Rows) -> _Int64Array:
+        numbers = rows.numbers("elapsed_raw")
+        return self._first(rows, ("elapsed_raw", "elapsed_raw"), ("elapsed", "elapsed")) if numbers is None else numbers
 
-def _of_clock(record: Record, told: str) -> Passed:
-    what = {
-        "settled": "times in the hour that comes twice when summer time ends, settled by the run time",
-        "guessed": "times in the hour that comes twice when summer time ends, taken as the earlier",
-        "never": "times that never were, in the hour that summer time leaves out",
-    }
-    why = {
-        "settled": "End - Start is the run time and Submit is not after Start in one reading only",
-        "guessed": "nothing in the line tells; an hour too early at most (SLURM_TIME_FORMAT=%s has no such hour)",
-        "never": "is --time-zone the zone of the site? taken as on a clock that nobody put forward",
-    }
-    return Passed(record.line, record.job, what[told], why[told], "changed" if told != "settled" else "kept")
+    def _first(self, rows: Rows, first: tuple[str, str], other: tuple[str, str]) -> _Int64Array:
+        """Return a column, or another one where it has nothing; both as (column, how its cells are read)."""
+        (term, how), (other_term, other_how) = first, other
+        codes, texts = rows.coded(term)
+        numbers = _values(how, codes, texts)
+        if "" in texts:
+            empty = codes == texts.index("")
+            numbers[empty] = _values(other_how, *rows.coded(other_term))[empty]
+        return numbers
 
+    def _settle_times(self, parsed: _Parsed) -> None:
+        """Choose among times that can mean two, in the hour that comes twice when summer time ends."""
+        rows, numbers = parsed.rows, parsed.numbers
+        for row in np.flatnonzero(numbers["eligible"] == AMBIGUOUS).tolist():
+            numbers["eligible"][row] = self._clock.read(rows.texts("eligible")[row])[0]
+        ambiguous = np.any([numbers[name] == AMBIGUOUS for name in _TIMES], axis=0)
+        texts = [rows.texts(name) for name in _TIMES] if ambiguous.any() else []
+        for row in np.flatnonzero(ambiguous & parsed.readable).tolist():
+            ran, rested = int(numbers["elapsed"][row]), int(numbers["suspended"][row])
+            readings = [self._clock.read(column[row]) for column in texts]
+            chosen, how = settle(readings, None if ran < 0 else ran + max(rested, 0))
+            for name, time in zip(_TIMES, chosen, strict=True):
+                numbers[name][row] = _NONE if time is None else time
+            parsed.settled.append((row, how))
 
-def _odd(file: File, fields: list[str], number: int) -> Iterator[Record | Passed]:
-    """Give what can be made of a line that has not as many fields as the header."""
-    columns = file.columns
-    job = fields[columns.positions[0]] if columns.positions[0] < len(fields) else ""
-    if len(fields) < columns.width:
-        yield Passed(
-            number,
-            job,
-            "lines with fewer columns than the header",
-            "cut off, or a line break stands in a job name or another free text",
-        )
-        return
-    found: list[Record] = []
-    if columns.free and not columns.too_many_placements(fields):
-        for row in columns.placements(fields):
-            record = _sensible(file, row, number)
-            if record is not None and record not in found:
-                found.append(record)
-    if len(found) != 1:
-        why = "it can be read in several ways" if found else "no reading makes sense"
-        yield Passed(number, job, _SHIFTED, f"{why}; do not ask sacct for free texts, or add --delimiter=$'\\x1f'")
-    elif "." in found[0].job:
-        yield Passed(number, job, STEPS, WHY_STEPS, "skipped")
-    else:
-        why = "times, numbers and state fit in one way only"
-        yield Passed(number, found[0].job, f"{_SHIFTED}; one reading makes sense", why, "changed")
-        file.count_zone(found[0])
-        yield found[0]
+    @staticmethod
+    def _settle_unfinished(parsed: _Parsed) -> None:
+        """Take away what a line says of a run that is not over, or never was."""
+        rows, numbers = parsed.rows, parsed.numbers
+        pending = numbers["state"] == STATES[State.pending]
+        numbers["end"][pending | (numbers["state"] == STATES[State.running])] = _NONE
+        numbers["start"][pending] = _NONE
+        nothing = numbers["allocated_nodes"] == 0
+        if rows.has("allocated_tres"):
+            codes, texts = rows.coded("allocated_tres")
+            nothing |= np.array([not text for text in texts], dtype=bool)[codes]
+        # A job cancelled in the queue shows AllocCPUS = ReqCPUS, though nothing was allocated (22.05.8, seen).
+        numbers["allocated"][nothing & (numbers["elapsed"] <= 0)] = 0
 
+    @staticmethod
+    def _settle_words(parsed: _Parsed) -> None:
+        """Take from the job id how many tasks wait, and from the submit line whether the limit was asked for."""
+        rows, numbers = parsed.rows, parsed.numbers
+        jobs = rows.texts("id")
+        if "[" in "".join(jobs):
+            numbers["tasks"] = np.array([array_tasks(job) if "[" in job else 1 for job in jobs], dtype=np.int64)
+        if rows.has("submit_line"):
+            lines = rows.texts("submit_line")
+            for row in np.flatnonzero(numbers["limit_kind"] == LIMITS[Limit.given]).tolist():
+                if numbers["limit"][row] in asked(lines[row]):
+                    numbers["limit_kind"][row] = LIMITS[Limit.asked]
 
-_ID = re.compile(r"\d+(?:[_+](?:\d+|\[[^\]]*\]))?(?:\.\w+)?", re.ASCII)
+    def _odd(self, odd: list[tuple[int, list[str]]]) -> Iterator[RecordBlock | Remark]:
+        """Give what can be made of lines, each with its number, that have not as many fields as the header."""
+        waiting: list[tuple[int, str, list[list[str]]]] = []
+        size = 0
+        for number, fields in odd:
+            place = self._columns.place["id"]
+            job = fields[place] if place < len(fields) else ""
+            if len(fields) < self._columns.width:
+                yield Remark(number, job, *CUT_OFF)
+                continue
+            waiting.append((number, job, list(self._columns.placements(fields))))
+            size += len(waiting[-1][2])
+            if size >= _MOST_READINGS:
+                yield from self._too_wide(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield from self._too_wide(waiting)
 
+    def _too_wide(self, lines: list[tuple[int, str, list[list[str]]]]) -> Iterator[RecordBlock | Remark]:
+        """Give the one sensible reading of each line with too many fields; ``lines`` have (line, job, readings)."""
+        readings = [(number, row) for number, _, rows in lines for row in rows]
+        numbers = np.array([number for number, _ in readings], dtype=np.int64)
+        cells: list[Sequence[str]] = [[row[place] for _, row in readings] for place in range(self._columns.width)]
+        parsed = self._parse(TextRows(self._columns, numbers, cells))
+        jobs = parsed.rows.texts("id")
+        sensible: dict[int, dict[tuple[object, ...], int]] = {}
+        kinds = parsed.numbers["limit_kind"]
+        # The submit line is one of the texts that may hold the surplus: whether the limit was asked for is left open.
+        kinds[kinds == LIMITS[Limit.asked]] = LIMITS[Limit.given]
+        for row in np.flatnonzero(parsed.readable).tolist():
+            values = {term: cells[place][row] for term, place in self._columns.place.items()}
+            if self._is_sensible(parsed, row, values):
+                content = (
+                    *(int(parsed.numbers[name][row]) for name in NUMBERS),
+                    *(values.get(name, "") for name in ("id", *NAMES)),
+                )
+                sensible.setdefault(int(numbers[row]), {}).setdefault(content, row)
+        chosen = np.zeros(len(numbers), dtype=bool)
+        for number, job, _ in lines:
+            rows = list(sensible.get(number, {}).values())
+            if len(rows) != 1:
+                why = "it can be read in several ways" if rows else "no reading makes sense"
+                yield Remark(number, job, SHIFTED, f"{why}; {NO_FREE_TEXTS}")
+            elif "." in jobs[rows[0]]:
+                yield Remark(number, job, STEPS, WHY_STEPS, "skipped")
+            else:
+                yield Remark(number, jobs[rows[0]], *MENDED)
+                chosen[rows[0]] = True
+        self._count_zoneless(parsed.rows, chosen)
+        yield parsed.block(chosen)
 
-def _sensible(file: File, row: list[str], number: int) -> Record | None:
-    """Return the record of ``row`` if every column that is read holds what it is for.
-
-    Whether the limit was asked for is left open: the submit line is one of the texts that may hold the surplus.
-    """
-    columns = file.columns
-    values = dict(zip(WANTED, columns.pick([*row, ""]), strict=True))
-    step = "." in values["id"]
-    whole = ("requested", "allocated", "requested_nodes", "allocated_nodes", "elapsed_raw")
-    if not _ID.fullmatch(values["id"]) or any(values[name] and not values[name].isdigit() for name in whole):
-        return None
-    for name, column in (("user", "uid"), ("group", "gid")):
-        position = columns.positions[TERMS[name]]
-        numbered = position < columns.width and columns.names[position].casefold() == column
-        if numbered and not (values[name].isdigit() or (step and not values[name])):
-            return None
-    try:
-        record, _ = file.record(row, number)
-    except _UnreadableError:
-        return None
-    if record.limit_kind is Limit.asked:
-        record.limit_kind = Limit.given
-    return record if record.state is not State.unknown and record.submit is not None else None
-
-
-def _one_cluster(file: File, name: str, number: int) -> None:
-    """Remember the cluster's name; a log of two cannot become one workload."""
-    if file.cluster and name and name != file.cluster:
-        raise TraceFormatError(
-            f"{file.path}:{number}: cluster {printable(name, 60)!r} after {printable(file.cluster, 60)!r}; a workload "
-            "is of one machine: ask sacct for one cluster (-M NAME)"
-        )
-    file.cluster = name or file.cluster
+    def _is_sensible(self, parsed: _Parsed, row: int, values: dict[str, str]) -> bool:
+        """Tell whether every column that is read holds what it is for."""
+        job = values["id"]
+        if not _ID.fullmatch(job) or not all(values[name].isdigit() for name in _WHOLE if values.get(name)):
+            return False
+        for name, column in (("user", "uid"), ("group", "gid")):
+            text = values.get(name, "")
+            if self._columns.is_called(name, column) and not (text.isdigit() or ("." in job and not text)):
+                return False
+        return bool(parsed.numbers["state"][row] != STATES[State.unknown] and parsed.numbers["submit"][row] >= 0)

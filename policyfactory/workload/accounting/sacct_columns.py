@@ -1,16 +1,31 @@
-"""The columns that ``sacct -P`` can print: which of them are read, and which there must be."""
+"""The columns that ``sacct -P`` can print: which to ask for, which are read, and which there must be."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from operator import itemgetter
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.recommended import RECOMMENDED
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["TERMS", "WANTED", "Columns"]
+__all__ = ["RECOMMENDED", "RECOMMENDED_LINES", "Columns"]
+
+# Free texts (job name, submit line, working directory) are not asked for: a `|` in one of them adds columns.
+_FIELDS = (
+    "JobIDRaw,JobID,UID,GID,Account,Partition,QOS,State,Submit,Eligible",
+    "Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS",
+    "ReqNodes,NNodes,AllocNodes,ReqTRES,Suspended,Flags",
+)
+_COMMAND = "SLURM_TIME_FORMAT=%s sacct -a -X -D -P --noconvert -S 2026-01-01 -E now"
+
+RECOMMENDED = f"{_COMMAND} -o {','.join(_FIELDS)}"
+
+# The same for a terminal of 80 columns, to be copied as it stands: sacct adds up its options -o (22.05.8, seen).
+RECOMMENDED_LINES = (
+    f"{_COMMAND} \\",
+    *(f"  -o {fields} \\" for fields in _FIELDS[:-1]),
+    f"  -o {_FIELDS[-1]} > sacct.txt",
+)
 
 # Columns that hold what users write, in which a delimiter can stand (22.05.8: JobName and SubmitLine, seen).
 _FREE = frozenset({
@@ -18,8 +33,8 @@ _FREE = frozenset({
     "reason", "stdin", "stdout", "stderr", "extra", "licenses",
 })  # fmt: skip
 
-# What is read of a line, in this order: the first of each list that the header has.
-WANTED: dict[str, tuple[str, ...]] = {
+# What is read of a line: of each list the first that the header has.
+_WANTED: dict[str, tuple[str, ...]] = {
     "id": ("jobid", "jobidraw"),
     "state": ("state",),
     "submit": ("submit",),
@@ -50,9 +65,9 @@ _NEEDED = (
     ("JobID", "JobIDRaw"), ("State",), ("Submit",), ("Start",), ("End", "ElapsedRaw", "Elapsed"),
     ("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS", "AllocTRES"),
 )  # fmt: skip
+# Ways to read one line that are tried, and fields that are looked at for it.
 _MOST_PLACEMENTS = 2000
 _MOST_LOOKS = 60_000
-TERMS = {name: place for place, name in enumerate(WANTED)}
 
 
 class Columns:
@@ -89,34 +104,40 @@ class Columns:
                 f"ask for it: {RECOMMENDED}"
             )
         self.width = len(known)
-        # Behind the last column stands an empty one, for all that the header does not have.
-        self.positions = [
-            next((known.index(name) for name in names if name in known), self.width) for names in WANTED.values()
-        ]
-        self.job_at = self.positions[TERMS["id"]]
-        self.cluster_at = self.positions[TERMS["cluster"]]
-        self.tells_allocation = self.positions[TERMS["allocated_tres"]] < self.width
-        self.free = [place for place, name in enumerate(known) if name in _FREE]
-        self.pick = itemgetter(*self.positions)
+        # The column of each of the wanted that the header has.
+        self.place = {
+            term: known.index(name)
+            for term, names in _WANTED.items()
+            if (name := next((name for name in names if name in known), None)) is not None
+        }
+        self._free = [place for place, name in enumerate(known) if name in _FREE]
+
+    def is_called(self, term: str, name: str) -> bool:
+        """Return whether what is read for ``term`` is the column ``name``."""
+        return term in self.place and self.names[self.place[term]].casefold() == name
 
     def placements(self, fields: list[str]) -> Iterator[list[str]]:
-        """Give the ways to read a line with too many fields: the surplus belongs to the free texts."""
+        """Give the ways to read a line with too many fields: the surplus belongs to the free texts.
+
+        There is none if the header has no free text, or if there are more ways than can be tried.
+        """
         surplus = len(fields) - self.width
-        for cuts in itertools.combinations_with_replacement(self.free, surplus):
+        if not self._free or self._too_many(len(fields), surplus):
+            return
+        for cuts in itertools.combinations_with_replacement(self._free, surplus):
             more = [0] * self.width
             for column in cuts:
                 more[column] += 1
-            rows, at = [], 0
+            row, at = [], 0
             for count in more:
-                rows.append(self.delimiter.join(fields[at : at + 1 + count]))
+                row.append(self.delimiter.join(fields[at : at + 1 + count]))
                 at += 1 + count
-            yield rows
+            yield row
 
-    def too_many_placements(self, fields: list[str]) -> bool:
-        """Tell whether there are more ways than can be tried, each of which looks at every field."""
+    def _too_many(self, fields: int, surplus: int) -> bool:
         ways = 1
-        for number in range(1, len(fields) - self.width + 1):
-            ways = ways * (len(self.free) + number - 1) // number
-            if ways > _MOST_PLACEMENTS or ways * len(fields) > _MOST_LOOKS:
+        for number in range(1, surplus + 1):
+            ways = ways * (len(self._free) + number - 1) // number
+            if ways > _MOST_PLACEMENTS or ways * fields > _MOST_LOOKS:
                 return True
         return False

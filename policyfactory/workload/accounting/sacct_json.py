@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.slurm import LARGEST, array_tasks, mark_asked, state_of
 from policyfactory.workload.swf.header import printable
 
@@ -116,7 +115,7 @@ def _jobs(text: _Text) -> Iterator[Any]:
         text.fail("end", "no list called jobs; sacct --json prints one")
 
 
-def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Passed]:  # noqa: ARG001
+def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Remark]:  # noqa: ARG001
     """Give the records of ``sacct --json``; steps are inside their jobs and are not looked at.
 
     Parameters
@@ -139,7 +138,7 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
             record = _record(job, number)
             name = job.get("cluster")
         except (TypeError, ValueError, LookupError, AttributeError):
-            yield Passed(
+            yield Remark(
                 number, "", "jobs with a time, number or word that is none", "damaged, or of a version not known"
             )
             continue

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import LIMITS, STATES, Limit, Record, State
 from policyfactory.workload.accounting.times import duration
 
 __all__ = [
+    "CELLS",
+    "CLOCK",
+    "CUT_OFF",
     "HET_ID",
     "LARGEST",
+    "MENDED",
+    "NO_FREE_TEXTS",
+    "SHIFTED",
     "STEPS",
+    "WHAT_UNREADABLE",
     "WHY_STEPS",
+    "ZONELESS",
     "array_tasks",
     "asked",
     "mark_asked",
@@ -22,6 +31,42 @@ __all__ = [
 
 STEPS = "steps of a job (an id with a dot)"
 WHY_STEPS = "the job has a line of its own; sacct -X leaves steps out"
+
+# Remarks on lines of sacct -P: what, why, and what is done.
+SHIFTED = "lines with more columns than the header: the delimiter stands in a job name or another free text"
+NO_FREE_TEXTS = "do not ask sacct for free texts, or add --delimiter=$'\\x1f'"
+MENDED = (f"{SHIFTED}; one reading makes sense", "times, numbers and state fit in one way only", "changed")
+CUT_OFF = (
+    "lines with fewer columns than the header",
+    "cut off, or a line break stands in a job name or another free text",
+)
+WHAT_UNREADABLE = (
+    "lines with a time, number or word that is none",
+    "damaged, or printed in a form that is not known; use SLURM_TIME_FORMAT=%s and --noconvert",
+    "dropped",
+)
+CLOCK = {
+    "settled": (
+        "times in the hour that comes twice when summer time ends, settled by the run time",
+        "End - Start is the run time and Submit is not after Start in one reading only",
+        "kept",
+    ),
+    "guessed": (
+        "times in the hour that comes twice when summer time ends, taken as the earlier",
+        "nothing in the line tells; an hour too early at most (SLURM_TIME_FORMAT=%s has no such hour)",
+        "changed",
+    ),
+    "never": (
+        "times that never were, in the hour that summer time leaves out",
+        "is --time-zone the zone of the site? taken as on a clock that nobody put forward",
+        "changed",
+    ),
+}
+ZONELESS = (
+    "lines with times that have no zone",
+    "they are local times of --time-zone; SLURM_TIME_FORMAT=%s needs none",
+    "kept",
+)
 
 # A number above this is none that a cluster has: seconds, processors, minutes.
 LARGEST = 1 << 40
@@ -149,3 +194,44 @@ def mark_asked(record: Record, submit_line: str) -> None:
     """Note that the limit was asked for, if the submit line shows just this number."""
     if record.limit_kind is Limit.given and record.limit in asked(submit_line):
         record.limit_kind = Limit.asked
+
+
+def _count(text: str) -> int:
+    """Return a count; sacct without --noconvert prints 2048 as 2K.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    return int(text.removesuffix("K")) * 1024 if text.endswith("K") else int(text)
+
+
+def _suspended(text: str) -> int | None:
+    """Return the seconds of column Suspended; None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If it is no time.
+    """
+    seconds = duration(text) if text else None
+    if text and seconds is None:
+        raise ValueError(text)
+    return seconds
+
+
+# How a cell of sacct is read, by what it is: it gives a number from 0 or None, or raises ValueError.
+CELLS: dict[str, Callable[[str], int | None]] = {
+    "elapsed_raw": int,
+    "elapsed": duration,
+    "suspended": _suspended,
+    "limit_raw": lambda text: read_limit(text, "")[0],
+    "limit": lambda text: read_limit("", text)[0],
+    "limit_kind_raw": lambda text: LIMITS[read_limit(text, "")[1]],
+    "limit_kind": lambda text: LIMITS[read_limit("", text)[1]],
+    "state": lambda text: STATES[state_of(text)],
+    "count": _count,
+    "cpus": lambda text: tres(text, "cpu"),
+    "nodes": lambda text: tres(text, "node"),
+}

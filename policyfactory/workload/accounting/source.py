@@ -15,10 +15,12 @@ from policyfactory.workload.accounting.detect import HEAD
 from policyfactory.workload.swf.files import OTHER_PACKINGS
 from policyfactory.workload.swf.packed import GZIP, PIECE, unpacked
 
-__all__ = ["LONGEST_LINE", "Source"]
+__all__ = ["Source"]
 
 # A line of an accounting log has some hundreds of characters; one with a submit line in it some thousands.
-LONGEST_LINE = 1 << 20
+_LONGEST_LINE = 1 << 20
+# Characters of a block, at least, but for the last.
+_BLOCK = 1 << 20
 # 16 GiB of text are more than 50 million lines; what unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 16 << 30
 _OTHER_FORMS = OTHER_PACKINGS | {b"\xff\xfe": "as UTF-16 text", b"\xfe\xff": "as UTF-16 text"}
@@ -86,49 +88,59 @@ class Source:
         """The first 64 KiB of text."""
         return "".join(self._first)[:HEAD]
 
-    def pieces(self) -> Iterator[str]:
-        """Give the text in pieces of any length, line ends kept; can be asked for once."""
+    def chunks(self) -> Iterator[str]:
+        """Give the text in parts of any length, line ends kept; can be asked for once."""
         yield from self._first
         yield from self._text
 
-    def lines(self) -> Iterator[str]:
-        """Give the lines without their ends (LF, CR LF); can be asked for once.
+    def blocks(self) -> Iterator[list[str]]:
+        """Give the lines without their ends (LF, CR LF), some thousand at a time; can be asked for once.
 
         Raises
         ------
         TraceFormatError
             If a line has more than 2**20 characters.
         """
-        rest = ""
-        count = 0
-        for piece in self.pieces():
-            text = rest + piece
-            lines = text.split("\n")
-            rest = lines.pop()
+        count, size = 0, 0
+        waiting: list[str] = []
+        for chunk in self.chunks():
+            waiting.append(chunk)
+            size += len(chunk)
+            if size < _BLOCK:
+                continue
+            lines = self._split("".join(waiting), count)
+            waiting, size = [lines.pop()], 0
             count += len(lines)
-            if len(rest) > LONGEST_LINE:
-                raise TraceFormatError(
-                    f"{self.name}:{count + 1}: a line of more than {LONGEST_LINE:,} characters; is this an "
-                    "accounting log?"
-                )
-            if "\r" in text:
-                yield from (line.removesuffix("\r") for line in lines)
-            else:
-                yield from lines
-        if rest:
-            yield rest.removesuffix("\r")
+            yield lines
+        *lines, last = self._split("".join(waiting), count)
+        yield [*lines, last.removesuffix("\r")] if last else lines
+
+    def lines(self) -> Iterator[str]:
+        """Give the lines one by one; otherwise as `blocks`."""
+        return itertools.chain.from_iterable(self.blocks())
+
+    def _split(self, text: str, before: int) -> list[str]:
+        """Return the lines of a text; the last is what stands behind the last line end."""
+        lines = text.split("\n")
+        if max(map(len, lines)) > _LONGEST_LINE:
+            number = before + 1 + next(place for place, line in enumerate(lines) if len(line) > _LONGEST_LINE)
+            raise TraceFormatError(
+                f"{self.name}:{number}: a line of more than {_LONGEST_LINE:,} characters; is this an accounting log?"
+            )
+        if "\r" in text:
+            *lines, last = lines
+            return [*(line.removesuffix("\r") for line in lines), last]
+        return lines
 
     def _peek(self) -> list[str]:
-        pieces: list[str] = []
-        size = 0
-        for piece in self._text:
-            pieces.append(piece)
-            size += len(piece)
-            if size >= HEAD:
+        chunks: list[str] = []
+        for chunk in self._text:
+            chunks.append(chunk)
+            if sum(map(len, chunks)) >= HEAD:
                 break
-        if pieces:
-            pieces[0] = pieces[0].removeprefix("\ufeff")
-        return pieces
+        if chunks:
+            chunks[0] = chunks[0].removeprefix("\ufeff")
+        return chunks
 
     def _decoded(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -10,33 +10,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.workload.accounting.block import NAMES, NUMBERS, Block
-from policyfactory.workload.accounting.passed import Passed
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import (
+    LIMITS,
+    NAMES,
+    NUMBERS,
+    STATES,
+    Limit,
+    Record,
+    RecordBlock,
+    Remark,
+    State,
+)
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["LIMITS", "STATES", "Gathering", "Table"]
+__all__ = ["RecordTable", "TableBuilder"]
 
 # A number above this counts nothing that a cluster has: it is taken as unknown.
 _LARGEST = 1 << 40
 _MOST_RECORDS = 50_000_000
-_NUMBERS = NUMBERS + NAMES
-# Numbers that wait to be put into columns: those of some thousand records.
-_BLOCK = len(_NUMBERS) << 13
+# Records that wait to be put into columns.
+_BLOCK = 1 << 13
 _PARTS = re.compile(r"\d{1,15}", re.ASCII)
-
-STATES = {state: number for number, state in enumerate(State)}
-LIMITS = {limit: number for number, limit in enumerate(Limit)}
-# Enumerations hash slowly.
-_STATE_NUMBERS = {state.value: number for state, number in STATES.items()}
-_LIMIT_NUMBERS = {limit.value: number for limit, number in LIMITS.items()}
 
 Column = NDArray[np.int64]
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class Table:
+class RecordTable:
     """Records as columns: int64 arrays of shape (n,), -1 where the log has no number.
 
     The columns are those of `Record`; ``state`` and ``limit_kind`` are places in `State` and `Limit`, names are
@@ -136,18 +137,18 @@ class _Codes(dict[str, int]):
         return number
 
 
-class Gathering:
+class TableBuilder:
     """Collects what readers give.
 
     Parameters
     ----------
     tally : Tally
-        Where what was passed over is counted.
+        Where the remarks of the readers are counted.
     """
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._blocks: list[NDArray[np.int64]] = []
+        self._columns: list[NDArray[np.int64]] = []
         self._names = {name: _Codes({"": 0}) for name in NAMES}
         self._first: dict[str, int] = {}
         self._job: list[str] = []
@@ -158,7 +159,7 @@ class Gathering:
     def __len__(self) -> int:
         return len(self._job)
 
-    def add(self, items: Iterable[Record | Passed | Block], path: str) -> None:
+    def add(self, items: Iterable[Record | RecordBlock | Remark], path: str) -> None:
         """Add what a reader gives for one file.
 
         Raises
@@ -167,95 +168,56 @@ class Gathering:
             If there are more than 50 million records.
         """
         self._files.append((len(self._job), path))
-        user, group, account, partition, qos = (self._names[name] for name in NAMES)
-        first, jobs = self._first.setdefault, self._job
-        numbers: list[int | None] = []
+        waiting: list[Record] = []
         for item in items:
-            if isinstance(item, Passed):
-                self._tally.passed(item, path)
-                continue
-            if isinstance(item, Block):
-                self._add_numbers(numbers, path)
-                numbers = []
-                self._add_many(item, path)
-                continue
-            numbers += (
-                item.line, item.submit, item.eligible, item.start, item.end, item.elapsed, item.suspended, item.limit,
-                item.requested, item.allocated, item.requested_nodes, item.allocated_nodes, item.tasks,
-                _STATE_NUMBERS[item.state._value_], _LIMIT_NUMBERS[item.limit_kind._value_],
-                user[item.user], group[item.group], account[item.account], partition[item.partition], qos[item.qos],
-            )  # fmt: skip
-            row, job = len(jobs), item.job
-            jobs.append(job)
-            before = first(job, row)
-            if before != row:
-                self._again.setdefault(job, [before]).append(row)
-            if item.group_id is not None:
-                self._het.setdefault(item.group_id, []).append(row)
-            if len(numbers) >= _BLOCK:
-                self._add_numbers(numbers, path)
-                numbers = []
-        self._add_numbers(numbers, path)
+            if isinstance(item, Remark):
+                self._tally.remark(item, path)
+            elif isinstance(item, RecordBlock):
+                self._add(item, path)
+            else:
+                waiting.append(item)
+                if len(waiting) >= _BLOCK:
+                    self._add(RecordBlock.of(waiting), path)
+                    waiting = []
+        self._add(RecordBlock.of(waiting), path)
 
-    def _add_many(self, block: Block, path: str) -> None:
-        """Add records that are columns already."""
-        begin, count = len(self._job), len(block.job)
-        names = [self._coded(name, *codes) for name, codes in zip(NAMES, block.names, strict=True)]
+    def _add(self, block: RecordBlock, path: str) -> None:
+        begin = len(self._job)
+        rows = range(begin, begin + len(block.job))
+        if rows.stop > _MOST_RECORDS:
+            raise WorkloadError(f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once")
         self._job += block.job
-        rows = range(begin, begin + count)
         firsts = list(map(self._first.setdefault, block.job, rows))
         if firsts != list(rows):
-            for job, before, row in zip(block.job, firsts, rows, strict=True):
-                if before != row:
-                    self._again.setdefault(job, [before]).append(row)
-        for place, group in block.groups:
+            for job, first, row in zip(block.job, firsts, rows, strict=True):
+                if first != row:
+                    self._again.setdefault(job, [first]).append(row)
+        for place, group in block.groups.items():
             self._het.setdefault(group, []).append(begin + place)
-        self._add_columns(np.concatenate([block.numbers, names]), path)
+        names = [self._coded(name, *codes) for name, codes in zip(NAMES, block.names, strict=True)]
+        self._columns.append(np.concatenate([self._bounded(block, path), names]))
 
     def _coded(self, name: str, codes: Column, texts: list[str]) -> Column:
-        """Return a block's names as the numbers of this table; new ones are numbered by appearance."""
-        found, firsts = np.unique(codes, return_index=True)
-        numbers = np.zeros(len(texts), dtype=np.int64)
-        for code in found[np.argsort(firsts)].tolist():
-            numbers[code] = self._names[name][texts[code]]
-        return numbers[codes]
+        """Return a block's names as the numbers of this table."""
+        numbers = self._names[name]
+        return np.array([numbers[text] for text in texts], dtype=np.int64)[codes]
 
-    def _add_numbers(self, numbers: list[int | None], path: str) -> None:
-        """Keep the numbers of some records as columns."""
-        known = [-1 if number is None else number for number in numbers]
-        try:
-            flat = np.array(known, dtype=np.int64)
-        except OverflowError:
-            flat = np.array([max(-1, min(number, _LARGEST + 1)) for number in known], dtype=np.int64)
-        self._add_columns(flat.reshape(-1, len(_NUMBERS)).T, path)
+    def _bounded(self, block: RecordBlock, path: str) -> NDArray[np.int64]:
+        """Return the numbers of a block; what no cluster counts to is unknown, and counted."""
+        numbers = block.numbers
+        for row in np.flatnonzero((numbers > _LARGEST).any(axis=0)).tolist():
+            what, why = "records with numbers beyond what a cluster counts to", "they are taken as unknown"
+            self._tally.remark(Remark(int(numbers[0, row]), block.job[row], what, why, "changed"), path)
+        return np.where((numbers < 0) | (numbers > _LARGEST), -1, numbers)
 
-    def _add_columns(self, block: NDArray[np.int64], path: str) -> None:
-        """Keep columns; what no cluster counts to is unknown, and counted."""
-        begin = len(self._job) - block.shape[1]
-        if begin + block.shape[1] > _MOST_RECORDS:
-            raise WorkloadError(f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once")
-        for row in np.flatnonzero((block > _LARGEST).any(axis=0)).tolist():
-            self._tally.passed(
-                Passed(
-                    int(block[0, row]),
-                    self._job[begin + row],
-                    "records with numbers beyond what a cluster counts to",
-                    "they are taken as unknown",
-                    "changed",
-                ),
-                path,
-            )
-        block[(block < 0) | (block > _LARGEST)] = -1
-        self._blocks.append(block)
-
-    def table(self) -> Table:
+    def table(self) -> RecordTable:
         """Return the columns; nothing can be added afterwards."""
-        empty = np.empty((len(_NUMBERS), 0), dtype=np.int64)
-        columns = np.concatenate([empty, *self._blocks], axis=1)
-        self._blocks.clear()
+        empty = np.empty((len(NUMBERS) + len(NAMES), 0), dtype=np.int64)
+        columns = np.concatenate([empty, *self._columns], axis=1)
+        self._columns.clear()
         self._first.clear()
-        return Table(
-            **dict(zip(_NUMBERS, columns, strict=True)),
+        return RecordTable(
+            **dict(zip(NUMBERS + NAMES, columns, strict=True)),
             job=self._job,
             names={name: list(codes) for name, codes in self._names.items()},
             again=self._again,

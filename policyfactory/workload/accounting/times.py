@@ -10,10 +10,29 @@ import zoneinfo
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["Clock", "WatchedZone", "duration", "find_zone", "machine_zone", "parse_date", "settle", "shown"]
+__all__ = [
+    "AMBIGUOUS",
+    "NO_TIME",
+    "UNREADABLE",
+    "Clock",
+    "WatchedZone",
+    "duration",
+    "find_zone",
+    "machine_zone",
+    "parse_date",
+    "settle",
+    "shown",
+    "whole_numbers",
+]
+
+# What a column of times has where there is none, where the text is none, and where it can mean two.
+NO_TIME, UNREADABLE, AMBIGUOUS = -1, -2, -3
 
 # What Slurm prints where there is no time (22.05.8, seen).
 _NO_TIME = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)", "0"})
@@ -24,6 +43,13 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 # Readings are an hour apart, or half an hour on Lord Howe Island.
 _TOLERANCE = 300
 _MOST_MINUTES = 1 << 16
+# Beyond all calendars; the table of records takes it as unknown, and counts it.
+_LATEST = 1 << 62
+# Dates as Slurm prints them, one after the other; pandas alone would take other forms too.
+_DATES = re.compile(r"(?:[12]\d{3}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})+", re.ASCII)
+_DATE_LENGTH = 19
+# For fewer dates pandas is not loaded.
+_MANY = 1000
 
 
 def find_zone(name: str) -> dt.tzinfo:
@@ -201,6 +227,58 @@ class Clock:
         moment = dt.datetime.fromisoformat(minute).replace(tzinfo=self.zone)
         first, second = int(moment.timestamp()), int(moment.replace(fold=1).timestamp())
         return (first,) if first == second else (first, second)
+
+    def column(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return the Unix time of each of many texts, or `NO_TIME`, `UNREADABLE` or `AMBIGUOUS`."""
+        numbers = self._alike(texts)
+        if numbers is not None:
+            return numbers
+        numbers = np.full(len(texts), NO_TIME, dtype=np.int64)
+        known = np.array([text not in _NO_TIME for text in texts], dtype=bool)
+        rest = list(itertools.compress(texts, known))
+        times = self._alike(rest)
+        numbers[known] = [self._number(text) for text in rest] if times is None else times
+        return numbers
+
+    def _number(self, text: str) -> int:
+        try:
+            times = self.read(text)
+        except ValueError:
+            return UNREADABLE
+        if len(times) > 1:
+            return AMBIGUOUS
+        return max(NO_TIME, min(times[0], _LATEST)) if times else NO_TIME
+
+    def _alike(self, texts: Sequence[str]) -> NDArray[np.int64] | None:
+        """Return the times of texts that are all Unix seconds, or all dates without a zone; else None."""
+        numbers = whole_numbers(texts)
+        if numbers is not None:
+            return numbers if numbers.all() else None
+        if len(texts) < _MANY or set(map(len, texts)) != {_DATE_LENGTH} or not _DATES.fullmatch("".join(texts)):
+            return None
+        import pandas as pd
+
+        zone = self.zone
+        if isinstance(zone, WatchedZone):
+            zone.used = True
+            zone = zone.zone
+        dates = pd.to_datetime(list(texts), format="%Y-%m-%dT%H:%M:%S", errors="coerce")
+        times = dates.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
+        numbers = np.asarray(np.maximum(times.as_unit("s").asi8, NO_TIME))
+        for row in np.flatnonzero(times.isna()).tolist():
+            numbers[row] = self._number(texts[row])
+        return numbers
+
+
+def whole_numbers(texts: Sequence[str]) -> NDArray[np.int64] | None:
+    """Return the numbers of texts that are all digits, None if one is something else or beyond 64 bits."""
+    joined = "".join(texts)
+    if not (joined.isascii() and joined.isdigit()) or "" in texts:
+        return np.empty(0, dtype=np.int64) if not len(texts) else None
+    try:
+        return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
+    except (OverflowError, ValueError):
+        return None
 
 
 def settle(times: Sequence[tuple[int, ...]], held: int | None) -> tuple[list[int | None], str]:

@@ -15,10 +15,10 @@ import numpy as np
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
-from policyfactory.workload.accounting.record import State
+from policyfactory.workload.accounting.record import STATES, State
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import Jobs
-from policyfactory.workload.accounting.table import STATES, Column
+from policyfactory.workload.accounting.table import Column
 from policyfactory.workload.swf.files import format_swf
 from policyfactory.workload.swf.header import NODES_NOTE, Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELDS, SwfLog
