@@ -27,8 +27,8 @@ from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.sc17 import TICKS, simulate_sc17
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.compare import compare_values
-from policyfactory.statistics.estimates import estimate_value
 from policyfactory.statistics.intervals import Estimate
+from policyfactory.statistics.means import estimate_value
 
 __all__ = ["main"]
 

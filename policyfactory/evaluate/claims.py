@@ -18,8 +18,8 @@ from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import LEVEL, Paired, compare_values, holm
-from policyfactory.statistics.estimates import difference_unit
 from policyfactory.statistics.intervals import Statistic
+from policyfactory.statistics.means import difference_unit
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment, Outcome

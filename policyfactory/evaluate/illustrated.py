@@ -12,8 +12,7 @@ from policyfactory.evaluate.words import units_of
 from policyfactory.report.sections import Picture, Section
 from policyfactory.report.tables import file_stems
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.ranks import mean_ranks
-from policyfactory.statistics.wins import wins
+from policyfactory.statistics.ranks import mean_ranks, wins
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

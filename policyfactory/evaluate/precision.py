@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
-from policyfactory.statistics.widths import half_widths
+from policyfactory.statistics.compare import half_widths
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment

@@ -18,9 +18,8 @@ from policyfactory.report.tables import OF_PAIRS, difference_column, file_stems,
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.intervals import MIN_CASES, Statistic
-from policyfactory.statistics.ranks import Rank, mean_ranks
+from policyfactory.statistics.ranks import Rank, mean_ranks, wins
 from policyfactory.statistics.summary import Summary
-from policyfactory.statistics.wins import wins
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome

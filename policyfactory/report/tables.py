@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from policyfactory.core.text import anchors
 from policyfactory.report.sections import Column
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.estimates import difference_unit
+from policyfactory.statistics.means import difference_unit
 
 if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison

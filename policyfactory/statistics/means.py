@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.random import generator
-from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval
+from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
+from policyfactory.statistics.medians import estimate_median
 
-__all__ = ["estimate_mean", "estimate_ratio"]
+__all__ = ["difference_unit", "estimate_difference", "estimate_mean", "estimate_ratio", "estimate_value"]
 
 FloatArray = NDArray[np.float64]
 
@@ -186,3 +187,38 @@ def _counts(seed: int, stratum: int, n: int) -> NDArray[np.uint16]:
         rows = counts[first : first + block]
         np.add.at(rows, (np.arange(len(rows))[:, None], random.integers(0, n, rows.shape)), 1)
     return counts
+
+
+# Statistics by their names. -------------------------------------------------------------------------------------------
+
+
+def estimate_value(statistic: Statistic, values: FloatArray, *, seed: int = 0) -> Estimate:
+    """Return the median of the values, or their mean for ``mean`` and ``ratio`` (a policy alone has no ratio)."""
+    if statistic == "median":
+        return estimate_median(values)
+    return estimate_mean([values], seed=seed)
+
+
+def estimate_difference(statistic: Statistic, policy: FloatArray, baseline: FloatArray, *, seed: int = 0) -> Estimate:
+    """Return how far a policy is from the baseline, pairs of cases kept together.
+
+    Parameters
+    ----------
+    statistic : {"median", "mean", "ratio"}
+        Median or mean of (policy minus baseline), in the unit of the values; or sum of the policy over sum of the
+        baseline minus 1, in %.
+    policy, baseline : float64 array (n,)
+        One value a case, in the same order; finite.
+    seed : int
+        Seed of the resampling; equal seeds and equal ``n`` draw the same cases.
+    """
+    if statistic == "ratio":
+        return estimate_ratio(policy, baseline, seed=seed)
+    return estimate_value(statistic, policy - baseline, seed=seed)
+
+
+def difference_unit(statistic: Statistic, unit: str) -> str:
+    """Return the unit of a difference of a metric in ``unit``: percentage points of a percentage, % of a ratio."""
+    if statistic == "ratio":
+        return "%"
+    return "pp" if unit == "%" else unit

@@ -1,4 +1,4 @@
-"""Places of the policies in the cases, and how certain their means are."""
+"""Places of the policies in the cases, and in how many cases each is better than each other."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Verdict, verdict_of
-from policyfactory.statistics.intervals import Estimate, Interval
+from policyfactory.statistics.compare import Paired, Verdict, compare_values, verdict_of
+from policyfactory.statistics.intervals import Estimate, Interval, Statistic
 from policyfactory.statistics.means import estimate_mean
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Rank", "mean_ranks", "ranks"]
+__all__ = ["Rank", "mean_ranks", "ranks", "wins"]
 
 FloatArray = NDArray[np.float64]
 
@@ -117,3 +117,38 @@ def _within(estimate: Estimate, policies: int) -> Estimate:
         return estimate
     interval = Interval(max(1.0, estimate.interval.low), min(float(policies), estimate.interval.high))
     return dataclasses.replace(estimate, interval=interval)
+
+
+def wins(
+    evaluation: Evaluation, log: str, metric: str, *, statistic: Statistic = "median", seed: int = 0
+) -> list[list[Paired | None]]:
+    """Return each policy compared with each other one on one log.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    log, metric : str
+        What to compare.
+    statistic : {"median", "mean", "ratio"}
+        What is said over all cases.
+    seed : int
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    list of list of Paired
+        ``found[a][b]`` compares policy a with policy b as its baseline; None on the diagonal.
+    """
+    values = evaluation.matrix(log, metric)
+    direction = METRICS[metric].lower_is_better
+    count = len(evaluation.policies)
+    return [
+        [
+            None
+            if a == b
+            else compare_values(values[:, a], values[:, b], lower_is_better=direction, statistic=statistic, seed=seed)
+            for b in range(count)
+        ]
+        for a in range(count)
+    ]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
-from policyfactory.statistics.estimates import estimate_value
 from policyfactory.statistics.intervals import Estimate, Interval, Statistic
+from policyfactory.statistics.means import estimate_value
 from policyfactory.statistics.ranks import mean_ranks
 
 if TYPE_CHECKING:

@@ -14,13 +14,17 @@ from scipy import stats
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.statistics import means
-from policyfactory.statistics.compare import MIN_CASES, by_chance, compare, compare_values, holm
-from policyfactory.statistics.estimates import difference_unit, estimate_difference, estimate_value
+from policyfactory.statistics.compare import MIN_CASES, by_chance, compare, compare_values, half_widths, holm
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import STATISTICS, Interval, Statistic, check_statistic
-from policyfactory.statistics.means import estimate_mean, estimate_ratio
+from policyfactory.statistics.means import (
+    difference_unit,
+    estimate_difference,
+    estimate_mean,
+    estimate_ratio,
+    estimate_value,
+)
 from policyfactory.statistics.medians import estimate_median
-from policyfactory.statistics.widths import half_widths
 
 LOSSES = np.array([5.0, 4.0, 6.0, 3.0, 7.0, 2.0])
 Make = Callable[..., Evaluation]

@@ -18,9 +18,8 @@ from policyfactory.report.sections import Section, Table
 from policyfactory.statistics.compare import compare
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import Interval, Statistic
-from policyfactory.statistics.ranks import mean_ranks
+from policyfactory.statistics.ranks import mean_ranks, wins
 from policyfactory.statistics.summary import summarise
-from policyfactory.statistics.wins import wins
 
 Make = Callable[..., Evaluation]
 
