@@ -10,9 +10,9 @@ __all__ = ["render"]
 
 _HEAD = """# Commands
 
-Results go to stdout or to the files that were asked for, progress and notes to stderr. The exit code is 0 when all is
-well, 1 when the input cannot be used (the message says what to do), 2 when the command itself cannot be meant.
-This page is made from the commands (`make docs/commands.md`), and a test says when it is old.
+Results go to stdout or to the files that you name, progress and notes to stderr. The exit code is 0 for success, 1 if the
+input cannot be used (the message says what to do), and 2 if the command line is wrong. This page is made from the commands
+(`make docs/commands.md`), and a test fails when it is out of date.
 """
 
 
