@@ -10,9 +10,9 @@ __all__ = ["render"]
 
 _HEAD = """# Commands
 
-Results go to stdout or to the files that you name, progress and notes to stderr. The exit code is 0 for success, 1 if the
-input cannot be used (the message says what to do), and 2 if the command line is wrong. This page is made from the commands
-(`make docs/commands.md`), and a test fails when it is out of date.
+Results go to stdout or to the files that you name, progress and notes to stderr. The exit code is 0 for success, 1 if
+the input cannot be used (the message says what to do), and 2 if the command line is wrong. This page is made from the
+commands (`make docs/commands.md`), and a test fails when it is out of date.
 """
 
 
