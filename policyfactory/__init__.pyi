@@ -1,6 +1,8 @@
 from policyfactory.core.errors import PolicyfactoryError as PolicyfactoryError
 from policyfactory.core.version import __version__ as __version__
 from policyfactory.evaluate.cases import cases_of as cases_of
+from policyfactory.evaluate.evaluate import Evaluated as Evaluated
+from policyfactory.evaluate.evaluate import evaluate as evaluate
 from policyfactory.evaluate.experiment import Experiment as Experiment
 from policyfactory.evaluate.experiment import Outcome as Outcome
 from policyfactory.evaluate.experiments import run_experiment as run_experiment

@@ -12,6 +12,7 @@ import policyfactory
 PUBLIC = [
     "CATALOGUE",
     "Case",
+    "Evaluated",
     "Evaluation",
     "Experiment",
     "ExportOptions",
@@ -37,6 +38,7 @@ PUBLIC = [
     "cases_of",
     "compare",
     "default_workload",
+    "evaluate",
     "export",
     "fit",
     "generate",

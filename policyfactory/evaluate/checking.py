@@ -221,6 +221,8 @@ class _Reason:
             return f"a {'whole ' if kind is int else ''}number{_span(metadata)}"
         if kind in {str, bool}:
             return "a text in quotes" if kind is str else "true or false"
+        if isinstance(kind, type) and not issubclass(kind, Table):
+            return "a text in quotes"
         if typing.get_origin(kind) is not tuple:
             return f"a table, for example [{_dotted(path)}]"
         of, _ = plain_type(typing.get_args(kind)[0])

@@ -1,0 +1,187 @@
+"""The verb: policies compared on logs, case by case, with what says how certain that is."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policyfactory.core.artefact import Manifest, check_directory, exclusive
+from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.toml import dump_toml
+from policyfactory.evaluate import store
+from policyfactory.evaluate.checking import Written
+from policyfactory.evaluate.experiment import Outcome
+from policyfactory.evaluate.folder import protocol_dict, write_report
+from policyfactory.evaluate.logs import ReadLog, read_log
+from policyfactory.evaluate.options import ProtocolTable
+from policyfactory.evaluate.plain import RUN_OPTIONS, of_logs, plain_content
+from policyfactory.evaluate.precision import Precision
+from policyfactory.evaluate.protocol import planned
+from policyfactory.evaluate.study import RunSettings, Study, run_protocol
+from policyfactory.parallel.workers import Workers
+from policyfactory.policy.catalogue import resolve
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.files import log_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from policyfactory.policy.catalogue import PolicyLike
+    from policyfactory.statistics.compare import Comparison
+
+__all__ = ["Evaluated", "evaluate"]
+
+Log = Workload | Path | str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Evaluated(Study):
+    """Policies compared on logs.
+
+    Parameters
+    ----------
+    text : str
+        What was run, as a protocol.
+    """
+
+    text: str
+
+    @property
+    def outcome(self) -> Outcome:
+        """Values, summaries and comparisons."""
+        return self.outcomes[0]
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each policy against the first, by log and metric: difference, interval, verdict."""
+        return self.outcome.comparisons
+
+    @property
+    def verdicts(self) -> dict[tuple[str, str, str], str]:
+        """The verdict on each log, metric and policy: ``better``, ``worse``, ``no difference``, ``too few cases``."""
+        return {(row.log, row.metric, row.policy): row.verdict for row in self.comparisons}
+
+    def frame(self) -> pd.DataFrame:
+        """Return the long table: log, case, policy, metric, value."""
+        return self.outcome.evaluation.frame()
+
+    def summary(self) -> str:
+        """Return the conclusion, a paragraph for each log."""
+        return "\n".join(self.outcome.words)
+
+    def plot(self, metric: str | None = None) -> Figure:
+        """Return the picture of a metric: a box of the cases for each policy, on each log.
+
+        Parameters
+        ----------
+        metric : str, optional
+            The metric that decides, without it.
+        """
+        from policyfactory.evaluate.picture import draw_boxes
+
+        return draw_boxes(self.outcome.evaluation, metric or self.outcome.evaluation.metrics[0])
+
+    def report(self, folder: Path | str, *, overwrite: bool = False) -> Path:
+        """Write the report, the tables, the pictures and the protocol to a folder, as the command does.
+
+        Parameters
+        ----------
+        folder : Path or str
+            The folder; made if there is none.
+        overwrite : bool
+            Replace an earlier evaluation in it.
+
+        Returns
+        -------
+        Path
+            The page, ``report.html``.
+
+        Raises
+        ------
+        OutputError
+            If it holds an evaluation already, or cannot be written.
+        """
+        directory = check_directory(Path(folder))
+        if store.listed(directory) and not overwrite:
+            raise OutputError(f"{directory}: holds an evaluation; choose another folder, or pass overwrite=True")
+        hashes = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
+        manifest = Manifest("evaluation", "policyfactory.evaluate", self.protocol.seed, hashes, protocol_dict(self), {})
+        with exclusive(directory / "results.csv"):
+            write_report(self, directory, manifest, self.text)
+        return directory / "report.html"
+
+    def __repr__(self) -> str:
+        evaluation = self.outcome.evaluation
+        logs = f"{len(evaluation.cases)} cases of {', '.join(evaluation.logs)}"
+        return f"Evaluated({', '.join(evaluation.policies)}; {logs}; {', '.join(evaluation.metrics)})"
+
+    def _repr_html_(self) -> str:
+        paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in self.outcome.words)
+        return f"<div><strong>{html.escape(repr(self))}</strong>{paragraphs}</div>"
+
+
+def evaluate(
+    logs: Log | Sequence[Log],
+    policies: str | Sequence[PolicyLike],
+    *,
+    workers: Workers | int = 1,
+    **options: Any,
+) -> Evaluated:
+    """Simulate policies on logs and say which is better, by how much, and how certain that is.
+
+    Parameters
+    ----------
+    logs : Workload, or path of a log, or sequence of these
+        What the policies run on.
+    policies : sequence of Policy, or name of one, or model, or fit
+        With distinct names; the first is the baseline.
+    workers : Workers or int
+        Who simulates; a number means so many threads. The result does not depend on it.
+    **options
+        Those of ``policyfactory evaluate`` with ``_`` for ``-``, in the same words: ``windows="10x15d"``,
+        ``threshold="20h"``, ``metrics=["mean_bsld"]``, ``precision="2%"``; docs/commands.md has them all.
+
+    Raises
+    ------
+    UsageError
+        If there is no such option, a value is not what it must be, or two exclude each other.
+    InputError, WorkloadError, EvaluationError
+        If a log cannot be read or used.
+    """
+    given = [logs] if isinstance(logs, Workload | Path | str) else list(logs)
+    tables = of_logs(_named(log) for log in given)
+    run = {name: options.pop(name, None) for name in RUN_OPTIONS}
+    names = policies.split(",") if isinstance(policies, str) else policies
+    content = plain_content({"policies": [], **options}, tables, "call")
+    _check_jobs(given, options)
+    contenders = [resolve(policy) for policy in names]
+    protocol = planned(Written(ProtocolTable, content, by="call"), policies=contenders)
+    read = [_read(log, name, protocol.logs[name]) for log, name in zip(given, tables, strict=True)]
+    settings = RunSettings(workers, Precision.of(run, "call"))
+    study = run_protocol(protocol, {log.name: log for log in read}, settings)
+    content["experiments"][0]["policies"] = [policy.name for policy in contenders]
+    text = f"# As evaluated from Python, where jobs and policies may have been objects\n{dump_toml(content)}"
+    return Evaluated(study.protocol, study.logs, study.outcomes, study.claims, text)
+
+
+def _named(log: Log) -> tuple[str, Mapping[str, Any]]:
+    return (log.name, {"file": log.name}) if isinstance(log, Workload) else (log_name(Path(log)), {"file": str(log)})
+
+
+def _check_jobs(logs: Sequence[Log], options: Mapping[str, Any]) -> None:
+    """Refuse options that say how a file is read where there is none."""
+    wrong = [name for name in ("preset", "processors", "estimate_missing", "predictions") if name in options]
+    if wrong and any(isinstance(log, Workload) for log in logs):
+        raise UsageError(
+            f"{', '.join(wrong)}: the jobs are read already; say it to policyfactory.read, or give the path of the log"
+        )
+
+
+def _read(log: Log, name: str, table: Any) -> ReadLog:
+    if not isinstance(log, Workload):
+        return read_log(name, table, [Path()])
+    return ReadLog(name, table, log, None, {"origin": log.origin}, {name: log.sha256()}, ())
