@@ -5,173 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from policyfactory.export.languages.perl import comment
+from policyfactory.export.scripts import parts
 
 __all__ = ["JSV_NAME", "RESOURCE", "apply_script", "rollback_script"]
 
 RESOURCE = "pf_score"
 JSV_NAME = "policyfactory_jsv.pl"
-
-_START = r"""set -eu
-# Long lines whole.
-SGE_SINGLE_LINE=1
-export SGE_SINGLE_LINE
-here=$(cd "$(dirname "$0")" && pwd -P)
-before=$here/before
-fail() {
-  echo "$*" >&2
-  exit 1
-}
-command -v qconf > /dev/null || fail "qconf is not on the PATH: load Grid Engine's settings.sh first"
-work=$(mktemp -d)
-changing=
-leave() {
-  code=$?
-  rm -rf "$work"
-  [ "$code" -eq 0 ] || [ -z "$changing" ] ||
-    echo "not all is done; ./rollback.sh (again, if it was that) puts back what was before" >&2
-  exit "$code"
-}
-trap leave EXIT
-
-# value FILE KEY: the rest of the line of a key.
-value() {
-  awk -v key="$2" '$1 == key { sub(/^[^ \t]+[ \t]+/, ""); print }' "$1"
-}
-
-# with KEY VALUE: the configuration on standard input with another value; a key that it does not show is added.
-with() {
-  awk -v key="$1" -v value="$2" '$1 == key { print key, value; found = 1; next } !/^#/
-    END { if (!found) print key, value }'
-}
-
-# urgency RESOURCE VALUE: the complexes on standard input with another urgency, their last column.
-urgency() {
-  awk -v key="$1" -v value="$2" '$1 == key { $8 = value } !/^#/'
-}
-
-# is WHAT WANTED FOUND: Grid Engine writes numbers in its own way.
-is() {
-  awk -v wanted="$2" -v found="$3" 'BEGIN {
-    if (wanted == found) exit 0
-    if (found !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/ || wanted !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/) exit 1
-    apart = wanted - found
-    size = wanted < 0 ? -wanted : wanted
-    exit !((apart < 0 ? -apart : apart) <= 1e-6 + 1e-9 * size)
-  }' || fail "$1 is '$3' after the change, and not $2"
-}
-
-# Every change is made in a copy of what qconf shows now, and read again.
-scheduler() {
-  qconf -ssconf > "$work/scheduler"
-  with "$1" "$2" < "$work/scheduler" > "$work/new"
-  qconf -Msconf "$work/new" > "$work/out" 2>&1 || fail "qconf -Msconf: $(cat "$work/out")"
-  qconf -ssconf > "$work/scheduler"
-  is "$1" "$2" "$(value "$work/scheduler" "$1")"
-}
-complexes() {
-  qconf -Mc "$1" > "$work/out" 2>&1 || fail "qconf -Mc: $(cat "$work/out")"
-  qconf -sc > "$work/shown"
-  for resource in slots h_rt @RESOURCE@; do
-    is "the urgency of $resource" \
-      "$(awk -v key="$resource" '$1 == key { print $8 }' "$1")" \
-      "$(awk -v key="$resource" '$1 == key { print $8 }' "$work/shown")"
-  done
-}
-verifier() {
-  qconf -sconf global > "$work/shown"
-  # The file must be called as the configuration is.
-  with jsv_url "$1" < "$work/shown" > "$work/global"
-  qconf -Mconf "$work/global" > "$work/out" 2>&1 || fail "qconf -Mconf: $(cat "$work/out")"
-  qconf -sconf global > "$work/shown"
-  now=$(value "$work/shown" jsv_url)
-  # Without a verifier some do not show the line at all.
-  is jsv_url "$1" "${now:-none}"
-}
-"""
-
-_SAVE = r"""
-qconf -sconf global > "$work/configuration"
-qconf -sc > "$work/complexes"
-qconf -ssconf > "$work/scheduler"
-"""
-
-_CHECK_JSV = r"""
-jsv=$here/@JSV@
-case $jsv in
-  *[!A-Za-z0-9_./+-]*) fail "$jsv: Grid Engine takes no path with such characters; put the folder elsewhere" ;;
-esac
-[ -x "$jsv" ] || fail "$jsv is missing or not executable"
-answer=$(printf 'START\nPARAM l_hard h_rt=600\nBEGIN\nQUIT\n' | "$jsv")
-case $answer in
-  *@RESOURCE@=*) ;;
-  *) fail "$jsv gives no score: $answer" ;;
-esac
-now=$(value "$work/configuration" jsv_url)
-case $now in
-  '' | none | NONE | "script:$jsv") ;;
-  *) fail "jsv_url is $now already, and Grid Engine has one verifier only: merge the two, or undo that one" ;;
-esac
-"""
-
-_CHECK_LIMIT = r"""
-# Without a limit a job would count as one of 0 s.
-requests=$SGE_ROOT/${SGE_CELL:-default}/common/sge_request
-grep -q '^[^#]*h_rt=' "$requests" 2> /dev/null ||
-  fail "jobs without a limit would run as if they took 0 s: add a line like -l h_rt=24:00:00 to $requests"
-"""
-
-_KEEP = r"""
-# Of a second run, what was before the first stays.
-if [ ! -d "$before" ]; then
-  mkdir "$before"
-  cp "$work/configuration" "$work/complexes" "$work/scheduler" "$before"
-fi
-changing=yes
-"""
-
-_BEFORE = r"""
-[ -d "$before" ] || fail "$before is missing: apply.sh was not run here, or was rolled back already"
-changing=yes
-"""
-
-# One that the site has put there since stays.
-_ROLLBACK_JSV = r"""qconf -sconf global > "$work/configuration"
-now=$(value "$work/configuration" jsv_url)
-if [ "$now" = "script:$here/@JSV@" ]; then
-  former=$(value "$before/configuration" jsv_url)
-  # Of a second apply.sh without its folder before, the former one is this.
-  case $former in '' | NONE | "$now") former=none ;; esac
-  verifier "$former"
-else
-  echo "jsv_url is ${now:-none}, not the verifier of this folder, and stays"
-fi
-"""
-
-_ROLLBACK = r"""for key in weight_urgency weight_waiting_time weight_ticket weight_priority; do
-  scheduler "$key" "$(value "$before/scheduler" "$key")"
-done
-qconf -sc > "$work/now"
-for resource in slots h_rt; do
-  former=$(awk -v key="$resource" '$1 == key { print $8 }' "$before/complexes")
-  urgency "$resource" "$former" < "$work/now" > "$work/next"
-  cp "$work/next" "$work/now"
-done
-urgency @RESOURCE@ 0 < "$work/now" > "$work/next"
-complexes "$work/next"
-# A job that asks for it would never start without it: then it stays, without an effect.
-if qstat -u '*' -r | grep -q '@RESOURCE@='; then
-  echo "jobs still ask for @RESOURCE@; when they are gone, remove it:"
-  echo "  qconf -dattr exechost complex_values @RESOURCE@ global, then its line with qconf -mc"
-else
-  if qconf -se global | grep -q '@RESOURCE@='; then
-    qconf -dattr exechost complex_values @RESOURCE@ global > /dev/null
-  fi
-  awk '$1 != "@RESOURCE@"' "$work/next" > "$work/without"
-  complexes "$work/without"
-fi
-rm -r "$before"
-echo "rolled back"
-"""
+_PARTS = parts("gridengine.sh")
 
 
 def apply_script(head: list[str], changes: Mapping[str, str]) -> str:
@@ -186,12 +26,15 @@ def apply_script(head: list[str], changes: Mapping[str, str]) -> str:
         the verifier beside the script is put in place; with that of ``h_rt``, a default limit is asked for.
     """
     scripted = RESOURCE in changes
-    parts = [_START, _SAVE]
+    parts = [_PARTS["start"], _PARTS["save"]]
     if scripted:
-        parts.append(_CHECK_JSV)
+        parts.append(_PARTS["check_verifier"])
     elif float(changes["h_rt"]):
-        parts.append(_CHECK_LIMIT)
-    parts += [_KEEP, _change_complexes({name: v for name, v in changes.items() if name != "weight_waiting_time"})]
+        parts.append(_PARTS["check_limit"])
+    parts += [
+        _PARTS["keep"],
+        _change_complexes({name: v for name, v in changes.items() if name != "weight_waiting_time"}),
+    ]
     weights = {
         "weight_urgency": "1",
         "weight_waiting_time": changes["weight_waiting_time"],
@@ -235,7 +78,7 @@ def _change_complexes(changes: Mapping[str, str]) -> str:
 
 def rollback_script(head: list[str], *, scripted: bool) -> str:
     """Return the script that restores what `apply_script`'s saved; ``scripted``: the verifier too."""
-    body = _START + _BEFORE + (_ROLLBACK_JSV if scripted else "") + _ROLLBACK
+    body = _PARTS["start"] + _PARTS["before"] + (_PARTS["rollback_verifier"] if scripted else "") + _PARTS["rollback"]
     return _lines("rollback.sh: undoes apply.sh; run it as a manager.", head) + _filled(body)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
+from policyfactory.export.scripts import parts
 from policyfactory.export.targets import Export, Site, Target, header, identifier, single_file
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.store import Model
@@ -14,64 +15,7 @@ __all__ = ["LANGUAGE", "TARGET", "make", "render"]
 _PREFIX = "policyfactory_"
 
 
-# A compiler may compute functions of constants itself, with other last bits than the library: volatile forbids it.
-def _logarithm(name: str, function: str) -> str:
-    return f"""static double {_PREFIX}{name}(double x)
-{{
-    volatile double argument = x;
-    return x > 0.0 ? {function}(argument) : (x == 0.0 ? -INFINITY : NAN);
-}}
-"""
-
-
-_HELPERS = {
-    "log10": _logarithm("log10", "log10"),
-    "log2": _logarithm("log2", "log2"),
-    "ln": _logarithm("ln", "log"),
-    "sqrt": f"""static double {_PREFIX}sqrt(double x)
-{{
-    return x >= 0.0 ? sqrt(x) : NAN;
-}}
-""",
-    "exp": f"""static double {_PREFIX}exp(double x)
-{{
-    volatile double argument = x;
-    return exp(argument);
-}}
-""",
-    "abs": f"""static double {_PREFIX}abs(double x)
-{{
-    return fabs(x);
-}}
-""",
-    "min": f"""static double {_PREFIX}min(double a, double b)
-{{
-    return (a <= b || a != a) ? a : b;
-}}
-""",
-    "max": f"""static double {_PREFIX}max(double a, double b)
-{{
-    return (a >= b || a != a) ? a : b;
-}}
-""",
-    "pow": f"""static double {_PREFIX}pow(double x, double y)
-{{
-    volatile double exponent = y;
-    return pow(x, exponent);
-}}
-""",
-    "powi": f"""static double {_PREFIX}powi(double x, int times)
-{{
-    double value = 1.0;
-    int i;
-    for (i = 0; i < times; i++)
-        value *= x;
-    return value;
-}}
-""",
-}
-
-LANGUAGE = Language(_PREFIX, _HELPERS, divides=True)
+LANGUAGE = Language(_PREFIX, parts("helpers.c"), divides=True)
 
 
 def render(model: Model, site: Site) -> str:

@@ -8,6 +8,7 @@ calls the same C library.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from policyfactory.policy.nodes import (
     Binary,
@@ -31,14 +32,14 @@ class Language:
     ----------
     prefix : str
         Of the names of helper functions, for example ``policyfactory_``.
-    helpers : dict of str to str
+    helpers : mapping of str to str
         Name (log10, pow, powi, min, ..., div) -> source of its definition.
     divides : bool
         Whether its ``/`` is that of IEEE doubles; else ``div`` is called.
     """
 
     prefix: str
-    helpers: dict[str, str]
+    helpers: Mapping[str, str]
     divides: bool
 
 

@@ -5,77 +5,13 @@ from __future__ import annotations
 import math
 
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
+from policyfactory.export.scripts import parts
 from policyfactory.export.targets import Export, Site, Target, header, single_file
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGET", "make", "render"]
 
-# Python raises where C returns infinity or NaN; these return what C does.
-_HELPERS = {
-    "div": '''
-def _div(a, b):
-    if b != 0.0:
-        return a / b
-    if a == 0.0 or a != a:
-        return math.nan
-    return math.copysign(math.inf, a) * math.copysign(1.0, b)
-''',
-    "log10": '''
-def _log10(x):
-    return math.log10(x) if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
-''',
-    "log2": '''
-def _log2(x):
-    return math.log2(x) if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
-''',
-    "ln": '''
-def _ln(x):
-    return math.log(x) if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
-''',
-    "sqrt": '''
-def _sqrt(x):
-    return math.sqrt(x) if x >= 0.0 else math.nan
-''',
-    "exp": '''
-def _exp(x):
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
-''',
-    "abs": '''
-def _abs(x):
-    return abs(x)
-''',
-    "min": '''
-def _min(a, b):
-    return a if a <= b or a != a else b
-''',
-    "max": '''
-def _max(a, b):
-    return a if a >= b or a != a else b
-''',
-    "pow": '''
-def _pow(x, y):
-    try:
-        return math.pow(x, y)
-    except OverflowError:
-        return -math.inf if x < 0.0 and y % 2.0 == 1.0 else math.inf
-    except ValueError:
-        if x != 0.0:
-            return math.nan
-        return -math.inf if math.copysign(1.0, x) < 0.0 and y % 2.0 == 1.0 else math.inf
-''',
-    "powi": '''
-def _powi(x, times):
-    value = 1.0
-    for _ in range(times):
-        value *= x
-    return value
-''',
-}  # fmt: skip
-
-_LANGUAGE = Language("_", _HELPERS, divides=False)
+_LANGUAGE = Language("_", parts("helpers.python"), divides=False)
 
 
 def render(model: Model, site: Site) -> str:

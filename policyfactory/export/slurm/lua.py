@@ -21,6 +21,7 @@ from policyfactory.export.languages.code import helpers_of, write_expression
 from policyfactory.export.languages.lua import LANGUAGE
 from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.export.scale import Scale, learn_scale
+from policyfactory.export.scripts import parts
 from policyfactory.export.slurm.instructions import BACKFILLING, HARDWARE, SEEN, SETTINGS_FIRST, SIZE, TIME
 from policyfactory.export.targets import Export, File, Site, header, instructions
 from policyfactory.policy.policy import Policy
@@ -37,112 +38,7 @@ SETTINGS = (
     "SchedulerParameters=bf_job_part_count_reserve=1",
 )
 
-_SHAPE = f"""
--- Slurm's marks for "not set", in fields of 32 and of 16 bits; "unlimited" is one more.
-local NO_VAL, NO_VAL16 = 4294967294, 65534
--- A job without any limit, as Slurm's backfill scheduler counts it (s).
-local UNLIMITED = {UNLIMITED_S}
-
--- The number in a field of a job, or of its record from before a change; nil if there is none.
-local function number_in(field, mark, job, record)
-  local value = tonumber(job[field])
-  if value == nil or value <= 0 or value >= mark then
-    value = record and tonumber(record[field])
-  end
-  if value and value > 0 and value < mark then return value + 0.0 end
-  return nil
-end
-
-local function partition_of(job, record, partitions)
-  local names = job.partition or (record and record.partition)
-  if type(names) == "string" then
-    for name in string.gmatch(names, "[^,]+") do
-      if partitions[name] then return partitions[name] end
-    end
-  end
-  for _, partition in pairs(partitions) do
-    if partition.flag_default == 1 then return partition end
-  end
-  return {{}}
-end
-
--- p: the time limit (s); without one, that of the partition.
-local function requested_time(job, record, partitions)
-  local asked = tonumber(job.time_limit) or NO_VAL
-  if asked == NO_VAL and record then asked = tonumber(record.time_limit) or NO_VAL end
-  if asked > 0 and asked < NO_VAL then return 60.0 * asked end
-  local partition = partition_of(job, record, partitions)
-  local default = asked == NO_VAL and number_in("default_time", NO_VAL, partition)
-  local minutes = default or number_in("max_time", NO_VAL, partition)
-  return minutes and 60.0 * minutes or UNLIMITED + 0.0
-end
-
--- q: the largest of what the fields say; none of them alone is always right.
-local function requested_processors(job, record)
-  local tasks = number_in("num_tasks", NO_VAL, job) or 0.0
-  local each = number_in("cpus_per_task", NO_VAL16, job) or 1.0
-  local nodes = number_in("min_nodes", NO_VAL, job, record) or 1.0
-  local on_each = number_in("pn_min_cpus", NO_VAL16, job, record) or 1.0
-  return math.max(number_in("min_cpus", NO_VAL, job, record) or 1.0, tasks * each, nodes * on_each)
-end
-
-local function is_set(value)
-  return value ~= nil and value ~= NO_VAL
-end
-
--- Whether a change is one of the time limit or of the size; another partition may have another limit.
-local function changes_shape(job)
-  return is_set(job.time_limit) or is_set(job.partition)
-    or (number_in("min_cpus", NO_VAL, job) or number_in("num_tasks", NO_VAL, job)
-      or number_in("cpus_per_task", NO_VAL16, job) or number_in("min_nodes", NO_VAL, job)
-      or number_in("pn_min_cpus", NO_VAL16, job)) ~= nil
-end
-
--- The number that slurmctld sorts by, of a job that was submitted at a Unix time; r is at least 1 s.
-local function value_of(job, record, partitions, submitted)
-  local p = requested_time(job, record, partitions or {{}})
-  local q = requested_processors(job, record)
-  return whole_number(score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0))
-end
-
--- An error is logged; it never keeps a job from being submitted or changed.
-local function attempt(what)
-  local fine, problem = pcall(what)
-  if not fine then pcall(slurm.log_error, "policyfactory: %s", tostring(problem)) end
-  return fine
-end
-"""
-
-_WHOLE_NUMBER = """
--- Lower scores get higher numbers, 1 to LARGEST, and none is cut off; no value gets 1.
-local function whole_number(value)
-  local u = (value - LOW) / (HIGH - LOW)
-  local y = 0.125 + 0.75 * u
-  if u < 0.0 then
-    y = 0.125 / (1.0 - 6.0 * u)
-  elseif u > 1.0 then
-    y = 1.0 - 0.125 / (1.0 + 6.0 * (u - 1.0))
-  end
-  local number = math.floor(LARGEST - y * (LARGEST - 1.0))
-  if not (number >= 1.0) then return 1 end
-  if number > LARGEST then return LARGEST end
-  return number
-end
-"""
-
-_ENTRY = """
-function slurm_job_submit(job_desc, part_list, submit_uid)
-  policyfactory.submit(job_desc, part_list, submit_uid)
-  return slurm.SUCCESS
-end
-
-function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
-  policyfactory.modify(job_desc, job_rec, part_list, modify_uid)
-  return slurm.SUCCESS
-end
-
-return slurm.SUCCESS
-"""
+_PARTS = parts("job_submit.lua")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,7 +70,7 @@ class Script:
         Parameters
         ----------
         functions : str
-            Lua source that fills the table ``policyfactory`` with ``submit`` and ``modify``.
+            Name of the part that fills the table ``policyfactory`` with ``submit`` and ``modify``.
         install, rollback, limits : tuple of str
             As in `Export`; what both scripts cannot do is added to ``limits``. All of it goes into the file as well.
         """
@@ -197,13 +93,13 @@ class Script:
                 "local function score(p, q, r)",
                 f"  return {write_expression(policy.expression, LANGUAGE)}",
                 "end",
-                _WHOLE_NUMBER.rstrip("\n"),
-                _SHAPE.rstrip("\n"),
+                _PARTS["whole_number"].rstrip("\n"),
+                _PARTS["shape"].replace("@UNLIMITED@", str(UNLIMITED_S)).rstrip("\n"),
                 "",
                 "-- Global, so that another job_submit.lua can call it.",
                 "policyfactory = {}",
-                functions.rstrip("\n"),
-                _ENTRY.rstrip("\n"),
+                _PARTS[functions].rstrip("\n"),
+                _PARTS["entry"].rstrip("\n"),
             ]
         )
 

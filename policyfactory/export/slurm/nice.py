@@ -24,7 +24,7 @@ from policyfactory.core.units import DAY
 from policyfactory.export.expressible import fixed_epoch, slope
 from policyfactory.export.languages.awk import score_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
-from policyfactory.export.slurm.nice_script import AWK, SHELL, USAGE
+from policyfactory.export.scripts import whole
 from policyfactory.export.targets import Export, File, Site, Target, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -63,15 +63,15 @@ def make(model: Model, site: Site) -> Export:
     moves = policy.epoch.rule == "oldest-waiting" or slope(policy.expression, "r") is not None
     epoch = policy.epoch.unix_time if moves else fixed_epoch(policy, "slurm-nice")
     limits = _limits(policy)
+    constants = _constants(policy, epoch, site.processors)
+    awk = constants + score_functions(policy.expression) + whole("nice.awk")
     text = "\n".join(
         [
             "#!/bin/sh",
             *(f"# {line}".rstrip() for line in header(model, site, "slurm-nice")),
             *(f"# {line}".rstrip() for line in instructions((), _INSTALL, _ROLLBACK, limits)),
             "",
-            SHELL.replace("{usage}", USAGE.replace("{name}", FILE_NAME)).replace(
-                "{awk}", _constants(policy, epoch, site.processors) + score_functions(policy.expression) + AWK
-            ),
+            whole("nice.sh").replace("@NAME@", FILE_NAME).replace("@AWK@", awk),
         ]
     )
     return Export(

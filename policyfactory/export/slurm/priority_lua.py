@@ -16,39 +16,6 @@ __all__ = ["TARGET", "make"]
 
 NAME = "slurm-priority-lua"
 
-_FUNCTIONS = """
--- A held job (0) and a priority that somebody gave stay as they are.
-function policyfactory.submit(job_desc, part_list)
-  local function free() return not is_set(job_desc.priority) end
-  local fine = attempt(function()
-    if free() then job_desc.priority = value_of(job_desc, nil, part_list, os.time()) end
-  end)
-  -- The plugin's own priority may be above all scores: without a score, a job is last.
-  if not fine then
-    attempt(function()
-      if free() then job_desc.priority = 1 end
-    end)
-  end
-end
-
--- Whether a waiting job still has the priority of its score. The clock at its submission may have been a second behind.
-local function is_ours(job_rec, part_list)
-  local submitted = job_rec.submit_time
-  return job_rec.priority == value_of(job_rec, nil, part_list, submitted)
-    or job_rec.priority == value_of(job_rec, nil, part_list, submitted - 1)
-end
-
--- slurmctld refuses the whole change of an ordinary user with a priority in it: only root's changes score again.
-function policyfactory.modify(job_desc, job_rec, part_list, modify_uid)
-  attempt(function()
-    if modify_uid ~= 0 or is_set(job_desc.priority) or not changes_shape(job_desc) then return end
-    if is_ours(job_rec, part_list) then
-      job_desc.priority = value_of(job_desc, job_rec, part_list, job_rec.submit_time)
-    end
-  end)
-end
-"""
-
 _INSTALL = (
     "Prefer slurm-site-factor-lua, which has none of the limits below, unless something else needs site_factor.",
     *first_steps(),
@@ -86,7 +53,7 @@ def make(model: Model, site: Site) -> Export:
     ExportError
         If the policy changes while a job waits, or counts from no fixed date.
     """
-    return prepared(model, site, NAME).export(_FUNCTIONS, install=_INSTALL, rollback=_ROLLBACK, limits=_LIMITS)
+    return prepared(model, site, NAME).export("set_priority", install=_INSTALL, rollback=_ROLLBACK, limits=_LIMITS)
 
 
 TARGET = Target(NAME, "Slurm: job_submit.lua that sets the priority itself; fair-share and QOS end", make)

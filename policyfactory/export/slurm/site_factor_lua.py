@@ -16,24 +16,6 @@ __all__ = ["TARGET", "make"]
 
 NAME = "slurm-site-factor-lua"
 
-_FUNCTIONS = """
--- A job without a site_factor has 0, which is last.
-function policyfactory.submit(job_desc, part_list)
-  attempt(function()
-    if is_set(job_desc.site_factor) then return end
-    job_desc.site_factor = value_of(job_desc, nil, part_list, os.time())
-  end)
-end
-
--- A change of nice scores again, so that a change to what it is scores jobs that had no score.
-function policyfactory.modify(job_desc, job_rec, part_list)
-  attempt(function()
-    if is_set(job_desc.site_factor) or not (changes_shape(job_desc) or is_set(job_desc.nice)) then return end
-    job_desc.site_factor = value_of(job_desc, job_rec, part_list, job_rec.submit_time)
-  end)
-end
-"""
-
 _INSTALL = (
     *first_steps(),
     (
@@ -75,7 +57,7 @@ def make(model: Model, site: Site) -> Export:
         If the policy changes while a job waits, or counts from no fixed date.
     """
     limits = (beside(site.weight), *_LIMITS)
-    return prepared(model, site, NAME).export(_FUNCTIONS, install=_INSTALL, rollback=_ROLLBACK, limits=limits)
+    return prepared(model, site, NAME).export("set_site_factor", install=_INSTALL, rollback=_ROLLBACK, limits=limits)
 
 
 TARGET = Target(NAME, "Slurm: job_submit.lua that sets site_factor, beside fair-share and QOS", make)

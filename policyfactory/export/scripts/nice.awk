@@ -1,75 +1,4 @@
-"""The text of the script that a user runs: a shell around awk, squeue, scontrol and sbatch."""
 
-from __future__ import annotations
-
-__all__ = ["AWK", "SHELL", "USAGE"]
-
-USAGE = """usage: sh {name} [show | set | reset | sbatch ARGUMENT...]
-  show    your waiting jobs in the order of the formula, and the nice values that make it (the default)
-  set     set these nice values
-  reset   set the nice value of all your waiting jobs to 0: the order of before
-  sbatch  submit with sbatch and these arguments, then set"""
-
-# {usage}, {awk}: put in by replacement, not by format: the text is full of braces.
-SHELL = r"""usage() {
-  cat >&2 <<'END_OF_USAGE'
-{usage}
-END_OF_USAGE
-}
-
-# Your waiting jobs; what you set for squeue in the environment must not change the list.
-list() (
-  unset SQUEUE_ACCOUNT SQUEUE_FEDERATION SQUEUE_LICENSES SQUEUE_NAMES SQUEUE_PARTITION SQUEUE_PRIORITY
-  unset SQUEUE_QOS SQUEUE_SIBLING SQUEUE_STATES SQUEUE_USERS SLURM_CLUSTERS
-  LC_ALL=C SLURM_TIME_FORMAT=%s squeue --noheader --array --all --user="$(id -u)" \
-    --states=PENDING --format='%i|%F|%Q|%y|%V|%l|%C|%r|%P'
-)
-
-rank() {
-  now=$(date +%s) && rows=$(list) || return 1
-  printf '%s\n' "$rows" | LC_ALL=C awk -v mode="$1" -v now="$now" '{awk}'
-}
-
-# Each line of the input: a job, or waiting tasks of an array, and the nice value. Slurm says itself what it refuses.
-update() {
-  tried=0 refused=0
-  while read -r job nice; do
-    [ -n "$job" ] || continue
-    tried=$((tried + 1))
-    scontrol update "JobId=$job" "Nice=$nice" </dev/null || refused=$((refused + 1))
-  done
-  [ "$refused" -gt 0 ] || return 0
-  echo "$refused of $tried nice values could not be set; where jobs only ended meanwhile, run it again" >&2
-  return 1
-}
-
-set_nice() {
-  failed=0
-  # What nice took from a job at the very bottom cannot be seen there: give it back before looking.
-  plan=$(rank bottom) || return 1
-  printf '%s\n' "$plan" | update || failed=1
-  plan=$(rank set) || return 1
-  printf '%s\n' "$plan" | update || failed=1
-  rank check >&2 || failed=1
-  return "$failed"
-}
-
-case "${1:-show}" in
-show) rank show ;;
-set) set_nice ;;
-reset) plan=$(rank reset) && printf '%s\n' "$plan" | update ;;
-sbatch)
-  shift
-  sbatch "$@" || exit
-  # The job is in, whatever happens now.
-  set_nice || echo "the job was submitted, but not all nice values were set; run: sh $0 set" >&2
-  ;;
-*) usage; exit 2 ;;
-esac
-"""
-
-# The order, and from it the nice values. Needs score() and the global constants of BEGIN.
-AWK = r"""
 # squeue prints [days-][hours:]minutes:seconds.
 function seconds(text,  at, days, n, part, total, i) {
   if (text == "UNLIMITED") return UNLIMITED
@@ -237,4 +166,3 @@ END {
   say(later, "waiting jobs left alone: held, or waiting for another job or a time")
   say(odd, "lines of squeue left alone: parts of heterogeneous jobs, or of an unknown form")
 }
-"""

@@ -1,0 +1,26 @@
+"""What exports are made of in other languages: files of this folder, whole or in named parts."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from types import MappingProxyType
+
+__all__ = ["parts", "whole"]
+
+_PART = re.compile(r"^(?:#|--|//)=== (\w+)\n", re.MULTILINE)
+
+
+@functools.cache
+def whole(name: str) -> str:
+    """Return the text of a file."""
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def parts(name: str) -> Mapping[str, str]:
+    """Return the parts of a file by name, in its order; each begins behind a comment ``=== NAME``."""
+    _, *found = _PART.split(whole(name))
+    return MappingProxyType(dict(zip(found[::2], found[1::2], strict=True)))

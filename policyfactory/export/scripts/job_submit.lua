@@ -1,0 +1,154 @@
+-- Parts of job_submit.lua for Slurm, each from the line behind its ===.
+--=== whole_number
+
+-- Lower scores get higher numbers, 1 to LARGEST, and none is cut off; no value gets 1.
+local function whole_number(value)
+  local u = (value - LOW) / (HIGH - LOW)
+  local y = 0.125 + 0.75 * u
+  if u < 0.0 then
+    y = 0.125 / (1.0 - 6.0 * u)
+  elseif u > 1.0 then
+    y = 1.0 - 0.125 / (1.0 + 6.0 * (u - 1.0))
+  end
+  local number = math.floor(LARGEST - y * (LARGEST - 1.0))
+  if not (number >= 1.0) then return 1 end
+  if number > LARGEST then return LARGEST end
+  return number
+end
+--=== shape
+
+-- Slurm's marks for "not set", in fields of 32 and of 16 bits; "unlimited" is one more.
+local NO_VAL, NO_VAL16 = 4294967294, 65534
+-- A job without any limit, as Slurm's backfill scheduler counts it (s).
+local UNLIMITED = @UNLIMITED@
+
+-- The number in a field of a job, or of its record from before a change; nil if there is none.
+local function number_in(field, mark, job, record)
+  local value = tonumber(job[field])
+  if value == nil or value <= 0 or value >= mark then
+    value = record and tonumber(record[field])
+  end
+  if value and value > 0 and value < mark then return value + 0.0 end
+  return nil
+end
+
+local function partition_of(job, record, partitions)
+  local names = job.partition or (record and record.partition)
+  if type(names) == "string" then
+    for name in string.gmatch(names, "[^,]+") do
+      if partitions[name] then return partitions[name] end
+    end
+  end
+  for _, partition in pairs(partitions) do
+    if partition.flag_default == 1 then return partition end
+  end
+  return {}
+end
+
+-- p: the time limit (s); without one, that of the partition.
+local function requested_time(job, record, partitions)
+  local asked = tonumber(job.time_limit) or NO_VAL
+  if asked == NO_VAL and record then asked = tonumber(record.time_limit) or NO_VAL end
+  if asked > 0 and asked < NO_VAL then return 60.0 * asked end
+  local partition = partition_of(job, record, partitions)
+  local default = asked == NO_VAL and number_in("default_time", NO_VAL, partition)
+  local minutes = default or number_in("max_time", NO_VAL, partition)
+  return minutes and 60.0 * minutes or UNLIMITED + 0.0
+end
+
+-- q: the largest of what the fields say; none of them alone is always right.
+local function requested_processors(job, record)
+  local tasks = number_in("num_tasks", NO_VAL, job) or 0.0
+  local each = number_in("cpus_per_task", NO_VAL16, job) or 1.0
+  local nodes = number_in("min_nodes", NO_VAL, job, record) or 1.0
+  local on_each = number_in("pn_min_cpus", NO_VAL16, job, record) or 1.0
+  return math.max(number_in("min_cpus", NO_VAL, job, record) or 1.0, tasks * each, nodes * on_each)
+end
+
+local function is_set(value)
+  return value ~= nil and value ~= NO_VAL
+end
+
+-- Whether a change is one of the time limit or of the size; another partition may have another limit.
+local function changes_shape(job)
+  return is_set(job.time_limit) or is_set(job.partition)
+    or (number_in("min_cpus", NO_VAL, job) or number_in("num_tasks", NO_VAL, job)
+      or number_in("cpus_per_task", NO_VAL16, job) or number_in("min_nodes", NO_VAL, job)
+      or number_in("pn_min_cpus", NO_VAL16, job)) ~= nil
+end
+
+-- The number that slurmctld sorts by, of a job that was submitted at a Unix time; r is at least 1 s.
+local function value_of(job, record, partitions, submitted)
+  local p = requested_time(job, record, partitions or {})
+  local q = requested_processors(job, record)
+  return whole_number(score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0))
+end
+
+-- An error is logged; it never keeps a job from being submitted or changed.
+local function attempt(what)
+  local fine, problem = pcall(what)
+  if not fine then pcall(slurm.log_error, "policyfactory: %s", tostring(problem)) end
+  return fine
+end
+--=== set_site_factor
+
+-- A job without a site_factor has 0, which is last.
+function policyfactory.submit(job_desc, part_list)
+  attempt(function()
+    if is_set(job_desc.site_factor) then return end
+    job_desc.site_factor = value_of(job_desc, nil, part_list, os.time())
+  end)
+end
+
+-- A change of nice scores again, so that a change to what it is scores jobs that had no score.
+function policyfactory.modify(job_desc, job_rec, part_list)
+  attempt(function()
+    if is_set(job_desc.site_factor) or not (changes_shape(job_desc) or is_set(job_desc.nice)) then return end
+    job_desc.site_factor = value_of(job_desc, job_rec, part_list, job_rec.submit_time)
+  end)
+end
+--=== set_priority
+
+-- A held job (0) and a priority that somebody gave stay as they are.
+function policyfactory.submit(job_desc, part_list)
+  local function free() return not is_set(job_desc.priority) end
+  local fine = attempt(function()
+    if free() then job_desc.priority = value_of(job_desc, nil, part_list, os.time()) end
+  end)
+  -- The plugin's own priority may be above all scores: without a score, a job is last.
+  if not fine then
+    attempt(function()
+      if free() then job_desc.priority = 1 end
+    end)
+  end
+end
+
+-- Whether a waiting job still has the priority of its score. The clock at its submission may have been a second behind.
+local function is_ours(job_rec, part_list)
+  local submitted = job_rec.submit_time
+  return job_rec.priority == value_of(job_rec, nil, part_list, submitted)
+    or job_rec.priority == value_of(job_rec, nil, part_list, submitted - 1)
+end
+
+-- slurmctld refuses the whole change of an ordinary user with a priority in it: only root's changes score again.
+function policyfactory.modify(job_desc, job_rec, part_list, modify_uid)
+  attempt(function()
+    if modify_uid ~= 0 or is_set(job_desc.priority) or not changes_shape(job_desc) then return end
+    if is_ours(job_rec, part_list) then
+      job_desc.priority = value_of(job_desc, job_rec, part_list, job_rec.submit_time)
+    end
+  end)
+end
+--=== entry
+
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  policyfactory.submit(job_desc, part_list, submit_uid)
+  return slurm.SUCCESS
+end
+
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  policyfactory.modify(job_desc, job_rec, part_list, modify_uid)
+  return slurm.SUCCESS
+end
+
+return slurm.SUCCESS
