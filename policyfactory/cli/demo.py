@@ -12,7 +12,7 @@ from policyfactory.core.units import format_duration
 from policyfactory.report.terminal import console, note
 
 if TYPE_CHECKING:
-    from policyfactory.learn.stages import Compared
+    from policyfactory.learn.comparing import Compared
 
 __all__ = ["demo"]
 

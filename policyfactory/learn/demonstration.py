@@ -8,19 +8,10 @@ from pathlib import Path
 from policyfactory.core.artefact import atomic_write, check_directory, exclusive, sha256_bytes
 from policyfactory.core.units import HOUR
 from policyfactory.export.export import export
+from policyfactory.learn.comparing import Compared, Comparing, Rival, compare_policies
 from policyfactory.learn.files import SCORES, remove_results
 from policyfactory.learn.progress import Progress, Step
-from policyfactory.learn.stages import (
-    Compared,
-    Comparing,
-    Rival,
-    compare_policies,
-    fit_steps,
-    fitted,
-    place,
-    rivals_of,
-    score_jobs,
-)
+from policyfactory.learn.stages import fit_steps, fitted, place, rivals_of, score_jobs
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.models.lublin import LublinModel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
 from policyfactory.core.errors import OutputError, UsageError
-from policyfactory.learn.stages import Compared, Rival
+from policyfactory.learn.comparing import Compared, Rival
 from policyfactory.policy.store import Model, save_model
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.learn.stages import CLASSICAL
+from policyfactory.learn.comparing import CLASSICAL
 from policyfactory.learn.words import choice_in_words, record_in_words, row_of, verdict_in_words
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from policyfactory.fit.fits import Fits
+    from policyfactory.learn.comparing import Compared, Rival
     from policyfactory.learn.options import LearnOptions
-    from policyfactory.learn.stages import Compared, Rival
     from policyfactory.policy.policy import Policy
     from policyfactory.policy.store import Model
     from policyfactory.statistics.evaluation import Evaluation

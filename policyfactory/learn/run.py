@@ -10,21 +10,12 @@ from policyfactory.core.artefact import exclusive, sha256_bytes
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import DAY, parse_duration
 from policyfactory.export.expressible import prepare
+from policyfactory.learn.comparing import Compared, Comparing, Rival, compare_policies
 from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_dated, write_policy
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress, Step
-from policyfactory.learn.stages import (
-    Compared,
-    Comparing,
-    Rival,
-    compare_policies,
-    fit_steps,
-    fitted,
-    place,
-    rivals_of,
-    score_jobs,
-)
+from policyfactory.learn.stages import fit_steps, fitted, place, rivals_of, score_jobs
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model
 from policyfactory.trials.run import GenerateOptions
