@@ -1,12 +1,21 @@
-"""The reference page of all commands, made from the commands themselves: ``python -m policyfactory.cli.reference``."""
+"""The reference pages, made from what they describe: ``python -m policyfactory.cli.reference [PAGE]``.
+
+Without a page, docs/commands.md is printed, made from the commands. With one (docs/protocols.md), the page is printed
+with the tables of keys that its marks ask for, made from the declared options.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
-from typing import Any
+import typing
+from pathlib import Path
+from typing import Any, Literal
 
-__all__ = ["render"]
+__all__ = ["render", "with_tables"]
+
+_MARK = re.compile(r"(<!-- keys: (\w+) -->\n)(?:\|[^\n]*\n)*")
 
 _HEAD = """# Commands
 
@@ -63,5 +72,56 @@ def _default(parameter: Any) -> str:
     return f"`{getattr(value, 'value', value)}`"
 
 
+# Tables of keys. ------------------------------------------------------------------------------------------------------
+
+
+def with_tables(page: str) -> str:
+    """Return a page with the table of keys behind each of its marks, ``<!-- keys: CLASS -->``, as declared today."""
+    from policyfactory.evaluate import options
+
+    return _MARK.sub(lambda mark: mark[1] + "".join(_keys(getattr(options, mark[2]))), page)
+
+
+def _keys(table: Any) -> list[str]:
+    from policyfactory.evaluate.declare import Key
+
+    rows = ["| key | type | meaning | default |\n", "|---|---|---|---|\n"]
+    for name, field in table.model_fields.items():
+        key = next(one for one in field.metadata if isinstance(one, Key))
+        page = f" ([more]({key.page}))" if key.page else ""
+        default = key.default or _written(field)
+        rows.append(f"| `{name}` | {key.kind or _kind(field.annotation)} | {key.text}{page} | {default} |\n")
+    return rows
+
+
+def _kind(annotation: Any) -> str:
+    """Return in words what is written for a type."""
+    from policyfactory.evaluate.checking import plain_type
+    from policyfactory.evaluate.declare import Table
+
+    kind, _ = plain_type(annotation)
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    origin, of = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return ", ".join(f"`{word}`" for word in of)
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, Table)):
+        return "tables" if origin is dict and _kind(of[1]) != "text" else "table"
+    if origin is tuple:
+        return f"list of {_kind(of[0]).removesuffix('s')}s"
+    return names.get(kind, "text")
+
+
+def _written(field: Any) -> str:
+    """Return the default of a key as it is written; empty where nothing is."""
+    if field.is_required():
+        return "required"
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, tuple):
+        return ", ".join(f"`{one}`" for one in default)
+    if default is None or default == "" or not isinstance(default, bool | int | float | str):
+        return ""
+    return f"`{str(default).lower()}`"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(render())
+    sys.stdout.write(with_tables(Path(sys.argv[1]).read_text(encoding="utf-8")) if sys.argv[1:] else render())

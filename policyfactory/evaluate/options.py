@@ -91,7 +91,7 @@ class TsafrirTable(Table):
     """Requested times of the Tsafrir model; see `policyfactory.workload.models.tsafrir.tsafrir_estimates`."""
 
     seed: Annotated[Seed, Key("seed of the model")]
-    max_estimate: Annotated[LongestRequest, Key("the longest request", kind="a duration")] = 64_800
+    max_estimate: Annotated[LongestRequest, Key("the longest request", kind="a duration", default="18h")] = 64_800
     stream: Annotated[Stream, Key("where random numbers come from")] = "numpy"
 
 

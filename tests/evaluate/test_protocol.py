@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from policyfactory.cli.reference import with_tables
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.cases import from_plan
@@ -429,3 +430,9 @@ def test_the_protocol_of_the_reference_page_can_be_read(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
     text = page.split("```toml\n")[1].split("```")[0]
     assert read_protocol(write(tmp_path, text)).experiments[0].policies == ("FCFS", "SPF", "MINE")
+
+
+def test_the_reference_page_has_the_declared_keys() -> None:
+    page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
+    assert page == with_tables(page), "docs/protocols.md is old: run make docs/protocols.md"
+    assert page.count("<!-- keys: ") == 10
