@@ -33,7 +33,7 @@ RECORDS: dict[str, tuple[str, str]] = {
     "facts": ("simulate.cases", "CaseFacts"),
     "cleaning": ("workload.cleaning_report", "CleaningReport"),
     "cleaning-step": ("workload.cleaning_report", "CleaningStep"),
-    "run": ("evaluate.work", "Run"),
+    "run": ("evaluate.work", "SimulationResult"),
     "overuse": ("simulate.recorded", "Overuse"),
     "replayed": ("analyses.replay", "Replayed"),
     "groups": ("analyses.grouping", "GroupSums"),

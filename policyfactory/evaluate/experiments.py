@@ -12,9 +12,10 @@ from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
 from policyfactory.evaluate.illustrated import illustrated
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.run import Keep, Looks, evaluate, join
+from policyfactory.evaluate.run import Looks, evaluate, join
 from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words
+from policyfactory.evaluate.work import ScheduleSink
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case
 from policyfactory.statistics.compare import compare, compare_recorded
@@ -33,7 +34,7 @@ def run_experiment(
     *,
     workers: Workers | int = 1,
     precision: Precision | None = None,
-    keep: Keep | None = None,
+    keep: ScheduleSink | None = None,
     watch: Watch | None = None,
     finished: Finished | None = None,
     tell: Notify = lambda _: None,
@@ -48,7 +49,7 @@ def run_experiment(
         Who simulates; a number means so many threads. The outcome does not depend on it.
     precision : Precision, optional
         Draw more resampled logs until the intervals are as narrow.
-    keep : Keep, optional
+    keep : ScheduleSink, optional
         Who keeps the schedules; see `evaluate`.
     watch : Watch, optional
         Told of the progress.

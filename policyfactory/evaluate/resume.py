@@ -22,7 +22,7 @@ from policyfactory.core.journal import Journal, claim, library_versions
 from policyfactory.core.text import visible
 from policyfactory.core.version import __version__
 from policyfactory.evaluate.codec import decode, is_kept, is_of
-from policyfactory.evaluate.work import Job, Run
+from policyfactory.evaluate.work import SimulationResult, UnitSettings
 from policyfactory.simulate.cases import Case
 
 if TYPE_CHECKING:
@@ -231,7 +231,9 @@ class Finished:
     slots: _Slots
     damaged: int = 0
 
-    def take(self, case: Case, place: int, job: Job, jobs: Callable[[], Workload]) -> Run | None:
+    def take(
+        self, case: Case, place: int, settings: UnitSettings, jobs: Callable[[], Workload]
+    ) -> SimulationResult | None:
         """Return the result of an earlier run; None if there is none, or it is damaged.
 
         Parameters
@@ -240,7 +242,7 @@ class Finished:
             The case.
         place : int
             Of the contender.
-        job : Job
+        settings : UnitSettings
             What is asked for.
         jobs : callable
             Returns the jobs of the case.
@@ -254,11 +256,11 @@ class Finished:
         if text is None:
             return None
         try:
-            run = decode(text, jobs)
+            result = decode(text, jobs)
         except InputError:
-            run = None
-        if isinstance(run, Run) and _belongs(run, case, job):
-            return run
+            result = None
+        if isinstance(result, SimulationResult) and _belongs(result, case, settings):
+            return result
         self.damaged += 1
         return None
 
@@ -274,16 +276,16 @@ class Finished:
             self.journal.append(self.slots.number(case, place), text)
 
 
-def _belongs(run: Run, case: Case, job: Job) -> bool:
+def _belongs(result: SimulationResult, case: Case, settings: UnitSettings) -> bool:
     """Say whether a record is of this case, and has in it what is asked for, each of the type that it must be."""
-    if not is_of(run, Run):
+    if not is_of(result, SimulationResult):
         return False
-    facts, count = run.facts, len(job.metrics)
+    facts, count = result.facts, len(settings.metrics)
     return (
         (facts.log, facts.number, facts.kind) == (case.log, case.number, case.kind)
-        and len(run.values) == count
-        and (run.recorded is not None) == job.recorded
-        and (run.recorded is None or len(run.recorded) == count)
-        and len(run.seen) == len(job.analyses)
-        and all(is_kept(one, type(analysis)) for one, analysis in zip(run.seen, job.analyses, strict=True))
+        and len(result.values) == count
+        and (result.recorded is not None) == settings.recorded
+        and (result.recorded is None or len(result.recorded) == count)
+        and len(result.seen) == len(settings.analyses)
+        and all(is_kept(one, type(analysis)) for one, analysis in zip(result.seen, settings.analyses, strict=True))
     )

@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.evaluate.codec import decode
 from policyfactory.evaluate.options import DEFAULT_METRICS
-from policyfactory.evaluate.work import Done, Job, Keep, Run, Shared, pieces, simulate_piece
+from policyfactory.evaluate.work import (
+    FinishedSimulation,
+    ScheduleSink,
+    Shared,
+    SimulationResult,
+    UnitSettings,
+    simulate_unit,
+    work_units,
+)
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case, CaseFacts, case_of
@@ -35,9 +43,9 @@ if TYPE_CHECKING:
     from policyfactory.analyses.analysis import Analysis
     from policyfactory.evaluate.resume import Finished
 
-__all__ = ["Keep", "Looks", "evaluate", "join"]
+__all__ = ["Looks", "evaluate", "join"]
 
-_OF_A_CLUSTER = 32  # workers, so that pieces are small enough: how many there are nobody knows
+_OF_A_CLUSTER = 32  # workers, so that units are small enough: how many there are nobody knows
 
 Progress = Callable[[int], None]
 
@@ -66,7 +74,7 @@ def evaluate(
     metrics: Iterable[str] = DEFAULT_METRICS,
     workers: Workers | int = 1,
     looks: Looks | None = None,
-    keep: Keep | None = None,
+    keep: ScheduleSink | None = None,
     progress: Progress | None = None,
     recorded: bool = False,
     finished: Finished | None = None,
@@ -89,8 +97,8 @@ def evaluate(
         Who simulates; a number means so many threads (the kernels hold no lock). The evaluation does not depend on it.
     looks : Looks, optional
         Analyses, and where what they saw is added, case by case.
-    keep : Keep, optional
-        Who keeps the schedules.
+    keep : ScheduleSink, optional
+        Where the schedules go.
     progress : callable, optional
         Called in the calling thread with the number of jobs of each simulation that is done here.
     recorded : bool
@@ -119,16 +127,16 @@ def evaluate(
     who = Workers.of(workers)
     chosen = _as_cases(cases)
     table = _Table.of(chosen, contenders, names, looks)
-    job = Job(
+    settings = UnitSettings(
         tuple(contenders), rules, names, () if looks is None else looks.analyses, keep, recorded, finished is not None
     )
-    missing = _missing(table, job, finished)
+    missing = _missing(table, settings, finished)
     if resumed is not None:
         resumed(len(chosen) * len(contenders) - sum(map(len, missing.values())))
-    work = pieces(missing, job, who.count if who.scheduler is None else _OF_A_CLUSTER)
-    shared = Shared(job, chosen, Counter(at for at, _ in work))
+    units = work_units(missing, settings, who.count if who.scheduler is None else _OF_A_CLUSTER)
+    shared = Shared(settings, chosen, Counter(at for at, _ in units))
     # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
-    with contextlib.closing(results(simulate_piece, shared, work, who, notify=tell)) as finished_units:
+    with contextlib.closing(results(simulate_unit, shared, units, who, notify=tell)) as finished_units:
         for done in itertools.chain.from_iterable(finished_units):
             facts = _take(table, done, keep, finished)
             if progress is not None:
@@ -175,7 +183,7 @@ def join(first: tuple[Evaluation, Looks], second: tuple[Evaluation, Looks]) -> t
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """What was found, each in its place."""
+    """The results, each in its place."""
 
     cases: Sequence[Case]
     facts: dict[int, CaseFacts]
@@ -196,14 +204,14 @@ class _Table:
         values, recorded = np.empty((*shape, len(metrics))), np.full((len(cases), len(metrics)), np.nan)
         return cls(cases, {}, values, np.empty(shape), np.empty(shape, dtype=np.int64), seen, recorded, {})
 
-    def add(self, at: int, place: int, run: Run) -> None:
-        self.facts[at] = run.facts
-        if run.recorded is not None:
-            self.recorded[at] = run.recorded
-        self.values[at, place] = run.values
-        self.longest_wait[at, place] = run.longest_wait
-        self.longest_wait_job[at, place] = run.longest_wait_job
-        for rows, one in zip(self.seen, run.seen, strict=True):
+    def add(self, at: int, place: int, result: SimulationResult) -> None:
+        self.facts[at] = result.facts
+        if result.recorded is not None:
+            self.recorded[at] = result.recorded
+        self.values[at, place] = result.values
+        self.longest_wait[at, place] = result.longest_wait
+        self.longest_wait_job[at, place] = result.longest_wait_job
+        for rows, one in zip(self.seen, result.seen, strict=True):
             rows[at][place] = one
 
     def jobs_of(self, at: int) -> Workload:
@@ -213,43 +221,43 @@ class _Table:
         return self.jobs[at]
 
 
-def _missing(table: _Table, job: Job, finished: Finished | None) -> dict[int, list[int]]:
+def _missing(table: _Table, settings: UnitSettings, finished: Finished | None) -> dict[int, list[int]]:
     """Take what an earlier run has finished; return which contenders are still to run on each case."""
     missing: dict[int, list[int]] = {}
     for at, case in enumerate(table.cases):
-        for place, contender in enumerate(job.contenders):
-            run = None
-            if finished is not None and (job.keep is None or job.keep.has(case, contender.name)):
-                run = finished.take(case, place, job, functools.partial(table.jobs_of, at))
-            if run is None:
+        for place, contender in enumerate(settings.contenders):
+            result = None
+            if finished is not None and (settings.keep is None or settings.keep.has(case, contender.name)):
+                result = finished.take(case, place, settings, functools.partial(table.jobs_of, at))
+            if result is None:
                 missing.setdefault(at, []).append(place)
             else:
-                table.add(at, place, run)
+                table.add(at, place, result)
     return missing
 
 
-def _take(table: _Table, done: Done, keep: Keep | None, finished: Finished | None) -> CaseFacts:
-    """Put what a simulation found into its place, and keep what is to be kept; return what was simulated."""
+def _take(table: _Table, done: FinishedSimulation, keep: ScheduleSink | None, finished: Finished | None) -> CaseFacts:
+    """Put the result of a simulation into its place, and keep what is to be kept; return what was simulated."""
     case = table.cases[done.at]
-    run = done.run
-    if run is None:
-        run = decode(done.text or b"", functools.partial(table.jobs_of, done.at))
+    result = done.result
+    if result is None:
+        result = decode(done.text or b"", functools.partial(table.jobs_of, done.at))
     if keep is not None and done.kept is not None:
         keep.write(case, done.policy, done.kept)
     if finished is not None and done.text is not None:
         # Last: what is finished is finished with everything that is to be kept of it.
         finished.add(case, done.place, done.text)
-    table.add(done.at, done.place, run)
-    return run.facts
+    table.add(done.at, done.place, result)
+    return result.facts
 
 
 def _as_cases(cases: Sequence[Case | Workload]) -> list[Case]:
-    found = [case if isinstance(case, Case) else case_of(case) for case in cases]
-    if not found:
+    chosen = [case if isinstance(case, Case) else case_of(case) for case in cases]
+    if not chosen:
         raise EvaluationError("there is no case to simulate; give a log, or shorter windows")
     seen: set[tuple[str, int]] = set()
-    for case in found:
+    for case in chosen:
         if (case.log, case.number) in seen:
             raise UsageError(f"two logs are called {case.log}; name each log once, or rename one file")
         seen.add((case.log, case.number))
-    return found
+    return chosen

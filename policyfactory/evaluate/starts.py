@@ -169,7 +169,7 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StartsWriter:
-    """Writes ``DIRECTORY/LOG/window-003/POLICY.csv``, one file a simulation (a `Keep` of `run.evaluate`).
+    """Writes ``DIRECTORY/LOG/window-003/POLICY.csv``, one file a simulation (a `ScheduleSink` of `run.evaluate`).
 
     Parameters
     ----------

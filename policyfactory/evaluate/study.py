@@ -15,7 +15,7 @@ from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import SimulationJournal, description
-from policyfactory.evaluate.work import Keep
+from policyfactory.evaluate.work import ScheduleSink
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.sections import Section
 
@@ -120,7 +120,7 @@ class RunSettings:
         Who simulates; a number means so many threads.
     precision : Precision or None
         Draw more resampled logs until the intervals are as narrow.
-    keep : Keep or None
+    keep : ScheduleSink or None
         Who keeps the schedules.
     watch : callable or None
         Returns whom to tell of the progress of an experiment.
@@ -136,7 +136,7 @@ class RunSettings:
 
     workers: Workers | int = 1
     precision: Precision | None = None
-    keep: Keep | None = None
+    keep: ScheduleSink | None = None
     watch: Callable[[Experiment], Watch] | None = None
     partial: Path | None = None
     overwrite: bool = False

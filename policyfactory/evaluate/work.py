@@ -1,7 +1,7 @@
-"""Pieces of work: some of the contenders on one case.
+"""Work units: some of the contenders on one case.
 
-With many cases a piece is a case with all contenders; with few, the contenders of a case are shared out. Threads share
-the jobs of a case, which are made by the first of its pieces and dropped after the last, whatever their number; another
+With many cases a unit is a case with all contenders; with few, the contenders of a case are shared out. Threads share
+the jobs of a case, which are made by the first of its units and dropped after the last, whatever their number; another
 process makes them itself and keeps those of one case.
 """
 
@@ -29,16 +29,25 @@ from policyfactory.workload.jobs import Workload
 if TYPE_CHECKING:
     from policyfactory.analyses.analysis import Analysis
 
-__all__ = ["Done", "Job", "Keep", "Piece", "Run", "Shared", "pieces", "simulate_piece"]
+__all__ = [
+    "FinishedSimulation",
+    "ScheduleSink",
+    "Shared",
+    "SimulationResult",
+    "UnitSettings",
+    "WorkUnit",
+    "simulate_unit",
+    "work_units",
+]
 
-_PIECES_A_WORKER = 8  # so that the last ones end at about the same time
+_UNITS_A_WORKER = 8  # so that the last ones end at about the same time
 
 # The place of a case, and those of the contenders that run on it.
-Piece: TypeAlias = tuple[int, tuple[int, ...]]
+WorkUnit: TypeAlias = tuple[int, tuple[int, ...]]
 
 
-class Keep(Protocol):
-    """Who keeps the schedules: they are put into bytes where they are made, and written where the results are."""
+class ScheduleSink(Protocol):
+    """Where schedules go: they are put into bytes where they are made, and written where the results are."""
 
     def content(self, case: Case, schedule: Schedule) -> bytes:
         """Return what is kept of a schedule; called by the worker."""
@@ -51,20 +60,20 @@ class Keep(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """What is the same for all pieces; ``in_text``: what is found is asked for as text too, for a file."""
+class UnitSettings:
+    """What is the same for all work units; ``in_text``: results are wanted as text too, for a journal."""
 
     contenders: tuple[Contender, ...]
     rules: Rules
     metrics: tuple[str, ...]
     analyses: tuple[Analysis, ...]
-    keep: Keep | None = None
+    keep: ScheduleSink | None = None
     recorded: bool = False
     in_text: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class SimulationResult:
     """What is left of one simulation.
 
     Parameters
@@ -92,16 +101,16 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Done:
-    """One simulation that is done: the places of its case and contender, whose schedule it is, and what was found.
+class FinishedSimulation:
+    """One simulation that is done: the places of its case and contender, whose schedule it is, and its result.
 
-    ``run`` is None where it was made in another process, ``text`` where nobody asked for it: one of them is there.
+    ``result`` is None where it was made in another process, ``text`` where nobody asked for it: one of them is there.
     """
 
     at: int
     place: int
     policy: str
-    run: Run | None
+    result: SimulationResult | None
     text: bytes | None
     kept: bytes | None
 
@@ -110,30 +119,30 @@ _Made: TypeAlias = tuple[Workload, CaseFacts, list[float] | None]
 
 
 class Shared:
-    """What is common to all pieces, and the jobs of the cases that are at work.
+    """What is the same for all work units, and the jobs of the cases that are at work.
 
     Parameters
     ----------
-    job : Job
+    settings : UnitSettings
         What is done.
     cases : sequence of Case
         On what.
     counts : mapping of int to int
-        How many pieces there are of each case, by its place.
+        How many units there are of each case, by its place.
     """
 
-    def __init__(self, job: Job, cases: Sequence[Case], counts: Mapping[int, int]) -> None:
-        self.job = job
+    def __init__(self, settings: UnitSettings, cases: Sequence[Case], counts: Mapping[int, int]) -> None:
+        self.settings = settings
         self.cases = tuple(cases)
         self.elsewhere = False
         self._left = dict(counts)
         self._locks = {at: threading.Lock() for at in counts}
         self._made: dict[int, _Made] = {}
 
-    def __getstate__(self) -> tuple[Job, tuple[Case, ...]]:
-        return self.job, self.cases
+    def __getstate__(self) -> tuple[UnitSettings, tuple[Case, ...]]:
+        return self.settings, self.cases
 
-    def __setstate__(self, state: tuple[Job, tuple[Case, ...]]) -> None:
+    def __setstate__(self, state: tuple[UnitSettings, tuple[Case, ...]]) -> None:
         self.__init__(*state, {})  # type: ignore[misc]
         self.elsewhere = True
 
@@ -156,11 +165,11 @@ class Shared:
             raise EvaluationError(
                 f"{case.log}: {case.kind} {case.number} has no job; use a log with jobs, or longer windows"
             )
-        recorded = measure_recorded(workload, self.job.metrics) if self.job.recorded else None
+        recorded = measure_recorded(workload, self.settings.metrics) if self.settings.recorded else None
         return workload, facts_of(case, workload), recorded
 
     def drop(self, at: int) -> None:
-        """Say that one piece of a case is done with its jobs."""
+        """Say that one unit of a case needs its jobs no more."""
         if self.elsewhere:
             return
         with self._locks[at]:
@@ -169,20 +178,20 @@ class Shared:
                 self._made.pop(at, None)
 
 
-def pieces(missing: Mapping[int, Sequence[int]], job: Job, workers: int) -> list[Piece]:
-    """Return the pieces of work: a case each if there are many cases, some of its contenders each if there are few.
+def work_units(missing: Mapping[int, Sequence[int]], settings: UnitSettings, workers: int) -> list[WorkUnit]:
+    """Return the work units: a case each if there are many cases, some of its contenders each if there are few.
 
     Parameters
     ----------
     missing : mapping of int to sequence of int
         Which contenders are to run on each case, by their places.
-    job : Job
+    settings : UnitSettings
         What is done.
     workers : int
         How many work side by side.
     """
-    parts = -(-_PIECES_A_WORKER * workers // max(1, len(missing))) if workers > 1 else 1
-    return [(at, share) for at, places in missing.items() for share in _shares(job.contenders, places, parts)]
+    parts = -(-_UNITS_A_WORKER * workers // max(1, len(missing))) if workers > 1 else 1
+    return [(at, share) for at, places in missing.items() for share in _shares(settings.contenders, places, parts)]
 
 
 def _shares(contenders: Sequence[Contender], places: Sequence[int], parts: int) -> Iterator[tuple[int, ...]]:
@@ -198,38 +207,38 @@ def _shares(contenders: Sequence[Contender], places: Sequence[int], parts: int) 
     yield from (tuple(policies[part::parts]) for part in range(parts))
 
 
-def simulate_piece(shared: Shared, piece: Piece, go_on: StopCheck) -> list[Done]:
-    """Run the contenders of a piece on its case."""
-    at, places = piece
+def simulate_unit(shared: Shared, unit: WorkUnit, check_stop: StopCheck) -> list[FinishedSimulation]:
+    """Run the contenders of a unit on its case."""
+    at, places = unit
     try:
         made = shared.take(at)
         scratch: dict[Any, Any] = {}
-        found = []
+        finished = []
         for place in places:
-            go_on()
-            found.append(_run_one(shared, made, at, place, scratch))
+            check_stop()
+            finished.append(_run_one(shared, made, at, place, scratch))
     finally:
         shared.drop(at)
-    return found
+    return finished
 
 
-def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any, Any]) -> Done:
-    job, case = shared.job, shared.cases[at]
+def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any, Any]) -> FinishedSimulation:
+    settings, case = shared.settings, shared.cases[at]
     workload, facts, recorded = made
-    schedule = run_contender(job.contenders[place], case, workload, job.rules, scratch)
-    kept = None if job.keep is None else job.keep.content(case, schedule)
-    values = measure(schedule, job.metrics)
+    schedule = run_contender(settings.contenders[place], case, workload, settings.rules, scratch)
+    kept = None if settings.keep is None else settings.keep.content(case, schedule)
+    values = measure(schedule, settings.metrics)
     # The schedule's own jobs: a simulator may have a finer clock than the log.
     jobs = schedule.workload
     wait = schedule.start - jobs.submit
     longest = int(np.argmax(wait))
-    run = Run(
+    result = SimulationResult(
         facts,
-        [values[name] for name in job.metrics],
+        [values[name] for name in settings.metrics],
         float(wait[longest]) / jobs.ticks,
         int(jobs.job_id[longest]),
         recorded,
-        [analysis.observe(case, schedule) for analysis in job.analyses],
+        [analysis.observe(case, schedule) for analysis in settings.analyses],
     )
-    text = encode(run, facts.sha256) if job.in_text or shared.elsewhere else None
-    return Done(at, place, schedule.policy_name, None if shared.elsewhere else run, text, kept)
+    text = encode(result, facts.sha256) if settings.in_text or shared.elsewhere else None
+    return FinishedSimulation(at, place, schedule.policy_name, None if shared.elsewhere else result, text, kept)

@@ -26,21 +26,21 @@ __all__ = [
     "DEFAULT_TUPLES",
     "GenerateOptions",
     "Report",
-    "TuplePiece",
+    "TupleUnit",
     "check_options",
     "describe",
     "finished_tuples",
     "tuple_rows",
-    "tuples_a_piece",
+    "tuples_a_unit",
 ]
 
 # Raised whenever the same options would give other scores: a partial table of older code is not continued.
 _METHOD = 1
 _ORDERS = 2
 _MAX_TUPLES = 10**7
-_TUPLES_A_PIECE = 64
-_TRIALS_A_PIECE = 12_800_000
-_FEWEST_PIECES = 64
+_TUPLES_A_UNIT = 64
+_TRIALS_A_UNIT = 12_800_000
+_FEWEST_UNITS = 64
 DEFAULT_TUPLES = 441
 DEFAULT_TRIALS = 256_000
 
@@ -115,33 +115,33 @@ def tuple_rows(
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """What is common to all tuples."""
+class _Shared:
+    """What is the same for all tuples."""
 
     workload: Workload
     options: GenerateOptions
 
 
-class TuplePiece(NamedTuple):
+class TupleUnit(NamedTuple):
     """Tuples that are scored together: their numbers, and the rows of the workload at which they begin."""
 
     numbers: tuple[int, ...]
     places: tuple[int, ...]
 
 
-def _score(run: _Run, piece: TuplePiece, go_on: StopCheck) -> list[tuple[int, str]]:
-    """Return number and lines of the table of each tuple of a piece."""
+def _score(shared: _Shared, unit: TupleUnit, go_on: StopCheck) -> list[tuple[int, str]]:
+    """Return number and lines of the table of each tuple of a unit."""
     return [
-        (number, tuple_rows(run.workload, place, number, run.options, go_on=go_on))
-        for number, place in zip(piece.numbers, piece.places, strict=True)
+        (number, tuple_rows(shared.workload, place, number, shared.options, go_on=go_on))
+        for number, place in zip(unit.numbers, unit.places, strict=True)
     ]
 
 
-def tuples_a_piece(backend: Backend, trials: int, tuples: int) -> int:
+def tuples_a_unit(backend: Backend, trials: int, tuples: int) -> int:
     """Return how many tuples are sent to a worker at once.
 
-    A scheduler of Dask takes 1.6 ms of its one core for a piece (docs/clusters.md), so there a piece is about a second
-    of work; a run has 64 pieces at least, if it has so many tuples.
+    A scheduler of Dask takes 1.6 ms of its one core for a unit (docs/clusters.md), so there a unit is about a second
+    of work; a run has 64 units at least, if it has so many tuples.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def tuples_a_piece(backend: Backend, trials: int, tuples: int) -> int:
     """
     if backend != "dask":
         return 1
-    return max(1, min(_TUPLES_A_PIECE, _TRIALS_A_PIECE // trials, tuples // _FEWEST_PIECES))
+    return max(1, min(_TUPLES_A_UNIT, _TRIALS_A_UNIT // trials, tuples // _FEWEST_UNITS))
 
 
 def finished_tuples(
@@ -182,9 +182,9 @@ def finished_tuples(
     """
     places = draw_places(check_options(workload, options), options.tuples, options.seed)
     workers = Workers.of(workers)
-    size = tuples_a_piece(workers.backend, options.trials, len(numbers))
+    size = tuples_a_unit(workers.backend, options.trials, len(numbers))
     chunks = (numbers[begin : begin + size] for begin in range(0, len(numbers), size))
-    pieces = (TuplePiece(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
-    with contextlib.closing(results(_score, _Run(workload, options), pieces, workers, notify=tell)) as found:
-        for scored in found:
+    units = (TupleUnit(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
+    with contextlib.closing(results(_score, _Shared(workload, options), units, workers, notify=tell)) as scored_units:
+        for scored in scored_units:
             yield from scored

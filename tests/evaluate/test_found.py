@@ -21,7 +21,7 @@ from policyfactory.analyses import ANALYSES, make_analysis
 from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import InputError
 from policyfactory.evaluate.codec import RECORDS, decode, encode
-from policyfactory.evaluate.work import Job, Run, Shared, simulate_piece
+from policyfactory.evaluate.work import Shared, SimulationResult, UnitSettings, simulate_unit
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.rules import Rules
@@ -72,13 +72,13 @@ CONTENDERS.append(Tuner("tuner", (FCFS, resolve("SAF")), "random", period_s=86_4
 def test_what_every_analysis_keeps_comes_back_recorded(name: str, rules: Rules, jobs: Workload) -> None:
     analysis = Replay() if name == "replay" else make_analysis(name)
     contenders = CONTENDERS[:2] if rules.compatibility == "sc17" else CONTENDERS
-    job = Job(tuple(contenders), rules, ("mean_bsld",), (analysis,), None, recorded=True, in_text=True)
+    job = UnitSettings(tuple(contenders), rules, ("mean_bsld",), (analysis,), None, recorded=True, in_text=True)
     shared = Shared(job, [case_of(jobs)], {0: 1})
-    for done in simulate_piece(shared, (0, tuple(range(len(contenders)))), nothing):
+    for done in simulate_unit(shared, (0, tuple(range(len(contenders)))), nothing):
         assert done.text is not None
         assert b"\n" not in done.text
         again = decode(done.text, lambda: jobs)
-        assert same(again, done.run)
+        assert same(again, done.result)
         assert encode(again, again.facts.sha256) == done.text
 
 
@@ -174,6 +174,6 @@ def test_any_bytes_are_read_or_refused(text: bytes) -> None:
 
 
 def test_a_run_has_the_fields_that_the_table_takes() -> None:
-    assert [field.name for field in dataclasses.fields(Run)] == [
+    assert [field.name for field in dataclasses.fields(SimulationResult)] == [
         "facts", "values", "longest_wait", "longest_wait_job", "recorded", "seen",
     ]  # fmt: skip

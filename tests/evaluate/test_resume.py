@@ -21,7 +21,7 @@ from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import SimulationJournal
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
-from policyfactory.evaluate.work import Job, Run, pieces
+from policyfactory.evaluate.work import SimulationResult, UnitSettings, work_units
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.rules import Rules
 from small_protocol import SIMULATIONS, run, small_protocol, told
@@ -178,7 +178,7 @@ def _with(value: Any, **changes: Any) -> Any:
 
 
 # What is made of the record of FCFS on the first window; `seen` begins with the replay, and the groups.
-WRONG: dict[str, Callable[[Run], Any]] = {
+WRONG: dict[str, Callable[[SimulationResult], Any]] = {
     "seen of nothing": lambda run: _with(run, seen=[None] * len(run.seen)),
     "seen in another order": lambda run: _with(run, seen=run.seen[::-1]),
     "seen too little": lambda run: _with(run, seen=run.seen[:-1]),
@@ -218,7 +218,9 @@ def test_a_record_that_no_analysis_could_use_is_damaged(
     own = next(plan for plan in protocol.experiments if plan.name == "windows")
     experiment = from_plan(own, read_logs(protocol))
     case = experiment.cases[0]
-    job = Job(experiment.contenders, experiment.rules, experiment.metrics, _analyses(experiment), recorded=True)
+    job = UnitSettings(
+        experiment.contenders, experiment.rules, experiment.metrics, _analyses(experiment), recorded=True
+    )
     with Journal(partial, head, 31) as journal:
         ((number, text),) = journal.records()
         good = decode(text, case.make)
@@ -347,7 +349,7 @@ def test_a_run_that_finishes_nothing_leaves_no_file(protocol: Protocol, partial:
 
 
 def test_what_is_left_of_a_case_is_shared_out_among_the_workers() -> None:
-    job = Job((resolve("FCFS"), resolve("SPF"), resolve("SAF")), Rules(), ("mean_wait",), ())
-    assert pieces({}, job, 4) == []
-    assert pieces({2: [0, 2]}, job, 1) == [(2, (0, 2))]
-    assert pieces({2: [0, 2]}, job, 4) == [(2, (0,)), (2, (2,))]
+    job = UnitSettings((resolve("FCFS"), resolve("SPF"), resolve("SAF")), Rules(), ("mean_wait",), ())
+    assert work_units({}, job, 4) == []
+    assert work_units({2: [0, 2]}, job, 1) == [(2, (0, 2))]
+    assert work_units({2: [0, 2]}, job, 4) == [(2, (0,)), (2, (2,))]

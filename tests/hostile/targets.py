@@ -28,7 +28,7 @@ from policyfactory.core.units import parse_duration
 from policyfactory.evaluate.codec import decode, encode
 from policyfactory.evaluate.predictions import read_predictions
 from policyfactory.evaluate.protocol import read_content, read_protocol
-from policyfactory.evaluate.work import Run
+from policyfactory.evaluate.work import SimulationResult
 from policyfactory.export.expressible import linear_coefficients
 from policyfactory.export.queue_file import read_queue
 from policyfactory.export.targets import TARGETS as EXPORTS
@@ -159,7 +159,7 @@ def _found_seeds() -> list[bytes]:
     rng = np.random.default_rng(1)
     facts = CaseFacts("kth", 1, "window", 100, 64, 1e6, None, "0" * 64)
     seen = [None, (rng.random(3), np.int64(5)), Overuse(*[1] * len(dataclasses.fields(Overuse))), _workload()]
-    run = Run(facts, [1.5, math.inf], 7.0, 3, [math.nan], seen)
+    run = SimulationResult(facts, [1.5, math.inf], 7.0, 3, [math.nan], seen)
     return [encode(run), encode(run, _workload().sha256()), encode(np.asfortranarray(rng.integers(0, 9, (2, 3)))), b"7"]
 
 

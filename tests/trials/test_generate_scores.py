@@ -17,7 +17,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.generate import generate
-from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_piece
+from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_unit
 from policyfactory.trials.table import read_score_table
 
 WORKLOAD = workload_of(300)
@@ -354,12 +354,12 @@ def test_the_description_of_a_run_is_plain_json():
     ],
 )
 def test_pieces_are_about_a_second_of_work_where_a_piece_costs(backend, trials, tuples, size):
-    assert tuples_a_piece(backend, trials, tuples) == size
+    assert tuples_a_unit(backend, trials, tuples) == size
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 100])
 def test_the_table_does_not_depend_on_how_many_tuples_are_sent_at_once(tmp_path, monkeypatch, size, expected):
-    monkeypatch.setattr("policyfactory.trials.run.tuples_a_piece", lambda *_: size)
+    monkeypatch.setattr("policyfactory.trials.run.tuples_a_unit", lambda *_: size)
     output = tmp_path / "t.csv"
     write_scores(WORKLOAD, OPTIONS, output, workers=2)
     assert output.read_bytes() == expected
