@@ -23,7 +23,7 @@ import pytest
 from floors import record
 from policyfactory.workload.accounting.importing import Zone, import_logs
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
-from policyfactory.workload.accounting.to_swf import write_import
+from policyfactory.workload.swf.files import write_swf
 
 ZONE = Zone(dt.UTC, "UTC", "told by the benchmark")
 LINES = {"sacct": 200_000, "sacct with dates": 200_000, "pbs": 100_000}
@@ -92,7 +92,7 @@ def test_importing(benchmark: Any, tmp_path: Path, form: str) -> None:
     done = benchmark.pedantic(import_logs, ([path],), {"zone": ZONE}, rounds=1)
     assert len(done.log) == lines
     if not benchmark.enabled:
-        write_import(done.log, tmp_path / "log.swf")
+        write_swf(done.log, tmp_path / "log.swf")
         return
     separator = ";" if form == "pbs" else "|"
     ours = cpu_seconds(lambda: import_logs([path], zone=ZONE))
@@ -101,5 +101,5 @@ def test_importing(benchmark: Any, tmp_path: Path, form: str) -> None:
     record(GROUP, f"{form}, text", len(text) / 1e6 / ours, "MB/CPU s", ratio=theirs / ours, to="pandas.read_csv")
     record(GROUP, f"{form}, a million lines", ours / lines * 1e6, "CPU s", ceiling=20 if form == "pbs" else 10)
     if form == "sacct":
-        writing = cpu_seconds(lambda: write_import(done.log, tmp_path / "log.swf"))
+        writing = cpu_seconds(lambda: write_swf(done.log, tmp_path / "log.swf"))
         record(GROUP, "writing the SWF file, a million lines", writing / lines * 1e6, "CPU s")

@@ -83,8 +83,7 @@ def lublin(
     the first submission to the last.
     """
     from policyfactory.workload.models.lublin import LublinModel
-    from policyfactory.workload.models.lublin_recipe import Recipe, make_log
-    from policyfactory.workload.models.lublin_swf import format_log, write_log
+    from policyfactory.workload.models.lublin_log import Recipe, format_log, make_log, write_log
 
     if requests == "none" and (max_estimate or bins):
         raise UsageError("--max-estimate and --bin belong to the estimate model; add --estimates tsafrir")
@@ -183,9 +182,8 @@ def estimates(
     All other fields stay. Run times above the longest request are cut to it; lines without run time or processors
     are dropped.
     """
-    from policyfactory.workload.models.lublin_recipe import tell_estimates
-    from policyfactory.workload.models.tsafrir import draw_estimates
-    from policyfactory.workload.models.tsafrir_log import replace_requests, usable_lines
+    from policyfactory.workload.models.lublin_log import note_of
+    from policyfactory.workload.models.tsafrir import draw_estimates, replace_requests, usable_lines
     from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
 
     longest = _longest(max_estimate)
@@ -196,7 +194,7 @@ def estimates(
         result, made = replace_requests(
             log,
             lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream),
-            lambda made: tell_estimates(made, longest, how),
+            lambda made: note_of(made, longest, how),
         )
         if output is None:
             sys.stdout.buffer.write(format_swf(result))
@@ -204,4 +202,4 @@ def estimates(
             write_swf(result, output)
     if len(log) > len(result):
         warn(f"{len(log) - len(result):,} of {len(log):,} lines have no run time or no processors and were dropped")
-    _report([f"{len(result):,} jobs", tell_estimates(made, longest, how)], output)
+    _report([f"{len(result):,} jobs", note_of(made, longest, how)], output)

@@ -15,8 +15,7 @@ from policyfactory.learn.stages import fit_steps, fitted, place, rivals_of, scor
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.models.lublin import LublinModel
-from policyfactory.workload.models.lublin_recipe import Recipe, make_log
-from policyfactory.workload.models.lublin_swf import format_log
+from policyfactory.workload.models.lublin_log import Recipe, format_log, make_log
 from policyfactory.workload.swf.files import parse_swf
 from policyfactory.workload.swf.log import SwfLog
 

@@ -19,9 +19,9 @@ from policyfactory.workload.accounting.detect import FORMATS, detect, find_forma
 from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.accounting.rules import Rules
 from policyfactory.workload.accounting.source import _LONGEST_LINE, Source
-from policyfactory.workload.accounting.to_swf import Labels, write_import
+from policyfactory.workload.accounting.to_swf import Labels
 from policyfactory.workload.clean import read
-from policyfactory.workload.swf.files import format_swf, read_swf
+from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
 
 FIELDS = ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status", "user", "group", "queue")
 
@@ -92,10 +92,10 @@ def test_a_dump_without_times_is_refused_with_the_command(shared: Callable[[str]
 def test_the_new_log_is_read_back_with_its_starts(dump: Callable[..., Imported], tmp_path: Path) -> None:
     done = dump("sacct_recommended.txt")
     path = tmp_path / "cluster.swf.gz"
-    write_import(done.log, path)
+    write_swf(done.log, path)
     log = read_swf(path)
     assert column(SimpleNamespace(log=log), *FIELDS) == column(done, *FIELDS)  # type: ignore[arg-type]
-    write_import(done.log, tmp_path / "plain.swf")
+    write_swf(done.log, tmp_path / "plain.swf")
     assert (tmp_path / "plain.swf").read_bytes() == gzip.decompress(path.read_bytes()) == format_swf(done.log)
     assert log.header.unix_start == 1795190789
     workload = read(path, estimate_missing="drop")

@@ -28,7 +28,7 @@ from policyfactory.workload.models.lublin import (
     offered_load,
     scale_to_load,
 )
-from policyfactory.workload.models.lublin_constants import MAX_LN_GAP, TYPELESS, daily_weights
+from policyfactory.workload.models.lublin_model import MAX_LN_GAP, TYPELESS, daily_weights
 from policyfactory.workload.models.lublin_streams import clock_time
 
 FALSE_ALARM = 1e-4

@@ -5,31 +5,27 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from policyfactory.core.artefact import atomic_write
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
 from policyfactory.workload.accounting.record import STATES, State
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import Jobs
 from policyfactory.workload.accounting.table import Column
-from policyfactory.workload.swf.files import format_swf
 from policyfactory.workload.swf.header import NODES_NOTE, Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
-__all__ = ["Labels", "swf_of", "write_import"]
+__all__ = ["Labels", "swf_of"]
 
 # Field 11: 0 failed, 1 completed, 5 cancelled, -1 unknown.
 _STATUS = {
     State.completed: 1, State.failed: 0, State.timeout: 0, State.node_fail: 0, State.requeued: 0, State.cancelled: 5,
 }  # fmt: skip
-_PIECE = 100_000  # lines
 # Below the user's seed: one stream for each column of names.
 _STREAM = 77
 
@@ -174,30 +170,3 @@ def _dates(times: dict[str, int], zone: dt.tzinfo) -> Iterator[str]:
     for label, seconds in times.items():
         with contextlib.suppress(ValueError, OverflowError, OSError):
             yield f"{label}: {dt.datetime.fromtimestamp(seconds, zone).strftime('%a %b %d %H:%M:%S %Z %Y')}"
-
-
-def write_import(log: SwfLog, path: Path) -> None:
-    """Write a log a piece at a time; a name that ends in ``.gz`` is packed (the same bytes every time).
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written; an earlier one stays as it was.
-    """
-    parts = _parts(log)
-    atomic_write(path, _packed(parts) if path.suffix == ".gz" else parts)
-
-
-def _parts(log: SwfLog) -> Iterator[bytes]:
-    yield "".join(f"{line}\n" for line in log.header.lines).encode("utf-8", errors="replace")
-    body = dataclasses.replace(log, header=Header())
-    for first in range(0, len(log), _PIECE):
-        # Python's numbers are many times larger than their digits: a piece at a time.
-        yield format_swf(body.select(slice(first, first + _PIECE)))
-
-
-def _packed(parts: Iterator[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(wbits=31)
-    for part in parts:
-        yield packer.compress(part)
-    yield packer.flush()

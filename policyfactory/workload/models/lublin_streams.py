@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from policyfactory.core.jit import kernel
 from policyfactory.core.random import generator
 from policyfactory.workload.models.drand48 import seed48, uniform48
-from policyfactory.workload.models.lublin_constants import (
+from policyfactory.workload.models.lublin_model import (
     BUCKET,
     BUCKETS,
     MAX_LN_GAP,
     MAX_LN_RUN,
     JobClass,
+    LublinModel,
     daily_weights,
 )
-from policyfactory.workload.models.lublin_model import LublinModel
 
 __all__ = ["Draw", "archive_jobs", "clock_time", "draw_drand48", "draw_numpy"]
 

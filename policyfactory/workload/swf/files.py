@@ -7,9 +7,10 @@ second.
 
 from __future__ import annotations
 
-import gzip
 import re
 import shlex
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -23,7 +24,7 @@ from policyfactory.workload.swf.header import Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
 from policyfactory.workload.swf.packed import GZIP, PIECE, unpacked
 
-__all__ = ["OTHER_PACKINGS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
+__all__ = ["OTHER_PACKINGS", "WIDTHS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
 
 # As of a file that is not packed: some ten million jobs. What unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 1 << 30
@@ -46,9 +47,9 @@ _ACCOUNTING = {
     "an accounting log of PBS": re.compile(rb"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];"),
 }
 # Widths like those of the archive's own files; a longer number moves the rest of its line.
-_WIDTHS = (5, 8, 6, 6, 4, 6, 5, 4, 6, 5, 2, 3, 3, 3, 2, 2, 2, 2)
-_ROW = " ".join(f"%{width}s" for width in _WIDTHS)
-# From so many lines on a compiled kernel prints them: it takes as long to load as Python to print fewer.
+WIDTHS = (5, 8, 6, 6, 4, 6, 5, 4, 6, 5, 2, 3, 3, 3, 2, 2, 2, 2)
+# From so many lines on a compiled kernel prints them: it takes as long to load as Python to print fewer. Python prints
+# as many at a time.
 _MANY = 100_000
 
 
@@ -277,20 +278,34 @@ def _decimal(token: bytes) -> float:
         return float("nan")
 
 
-def format_swf(log: SwfLog | Workload) -> bytes:
+def format_swf(log: SwfLog | Workload, widths: Sequence[int] = WIDTHS) -> bytes:
     """Return the text of a log: its header as it was read, then one line for each job.
 
     Decimals are written with as many digits as give the same number when read again.
+
+    Parameters
+    ----------
+    log : SwfLog or Workload
+        The jobs.
+    widths : sequence of int
+        The least width of each of the 18 fields.
     """
-    log = log_of_workload(log) if isinstance(log, Workload) else log
-    head = "".join(f"{line}\n" for line in log.header.lines)
+    return b"".join(_parts(log_of_workload(log) if isinstance(log, Workload) else log, widths))
+
+
+def _parts(log: SwfLog, widths: Sequence[int]) -> Iterator[bytes]:
+    """Give the text of a log in parts: Python's numbers are many times larger than their digits."""
+    yield "".join(f"{line}\n" for line in log.header.lines).encode("utf-8", errors="surrogateescape")
     columns = list(log.columns().values())
     if len(log) >= _MANY and all(column.dtype == np.int64 for column in columns):
         from policyfactory.workload.swf.print_rows import printed
 
-        return b"".join([head.encode("utf-8", errors="surrogateescape"), *printed(columns, _WIDTHS)])
-    rows = "\n".join(_ROW % row for row in zip(*map(_cells, columns), strict=True))
-    return (head + rows + "\n").encode("utf-8", errors="surrogateescape")
+        yield from printed(columns, widths)
+        return
+    row = " ".join(f"%{width}s" for width in widths) + "\n"
+    for first in range(0, len(log), _MANY):
+        cells = zip(*(_cells(column[first : first + _MANY]) for column in columns), strict=True)
+        yield "".join(row % numbers for numbers in cells).encode()
 
 
 def _cells(column: NDArray[Any]) -> list[Any]:
@@ -300,14 +315,32 @@ def _cells(column: NDArray[Any]) -> list[Any]:
     return [int(value) if value.is_integer() else value for value in column.tolist()]
 
 
-def write_swf(log: SwfLog | Workload, path: Path | str) -> None:
-    """Write a log or a workload; a name that ends in ``.gz`` is packed (the same bytes every time).
+def write_swf(log: SwfLog | Workload, path: Path | str, widths: Sequence[int] = WIDTHS, *, level: int = 9) -> None:
+    """Write a log or a workload, a part at a time.
+
+    Parameters
+    ----------
+    log : SwfLog or Workload
+        The jobs.
+    path : Path or str
+        The file; a name that ends in ``.gz`` is packed (the same bytes every time).
+    widths : sequence of int
+        The least width of each of the 18 fields.
+    level : int
+        How hard it is packed, 1 to 9.
 
     Raises
     ------
     OutputError
-        If the file cannot be written.
+        If the file cannot be written; an earlier one stays as it was.
     """
     path = Path(path)
-    text = format_swf(log)
-    atomic_write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+    parts = _parts(log_of_workload(log) if isinstance(log, Workload) else log, widths)
+    atomic_write(path, _packed(parts, level) if path.suffix == ".gz" else parts)
+
+
+def _packed(parts: Iterator[bytes], level: int) -> Iterator[bytes]:
+    packer = zlib.compressobj(level, wbits=31)
+    for part in parts:
+        yield packer.compress(part)
+    yield packer.flush()

@@ -1,29 +1,36 @@
-"""Model jobs as a log of the Standard Workload Format, in the columns of the archive's program."""
+"""Model jobs as a log of the Standard Workload Format, as a recipe says, in the columns of the archive's program."""
 
 from __future__ import annotations
 
-import gzip
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write
 from policyfactory.core.units import HOUR, format_duration
 from policyfactory.core.version import __version__
-from policyfactory.workload.models.lublin import offered_load
-from policyfactory.workload.models.lublin_constants import JobClass
+from policyfactory.workload.models.lublin import (
+    LublinModel,
+    Stream,
+    cut_run_times,
+    draw_jobs,
+    offered_load,
+    scale_to_load,
+)
+from policyfactory.workload.models.lublin_model import JobClass
 from policyfactory.workload.models.lublin_streams import Draw
-from policyfactory.workload.models.tsafrir import Estimates
+from policyfactory.workload.models.tsafrir import Estimates, UserBin, draw_estimates
+from policyfactory.workload.swf.files import format_swf, write_swf
 from policyfactory.workload.swf.header import parse_header, printable
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
-__all__ = ["format_log", "load_of", "log_of_draw", "write_log"]
+__all__ = ["Recipe", "format_log", "load_of", "log_of_draw", "make_log", "note_of", "write_log"]
 
 # As the archive's program prints; a longer number moves the rest of its line.
-_ROW = "%5d %7d %2d %7d %3d %2d %2d %2d {request} %2d %d %2d %2d %2d %d %2d %2d %2d\n"
-_PIECE = 100_000  # lines
+_WIDTHS = (5, 7, 2, 7, 3, 2, 2, 2, 2, 2, 1, 2, 2, 2, 1, 2, 2, 2)
+_REQUEST, _REQUEST_WIDTH = 8, 6
 Column = NDArray[np.int64]
 _LONGEST_RUN = 162_754  # floor(e^12) s
 
@@ -115,16 +122,14 @@ def _constants(job_class: JobClass) -> str:
     return f"{job_class.name}: {' '.join(values)}"
 
 
+def _widths(log: SwfLog) -> tuple[int, ...]:
+    requested = bool((log.requested_time >= 0).any())
+    return tuple(_REQUEST_WIDTH if requested and at == _REQUEST else width for at, width in enumerate(_WIDTHS))
+
+
 def format_log(log: SwfLog) -> bytes:
     """Return the text of a model log: header, then a line for each job as the archive's program prints it."""
-    head = "".join(f"{line}\n" for line in log.header.lines)
-    row_format = _ROW.format(request="%6d" if (log.requested_time >= 0).any() else "%2d")
-    parts = [head.encode()]
-    for first in range(0, len(log), _PIECE):
-        # Python's numbers are many times larger than their digits: a piece at a time.
-        cells = [column[first : first + _PIECE].tolist() for column in log.columns().values()]
-        parts.append("".join(row_format % row for row in zip(*cells, strict=True)).encode())
-    return b"".join(parts)
+    return format_swf(log, _widths(log))
 
 
 def write_log(log: SwfLog, path: Path) -> None:
@@ -135,5 +140,94 @@ def write_log(log: SwfLog, path: Path) -> None:
     OutputError
         If the file cannot be written.
     """
-    text = format_log(log)
-    atomic_write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+    write_swf(log, path, _widths(log))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recipe:
+    """What determines a model log.
+
+    Parameters
+    ----------
+    model : LublinModel
+        Machine and classes of jobs.
+    jobs : int
+        How many.
+    seed : int
+        Seed of jobs and of requests.
+    stream : {"numpy", "drand48"}
+        Random numbers of both.
+    load : float or None
+        Offered load to meet, with the run times as they are after cutting.
+    max_estimate : int or None
+        Longest request (s) of the estimate model; without it there are no requests.
+    user_bins : tuple of (int, int)
+        Requests (s) and jobs that are known to use them.
+    """
+
+    model: LublinModel
+    jobs: int
+    seed: int
+    stream: Stream = "numpy"
+    load: float | None = None
+    max_estimate: int | None = None
+    user_bins: tuple[UserBin, ...] = ()
+
+
+def make_log(recipe: Recipe, command: str) -> tuple[SwfLog, tuple[str, ...]]:
+    """Return the log, and in words what was done.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What to make.
+    command : str
+        The command, for the header.
+
+    Raises
+    ------
+    UsageError
+        If a number cannot be meant.
+    WorkloadError
+        If the run times are too long for the requests.
+    """
+    draw = draw_jobs(recipe.model, recipe.jobs, seed=recipe.seed, stream=recipe.stream)
+    how = f"{recipe.stream} stream, seed {recipe.seed}"
+    notes = [f"random numbers: {how}"]
+    if draw.oversized:
+        what = "drawn again" if recipe.stream == "numpy" else "cut to it"
+        notes.append(f"{draw.oversized} of {recipe.jobs} jobs were drawn larger than the machine and {what}")
+    cut = 0
+    if recipe.max_estimate is not None:
+        # Before the load is met, which depends on the run times.
+        draw, cut = cut_run_times(draw, recipe.max_estimate)
+    if recipe.load is not None:
+        draw = scale_to_load(draw, recipe.load)
+        notes.append(f"gaps between arrivals (before the daily cycle) scaled to offered load {recipe.load:g}")
+    made = None
+    if recipe.max_estimate is not None:
+        made = draw_estimates(
+            draw.run_time, recipe.max_estimate, seed=recipe.seed, user_bins=recipe.user_bins, stream=recipe.stream
+        )
+        made = dataclasses.replace(made, cut=cut)
+        notes.append(note_of(made, recipe.max_estimate, how))
+    log = log_of_draw(draw, (command, *notes), made)
+    return log, (recipe.model.describe(), f"{recipe.jobs:,} jobs; {load_of(log, recipe.model.processors)}", *notes)
+
+
+def note_of(made: Estimates, longest: int, how: str) -> str:
+    """Return in one line how requested times were made.
+
+    Parameters
+    ----------
+    made : Estimates
+        The requests.
+    longest : int
+        Longest request, s.
+    how : str
+        Stream and seed.
+    """
+    return (
+        f"requested times: Tsafrir-Etsion-Feitelson model, {how}, {len(made.histogram.times)} values, "
+        f"at most {format_duration(longest)}; {made.cut} longer run times were cut to that"
+    )
