@@ -10,10 +10,9 @@ from typing import Any
 from policyfactory.analyses import ANALYSES
 from policyfactory.core.artefact import dump_json
 from policyfactory.evaluate.described import section_dict
-from policyfactory.evaluate.folder import as_dict
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol, protocol_of
-from policyfactory.evaluate.store import results_csv
+from policyfactory.evaluate.results_folder import as_dict, results_csv
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.workload.jobs import Workload
 

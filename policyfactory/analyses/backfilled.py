@@ -18,6 +18,7 @@ from policyfactory.analyses.estimates import by_log, mark_of, mean_of, policies_
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
 from policyfactory.analyses.tables import cell_of, mean_cell, policy_columns, policy_rows
 from policyfactory.analyses.wording import cases_text, few_cases, listed, value_text
+from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import enumerated
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.statistics.intervals import Estimate
@@ -150,7 +151,7 @@ def _draw(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Figure:
         largest = float(counts[log][:, :, 0].max())
         axes.set_xlim(-0.02 * max(largest, 1.0), 1.04 * max(largest, 1.0))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        plain_numbers(axes.xaxis)
         axes.set_xlabel("backfilled jobs of a case")
     box = " Box: the middle half of the cases; line: median." if max(map(len, counts.values())) >= _BOX_FROM else ""
     key_below(figure, f"Dot: a case.{box} Orange: the baseline.")

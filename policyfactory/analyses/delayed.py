@@ -17,6 +17,7 @@ from policyfactory.analyses.estimates import by_log, mark_of, median_difference,
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
 from policyfactory.analyses.tables import median_cell, policy_columns, policy_rows
 from policyfactory.analyses.wording import against, cases_text, few_cases, listed
+from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import enumerated
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
@@ -184,7 +185,7 @@ def _sizes(evaluation: Evaluation, middles: FloatArray) -> str:
 
 
 def _draw(evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> Figure:
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator
 
     policies = evaluation.policies
     figure, panels = panels_down(len(evaluation.logs), 0.9 + 0.32 * len(policies))
@@ -205,8 +206,7 @@ def _draw(evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> F
         axes.set_xscale("log", base=2)
         axes.set_xlim(0.9, 1.1 * machine)
         axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        plain_numbers(axes.xaxis, minor=False)
         name_rows(axes, evaluation, log)
         axes.set_xlabel(f"processors of the job (the machine has {machine:,}), logarithmic")
     key_below(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.wording import cases_text
-from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
 from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
 
@@ -199,10 +199,8 @@ def _draw_curves(axes: Any, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label)
     axes.set_title(panel.title, loc="left", fontsize=10)
     if panel.log_y and any((curve.y > 0).any() for curve in panel.curves):
-        from matplotlib.ticker import FuncFormatter
-
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+        plain_numbers(axes.yaxis)
     for x, text in panel.marks:
         axes.axvline(x, color="#7f7f7f", linewidth=1, linestyle=":")
         axes.annotate(

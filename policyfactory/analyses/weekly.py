@@ -21,6 +21,7 @@ from policyfactory.analyses.plots import colour_of, dash_of, name_panel, panels_
 from policyfactory.analyses.tables import log_cells, median_cell, policy_columns, policy_rows
 from policyfactory.analyses.wording import against, cases_text, listed
 from policyfactory.core.errors import UsageError
+from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import counted, shortened
 from policyfactory.core.units import WEEK
 from policyfactory.report.numbers import Scale, scale_for
@@ -383,4 +384,4 @@ def _lines(axes: Any, evaluation: Evaluation, course: WeeklyCourse, scale: Scale
         axes.set_ylim(bottom=0)
     axes.set_xlim(1, max(2, len(weeks)))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    plain_numbers(axes.yaxis)

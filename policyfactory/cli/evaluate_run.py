@@ -162,7 +162,7 @@ def _run(work: _Work, request: Request) -> None:
         _show(study, manifest, work.shown, as_json=request.as_json)
         return
     _refuse_earlier(work.output, overwrite=request.overwrite)
-    from policyfactory.evaluate.folder import write_report
+    from policyfactory.evaluate.results_folder import write_report
     from policyfactory.report.page import LARGE_PAGE
 
     with _folder(work.output), exclusive(work.output / "results.csv"):
@@ -193,7 +193,7 @@ def _folder(output: Path) -> Iterator[None]:
 
 
 def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
-    from policyfactory.evaluate.store import listed
+    from policyfactory.evaluate.results_folder import listed
 
     if partial_path(output / _PARTIAL).exists():
         return  # a run that did not come to its end, maybe while it wrote: whose it is, is looked at later
@@ -231,8 +231,8 @@ def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
 
 
 def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[Study, Manifest]:
-    from policyfactory.evaluate.folder import protocol_dict
     from policyfactory.evaluate.precision import Precision
+    from policyfactory.evaluate.results_folder import protocol_dict
     from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
     from policyfactory.evaluate.words import rules_in_words
 
@@ -350,7 +350,7 @@ def _heading(text: str) -> None:
 
 def _show(study: Study, manifest: Manifest, shown: Sequence[str], *, as_json: bool) -> None:
     from policyfactory.evaluate.described import section_dict
-    from policyfactory.evaluate.folder import as_dict
+    from policyfactory.evaluate.results_folder import as_dict
     from policyfactory.report.terminal import show_sections, show_standings
 
     if as_json:

@@ -13,7 +13,7 @@ from policyfactory.core.errors import OutputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "new_figure", "save_picture", "svg_bytes"]
+__all__ = ["COLOURS", "new_figure", "plain_numbers", "save_picture", "svg_bytes"]
 
 # Okabe and Ito's palette: told apart also by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -44,6 +44,23 @@ def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def plain_numbers(axis: Any, *, minor: bool = True) -> None:
+    """Write the numbers of an axis as they are, with commas, also on a logarithmic scale.
+
+    Parameters
+    ----------
+    axis : Axis
+        ``axes.xaxis`` or ``axes.yaxis``.
+    minor : bool
+        Whether the minor ticks keep their numbers.
+    """
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
+    if not minor:
+        axis.set_minor_formatter(NullFormatter())
 
 
 def save_picture(figure: Figure, path: Path, *, dpi: int = 150) -> Path:

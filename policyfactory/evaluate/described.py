@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.evaluate.store import plain
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES
@@ -19,9 +19,20 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.tuning.contenders import Contender
 
-__all__ = ["EVALUATION_SCHEMA", "finding", "section_dict", "setting", "winners"]
+__all__ = ["EVALUATION_SCHEMA", "finding", "plain", "section_dict", "setting", "winners"]
 
 EVALUATION_SCHEMA = 2
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON values; what JSON has no word for (NaN, infinity) is null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value
 
 
 def _policy(policy: Policy) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate import store
 from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.experiment import Outcome
-from policyfactory.evaluate.folder import protocol_dict, write_report
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.options import ProtocolTable
 from policyfactory.evaluate.plain import RUN_OPTIONS, of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import planned
+from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from policyfactory.analyses.replay import Replay
 from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
-from policyfactory.evaluate.illustrated import illustrated
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.run import Looks, evaluate, join
-from policyfactory.evaluate.standings import sections_of
+from policyfactory.evaluate.standings import illustrated, sections_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.evaluate.work import ScheduleSink
 from policyfactory.parallel.workers import Notify, Workers

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
 from policyfactory.core.text import number_text, shortened
 from policyfactory.report.numbers import Scale, scale_for
 from policyfactory.simulate.metrics import METRICS
@@ -146,22 +146,15 @@ def _box(axes: Any, place: int, column: FloatArray, colour: str) -> tuple[float,
 
 
 def _value_axis(axes: Any, values: FloatArray, label: str) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator
 
     axes.set_xlabel(label)
     if len(values) and values.min() > 0 and values.max() / values.min() >= _LOG_FROM:
         axes.set_xscale("log")
         decades = np.log10(values.max() / values.min())
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 3.0)))
-        axes.xaxis.set_major_formatter(_plain_numbers())
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        plain_numbers(axes.xaxis, minor=False)
         axes.set_xlabel(f"{label}, logarithmic")
-
-
-def _plain_numbers() -> Any:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: f"{value:,.6g}")
 
 
 def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str = "") -> Figure:
@@ -233,7 +226,7 @@ def _bend(axes: Any, rows: Sequence[Comparison], scale: Scale) -> None:
     reaches = [reach for reach in reaches if np.isfinite(reach) and reach > 0]
     if reaches and max(reaches) / np.median(reaches) >= _LOG_FROM:
         axes.set_xscale("symlog", linthresh=float(np.median(reaches)))
-        axes.xaxis.set_major_formatter(_plain_numbers())
+        plain_numbers(axes.xaxis)
 
 
 def _verdict_legend(figure: Figure, verdicts: Sequence[str]) -> None:

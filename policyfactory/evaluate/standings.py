@@ -5,15 +5,18 @@ The same sections are the report page, the CSV files and the tables of the termi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.text import counted
+from policyfactory.evaluate.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
 from policyfactory.evaluate.recorded_sections import RECORDED_NOTE, recorded_row, recorded_section
 from policyfactory.evaluate.reference import reference_section
 from policyfactory.evaluate.words import units_of
 from policyfactory.report.caveats import chance_in_words, chances_in_words, intervals_in_words, noun
-from policyfactory.report.sections import Cell, Column, Section, Table
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.report.tables import OF_PAIRS, difference_column, file_stems, policy_column
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Comparison
@@ -22,10 +25,12 @@ from policyfactory.statistics.ranks import Rank, mean_ranks, wins
 from policyfactory.statistics.summary import Summary
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["sections_of"]
+__all__ = ["illustrated", "sections_of"]
 
 _OVER = {"median": "median over", "mean": "mean over", "ratio": "mean over"}
 
@@ -257,3 +262,93 @@ def _wins(evaluation: Evaluation, logs: Sequence[str], how: tuple[Statistic, int
         "different by chance, on average."
     )
     return Section("wins", "Wins", (told,), tuple(tables))
+
+
+# Pictures. ------------------------------------------------------------------------------------------------------------
+
+
+_MANY_PLAYERS = 30  # beyond, a square of wins cannot be read
+
+
+def illustrated(outcome: Outcome, sections: Sequence[Section]) -> list[Section]:
+    """Return the sections of `standings.sections_of` with their pictures.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What was found.
+    sections : sequence of Section
+        By their names; what has none of these names is returned as it is.
+    """
+    pictures = {
+        "values": _value_pictures(outcome),
+        "differences": _difference_pictures(outcome),
+        "ranks": _rank_pictures(outcome),
+        "wins": _win_pictures(outcome),
+    }
+    return [
+        dataclasses.replace(section, pictures=(*section.pictures, *pictures.get(section.name, ())))
+        for section in sections
+    ]
+
+
+def _value_pictures(outcome: Outcome) -> list[Picture]:
+    units = units_of(outcome.summaries)
+    return [
+        Picture(
+            f"{stem}-boxes",
+            f"{metric} of each case, by log and policy",
+            _bound(draw_boxes, outcome.evaluation, metric, units[metric]),
+        )
+        for metric, stem in _stems(outcome)
+    ]
+
+
+def _difference_pictures(outcome: Outcome) -> list[Picture]:
+    found, units = [], units_of(outcome.summaries)
+    for metric, stem in _stems(outcome):
+        rows = [row for row in outcome.comparisons if row.metric == metric]
+        if any(row.interval for row in rows):
+            title = f"{metric} against {outcome.evaluation.baseline}: difference and 95 % interval, by log and policy"
+            found.append(Picture(f"{stem}-differences", title, _bound(draw_differences, rows, metric, units[metric])))
+    return found
+
+
+def _rank_pictures(outcome: Outcome) -> list[Picture]:
+    evaluation, metric = outcome.evaluation, outcome.evaluation.metrics[0]
+    several = _several(outcome)
+    if METRICS[metric].lower_is_better is None or not several:
+        return []
+
+    def draw() -> Figure:
+        found = {log: mean_ranks(evaluation, metric, [log], seed=outcome.experiment.seed) for log in several}
+        return draw_ranks({log: rows for log, rows in found.items() if rows}, metric)
+
+    return [Picture("ranks", f"Mean rank by {metric} with 95 % interval, by log and policy", draw)]
+
+
+def _win_pictures(outcome: Outcome) -> list[Picture]:
+    evaluation, metric = outcome.evaluation, outcome.evaluation.metrics[0]
+    several = _several(outcome)
+    if METRICS[metric].lower_is_better is None or not several or len(evaluation.policies) > _MANY_PLAYERS:
+        return []
+
+    def draw() -> Figure:
+        how: dict[str, Any] = {"statistic": outcome.experiment.statistic, "seed": outcome.experiment.seed}
+        return draw_wins({log: wins(evaluation, log, metric, **how) for log in several}, evaluation.policies)
+
+    return [Picture("wins", f"In how many cases each policy is better than each other by {metric}", draw)]
+
+
+def _several(outcome: Outcome) -> list[str]:
+    evaluation = outcome.evaluation
+    return [log for log in evaluation.logs if len(evaluation.rows(log)) > 1] if len(evaluation.policies) > 1 else []
+
+
+def _stems(outcome: Outcome) -> list[tuple[str, str]]:
+    metrics = outcome.evaluation.metrics
+    return list(zip(metrics, file_stems(metrics), strict=True))
+
+
+def _bound(draw: Callable[..., Figure], *arguments: Any) -> Callable[[], Figure]:
+    return functools.partial(draw, *arguments)

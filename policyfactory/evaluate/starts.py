@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write
-from policyfactory.core.errors import EvaluationError, OutputError
-from policyfactory.engine.allocation import allocate
+from policyfactory.core.errors import OutputError
+from policyfactory.simulate.gantt import processors_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,20 +82,7 @@ def allocated_resources(schedule: Schedule) -> list[str]:
     EvaluationError
         If more processors are used at some instant than the machine has.
     """
-    jobs = schedule.workload
-    failed, first, stop, low, high = allocate(
-        schedule.start,
-        schedule.end,
-        jobs.processors,
-        jobs.machine,
-        np.argsort(schedule.start, kind="stable"),
-        np.argsort(schedule.end, kind="stable"),
-    )
-    if failed >= 0:
-        raise EvaluationError(
-            f"{jobs.name}: job {jobs.job_id[failed]} starts when fewer than its {jobs.processors[failed]} of "
-            f"{jobs.machine} processors are free; this is no schedule of that machine"
-        )
+    first, stop, low, high = processors_of(schedule.workload, schedule.start, schedule.end)
     texts = [f"{a}-{b}" if a != b else str(a) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
     return [" ".join(texts[a:b]) for a, b in zip(first.tolist(), stop.tolist(), strict=True)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
 from policyfactory.fit.bootstrap import interval
 from policyfactory.fit.certainty import CERTAIN, Certainty
 from policyfactory.fit.model import sort_key
@@ -141,7 +141,7 @@ def _heat_map(axis: Axes, fit: Fit, sample: Sample, names: tuple[str, str], midd
         getattr(axis, f"set_{which}label")(_UNITS[name])
         if name in "pq":
             getattr(axis, f"set_{which}scale")("log", base=10 if name == "p" else 2)
-            _plain_numbers(getattr(axis, f"{which}axis"))
+            plain_numbers(getattr(axis, f"{which}axis"), minor=False)
     return mesh
 
 
@@ -167,15 +167,8 @@ def _value(name: str, value: float) -> str:
     return {"p": f"p = {value:.0f} s", "q": f"q = {value:g} processors", "r": f"r = {value / 3600:.1f} h"}[name]
 
 
-def _plain_numbers(axis: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
 def _plain_log_ticks(axis: Axes) -> None:
     from matplotlib.ticker import LogLocator
 
     axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=20))
-    _plain_numbers(axis.yaxis)
+    plain_numbers(axis.yaxis, minor=False)

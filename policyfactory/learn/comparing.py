@@ -15,11 +15,11 @@ from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.described import winners
 from policyfactory.evaluate.experiment import Outcome
-from policyfactory.evaluate.folder import protocol_dict, write_report
 from policyfactory.evaluate.logs import ReadLog, cleaned_log
 from policyfactory.evaluate.options import ProtocolTable
 from policyfactory.evaluate.plain import PLAIN_NAME, plain_content
 from policyfactory.evaluate.protocol import Protocol, planned
+from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.learn.progress import Counter, Progress

@@ -1,1 +1,1 @@
-"""What was found, as sections; and the sections as files, as words and as a page."""
+"""One report for all: sections with tables and pictures, as a page, files, Markdown and on the terminal."""

@@ -1,4 +1,4 @@
-"""What the numbers do not say: of what an interval is an interval, and how many verdicts chance would make."""
+"""What the numbers do not say: what an interval is about, and how many verdicts chance alone would make."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Rectangles", "draw_rectangles", "draw_schedule", "rectangles_of"]
+__all__ = ["Rectangles", "draw_rectangles", "draw_schedule", "processors_of", "rectangles_of"]
 
 Int64Array = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -62,6 +62,44 @@ class Rectangles:
         return Rectangles(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
 
+def processors_of(
+    jobs: Workload, start: Int64Array, end: Int64Array, rows: Int64Array | None = None
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+    """Return one valid choice of processors, the lowest free ones: intervals, and which of them each job has.
+
+    Parameters
+    ----------
+    jobs : Workload
+        The jobs.
+    start, end : int64 array (n,), ticks
+        When each runs.
+    rows : int64 array, optional
+        Look at these jobs alone.
+
+    Returns
+    -------
+    first, stop, low, high : int64 arrays
+        Job k has the intervals ``first[k]`` to ``stop[k] - 1``; first and last processor of each interval.
+
+    Raises
+    ------
+    EvaluationError
+        If more processors are used at some instant than the machine has.
+    """
+    rows = np.arange(len(jobs)) if rows is None else rows
+    start, end, processors = start[rows], end[rows], jobs.processors[rows]
+    failed, *intervals = allocate(
+        start, end, processors, jobs.machine, np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
+    )
+    if failed >= 0:
+        raise EvaluationError(
+            f"{jobs.name}: job {jobs.job_id[rows[failed]]} starts when fewer than its {processors[failed]} of "
+            f"{jobs.machine} processors are free; this is no schedule of that machine"
+        )
+    first, stop, low, high = intervals
+    return first, stop, low, high
+
+
 def rectangles_of(jobs: Workload, starts: Int64Array, ends: Int64Array, stretch: tuple[int, int]) -> Rectangles:
     """Return what runs in the stretch; its processors are assigned to these jobs alone, so that they lie together.
 
@@ -72,15 +110,8 @@ def rectangles_of(jobs: Workload, starts: Int64Array, ends: Int64Array, stretch:
     """
     first, last = stretch
     rows = np.flatnonzero((starts < last) & (ends > first) & (ends > starts))
-    start, end, processors = starts[rows], ends[rows], jobs.processors[rows]
-    failed, begin_at, end_at, low, high = allocate(
-        start, end, processors, jobs.machine, np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
-    )
-    if failed >= 0:
-        raise EvaluationError(
-            f"{jobs.name}: job {jobs.job_id[rows[failed]]} starts when fewer than its {processors[failed]} of "
-            f"{jobs.machine} processors are free; this is no schedule of that machine"
-        )
+    start, end = starts[rows], ends[rows]
+    begin_at, end_at, low, high = processors_of(jobs, starts, ends, rows)
     count = end_at - begin_at
     own = np.repeat(np.arange(len(rows)), count)
     # Intervals lie in the order of the starts; these are those of each row.

@@ -14,6 +14,7 @@ import pytest
 
 from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import EvaluationError
+from policyfactory.evaluate.results_folder import listed, remove, results_csv
 from policyfactory.evaluate.starts import (
     BATSIM_COLUMNS,
     StartsWriter,
@@ -22,7 +23,6 @@ from policyfactory.evaluate.starts import (
     file_names,
     starts_frame,
 )
-from policyfactory.evaluate.store import listed, remove, results_csv
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.simulate import Rules, Schedule
 from policyfactory.statistics.evaluation import Evaluation

@@ -35,7 +35,7 @@ def warm() -> None:
     import policyfactory.cli.export_run
     import policyfactory.engine.easy
     import policyfactory.engine.trials
-    import policyfactory.evaluate.folder
+    import policyfactory.evaluate.results_folder
     import policyfactory.evaluate.study
     import policyfactory.fit.run
     import policyfactory.trials.files

@@ -1,15 +1,19 @@
-"""A study as files: results.csv, evaluation.json, report.html, every table and picture, the protocol, a manifest."""
+"""A study as files: results.csv, evaluation.json, report.html, every table and picture, the protocol, a manifest.
+
+``results.csv``, ``evaluation.json``, the report and what it shows are the same, byte for byte, whenever the same thing
+is evaluated, for any number of workers; what differs from run to run (command line, speed) is in ``manifest.json``.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from pathlib import Path
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import Manifest, dump_json
-from policyfactory.evaluate import store
-from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, setting
+from policyfactory.core.artefact import Manifest, atomic_write, dump_json, sha256_file
+from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, plain, setting
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.files import save_sections
@@ -19,8 +23,20 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.evaluate.plan import Plan
     from policyfactory.evaluate.study import Study
+    from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["CLAIMS_FOLDER", "as_dict", "protocol_dict", "write_report"]
+__all__ = [
+    "CLAIMS_FOLDER",
+    "KIND",
+    "MANIFEST_NAME",
+    "as_dict",
+    "listed",
+    "protocol_dict",
+    "remove",
+    "results_csv",
+    "save",
+    "write_report",
+]
 
 CLAIMS_FOLDER = "claims"
 
@@ -67,9 +83,9 @@ def as_dict(study: Study) -> dict[str, Any]:
         What was found.
     """
     protocol = study.protocol
-    found: dict[str, Any] = store.plain(
+    found: dict[str, Any] = plain(
         {
-            "kind": store.KIND,
+            "kind": KIND,
             "schema_version": EVALUATION_SCHEMA,
             "title": protocol.title,
             "source": protocol.source,
@@ -120,11 +136,11 @@ def write_report(
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     texts = {
         "report.html": page,
-        "results.csv": store.results_csv(evaluations),
+        "results.csv": results_csv(evaluations),
         "evaluation.json": dump_json(as_dict(study)),
         "protocol.toml": protocol_text,
     }
-    return [path.name for path in store.save(directory, texts, manifest, [*parts, *others])]
+    return [path.name for path in save(directory, texts, manifest, [*parts, *others])]
 
 
 def _page(study: Study, manifest: Manifest, protocol_text: str) -> Page:
@@ -166,3 +182,104 @@ def _in_short(outcome: Outcome) -> tuple[str, ...]:
 def _rules(plan: Plan) -> str:
     words = rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)
     return f"{words[0].upper()}{words[1:]}."
+
+
+# Files. ---------------------------------------------------------------------------------------------------------------
+
+
+KIND = "evaluation"
+MANIFEST_NAME = "manifest.json"
+
+
+def results_csv(evaluations: Mapping[str, Evaluation]) -> str:
+    """Return the long table as CSV: experiment, log, case, policy, metric, value (full precision; NaN is empty).
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        The values of each experiment.
+    """
+    texts: list[str] = []
+    for name, evaluation in evaluations.items():
+        frame = evaluation.frame()
+        frame.insert(0, "experiment", name)
+        texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
+    return "".join(texts)
+
+
+def listed(directory: Path) -> list[str]:
+    """Return the files that an earlier evaluation wrote into ``directory``, by its manifest there.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder of the results.
+    """
+    try:
+        manifest = json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8"))
+        return [str(name) for name in manifest["outputs"]] if manifest["kind"] == KIND else []
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def remove(directory: Path, names: Iterable[str]) -> int:
+    """Remove files below ``directory`` and the folders that are empty then; return how many files there were.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder of the results; nothing outside it is touched, whatever the names say.
+    names : iterable of str
+        Paths relative to it.
+    """
+    top = directory.resolve()
+    removed = 0
+    for name in names:
+        relative = PurePosixPath(name)
+        path = directory / relative
+        if relative.is_absolute() or ".." in relative.parts or path.is_symlink() or not path.is_file():
+            continue
+        if not path.resolve().is_relative_to(top):
+            continue
+        path.unlink()
+        removed += 1
+        for folder in path.parents:
+            if folder == directory or any(folder.iterdir()):
+                break
+            folder.rmdir()
+    return removed
+
+
+def save(directory: Path, texts: Mapping[str, str], manifest: Manifest, others: Iterable[Path] = ()) -> list[Path]:
+    """Write the texts, then the manifest with the digests of all outputs, and remove what an earlier run left.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder of the results; exists.
+    texts : mapping of str to str
+        File name and content.
+    manifest : Manifest
+        Without outputs.
+    others : iterable of Path
+        Files below ``directory`` that are written already (pictures, starts).
+
+    Returns
+    -------
+    list of Path
+        The files of ``texts`` and the manifest.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
+    """
+    earlier = listed(directory)
+    written = [directory / name for name in texts]
+    for path, text in zip(written, texts.values(), strict=True):
+        atomic_write(path, text)
+    outputs = {path.relative_to(directory).as_posix(): sha256_file(path) for path in sorted([*written, *others])}
+    dataclasses.replace(manifest, outputs=outputs).write(directory / MANIFEST_NAME)
+    # Only now, so that a run that fails or is stopped leaves the earlier results; nothing of two runs is mixed.
+    remove(directory, (name for name in earlier if name not in outputs))
+    return [*written, directory / MANIFEST_NAME]
