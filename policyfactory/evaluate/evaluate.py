@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from policyfactory.core.artefact import Manifest, check_directory, exclusive
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate import store
+from policyfactory.evaluate import results_folder
 from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog, read_log
@@ -106,7 +106,7 @@ class Evaluated(Study):
             If it holds an evaluation already, or cannot be written.
         """
         directory = check_directory(Path(folder))
-        if store.listed(directory) and not overwrite:
+        if results_folder.listed(directory) and not overwrite:
             raise OutputError(f"{directory}: holds an evaluation; choose another folder, or pass overwrite=True")
         hashes = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
         manifest = Manifest("evaluation", "policyfactory.evaluate", self.protocol.seed, hashes, protocol_dict(self), {})
