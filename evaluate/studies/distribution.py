@@ -294,13 +294,13 @@ def messages(traces: Path) -> list[Row]:
     from distributed import Client
 
     from policyfactory.trials.generate import generate
-    from policyfactory.trials.run import GenerateOptions, TuplePiece, tuple_rows
+    from policyfactory.trials.run import GenerateOptions, TupleUnit, tuple_rows
     from policyfactory.workload.models.lublin import default_workload
 
     workload, tuples = default_workload(), 200
     options = GenerateOptions(tuples, 256)
     rows = {
-        "piece pickled": len(pickle.dumps(TuplePiece((440,), (9_000,)))),
+        "piece pickled": len(pickle.dumps(TupleUnit((440,), (9_000,)))),
         "result pickled": len(pickle.dumps((440, tuple_rows(workload, 9_000, 440, options)))),
         "shared pickled": len(pickle.dumps((workload, options), protocol=5)),
         "evaluation shared pickled": _shared_of_an_evaluation(traces),

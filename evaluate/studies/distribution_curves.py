@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.trials.run import tuples_a_piece
+from policyfactory.trials.run import tuples_a_unit
 
 __all__ = ["simulate_all"]
 
@@ -77,7 +77,7 @@ def _works(folder: Path) -> list[Work]:
     for count in (441, 100_000):
         drawn = rng.choice(tuples, count)
         # One by one to compare with; then as generate sends them.
-        for chunk in (1, tuples_a_piece("dask", TRIALS, count)):
+        for chunk in (1, tuples_a_unit("dask", TRIALS, count)):
             pieces = np.array([part.sum() for part in np.split(drawn, range(chunk, count, chunk))])
             more = dataclasses.replace(
                 costs, piece_bytes=costs.piece_bytes + _TUPLE * (chunk - 1), result_bytes=costs.result_bytes * chunk

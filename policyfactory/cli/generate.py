@@ -156,13 +156,20 @@ def _write(
             speed = f"{_short(ran * options.trials / seconds)} trials/s" if ran and seconds > 0 else ""
             bar.update(task, completed=done, speed=speed)
 
-        def tell(sentence: str) -> None:
+        def notify(sentence: str) -> None:
             # Through the bar's own console, which prints above it.
             bar.console.print(sentence, markup=False, soft_wrap=True)
 
         try:
             written = write_scores(
-                workload, options, output, workers=workers, overwrite=overwrite, inputs=inputs, report=report, tell=tell
+                workload,
+                options,
+                output,
+                workers=workers,
+                overwrite=overwrite,
+                inputs=inputs,
+                report=report,
+                notify=notify,
             )
         except (KeyboardInterrupt, WorkersError) as stop:
             bar.stop()
@@ -214,7 +221,7 @@ def _converge(workload: Workload, options: GenerateOptions, repeats: int, pictur
     check_output(numbers)
     with progress() as bar:
         task = bar.add_task(f"{workload.name}: thousands of trials", total=None)
-        found = measure_convergence(
+        measured = measure_convergence(
             workload,
             options,
             repeats,
@@ -222,18 +229,18 @@ def _converge(workload: Workload, options: GenerateOptions, repeats: int, pictur
         )
     plural = "s" if options.tuples > 1 else ""
     title = f"{workload.name}: {options.tuples} tuple{plural} of {options.state_size} + {options.queue_size} jobs"
-    draw_convergence(found, picture, f"{title}, {repeats} repetitions")
-    atomic_write(numbers, convergence_csv(found))
-    _show_convergence(found, title, repeats)
+    draw_convergence(measured, picture, f"{title}, {repeats} repetitions")
+    atomic_write(numbers, convergence_csv(measured))
+    _show_convergence(measured, title, repeats)
     note(f"picture: {picture}; numbers: {numbers}")
 
 
-def _show_convergence(found: list[Precision], title: str, repeats: int) -> None:
+def _show_convergence(measured: list[Precision], title: str, repeats: int) -> None:
     """Print both estimators side by side."""
     rows = []
     for paper, stratified in zip(
-        (row for row in found if row.estimator == "paper"),
-        (row for row in found if row.estimator == "stratified"),
+        (row for row in measured if row.estimator == "paper"),
+        (row for row in measured if row.estimator == "stratified"),
         strict=True,
     ):
         gain = paper.stated**2 * paper.trials / (stratified.stated**2 * stratified.trials)

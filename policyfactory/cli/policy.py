@@ -79,15 +79,15 @@ def explain_policy(
     policy = resolve(name)
     if len(job) > 1000:
         raise UsageError(f"{len(job)} jobs were given; at most 1000 are ranked")
-    found = [explain(policy, parse_job(text)) for text in job]
-    order = rank_jobs(found)
+    explanations = [explain(policy, parse_job(text)) for text in job]
+    order = rank_jobs(explanations)
     if as_json:
-        _print_json({"jobs": [one.as_dict() for one in found], "order": [number + 1 for number in order]})
+        _print_json({"jobs": [one.as_dict() for one in explanations], "order": [number + 1 for number in order]})
         return
-    for number, one in enumerate(found, start=1):
-        _show_explanation(one, number if len(found) > 1 else None)
-    if len(found) > 1:
-        _show_order(found, order)
+    for number, one in enumerate(explanations, start=1):
+        _show_explanation(one, number if len(explanations) > 1 else None)
+    if len(explanations) > 1:
+        _show_order(explanations, order)
 
 
 def _facts(model: Model) -> list[tuple[str, str]]:
@@ -133,12 +133,12 @@ def _show_explanation(one: Explanation, number: int | None) -> None:
         console().print(f"  {sentence}", markup=False, soft_wrap=True)
 
 
-def _show_order(found: list[Explanation], order: list[int]) -> None:
+def _show_order(explanations: list[Explanation], order: list[int]) -> None:
     from policyfactory.report.terminal import show_table
 
     rows = []
     for place, index in enumerate(order, start=1):
-        one = found[index]
+        one = explanations[index]
         rows.append([str(place), str(index + 1), f"{one.score:.6g}", one.job.describe()])
     show_table("Order (ties by submit time)", ["place", "job", "score", "its values"], rows, left=(0, 1, 3))
 

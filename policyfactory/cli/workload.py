@@ -149,8 +149,8 @@ def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longe
             raise UsageError(f"--longest-request {longest_request!r}: a cap is at least 1 s; leave it out for none")
         changes["longest_request"] = int(longest)
     if changes:
-        told = ", ".join(f"{key} {value}" for key, value in changes.items())
-        changes["name"] = f"{rules.name} with {told}"
+        words = ", ".join(f"{key} {value}" for key, value in changes.items())
+        changes["name"] = f"{rules.name} with {words}"
     return dataclasses.replace(rules, **changes)
 
 

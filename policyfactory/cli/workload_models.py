@@ -99,12 +99,12 @@ def lublin(
     longest = None if requests == "none" else _longest(max_estimate or _DEFAULT_MAX_ESTIMATE)
     recipe = Recipe(model, jobs, seed, stream, load, longest, tuple(_user_bins(bins or [], jobs)))
     with exclusive(output):
-        log, told = make_log(recipe, _command())
+        log, notes = make_log(recipe, _command())
         if output is None:
             sys.stdout.buffer.write(format_log(log))
         else:
             write_log(log, output)
-    _report(told, output)
+    _report(notes, output)
 
 
 def _per_class(option: str, text: str | None) -> PerClass | None:

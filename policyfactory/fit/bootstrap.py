@@ -72,8 +72,8 @@ class Candidate:
         """
         size = np.abs(self.coefficients[self.fit.base])
         with np.errstate(divide="ignore", invalid="ignore"):
-            found: FloatArray = self.coefficients / size
-        return found
+            ratios: FloatArray = self.coefficients / size
+        return ratios
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -86,7 +86,7 @@ def diagnose(fit: Fit, sample: Sample, inference: Inference, unstable: dict[str,
     unstable : dict of str to float, optional
         For each coefficient, the share of bootstrap replicates in which it has the other sign.
     """
-    found = slopes(fit.expression, sample)
+    falls = slopes(fit.expression, sample)
     dominance = _dominance(fit, sample)
     order = order_share(fit, sample)
     warnings = [
@@ -94,7 +94,7 @@ def diagnose(fit: Fit, sample: Sample, inference: Inference, unstable: dict[str,
         *_about_inflation(fit, inference),
         *_about_signs(unstable or {}),
         *_about_level(fit, sample),
-        *(_about_slope(slope) for slope in found if slope.falling > 0),
+        *(_about_slope(slope) for slope in falls if slope.falling > 0),
         *(
             f"the term {term} alone orders {share:.1%} of the pairs of a queue as the whole formula does"
             for term, share in dominance.items()
@@ -102,7 +102,7 @@ def diagnose(fit: Fit, sample: Sample, inference: Inference, unstable: dict[str,
         ),
         *_about_order(order),
     ]
-    return Diagnosis(found, dominance, order, tuple(warnings))
+    return Diagnosis(falls, dominance, order, tuple(warnings))
 
 
 def order_share(fit: Fit, sample: Sample) -> float:
@@ -120,11 +120,11 @@ def slopes(formula: Expression, sample: Sample) -> tuple[Slope, ...]:
     p, q, r = (axis.ravel() for axis in np.meshgrid(*axes, indexing="ij"))
     values = sample.with_jobs(p, q, r).values(formula).reshape([len(axis) for axis in axes])
     flat = _FLAT * float(np.ptp(values))
-    found = []
+    falls = []
     for position, variable in enumerate("pqr"):
         steps = np.diff(values, axis=position)
-        found.append(Slope(variable, float(np.mean(steps < -flat)) if steps.size else 0.0))
-    return tuple(found)
+        falls.append(Slope(variable, float(np.mean(steps < -flat)) if steps.size else 0.0))
+    return tuple(falls)
 
 
 def agreement(first: FloatArray, second: FloatArray, sample: Sample) -> float:
@@ -165,24 +165,24 @@ def _about_method(fit: Fit) -> list[str]:
 
 
 def _about_inflation(fit: Fit, inference: Inference) -> list[str]:
-    found = []
+    sentences = []
     factors = np.fmax(np.nan_to_num(inference.vif, nan=0.0, posinf=np.finfo(float).max), 0.0)
     weighted = np.where([term.text == "1" for term in fit.terms], 0.0, inference.vif_weighted)
     for values, of in ((factors, ""), (weighted, " of the weighted rows")):
         worst = int(np.argmax(values))
         count = int((values > VIF_LIMIT).sum())
         if count:
-            found.append(
+            sentences.append(
                 f"variance inflation above {VIF_LIMIT:g}{of} for {count} of {len(values)} terms "
                 f"(largest {values[worst]:.4g}, {fit.terms[worst].text}): "
                 "their coefficients cannot be told apart, a simpler form is safer"
             )
     if fit.condition > CONDITION_LIMIT:
-        found.append(
+        sentences.append(
             f"ill-conditioned: condition number {fit.condition:.3g} (above {CONDITION_LIMIT:g}) of the weighted, "
             f"scaled columns; a relative change of the scores can change coefficients {fit.condition:.3g} times as much"
         )
-    return found
+    return sentences
 
 
 def _about_signs(unstable: dict[str, float]) -> list[str]:

@@ -43,8 +43,8 @@ def expand(node: Expression, fixed: frozenset[str] = frozenset()) -> Expanded | 
         None if a coefficient stands in a function, an exponent or a divisor that is a sum, or if there are too
         many products, or formulas too long.
     """
-    found = _Expansion(fixed).of(node)
-    return None if found is None else {key: value for key, (value, _) in found.items()}
+    expansion = _Expansion(fixed).of(node)
+    return None if expansion is None else {key: value for key, (value, _) in expansion.items()}
 
 
 class _Expansion:

@@ -83,7 +83,7 @@ def fit_all_forms(sample: Sample) -> FormsResult:
 
 def distinct_forms() -> dict[tuple[Product, ...], tuple[str, ...]]:
     """Return every different function (its terms as products of factors) with the ways to write it."""
-    found: dict[tuple[Product, ...], list[str]] = {}
+    ways_of: dict[tuple[Product, ...], list[str]] = {}
     for a, op1, b, op2, c in itertools.product(_FUNCTIONS, _OPERATORS, _FUNCTIONS, _OPERATORS, _FUNCTIONS):
         p, q, r = _factor("p", a), _factor("q", b), _factor("r", c)
         terms: tuple[Product, ...]
@@ -96,8 +96,8 @@ def distinct_forms() -> dict[tuple[Product, ...], tuple[str, ...]]:
         else:
             terms = ((p, _join(op1, q), _join(op2, r)),)
         written = f"(c1*{a}(p) {op1} c2*{b}(q)) {op2} c3*{c}(r)"
-        found.setdefault(terms, []).append(written)
-    return {terms: tuple(ways) for terms, ways in found.items()}
+        ways_of.setdefault(terms, []).append(written)
+    return {terms: tuple(ways) for terms, ways in ways_of.items()}
 
 
 def _factor(variable: str, function: str) -> Factor:

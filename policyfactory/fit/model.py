@@ -94,7 +94,7 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
     def by_name(values: Any) -> dict[str, float | None]:
         return {name: _finite(value) for name, value in zip(names, np.asarray(values).tolist(), strict=True)}
 
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "family": fit.family,
         "form": fit.source,
         "score_formula": fit.text,
@@ -127,9 +127,9 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
         "warnings": list(diagnosis.warnings),
     }
     if examined.candidate is not None:
-        found["mae_held_out"] = _finite(examined.candidate.held_out)
-        found["bootstrap"] = _resampled(examined.candidate, names)
-    return found
+        facts["mae_held_out"] = _finite(examined.candidate.held_out)
+        facts["bootstrap"] = _resampled(examined.candidate, names)
+    return facts
 
 
 def _resampled(candidate: Candidate, names: list[str]) -> dict[str, Any] | None:

@@ -55,8 +55,8 @@ def fit_nonlinear(
     search = (
         problem if sample.tuples <= _SEARCH_TUPLES else _Problem(sample.first_tuples(_SEARCH_TUPLES), text, nonlinear)
     )
-    found = [search.minimise(start) for start in _starts(len(problem.names), starts, seed)]
-    minima = sorted((minimum for minimum in found if np.isfinite(minimum.cost)), key=lambda minimum: minimum.cost)
+    ends = [search.minimise(start) for start in _starts(len(problem.names), starts, seed)]
+    minima = sorted((minimum for minimum in ends if np.isfinite(minimum.cost)), key=lambda minimum: minimum.cost)
     if not minima:
         raise FitError(
             f"{printable(text, 200)}: none of {starts} starts led to a finite sum of squares; check the domain of the "
@@ -147,9 +147,9 @@ class _Problem:
         from scipy.optimize import least_squares
 
         def residual(values: FloatArray) -> FloatArray:
-            found = self.solve_linear(values)[1]
+            residual = self.solve_linear(values)[1]
             # Finite, so that a step into a place without a value is refused as a bad one.
-            return np.where(np.isfinite(found), found, 1e3)
+            return np.where(np.isfinite(residual), residual, 1e3)
 
         if not np.isfinite(self.solve_linear(start)[1]).all():
             return _Minimum(tuple(start), np.inf, ended=False)

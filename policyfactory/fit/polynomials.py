@@ -30,11 +30,11 @@ MIXTURE = ("1", "p", "q", "r", "p*q")
 
 def monomials(degree: int) -> tuple[str, ...]:
     """Return the terms of the polynomial of ``degree``, the constant first, in the order of paper 002 table 3."""
-    found = ["1", "p", "q", "r"]
+    texts = ["1", "p", "q", "r"]
     for d in range(2, degree + 1):
-        found += [f"{variable}**{d}" for variable in "pqr"]
-        found += [f"{_power('p', d - j)}*{_power('q', j)}" for j in range(1, d)]
-    return tuple(found)
+        texts += [f"{variable}**{d}" for variable in "pqr"]
+        texts += [f"{_power('p', d - j)}*{_power('q', j)}" for j in range(1, d)]
+    return tuple(texts)
 
 
 def fit_all_polynomials(sample: Sample) -> list[Fit]:

@@ -71,8 +71,8 @@ class Refit:
 
     def coefficients(self, solutions: FloatArray) -> FloatArray:
         """Return the coefficients in the terms' units, shape (k, replicates)."""
-        found: FloatArray = self.back @ solutions
-        return found
+        coefficients: FloatArray = self.back @ solutions
+        return coefficients
 
     def absolute_errors(self, solutions: FloatArray, counts: NDArray[np.integer]) -> FloatArray:
         """Return the mean absolute error of each replicate's solution over the tuples counted, shape (replicates,)."""

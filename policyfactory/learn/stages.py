@@ -70,7 +70,7 @@ def score_jobs(
 
     if output is None:
         report(0)
-        return generate(workload, options, workers=workers, report=report, tell=progress.message)
+        return generate(workload, options, workers=workers, report=report, notify=progress.message)
     try:
         written = write_scores(
             workload,
@@ -79,7 +79,7 @@ def score_jobs(
             workers=workers,
             inputs={Path(log.path).name: log.sha256},
             report=report,
-            tell=progress.message,
+            notify=progress.message,
         )
     except (KeyboardInterrupt, WorkersError) as stop:
         if kept is not None and partial_path(output).exists():

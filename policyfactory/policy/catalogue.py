@@ -116,15 +116,15 @@ def _polynomial(coefficients: tuple[float, ...]) -> str:
 
 
 def _build() -> dict[str, Policy]:
-    found = [Policy(name, formula, words, _TPDS) for name, formula, words in _CLASSICAL]
-    found += [Policy(name, formula, words, _SC17_PROGRAMS) for name, formula, words in _WAITING]
-    found += [Policy(name, formula, words, _SC17) for name, formula, words in _FITTED]
+    policies = [Policy(name, formula, words, _TPDS) for name, formula, words in _CLASSICAL]
+    policies += [Policy(name, formula, words, _SC17_PROGRAMS) for name, formula, words in _WAITING]
+    policies += [Policy(name, formula, words, _SC17) for name, formula, words in _FITTED]
     for workload, (table, words, fits) in _POLYNOMIALS.items():
         for kind, coefficients in fits.items():
             description = f"{_DEGREES[kind]} polynomial of p, q, r fitted to scores of {words}"
             source = _REGRESSION.format(table=table)
-            found.append(Policy(f"{kind}-{workload}", _polynomial(coefficients), description, source))
-    return {policy.name: policy for policy in found}
+            policies.append(Policy(f"{kind}-{workload}", _polynomial(coefficients), description, source))
+    return {policy.name: policy for policy in policies}
 
 
 CATALOGUE: dict[str, Policy] = _build()

@@ -130,14 +130,14 @@ def parse_job(text: str) -> Job:
 def _value(name: str, value: str, text: str) -> float:
     decimal = re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,9})?", value)
     try:
-        found = float(value) if decimal else float(parse_duration(value) if name in _TIMES else math.inf)
+        number = float(value) if decimal else float(parse_duration(value) if name in _TIMES else math.inf)
     except UsageError as error:
         raise UsageError(f"job {text!r}: {name}: {error}") from None
     least = 0 if name in {"r", "w"} else 1
-    if not least <= found <= _LARGEST or (name not in _TIMES and found != int(found)):
+    if not least <= number <= _LARGEST or (name not in _TIMES and number != int(number)):
         kind = "a time (1h, 30m, 3600)" if name in _TIMES else "a whole number"
         raise UsageError(f"job {text!r}: {name}={value!r}: expected {kind} from {least}")
-    return found
+    return number
 
 
 def additive_terms(expression: Expression) -> list[Expression]:
@@ -223,14 +223,14 @@ def _changes(policy: Policy, job: Job) -> list[str]:
         tries.append((f"Half the processors ({job.q // 2:g})", dataclasses.replace(job, q=job.q // 2)))
     if "w" in policy.variables:
         tries.append(("One more hour of waiting", dataclasses.replace(job, w=job.w + 3600)))
-    found = [f"{words} {_effect(here, _scores(policy, changed))}" for words, changed in tries]
+    sentences = [f"{words} {_effect(here, _scores(policy, changed))}" for words, changed in tries]
     if policy.is_static:
-        found.append("Waiting does not change this score; the job moves up as jobs with lower scores start.")
+        sentences.append("Waiting does not change this score; the job moves up as jobs with lower scores start.")
     if math.isfinite(policy.threshold):
-        found.append(
+        sentences.append(
             f"Once it has waited more than {format_duration(policy.threshold)} it goes before all scored jobs."
         )
-    return found
+    return sentences
 
 
 def _effect(here: float, there: float) -> str:

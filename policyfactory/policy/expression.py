@@ -125,7 +125,7 @@ def parse(text: str, *, coefficients: bool = False) -> Expression:
 
 
 def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
+    tokens: list[_Token] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -133,10 +133,10 @@ def _tokens(text: str) -> list[_Token]:
             _refuse_character(text, position)
         kind = str(match.lastgroup)
         if kind != "space":
-            found.append(_Token(kind, match.group(), position))
+            tokens.append(_Token(kind, match.group(), position))
         position = match.end()
-    found.append(_Token("end", "", len(text)))
-    return found
+    tokens.append(_Token("end", "", len(text)))
+    return tokens
 
 
 def _refuse_character(text: str, position: int) -> NoReturn:

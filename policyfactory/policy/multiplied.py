@@ -121,10 +121,10 @@ class _Walk:
             case Call("sqrt", (part,)):
                 return self.power(part, Fraction(1, 2), node)
             case Call(function, arguments):
-                found = [self.terms(part) for part in arguments]
-                if any(any(part) for part in found):
+                parts = [self.terms(part) for part in arguments]
+                if any(any(part) for part in parts):
                     return self.whole(node)
-                values = [_float(part.get((), Fraction(0))) for part in found]
+                values = [_float(part.get((), Fraction(0))) for part in parts]
                 return _without_zeros({(): exact(constant_value(function, values))})
         raise TypeError(f"{type(node).__name__} is no part of a formula")
 

@@ -93,8 +93,8 @@ class Model:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the fit found that speaks against the formula, in words; at most ten sentences."""
-        found = self.diagnostics.get("warnings")
-        said = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+        warnings = self.diagnostics.get("warnings")
+        said = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
         return tuple(text[:_LONGEST_WARNING] for text in said[:_MOST_WARNINGS])
 
 
@@ -195,10 +195,10 @@ def _decode(data: bytes, place: str) -> Any:
         raise ModelFileError(f"{place}: {token} is not JSON; write null where a number is unknown")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
             raise ModelFileError(f"{place}: a field is given twice; keep one of them")
-        return found
+        return fields
 
     try:
         return json.loads(data.decode("utf-8"), parse_constant=refuse, object_pairs_hook=unique)
@@ -286,7 +286,7 @@ def _threshold(fields: _Fields) -> float:
 
 
 def _coefficients(fields: _Fields) -> tuple[Coefficient, ...]:
-    found = []
+    coefficients = []
     for item in fields.items("coefficients", _MOST_COEFFICIENTS):
         texts = isinstance(item, dict) and all(_is_short(item.get(key)) for key in ("name", "term", "unit"))
         if not texts or set(item) != {"name", "term", "value", "stderr", "unit"}:
@@ -294,8 +294,8 @@ def _coefficients(fields: _Fields) -> tuple[Coefficient, ...]:
         if not all(item[key] is None or _is_number(item[key]) for key in ("value", "stderr")):
             fields.fail("coefficients", "value and stderr to be finite numbers or null")
         value, stderr = (math.nan if item[key] is None else float(item[key]) for key in ("value", "stderr"))
-        found.append(Coefficient(item["name"], item["term"], value, stderr, item["unit"]))
-    return tuple(found)
+        coefficients.append(Coefficient(item["name"], item["term"], value, stderr, item["unit"]))
+    return tuple(coefficients)
 
 
 def _is_short(value: Any) -> bool:

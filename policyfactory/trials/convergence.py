@@ -91,7 +91,7 @@ def measure_convergence(
     counts = trial_counts(options.trials)
     total = sum(counts) * len(ESTIMATORS) * repeats * len(cuts)
     done = 0
-    found = []
+    rows = []
     for count in counts:
         for estimator in ESTIMATORS:
             spreads, stated, seconds = [], [], 0.0
@@ -106,8 +106,8 @@ def measure_convergence(
             ran = trials_run(estimator, count, options.queue_size)
             scale = options.queue_size
             spread, claim = scale * float(np.sqrt(np.mean(spreads))), scale * float(np.sqrt(np.mean(stated)))
-            found.append(Precision(estimator, ran, spread, claim, ran * repeats * len(cuts) / seconds))
-    return found
+            rows.append(Precision(estimator, ran, spread, claim, ran * repeats * len(cuts) / seconds))
+    return rows
 
 
 def _repeat(
@@ -128,14 +128,14 @@ def _repeat(
     return np.array([scores.score for scores in drawn]), np.array([scores.stderr for scores in drawn])
 
 
-def convergence_csv(found: list[Precision]) -> str:
+def convergence_csv(measured: list[Precision]) -> str:
     """Return the measurements as CSV, a line each."""
     lines = [",".join(COLUMNS)]
-    lines += [f"{row.trials},{row.estimator},{row.spread!r},{row.stated!r},{row.speed:.0f}" for row in found]
+    lines += [f"{row.trials},{row.estimator},{row.spread!r},{row.stated!r},{row.speed:.0f}" for row in measured]
     return "\n".join(lines) + "\n"
 
 
-def draw_convergence(found: list[Precision], path: Path, title: str) -> Path:
+def draw_convergence(measured: list[Precision], path: Path, title: str) -> Path:
     """Draw the spread against the number of trials for both estimators, as figure 2 of paper 004."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -144,7 +144,7 @@ def draw_convergence(found: list[Precision], path: Path, title: str) -> Path:
     figure = new_figure(7.0, 4.2)
     axis = figure.subplots()
     for colour, estimator in zip(COLOURS, ("paper", "stratified"), strict=False):
-        rows = [row for row in found if row.estimator == estimator]
+        rows = [row for row in measured if row.estimator == estimator]
         trials = [row.trials for row in rows]
         axis.plot(trials, [100 * row.spread for row in rows], "o", color=colour, label=f"{estimator}, measured")
         axis.plot(trials, [100 * row.stated for row in rows], "-", color=colour, label=f"{estimator}, stated")
@@ -156,7 +156,7 @@ def draw_convergence(found: list[Precision], path: Path, title: str) -> Path:
         FuncFormatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
     )
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_xticks(sorted({row.trials for row in found if row.estimator == "paper"}), minor=False)
+    axis.set_xticks(sorted({row.trials for row in measured if row.estimator == "paper"}), minor=False)
     axis.minorticks_off()
     axis.legend()
     return save_picture(figure, path)

@@ -97,13 +97,13 @@ def write_scores(
     overwrite: bool = False,
     inputs: Mapping[str, str] | None = None,
     report: Report = lambda _: None,
-    tell: Notify = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> Written:
     """Write the score table of a workload to ``output`` and its manifest beside it.
 
     Parameters
     ----------
-    workload, options, workers, report, tell
+    workload, options, workers, report, notify
         As in `policyfactory.trials.generate.generate`; ``report`` is first called with the tuples found on disk.
     output : Path
         The table, ``NAME.csv``.
@@ -133,7 +133,7 @@ def write_scores(
         head = run | library_versions()
         claim(partial, head, "tuples", _difference, overwrite=overwrite)
         who = Workers.of(workers)
-        written = _fill(workload, options, output, head, workers=who, report=report, tell=tell)
+        written = _fill(workload, options, output, head, workers=who, report=report, notify=notify)
         manifest = Manifest(
             kind=KIND,
             command=command_line(),
@@ -162,7 +162,7 @@ def _fill(
     *,
     workers: Workers,
     report: Report,
-    tell: Notify,
+    notify: Notify,
 ) -> Written:
     """Finish the journal and write the table from it."""
     usable = functools.partial(_usable, jobs=options.queue_size)
@@ -172,7 +172,7 @@ def _fill(
         begin = time.monotonic()
         done = 0
         try:
-            for number, rows in finished_tuples(workload, options, journal.missing(), workers=workers, tell=tell):
+            for number, rows in finished_tuples(workload, options, journal.missing(), workers=workers, notify=notify):
                 journal.append(number, rows.encode("ascii").rstrip(b"\n").replace(b"\n", _BREAK))
                 done += 1
                 report(resumed + done)

@@ -35,7 +35,7 @@ def generate(
     output: Path | str | None = None,
     workers: Workers | int = 1,
     report: Report = lambda _: None,
-    tell: Notify = lambda _: None,
+    notify: Notify = lambda _: None,
     **settings: Unpack[GenerateSettings],
 ) -> ScoreTable:
     """Return the scores of random tuples of ``workload``.
@@ -53,7 +53,7 @@ def generate(
         Who does the work; a number means so many threads. The table does not depend on it.
     report : callable
         Called with the number of finished tuples after each.
-    tell : callable
+    notify : callable
         Called with a sentence when a worker was lost, or workers are waited for; from any thread.
     **settings
         The fields of `GenerateOptions`, in place of those of ``options``: ``tuples=200, trials=16_000``.
@@ -61,7 +61,7 @@ def generate(
     Raises
     ------
     UsageError
-        If an option cannot be meant.
+        If an option is out of range.
     WorkloadError
         If the workload is shorter than a tuple.
     WorkersError
@@ -74,11 +74,11 @@ def generate(
         raise UsageError(f"there is no such setting among {', '.join(settings)}; the settings are {names}") from None
     if output is not None:
         output = Path(output)
-        write_scores(workload, options, output, workers=workers, report=report, tell=tell)
+        write_scores(workload, options, output, workers=workers, report=report, notify=notify)
         return read_score_table(output)
     check_options(workload, options)
     lines: dict[int, str] = {}
-    for number, rows in finished_tuples(workload, options, list(range(options.tuples)), workers=workers, tell=tell):
+    for number, rows in finished_tuples(workload, options, list(range(options.tuples)), workers=workers, notify=notify):
         lines[number] = rows
         report(len(lines))
     text = "".join(lines[number] for number in range(options.tuples))

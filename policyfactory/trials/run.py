@@ -79,7 +79,7 @@ def check_options(workload: Workload, options: GenerateOptions) -> int:
     Raises
     ------
     UsageError
-        If an option cannot be meant.
+        If an option is out of range.
     WorkloadError
         If the workload is shorter than a tuple.
     """
@@ -116,7 +116,7 @@ def tuple_rows(
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Shared:
-    """What is the same for all tuples."""
+    """What all tuples share."""
 
     workload: Workload
     options: GenerateOptions
@@ -130,7 +130,7 @@ class TupleUnit(NamedTuple):
 
 
 def _score(shared: _Shared, unit: TupleUnit, go_on: StopCheck) -> list[tuple[int, str]]:
-    """Return number and lines of the table of each tuple of a unit."""
+    """Return number and lines of the table of each tuple of a work unit."""
     return [
         (number, tuple_rows(shared.workload, place, number, shared.options, go_on=go_on))
         for number, place in zip(unit.numbers, unit.places, strict=True)
@@ -140,8 +140,8 @@ def _score(shared: _Shared, unit: TupleUnit, go_on: StopCheck) -> list[tuple[int
 def tuples_a_unit(backend: Backend, trials: int, tuples: int) -> int:
     """Return how many tuples are sent to a worker at once.
 
-    A scheduler of Dask takes 1.6 ms of its one core for a unit (docs/clusters.md), so there a unit is about a second
-    of work; a run has 64 units at least, if it has so many tuples.
+    A scheduler of Dask takes 1.6 ms of its one core for a work unit (docs/clusters.md), so there a unit takes about a
+    second; a run has 64 units at least, if it has so many tuples.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def finished_tuples(
     numbers: list[int],
     *,
     workers: Workers | int = 1,
-    tell: Notify = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> Iterator[tuple[int, str]]:
     """Give the tuples ``numbers`` as they are finished: number and lines of the table.
 
@@ -177,7 +177,7 @@ def finished_tuples(
         Which tuples.
     workers : Workers or int
         Who does the work; a number means so many threads.
-    tell : callable
+    notify : callable
         Called with a sentence when a worker was lost, or workers are waited for.
     """
     places = draw_places(check_options(workload, options), options.tuples, options.seed)
@@ -185,6 +185,6 @@ def finished_tuples(
     size = tuples_a_unit(workers.backend, options.trials, len(numbers))
     chunks = (numbers[begin : begin + size] for begin in range(0, len(numbers), size))
     units = (TupleUnit(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
-    with contextlib.closing(results(_score, _Shared(workload, options), units, workers, notify=tell)) as scored_units:
-        for scored in scored_units:
+    with contextlib.closing(results(_score, _Shared(workload, options), units, workers, notify=notify)) as finished:
+        for scored in finished:
             yield from scored

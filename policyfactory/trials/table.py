@@ -261,13 +261,13 @@ def _find_fault(columns: dict[str, Any]) -> tuple[int, str] | None:
         ("stderr", lambda e: (e < 0) | np.isinf(e), "at least 0, or nan if it is not known"),
         ("tuple_id", lambda i: ~(np.abs(i) < 2**53) | (i != np.floor(i)), "the number of a tuple"),
     )
-    found: list[tuple[int, str]] = []
+    faults: list[tuple[int, str]] = []
     for name, broken, expected in rules:
         at = np.flatnonzero(broken(columns[name]))
         if len(at):
             shown = name.removesuffix("_id")
-            found.append((int(at[0]), f"{shown} is {columns[name][at[0]]:g}, expected {expected}"))
-    return min(found, default=None)
+            faults.append((int(at[0]), f"{shown} is {columns[name][at[0]]:g}, expected {expected}"))
+    return min(faults, default=None)
 
 
 def _group(path: Path, score: Float64Array) -> NDArray[np.int64]:

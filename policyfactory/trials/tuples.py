@@ -46,7 +46,7 @@ def check_sizes(workload: Workload, state_size: int, queue_size: int) -> int:
     Raises
     ------
     UsageError
-        If a size cannot be meant.
+        If a size is out of range.
     WorkloadError
         If the workload is shorter than a tuple.
     """

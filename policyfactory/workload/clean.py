@@ -96,9 +96,9 @@ def machine_of(log: SwfLog, machine: int | None = None) -> tuple[int, str]:
     nodes = log.header.nodes
     if nodes is not None and largest <= nodes:
         return nodes, "MaxNodes of the header, which has no MaxProcs"
-    found = f"MaxNodes {nodes:,} only, and jobs of {largest:,} processors" if nodes else "no MaxProcs"
+    size = f"MaxNodes {nodes:,} only, and jobs of {largest:,} processors" if nodes else "no MaxProcs"
     raise WorkloadError(
-        f"{printable(log.path, 300)}: the header has {found}, so that the machine is unknown; say how many processors "
+        f"{printable(log.path, 300)}: the header has {size}, so that the machine is unknown; say how many processors "
         f"it has with --processors (the largest job has {largest:,})"
     )
 

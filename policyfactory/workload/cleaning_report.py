@@ -94,10 +94,10 @@ class CleaningReport:
             return "these jobs were not read from a log: nothing was dropped or changed"
         share = 100 * self.kept / self.read if self.read else 0.0
         reasons = [f"{step.what}: {step.jobs:,}" for step in self.steps if step.action == "dropped"]
-        told = f"; dropped: {', '.join(reasons)}" if reasons else ""
+        dropped = f"; dropped: {', '.join(reasons)}" if reasons else ""
         return (
             f"{printable(self.source, 300)}: {self.kept:,} of {self.read:,} jobs kept ({share:.2f} %, preset "
-            f"{self.preset}, {self.machine:,} processors){told}"
+            f"{self.preset}, {self.machine:,} processors){dropped}"
         )
 
     def rows(self) -> list[list[str]]:

@@ -63,14 +63,14 @@ def arrivals(log: SwfLog) -> Arrivals:
     """
     submit = np.sort(np.floor(log.submit[log.submit >= 0]).astype(np.int64))
     if not len(submit) or submit[-1] > LONGEST_SPAN:
-        raise WorkloadError(f"{log.name}: no submit times, or not in seconds; hours and weeks cannot be told")
+        raise WorkloadError(f"{log.name}: no submit times, or not in seconds; hours and weeks are unknown")
     clock, name = site_clock(log.header)
     unix = log.header.unix_start
     dated = unix is not None and unix <= LONGEST_SPAN
     if unix is None or not dated:
-        local, told = submit + _MONDAY, "hours of the log's own clock; the header has no UnixStartTime"
+        local, words = submit + _MONDAY, "hours of the log's own clock; the header has no UnixStartTime"
     else:
-        told = f"{name} time" if clock is not None else f"UTC, as {name}"
+        words = f"{name} time" if clock is not None else f"UTC, as {name}"
         local = _local(submit + unix, clock)
     hours = (local - _MONDAY) // HOUR
     after = submit - submit[0]
@@ -79,7 +79,7 @@ def arrivals(log: SwfLog) -> Arrivals:
         hour_of_week=np.bincount(hours % 168, minlength=168),
         hours_seen=np.bincount(seen % 168, minlength=168),
         per_week=np.bincount(after // WEEK),
-        clock=told,
+        clock=words,
         dated=dated,
     )
 

@@ -32,12 +32,12 @@ def find_quirks(log: SwfLog, description: Description) -> list[str]:
         Its numbers.
     """
     jobs = joined_log(log)
-    found: list[str] = []
+    sentences: list[str] = []
     for look in (_header, _lines):
-        found += look(log, description)
+        sentences += look(log, description)
     for look in (_clock, _runs, _requests, _processors, _statuses):
-        found += look(jobs, description)
-    return found
+        sentences += look(jobs, description)
+    return sentences
 
 
 def _percent(part: float) -> str:
@@ -48,8 +48,8 @@ def _jobs(mask: NDArray[np.bool_]) -> str:
     """Return how many jobs ``mask`` has, and which part of all; a small part is not called 0.00 %."""
     count = int(np.count_nonzero(mask))
     part = count / len(mask)
-    told = _percent(part) if part >= 0.0001 else "less than 0.01 %"
-    return f"{count:,} {'job' if count == 1 else 'jobs'} ({told})"
+    size = _percent(part) if part >= 0.0001 else "less than 0.01 %"
+    return f"{count:,} {'job' if count == 1 else 'jobs'} ({size})"
 
 
 def _header(log: SwfLog, description: Description) -> Iterator[str]:
@@ -62,10 +62,10 @@ def _header(log: SwfLog, description: Description) -> Iterator[str]:
         yield f"the header has no MaxProcs{nodes}"
     most, removed = header.positive("MaxJobs"), header.removed or 0
     if most is not None and most - removed != len(log):
-        told = f" minus the {removed:,} it says were removed" if removed else ""
+        less_removed = f" minus the {removed:,} it says were removed" if removed else ""
         less = most - removed - len(log)
         yield (
-            f"the file has {len(log):,} lines, its header's MaxJobs {most:,}{told} makes {most - removed:,}: "
+            f"the file has {len(log):,} lines, its header's MaxJobs {most:,}{less_removed} makes {most - removed:,}: "
             f"{abs(less):,} {'are missing, it was filtered again or cut off' if less > 0 else 'too many'}"
         )
     records = header.positive("MaxRecords")

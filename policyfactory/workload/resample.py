@@ -217,7 +217,7 @@ class History:
         Raises
         ------
         UsageError
-            If an argument cannot be meant, or the result would have more than `MAX_JOBS` jobs.
+            If an argument is out of range, or the result would have more than `MAX_JOBS` jobs.
         """
         length = Resampling(self.weeks if weeks is None else weeks, draw).weeks or self.weeks
         if number < 1:
@@ -236,11 +236,11 @@ class History:
             ranks.append(some)
             counts.append(each)
         which = "weeks" if draw == "log" else "weeks in which the user was there"
-        told = (
+        recipe = (
             f"resampled: {length} weeks, for each of {self.users} users every week one of the log's {self.weeks} "
             f"{which}, seed {seed}, number {number}"
         )
-        return self._workload(np.concatenate(ranks), np.concatenate(counts), f"{self.workload.name}[r{number}]", told)
+        return self._workload(np.concatenate(ranks), np.concatenate(counts), f"{self.workload.name}[r{number}]", recipe)
 
     @property
     def _weeks_at_once(self) -> int:
@@ -273,7 +273,7 @@ class History:
         block = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
         return np.where(self._key[block] == key, block, -1)
 
-    def _workload(self, ranks: Int64Array, counts: Int64Array, name: str, told: str) -> Workload:
+    def _workload(self, ranks: Int64Array, counts: Int64Array, name: str, recipe: str) -> Workload:
         log, week = self.workload, WEEK * self.workload.ticks
         columns = {name: column[ranks] for name, column in self._columns.items()}
         # Week 0 begins where the log does, also where the clock began earlier.
@@ -281,7 +281,7 @@ class History:
         return dataclasses.replace(
             log,
             name=name,
-            origin=f"{log.origin}; {told}",
+            origin=f"{log.origin}; {recipe}",
             job_id=np.arange(1, len(ranks) + 1),
             submit=columns.pop("offset") + np.repeat(np.arange(len(counts)) * week, counts),
             start=np.full(len(ranks), -1),
@@ -305,7 +305,7 @@ def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw
     Raises
     ------
     UsageError
-        If an argument cannot be meant.
+        If an argument is out of range.
     WorkloadError
         If the log is shorter than a week.
     """

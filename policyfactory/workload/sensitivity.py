@@ -66,10 +66,10 @@ def parse_estimates(text: str) -> EstimateRule:
     for kind in _PLAIN:
         if clean == kind:
             return EstimateRule(kind)
-    found = _NOISY.fullmatch(clean)
-    if not found:
+    match = _NOISY.fullmatch(clean)
+    if not match:
         raise UsageError(f"estimates {text!r} are not known; write {_WORDS}")
-    noise = float(found.group(1))
+    noise = float(match.group(1))
     if noise > _MOST_NOISE:
         raise UsageError(f"estimates {text!r}: a factor of at most {_MOST_NOISE:,.0f}; users reach 10 to 1,000")
     return EstimateRule("noisy", noise)
@@ -111,7 +111,7 @@ def scale_load(workload: Workload, factor: float) -> Workload:
     if after[-1] >= 2.0**53:
         raise WorkloadError(
             f"{workload.name}: a load factor of {factor:g} puts the last submission {after[-1]:.3g} ticks after the "
-            "first, which cannot be told to the tick; use a larger factor"
+            "first, more than is counted exactly; use a larger factor"
         )
     scaled = dataclasses.replace(workload, submit=first + after.astype(np.int64), start=np.full(len(workload), -1))
     loads = f"offered load {offered_load(workload):.4f} -> {offered_load(scaled):.4f}"
@@ -160,11 +160,11 @@ def apply_estimates(
 
         longest = longest_s if longest_s is not None else -(-int(workload.requested_time.max()) // workload.ticks)
         return tsafrir_estimates(workload, max_estimate=longest, seed=int(random.integers(2**62)))
-    requested, told = workload.run_time, "requested time = run time"
+    requested, recipe = workload.run_time, "requested time = run time"
     if rule.kind == "noisy":
         requested = _noisy(workload, rule.noise, random)
-        told = f"requested time uniform in 1 to {1 + rule.noise:g} run times, seed {seed}, number {number}"
-    return dataclasses.replace(workload, requested_time=np.maximum(requested, 1), origin=f"{workload.origin}; {told}")
+        recipe = f"requested time uniform in 1 to {1 + rule.noise:g} run times, seed {seed}, number {number}"
+    return dataclasses.replace(workload, requested_time=np.maximum(requested, 1), origin=f"{workload.origin}; {recipe}")
 
 
 def _noisy(workload: Workload, noise: float, random: np.random.Generator) -> NDArray[np.int64]:
@@ -173,8 +173,8 @@ def _noisy(workload: Workload, noise: float, random: np.random.Generator) -> NDA
     longest = float(workload.run_time.max()) * (1 + noise)
     if longest >= 2.0**53:
         raise WorkloadError(
-            f"{workload.name}: a noise of {noise:g} makes requests of {longest:.3g} ticks, which cannot be told to "
-            "the tick; use a smaller factor"
+            f"{workload.name}: a noise of {noise:g} makes requests of {longest:.3g} ticks, more than is "
+            "counted exactly; use a smaller factor"
         )
     # The product is added to the whole run time, so that no rounding can bring a request below it.
     return workload.run_time + np.ceil(workload.run_time * (noise * uniform)).astype(np.int64)

@@ -104,7 +104,7 @@ def test_a_clock_that_is_not_in_seconds_is_told_not_drawn(tmp_path: Path) -> Non
     description = describe(log)
     assert [path.name for path in draw_log(log, description, tmp_path) if "arrivals" in path.name] == []
     assert any("are these times in seconds?" in quirk for quirk in find_quirks(log, description))
-    with pytest.raises(WorkloadError, match="hours and weeks cannot be told"):
+    with pytest.raises(WorkloadError, match="hours and weeks are unknown"):
         arrivals(log)
     kept, _ = clean_log(log)
     assert kept.header.text("StartTime") is None
