@@ -16,6 +16,7 @@ from policyfactory.export.expressible import fixed_epoch, unexpressed
 from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.pbs.formula import RESOURCE, formula, misplaced, needs_hook
 from policyfactory.export.queue import UNLIMITED_S, Queue
+from policyfactory.export.scripts import filled
 from policyfactory.export.targets import Export, File, Site, Target, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -174,58 +175,10 @@ def _script(text: str, epoch: int | None) -> list[str]:
         '    printf \'%s\\n\' "$own" | grep -E "$kept" > "$before" || true',
         "fi",
         "",
-        *(_hook(epoch) if epoch is not None else []),
+        # They may run again, after a new fit.
+        *(filled("pbs_hook.sh", {"EPOCH": epoch}).splitlines() if hook else []),
         *(["qmgr -c 'set server eligible_time_enable = True'"] if eligible else []),
         f"qmgr -c 'set server job_sort_formula = \"{text}\"'",
-    ]
-
-
-def _hook(epoch: int) -> list[str]:
-    """Return the commands that make the resource and the hook; they may run again, after a new fit."""
-    return [
-        'hook=$(mktemp "${TMPDIR:-/tmp}/pf_submit.XXXXXX")',
-        "cat > \"$hook\" <<'END_OF_HOOK'",
-        *_hook_source(epoch),
-        "END_OF_HOOK",
-        f"qmgr -c 'list resource {RESOURCE}' > /dev/null 2>&1 || qmgr -c 'create resource {RESOURCE} type=float'",
-        f"qmgr -c 'list hook {HOOK}' > /dev/null 2>&1 || qmgr -c 'create hook {HOOK} event=\"queuejob,modifyjob\"'",
-        f'qmgr -c "import hook {HOOK} application/x-python default $hook"',
-        'rm "$hook"',
-        "",
-        "# The hook sees new jobs only: those that wait already get their value here, from when they were created.",
-        "late=0",
-        "for job in $(qselect -s BHQTW); do",
-        "    created=$(qstat -f \"$job\" | sed -n 's/^ *ctime = //p') || created=",
-        '    created=$(date -d "${created:-none}" +%s 2> /dev/null) || created=',
-        f"    since=$((${{created:-0}} - {epoch}))",
-        '    [ "$since" -ge 1 ] || since=1',
-        f'    if [ -z "$created" ] || ! qalter -l "{RESOURCE}=$since" "$job"; then',
-        '        echo "$job has no value and will run last" >&2',
-        "        late=$((late + 1))",
-        "    fi",
-        "done",
-        f'[ "$late" -eq 0 ] || echo "$late waiting jobs could not be given {RESOURCE}; as root: sh $0" >&2',
-        "",
-    ]
-
-
-def _hook_source(epoch: int) -> list[str]:
-    return [
-        "import time",
-        "",
-        "import pbs",
-        "",
-        f"EPOCH = {epoch}  # seconds since 1970",
-        "",
-        "# reject() ends the hook by SystemExit, which is no Exception; anything else must not block a submission.",
-        "try:",
-        "    event = pbs.event()",
-        "    if event.type == pbs.QUEUEJOB:",
-        f'        event.job.Resource_List["{RESOURCE}"] = float(max(1, int(time.time()) - EPOCH))',
-        f'    elif event.job.Resource_List["{RESOURCE}"] is not None and event.requestor != "root":',
-        f'        event.reject("{RESOURCE} is set by the server when a job is queued")',
-        "except Exception as error:",
-        f'    pbs.logmsg(pbs.LOG_WARNING, "{HOOK}: " + str(error))',
     ]
 
 

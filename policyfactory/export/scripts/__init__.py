@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from types import MappingProxyType
 
-__all__ = ["parts", "whole"]
+__all__ = ["filled", "parts", "whole"]
 
+_PLACE = re.compile(r"@([A-Z_]+)@")
 _PART = re.compile(r"^(?:#|--|//)=== (\w+)\n", re.MULTILINE)
 
 
@@ -24,3 +25,8 @@ def parts(name: str) -> Mapping[str, str]:
     """Return the parts of a file by name, in its order; each begins behind a comment ``=== NAME``."""
     _, *found = _PART.split(whole(name))
     return MappingProxyType(dict(zip(found[::2], found[1::2], strict=True)))
+
+
+def filled(name: str, values: Mapping[str, object]) -> str:
+    """Return the text of a file with the values of ``@NAME@``; in what is put in nothing is replaced."""
+    return _PLACE.sub(lambda place: str(values[place[1]]), whole(name))

@@ -1,4 +1,23 @@
 
+BEGIN {
+  FS = "|"
+  INF = 1e300 * 1e300
+  NAN = INF - INF
+  # r counts from EPOCH (Unix s), or else from the submission of the job that has waited longest.
+  FIXED = @FIXED@
+  EPOCH = @EPOCH@
+  # p of a job without a limit, s.
+  UNLIMITED = @UNLIMITED@
+  # Jobs that have waited longer (s) go first; negative: never.
+  THRESHOLD = @THRESHOLD@
+  # Processors of the machine.
+  m = @PROCESSORS@
+  # Between the priorities of neighbours, and the highest nice value of Slurm.
+  GAP = @GAP@
+  MOST = @MOST@
+}
+
+@SCORE@
 # squeue prints [days-][hours:]minutes:seconds.
 function seconds(text,  at, days, n, part, total, i) {
   if (text == "UNLIMITED") return UNLIMITED

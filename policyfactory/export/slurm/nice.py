@@ -24,7 +24,7 @@ from policyfactory.core.units import DAY
 from policyfactory.export.expressible import fixed_epoch, slope
 from policyfactory.export.languages.awk import score_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
-from policyfactory.export.scripts import whole
+from policyfactory.export.scripts import filled
 from policyfactory.export.targets import Export, File, Site, Target, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -63,15 +63,26 @@ def make(model: Model, site: Site) -> Export:
     moves = policy.epoch.rule == "oldest-waiting" or slope(policy.expression, "r") is not None
     epoch = policy.epoch.unix_time if moves else fixed_epoch(policy, "slurm-nice")
     limits = _limits(policy)
-    constants = _constants(policy, epoch, site.processors)
-    awk = constants + score_functions(policy.expression) + whole("nice.awk")
+    awk = filled(
+        "nice.awk",
+        {
+            "FIXED": int(epoch is not None),
+            "EPOCH": epoch or 0,
+            "UNLIMITED": UNLIMITED_S,
+            "THRESHOLD": repr(policy.threshold) if math.isfinite(policy.threshold) else "-1",
+            "PROCESSORS": site.processors or 1,
+            "GAP": GAP,
+            "MOST": MOST_NICE,
+            "SCORE": score_functions(policy.expression),
+        },
+    )
     text = "\n".join(
         [
             "#!/bin/sh",
             *(f"# {line}".rstrip() for line in header(model, site, "slurm-nice")),
             *(f"# {line}".rstrip() for line in instructions((), _INSTALL, _ROLLBACK, limits)),
             "",
-            whole("nice.sh").replace("@NAME@", FILE_NAME).replace("@AWK@", awk),
+            filled("nice.sh", {"NAME": FILE_NAME, "AWK": awk}),
         ]
     )
     return Export(
@@ -81,30 +92,6 @@ def make(model: Model, site: Site) -> Export:
         limits=limits,
         priorities=functools.partial(nice_priorities, policy, site.processors),
     )
-
-
-def _constants(policy: Policy, epoch: int | None, processors: int | None) -> str:
-    threshold = repr(policy.threshold) if math.isfinite(policy.threshold) else "-1"
-    return f"""
-BEGIN {{
-  FS = "|"
-  INF = 1e300 * 1e300
-  NAN = INF - INF
-  # r counts from EPOCH (Unix s), or else from the submission of the job that has waited longest.
-  FIXED = {0 if epoch is None else 1}
-  EPOCH = {epoch or 0}
-  # p of a job without a limit, s.
-  UNLIMITED = {UNLIMITED_S}
-  # Jobs that have waited longer (s) go first; negative: never.
-  THRESHOLD = {threshold}
-  # Processors of the machine.
-  m = {processors or 1}
-  # Between the priorities of neighbours, and the highest nice value of Slurm.
-  GAP = {GAP}
-  MOST = {MOST_NICE}
-}}
-
-"""
 
 
 def _limits(policy: Policy) -> tuple[str, ...]:

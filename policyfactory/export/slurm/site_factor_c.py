@@ -25,6 +25,7 @@ from policyfactory.export.languages.c import LANGUAGE
 from policyfactory.export.languages.code import helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scale import Scale, learn_scale
+from policyfactory.export.scripts import filled
 from policyfactory.export.slurm.instructions import (
     BACKFILLING,
     HARDWARE,
@@ -109,89 +110,27 @@ def policy_header(model: Model, site: Site, scale: Scale) -> str:
     policy = model.policy
     comment = "\n".join(f" * {line}".rstrip() for line in header(model, site, _NAME, scale))
     unused = "".join(f"    (void){name};\n" for name in "pqrw" if name not in policy.variables)
-    return f"""/*
-{comment}
- *
- * Not to be compiled with -ffast-math, which drops the rules for infinity and NaN.
- */
-#ifndef POLICYFACTORY_POLICY_H
-#define POLICYFACTORY_POLICY_H
-
-#include <math.h>
-#include <stdint.h>
-
-#ifdef __FAST_MATH__
-#error "compile without -ffast-math: it drops the rules for infinity and NaN"
-#endif
-
-#define POLICY_NAME "{identifier(policy.name)}"
-/* What Slurm's own backfill scheduler takes for a job without a limit, s. */
-#define POLICY_UNLIMITED {UNLIMITED_S}.0
-#define POLICY_CHANGES {int(not policy.is_static)}
-#define POLICY_COUNTS_FROM_OLDEST {int("r" in policy.variables and policy.epoch.rule == "oldest-waiting")}
-
-typedef struct {{
-    double epoch;     /* Unix time from which r counts, s */
-    double low, high; /* scores between which nearly all lie */
-    double threshold; /* a job that has waited longer goes first, s */
-}} policy_settings_t;
-
-static const policy_settings_t policy_settings = {{
-    .epoch = {policy.epoch.unix_time or 0}.0,
-    .low = {scale.low!r},
-    .high = {scale.high!r},
-    .threshold = {repr(float(policy.threshold)) if math.isfinite(policy.threshold) else "INFINITY"},
-}};
-
-typedef struct {{
-    double p;      /* requested run time, s */
-    double q;      /* requested processors */
-    double submit; /* Unix s */
-    double waited; /* s */
-}} policy_job_t;
-
-{chr(10).join(helpers_of(policy.expression, LANGUAGE))}
-/* The score of a job; the lowest runs first, NaN last. */
-static double policy_score(double p, double q, double r, double w)
-{{
-{unused}    return {write_expression(policy.expression, LANGUAGE)};
-}}
-
-/* A falling map from scores to 1 .. {scale.largest}: three quarters of the numbers are for low .. high. */
-static double policy_number(const policy_settings_t *settings, double score)
-{{
-    const double u = (score - settings->low) / (settings->high - settings->low);
-    double y = 0.125 + 0.75 * u, found;
-
-    if (u < 0.0)
-        y = 0.125 / (1.0 - 6.0 * u);
-    else if (u > 1.0)
-        y = 1.0 - 0.125 / (1.0 + 6.0 * (u - 1.0));
-    found = floor({scale.largest}.0 - y * {scale.largest - 1}.0);
-    return found >= 1.0 ? (found <= {scale.largest}.0 ? found : {scale.largest}.0) : 1.0;
-}}
-
-/*
- * What Slurm adds up as site_factor: 1 .. {HIGHEST}, the HIGHEST runs first.
- * origin is the Unix time from which r counts, latest that of the last calculation for all jobs.
- */
-static uint32_t policy_priority(const policy_settings_t *settings, const policy_job_t *job, double origin,
-                                double latest)
-{{
-    /* A job submitted before the epoch counts as submitted at it; the oldest job itself has r = 0. */
-    const double least = POLICY_COUNTS_FROM_OLDEST ? 0.0 : 1.0, since = job->submit - origin;
-
-    if (job->waited > settings->threshold) {{
-        /* Overdue: above all others, in submit order. */
-        const double ahead = latest - job->submit, most = {HIGHEST - scale.largest}.0;
-
-        return (uint32_t)({scale.largest}.0 + (ahead > 0.0 ? (ahead < most ? ahead : most) : 0.0));
-    }}
-    return (uint32_t)policy_number(settings, policy_score(job->p, job->q, since > least ? since : least, job->waited));
-}}
-
-#endif
-"""
+    return filled(
+        "policy.h",
+        {
+            "COMMENT": comment,
+            "NAME": identifier(policy.name),
+            "UNLIMITED": UNLIMITED_S,
+            "CHANGES": int(not policy.is_static),
+            "FROM_OLDEST": int("r" in policy.variables and policy.epoch.rule == "oldest-waiting"),
+            "EPOCH": policy.epoch.unix_time or 0,
+            "LOW": repr(scale.low),
+            "HIGH": repr(scale.high),
+            "THRESHOLD": repr(float(policy.threshold)) if math.isfinite(policy.threshold) else "INFINITY",
+            "HELPERS": "\n".join(helpers_of(policy.expression, LANGUAGE)),
+            "UNUSED": unused,
+            "SCORE": write_expression(policy.expression, LANGUAGE),
+            "LARGEST": scale.largest,
+            "BELOW_LARGEST": scale.largest - 1,
+            "ABOVE_LARGEST": HIGHEST - scale.largest,
+            "HIGHEST": HIGHEST,
+        },
+    )
 
 
 def _text(name: str) -> str:
