@@ -33,7 +33,7 @@ def test_a_log_with_starts_is_shown_recorded(run: Run, tmp_path: Path) -> None:
     assert "*" not in values
     assert "recorded: the same jobs as the log recorded them; it is no contender." in " ".join(done.stdout.split())
     told = " ".join(done.stdout.split())
-    assert "mine: by mean_wait the replay under FCFS is within 600.0 s of the record" in told
+    assert "mine: by mean_wait the replay under FCFS is within 600 s of the record" in told
     assert "Kolmogorov-Smirnov distance of 0.17 from those of the record" in told
     folder = tmp_path / "out" / "evaluation"
     assert (folder / "recorded" / "differences.csv").read_text().splitlines()[1] == "FCFS,-600.0,-3600.0"
