@@ -26,7 +26,7 @@ __all__ = [
     "DEFAULT_TUPLES",
     "GenerateOptions",
     "Report",
-    "TupleUnit",
+    "TupleBatch",
     "check_options",
     "describe",
     "finished_tuples",
@@ -122,14 +122,14 @@ class _Shared:
     options: GenerateOptions
 
 
-class TupleUnit(NamedTuple):
+class TupleBatch(NamedTuple):
     """Tuples that are scored together: their numbers, and the rows of the workload at which they begin."""
 
     numbers: tuple[int, ...]
     places: tuple[int, ...]
 
 
-def _score(shared: _Shared, unit: TupleUnit, go_on: StopCheck) -> list[tuple[int, str]]:
+def _score(shared: _Shared, unit: TupleBatch, go_on: StopCheck) -> list[tuple[int, str]]:
     """Return number and lines of the table of each tuple of a work unit."""
     return [
         (number, tuple_rows(shared.workload, place, number, shared.options, go_on=go_on))
@@ -184,7 +184,7 @@ def finished_tuples(
     workers = Workers.of(workers)
     size = tuples_a_unit(workers.backend, options.trials, len(numbers))
     chunks = (numbers[begin : begin + size] for begin in range(0, len(numbers), size))
-    units = (TupleUnit(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
+    units = (TupleBatch(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
     with contextlib.closing(results(_score, _Shared(workload, options), units, workers, notify=notify)) as finished:
         for scored in finished:
             yield from scored

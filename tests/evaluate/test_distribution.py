@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from policyfactory.trials.run import TupleUnit, tuples_a_unit
+from policyfactory.trials.run import TupleBatch, tuples_a_unit
 from support import ROOT
 
 DATA = ROOT / "docs" / "data"
@@ -117,6 +117,6 @@ def test_the_simulation_is_as_near_to_the_measurements_as_the_page_says() -> Non
 def test_the_page_tells_how_many_tuples_are_sent_at_once_and_how_large_they_are() -> None:
     text = " ".join(PAGE.split())
     assert f"Of 441 tuples of 256,000 trials {SENT[441]} are a unit, of 100,000 tuples {SENT[100_000]}." in text
-    one = len(pickle.dumps(TupleUnit((440,), (9_000,))))
+    one = len(pickle.dumps(TupleBatch((440,), (9_000,))))
     assert f"A unit of one tuple is {one} bytes pickled" in text
     assert {row["what"]: int(row["bytes"]) for row in table("distribution-messages")}["piece pickled"] == one
