@@ -8,21 +8,25 @@
 import policyfactory as pf
 
 log = pf.default_workload()
-cases = pf.cases_of(log, windows="8x7d")
-policies = [pf.resolve(name) for name in ("FCFS", "SPF", "SAF", "F1")]
-experiment = pf.Experiment("four policies", tuple(cases), tuple(policies), metrics=("mean_bsld", "max_wait"))
-outcome = pf.run_experiment(experiment)
+largest = pf.Policy.from_function(lambda job: -job.p * job.q, name="LARGEST")
+result = pf.evaluate(log, ["FCFS", "SPF", "SAF", largest], windows="8x7d", metrics=["mean_bsld", "max_wait"])
+result
 
 # %% [markdown]
-# One value for each window, policy and metric.
+# The conclusion in words, and the verdict on each policy against the first. Eight windows do not prove everything.
 
 # %%
-values = outcome.evaluation.frame()
+print(result.summary())
+for row in result.comparisons:
+    print(f"{row.metric:10} {row.policy:8} {row.difference:12.1f}  {row.verdict}")
+
+# %% [markdown]
+# One value for each window, policy and metric is a table of pandas, and a picture.
+
+# %%
+values = result.frame()
 print(values[values["metric"] == "mean_bsld"].pivot_table("value", "case", "policy").round(1))
+picture = result.plot("mean_bsld")
 
 # %% [markdown]
-# Every other policy against the first, with an interval and a verdict: eight windows do not prove everything.
-
-# %%
-for row in outcome.comparisons:
-    print(f"{row.metric:10} {row.policy:5} {row.difference:12.1f}  {row.verdict}")
+# `result.report("folder")` writes the whole report with its tables and pictures.

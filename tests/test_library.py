@@ -172,9 +172,20 @@ def test_a_function_says_what_it_cannot_do(tmp_path: Path, log: pf.Workload) -> 
     assert mine != pf.Policy.from_function(lambda job: job.q, name="MINE")
     with pytest.raises(UsageError, match="policy MINE is a Python function without a formula: it can be simulated"):
         pf.save_model(pf.Model(mine), tmp_path / "mine.json")
+    with pytest.raises(UsageError, match="policy MINE is a Python function without a formula"):
+        pf.export(mine, to="lua")
     with pytest.raises(UsageError, match=r"policy MINE returned shape \(\) and type float64 for 2000 jobs"):
         pf.simulate(log, pf.Policy.from_function(lambda job: job.p.sum(), name="MINE"))
     with pytest.raises(UsageError, match="int is no function and has no method predict"):
         pf.Policy.from_function(7)
     with pytest.raises(UsageError, match="there is no feature 'z'; choose among p, q, r, m"):
         pf.Policy.from_function(type("Model", (), {"predict": None})(), features=("z",))
+
+
+def test_functions_and_fits_are_evaluated_like_policies(log: pf.Workload, scores: pf.ScoreTable) -> None:
+    mine = pf.Policy.from_function(lambda job: job.p, name="MINE")
+    fit = pf.fit(scores, "linear", bootstrap=0)[0]
+    values = pf.evaluate(log, ["FCFS", "SPF", mine, fit], windows="3x2d", metrics=["mean_bsld"]).frame()
+    by_policy = values.pivot_table("value", "case", "policy")
+    assert (by_policy["MINE"] == by_policy["SPF"]).all()
+    assert set(by_policy) == {"FCFS", "SPF", "MINE", fit.name}
