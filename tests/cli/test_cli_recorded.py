@@ -34,7 +34,7 @@ def test_a_log_with_starts_is_shown_recorded(run: Run, tmp_path: Path) -> None:
     assert "recorded: the same jobs as the log recorded them; it is no contender." in " ".join(done.stdout.split())
     told = " ".join(done.stdout.split())
     assert "mine: by mean_wait the replay under FCFS is within 600 s of the record" in told
-    assert "Kolmogorov-Smirnov distance of 0.17 from those of the record" in told
+    assert "Kolmogorov-Smirnov distance of 0.167 from those of the record" in told
     folder = tmp_path / "out" / "evaluation"
     assert (folder / "recorded" / "differences.csv").read_text().splitlines()[1] == "FCFS,-600.0,-3600.0"
     assert (folder / "replay" / "distances.csv").read_text().splitlines()[3].startswith("recorded,,40.0,")

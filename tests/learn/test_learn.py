@@ -80,6 +80,7 @@ class _Stopping(Progress):
         self.sentences.append(sentence)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(workload: Workload, learned: Learned, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         learn(workload, output=tmp_path, progress=_Stopping(5), **FEW, threshold="20h")
