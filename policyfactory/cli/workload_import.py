@@ -49,7 +49,7 @@ def import_log(
         list[Path],
         typer.Argument(
             metavar="IN...",
-            help="Accounting logs, pieces of one log in any order (also .gz); - is stdin.",
+            help="Accounting logs, parts of one log in any order (also .gz); - is stdin.",
             show_default=False,
         ),
     ],
@@ -59,7 +59,7 @@ def import_log(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", help="sacct, sacct-json, filetxt or pbs (default: told by the file's beginning)."),
+        typer.Option("--format", help="sacct, sacct-json, filetxt or pbs (default: what the file's beginning shows)."),
     ] = None,
     partition: Annotated[
         list[str] | None, typer.Option(help="Keep the jobs of this partition or queue; can be given again.")
@@ -163,7 +163,7 @@ def _zone(name: str | None) -> Zone:
     from policyfactory.workload.accounting.importing import Zone
     from policyfactory.workload.accounting.times import find_zone
 
-    return Zone.of_machine() if name is None else Zone(find_zone(name), name, "told by --time-zone")
+    return Zone.of_machine() if name is None else Zone(find_zone(name), name, "given by --time-zone")
 
 
 def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:
@@ -203,7 +203,7 @@ def _show(report: ImportReport, *, json: bool) -> None:
         show_table(f"import of {printable(files + more, 300)}", columns, rows, left=(0, 1, 2, 3))
         show_table(
             "what the jobs of each partition request",
-            ["partition", "jobs", "with a limit", "asked for", "commonest other", "share, %", "default told"],
+            ["partition", "jobs", "with a limit", "asked for", "commonest other", "share, %", "default given"],
             report.partition_rows(),
             caption="asked for: the submit line shows it (-t, --time); commonest other: the most frequent limit among "
             "the rest; share: its share of all limits of the partition",

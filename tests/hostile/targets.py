@@ -122,7 +122,7 @@ def _blocks(path: Path) -> str:
     """Import a log in small chunks and blocks, by the compiled kernels; at once and as texts it must be the same."""
     answers = []
     with contextlib.ExitStack() as changed:
-        changed.enter_context(patch.object(source, "PIECE", 97))
+        changed.enter_context(patch.object(source, "PART", 97))
         changed.enter_context(patch.object(source, "_LONGEST_LINE", 1500))
         for block, few in ((300, 0), (1 << 20, 10_000)):
             with patch.object(source, "_BLOCK", block), patch.object(sacct, "_FEW_LINES", few):

@@ -154,7 +154,7 @@ def test_a_time_without_jobs_is_refused_with_the_time_of_the_log(tmp_path: Path)
 @pytest.mark.parametrize("text", [sacct_text(), '{"jobs": []}'])
 def test_a_log_without_records_says_what_to_look_at_in_the_query(tmp_path: Path, text: str) -> None:
     (tmp_path / "log").write_text(text)
-    with pytest.raises(WorkloadError, match=r"the query of sacct found none; look at -S and -E .*, -a .*rights"):
+    with pytest.raises(WorkloadError, match=r"the query of sacct had no result; look at -S and -E .*, -a .*rights"):
         import_logs([tmp_path / "log"], zone=UTC)
 
 

@@ -158,8 +158,8 @@ def test_pieces_that_overlap_are_one_log(tmp_path: Path) -> None:
     for paths in ([first, second], [second, first]):
         done = import_logs(paths, zone=UTC)
         assert done.report.jobs == 5
-        assert counts(done)["records of a run that a later record tells the end of"] == 2
-        assert counts(done)["records of a run that a later record tells differently"] == 1
+        assert counts(done)["records of a run whose end is in a later record"] == 2
+        assert counts(done)["records of a run that a later record contradicts"] == 1
         assert done.report.records == done.report.jobs + done.report.count("dropped")
         assert len(done.report.inputs) == 2
 

@@ -176,7 +176,7 @@ class ByteRows(Rows):
 
 @kernel
 def _read_digits(text: _Bytes, begins: _Int64Array, ends: _Int64Array, numbers: _Int64Array) -> bool:
-    """Read cells of at most 18 digits, and tell whether all are such."""
+    """Read cells of at most 18 digits, and return whether all are such."""
     for cell in range(len(numbers)):
         if not 0 < ends[cell] - begins[cell] <= _MOST_DIGITS:
             return False

@@ -1,4 +1,4 @@
-"""Which accounting log a file is: the readers there are, and how a file's first lines tell its format."""
+"""Which accounting log a file is: the readers there are, and how a file's first lines show its format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Format:
     module : str
         The module whose function ``read`` reads it; loaded only then.
     recognises : callable
-        Tells by the first lines of a file that are not blank.
+        Whether a file is one, by its first lines that are not blank.
     takes : {"lines", "blocks", "chunks"}
         The method of `Source` whose text its reader takes.
     """

@@ -24,7 +24,7 @@ __all__ = ["read"]
 _HEAD = re.compile(
     r"JobId=(?P<id>[0-9]{1,10}) UserId=(?P<user>[^=]*?)(?:\([0-9]+\))? GroupId=(?P<group>[^=]*?)(?:\([0-9]+\))? Name="
 )
-# A name or a folder may hold all of this too: then nothing tells which is Slurm's.
+# A name or a folder may hold all of this too: then nothing says which is Slurm's.
 _MIDDLE = re.compile(
     r" JobState=(?P<state>\S+) Partition=(?P<partition>\S*) TimeLimit=(?P<limit>\S+) StartTime=(?P<start>\S+) "
     r"EndTime=(?P<end>\S+) NodeList=(?P<list>\S*) NodeCnt=(?P<nodes>[0-9]{1,9}) "
@@ -62,7 +62,7 @@ _CLOCK = {
         0,
         "",
         "times in the hour that comes twice when summer time ends, taken as the earlier",
-        "nothing in the line tells; an hour too early at most",
+        "nothing in the line says; an hour too early at most",
         "changed",
     ),
     "never": Remark(
@@ -103,7 +103,7 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         if not line.strip():
             continue
         try:
-            found = _record(number, line, clock)
+            items = _record(number, line, clock)
         except _AmbiguousError:
             yield Remark(number, "", *_AMBIGUOUS)
             continue
@@ -112,7 +112,7 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
             yield Remark(number, "", *_UNREADABLE)
             continue
         records += 1
-        yield from found
+        yield from items
     if not records:
         line_number, shown = first or (number, "")
         raise TraceFormatError(
@@ -133,17 +133,17 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
     """
     fields, rest = _fields(line)
     times = [clock.read(fields[name]) for name in ("submit", "start", "end")]
-    (submit, start, end), told = settle(times, None)
+    (submit, start, end), how = settle(times, None)
     eligible = clock.read(fields.get("eligible") or "")
     processors, nodes = int(fields["processors"]), int(fields["nodes"])
     state = state_of(fields["state"])
-    found: list[Record | Remark] = []
+    remarks: list[Record | Remark] = []
     if state is State.pending and processors:
         # This run ended and the job went back to the queue (22.05.8, seen).
         state = State.requeued
     elif state is State.running:
         state = State.requeued
-        found.append(Remark(number, fields["id"], *_RESIZED))
+        remarks.append(Remark(number, fields["id"], *_RESIZED))
     if not processors:
         # Cancelled in the queue: StartTime is that of the end (22.05.8, seen).
         start = None
@@ -175,9 +175,9 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
     if submit is None:
         raise ValueError("no submit time")
     if any(len(time) > 1 for time in times):
-        note = _CLOCK[told]
-        found.append(Remark(number, record.job, note.what, note.why, note.action))
-    return [record, *found]
+        note = _CLOCK[how]
+        remarks.append(Remark(number, record.job, note.what, note.why, note.action))
+    return [record, *remarks]
 
 
 def _fields(line: str) -> tuple[dict[str, str], str]:

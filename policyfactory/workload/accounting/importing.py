@@ -23,8 +23,8 @@ __all__ = ["Imported", "Zone", "import_logs"]
 
 # What to look at where sacct printed no job.
 _NO_RECORDS = (
-    "no job in it, so the query of sacct found none; look at -S and -E (without -S it is today only), -a (without it "
-    "only one's own jobs), and the rights of who asked: with PrivateData=jobs only operators see the jobs of others"
+    "no job in it, so the query of sacct had no result; look at -S and -E (without -S it is today only), -a (without "
+    "it only one's own jobs), and the rights of who asked: with PrivateData=jobs only operators see the jobs of others"
 )
 
 
@@ -92,7 +92,7 @@ def import_logs(
     zone : Zone, optional
         Zone of times that have none (default: this machine's).
     form : str, optional
-        Format of all files (default: told by each file's beginning), see `FORMATS`.
+        Format of all files (default: what each file's beginning shows), see `FORMATS`.
     processors : int, optional
         Processors (or nodes) of the machine; default: the most in use at once.
 
@@ -110,14 +110,14 @@ def import_logs(
     rules, labels, zone = rules or Rules(), labels or Labels(), zone or Zone.of_machine()
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("stdin (-) can be read once; name it once")
-    told = None if form is None else find_format(form)
+    wanted = None if form is None else find_format(form)
     clock = WatchedZone(zone.clock)
     tally = Tally()
     builder = TableBuilder(tally)
     inputs = []
     for path in paths:
         with Source(path) as source:
-            known = told or detect(source.head, source.name)
+            known = wanted or detect(source.head, source.name)
             text = getattr(source, known.takes)()
             builder.add(known.reader()(text, source.name, clock), source.name)
             inputs.append((source.name, known.name, source.sha256))
@@ -162,21 +162,21 @@ def _names(inputs: list[tuple[str, str, str]]) -> str:
     return printable(", ".join(name for name, _, _ in inputs[:5]), 300) + more
 
 
-def _machine(jobs: Jobs, unit: str, told: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:
+def _machine(jobs: Jobs, unit: str, given: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:
     """Return the size of the machine, and where the number is from."""
     when = shown(jobs.peak_time, zone.clock)
     option = "--processors" if unit == "cpus" else "--processors (here: nodes)"
-    if told is None:
+    if given is None:
         if jobs.peak < 1:
             raise UsageError(f"no job of the log ever ran, so the machine's size is not in it; give {option}")
         return jobs.peak, f"the most in use at once, first at {when}: a lower bound; {option} says the true number"
     size = jobs.allocated[jobs.rows]
-    larger = jobs.rows[size > told]
+    larger = jobs.rows[size > given]
     if len(larger):
         table = jobs.table
         tally.add(
             "kept", "jobs larger than the machine", "is --processors right? workload clean drops them", len(larger),
             table.job[larger[0]], table.place(larger[0]),
         )  # fmt: skip
-    more = f"; the log has {jobs.peak:,} in use at once, first at {when}" if jobs.peak > told else ""
-    return told, f"told by --processors{more}"
+    more = f"; the log has {jobs.peak:,} in use at once, first at {when}" if jobs.peak > given else ""
+    return given, f"given by --processors{more}"

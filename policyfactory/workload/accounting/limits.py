@@ -58,15 +58,15 @@ def parse_limits(texts: list[str], option: str) -> dict[str, int]:
     UsageError
         If one is not of that form, or a partition comes twice.
     """
-    found: dict[str, int] = {}
+    limits: dict[str, int] = {}
     for text in texts:
         name, mark, value = text.rpartition("=")
         if not mark or not name:
             raise UsageError(f"{option} {printable(text, 60)!r}: write PARTITION=TIME, for example batch=24h")
-        if name in found:
+        if name in limits:
             raise UsageError(f"{option}: partition {printable(name, 60)} comes twice; give its limit once")
-        found[name] = parse_limit(value, f"{option} {printable(name, 60)}")
-    return found
+        limits[name] = parse_limit(value, f"{option} {printable(name, 60)}")
+    return limits
 
 
 class LimitRules(Protocol):
@@ -90,7 +90,7 @@ class LimitRules(Protocol):
 
 
 def settle_limits(table: RecordTable, alive: Mask, rules: LimitRules, count: Count) -> None:
-    """Give a number to the limits that have none, where one was told, and take away what nobody asked for.
+    """Give a number to the limits that have none, where one was given, and take away what nobody asked for.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def settle_limits(table: RecordTable, alive: Mask, rules: LimitRules, count: Cou
     Raises
     ------
     UsageError
-        If a limit was told for a partition that the log does not have.
+        If a limit was given for a partition that the log does not have.
     """
     table.check_partitions(rules.partition_limit, "--partition-limit")
     table.check_partitions(rules.default_limit, "--default-limit")
@@ -119,11 +119,11 @@ def settle_limits(table: RecordTable, alive: Mask, rules: LimitRules, count: Cou
         table.limit[unlimited & alive] = rules.unlimited
     limits = _by_partition(table, rules.partition_limit)
     of_partition = table.is_limit(Limit.partition)
-    told = of_partition & (limits >= 0)
-    count("changed", told, "jobs with the limit of their partition, as told", "--partition-limit")
-    table.limit[told] = limits[told]
+    given = of_partition & (limits >= 0)
+    count("changed", given, "jobs with the limit of their partition, as given", "--partition-limit")
+    table.limit[given] = limits[given]
     why = "field 9 is -1; --partition-limit PARTITION=TIME gives them a number"
-    count("kept", of_partition & ~told, "jobs with the limit of their partition (Partition_Limit)", why)
+    count("kept", of_partition & ~given, "jobs with the limit of their partition (Partition_Limit)", why)
     count("kept", table.is_limit(Limit.missing), "jobs without a requested time in the log", "field 9 is -1")
     count("kept", table.is_limit(Limit.asked), "limits that the submit line shows to be asked for", "-t or --time")
     _defaults(table, rules, count)
@@ -134,7 +134,7 @@ def _defaults(table: RecordTable, rules: LimitRules, count: Count) -> None:
     defaults = _by_partition(table, rules.default_limit)
     perhaps = table.is_limit(Limit.given) & (defaults >= 0) & (table.limit == defaults)
     certain = table.is_limit(Limit.default)
-    what = "limits equal to their partition's default: asked for or not, the log does not tell"
+    what = "limits equal to their partition's default: asked for or not, the log does not say"
     if rules.defaults == "unknown":
         count("changed", perhaps, f"{what}; now unknown", "--defaults unknown")
         count("changed", certain, "limits that nobody asked for; now unknown", "--defaults unknown")
@@ -145,7 +145,7 @@ def _defaults(table: RecordTable, rules: LimitRules, count: Count) -> None:
 
 
 def _by_partition(table: RecordTable, limits: Mapping[str, int]) -> Column:
-    """Return the limit told for each row's partition, -1 where none was."""
+    """Return the limit given for each row's partition, -1 where none was."""
     names = table.names["partition"]
     return np.array([limits.get(name, -1) for name in names], dtype=np.int64)[table.partition]
 
@@ -164,9 +164,9 @@ def partition_limits(
     limit : int64 array (records,)
         Limits as the log has them, before a rule took any away.
     defaults : mapping of str to int
-        Defaults that were told.
+        Defaults that were given.
     """
-    found = []
+    partitions = []
     for number, name in enumerate(table.names["partition"]):
         mine = rows[table.partition[rows] == number]
         if not len(mine):
@@ -175,7 +175,7 @@ def partition_limits(
         limited = limit[mine] >= 0
         values, counts = np.unique(limit[mine][limited & ~asked], return_counts=True)
         most = int(np.argmax(counts)) if len(counts) else -1
-        found.append(
+        partitions.append(
             PartitionLimits(
                 name,
                 len(mine),
@@ -186,7 +186,7 @@ def partition_limits(
                 defaults.get(name),
             )
         )
-    return tuple(sorted(found, key=lambda one: (-one.jobs, one.partition)))
+    return tuple(sorted(partitions, key=lambda one: (-one.jobs, one.partition)))
 
 
 def unrequested(table: RecordTable, rows: Column, limit: Column) -> dict[str, int]:
@@ -208,6 +208,6 @@ def unrequested(table: RecordTable, rows: Column, limit: Column) -> dict[str, in
         "Partition_Limit": ~known & table.is_limit(Limit.partition)[rows],
         "made unknown by --defaults unknown": known,
     }
-    found = {name: int(mask.sum()) for name, mask in kinds.items()}
-    found["without one in the log"] = len(rows) - sum(found.values())
-    return {name: count for name, count in found.items() if count}
+    counts = {name: int(mask.sum()) for name, mask in kinds.items()}
+    counts["without one in the log"] = len(rows) - sum(counts.values())
+    return {name: count for name, count in counts.items() if count}

@@ -64,7 +64,7 @@ _LONG_PAUSE = (
 
 @dataclasses.dataclass(slots=True)
 class _Open:
-    """A job that has not ended yet, as far as the lines up to here tell."""
+    """A job that has not ended yet, as far as the lines up to here say."""
 
     line: int
     queued: int | None = None  # first Q record, or that of the array
@@ -84,7 +84,7 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
     """Read an accounting log.
 
     A job that has not ended by the last line comes at the end, as running or pending: of a log in daily files the
-    next file may have its end. Of a rerun only what its R or S record tells is known.
+    next file may have its end. Of a rerun only what its R or S record says is known.
 
     Parameters
     ----------
@@ -184,10 +184,10 @@ class _Log:
         """Return the array that a task belongs to, and note that the task has begun or ended."""
         if "[" not in job:
             return None
-        found = _TASK.fullmatch(job)
-        array = self._open.get(f"{found[1]}[]{found[3]}") if found and found[2] else None
-        if array is not None and found is not None:
-            array.begun.add(found[2])
+        match = _TASK.fullmatch(job)
+        array = self._open.get(f"{match[1]}[]{match[3]}") if match and match[2] else None
+        if array is not None and match is not None:
+            array.begun.add(match[2])
         return array
 
     def _queue(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
@@ -219,12 +219,12 @@ class _Log:
         record = self._record(line, job, fields)
         record.end = whole(fields.get("end")) or self._seconds(stamp)
         record.state = State.requeued
-        found: list[Record | Remark] = [record, *self._elapse(record, entry)]
+        items: list[Record | Remark] = [record, *self._elapse(record, entry)]
         if entry is None:
             entry = self._entry(line, job)
             entry.queued, entry.request = record.submit, text
         entry.started, entry.paused, entry.suspended, entry.known_suspended = None, None, 0, False
-        return found
+        return items
 
     def _stop(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
         entry = self._entry(line, job)
@@ -268,14 +268,14 @@ class _Log:
         if "start" not in fields:
             return (Remark(line, job, *_NO_START),)
         record.end = whole(fields.get("end")) or self._seconds(stamp)
-        found: list[Record | Remark] = [record]
+        items: list[Record | Remark] = [record]
         if record.limit is None and "Resource_List.walltime" in fields:
-            found.append(Remark(line, job, *_BAD_LIMIT))
-        found += self._elapse(record, entry)
+            items.append(Remark(line, job, *_BAD_LIMIT))
+        items += self._elapse(record, entry)
         record.state = _state(
             record, fields.get("Exit_status"), deleted=entry is not None and entry.stopped is not None
         )
-        return found
+        return items
 
     @staticmethod
     def _elapse(record: Record, entry: _Open | None) -> list[Remark]:

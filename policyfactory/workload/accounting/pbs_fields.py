@@ -86,8 +86,8 @@ def count_slots(exec_host: str) -> int:
         if star:
             total += int(times) if _WHOLE.fullmatch(times) else 1
             continue
-        for piece in slots.split(","):
-            begin, dash, end = piece.partition("-")
+        for span in slots.split(","):
+            begin, dash, end = span.partition("-")
             count = 1
             if dash and _WHOLE.fullmatch(begin) and _WHOLE.fullmatch(end):
                 count = max(int(end) - int(begin) + 1, 1)
@@ -111,13 +111,13 @@ def requested_processors(fields: dict[str, str]) -> int | None:
     if select is not None:
         return ncpus or _chunks(select)
     nodes = fields.get("Resource_List.nodes")
-    found = [
+    numbers = [
         ncpus,
         whole(fields.get("Resource_List.procs")),
         whole(fields.get("Resource_List.mppwidth")),
         None if nodes is None else _nodes(nodes),
     ]
-    known = [number for number in found if number]
+    known = [number for number in numbers if number]
     return min(max(known), _MOST) if known else None
 
 
@@ -150,10 +150,10 @@ def vnode_processors(exec_vnode: str) -> int:
 def array_size(indices: str) -> int:
     """Return how many tasks ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it) are; 0 if it cannot be read."""
     total = 0
-    for piece in indices.partition("%")[0].split(","):
-        found = _INDICES.fullmatch(piece.strip())
-        if found is None:
+    for part in indices.partition("%")[0].split(","):
+        match = _INDICES.fullmatch(part.strip())
+        if match is None:
             return 0
-        begin, end, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        begin, end, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         total += max((end - begin) // max(step, 1) + 1, 0)
     return min(total, _MOST_TASKS)

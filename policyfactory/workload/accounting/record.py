@@ -38,7 +38,7 @@ class State(enum.Enum):
 class Limit(enum.Enum):
     """What the log says about the requested run time."""
 
-    given = "given"  # a number: asked for by the user, or the partition's default; the log seldom tells which
+    given = "given"  # a number: asked for by the user, or the partition's default; the log seldom says which
     asked = "asked"  # a number that the user asked for: the log shows it (the submit line has --time)
     default = "default"  # a number that nobody asked for: the log shows it
     unlimited = "unlimited"

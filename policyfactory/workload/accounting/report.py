@@ -103,7 +103,7 @@ class PartitionLimits:
     share : float
         Its share of all limits of the partition.
     default : int or None
-        The default that was told, s.
+        The default that was given, s.
     """
 
     partition: str
@@ -230,8 +230,8 @@ class ImportReport:
 
     def warnings(self) -> list[str]:
         """Return what will stop or mislead the commands that take the new log, each with its cure."""
-        found = (self._no_requests(), self._small_machine(), self._many_dropped())
-        return [text for text in found if text]
+        texts = (self._no_requests(), self._small_machine(), self._many_dropped())
+        return [text for text in texts if text]
 
     def _no_requests(self) -> str:
         count = sum(self.unrequested.values())

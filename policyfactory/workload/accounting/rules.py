@@ -108,16 +108,16 @@ class _Sieve:
 
     def count(self, action: str, mask: Mask, what: str, why: str, *, expected: bool = False) -> None:
         """Count the rows of ``mask`` that are left."""
-        found = mask & self.alive
-        if found.any():
-            row = int(np.argmax(found))
-            jobs = int(self.table.tasks[found].sum())
+        rows = mask & self.alive
+        if rows.any():
+            row = int(np.argmax(rows))
+            jobs = int(self.table.tasks[rows].sum())
             place = self.table.place(row)
             self.tally.add(action, what, why, jobs, self.table.job[row], place, expected=expected)
 
 
 def jobs_of(table: RecordTable, rules: Rules, tally: Tally, clock: dt.tzinfo = dt.UTC) -> Jobs:
-    """Return the jobs that the records tell of.
+    """Return the jobs that the records describe.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def _outside(table: RecordTable, rules: Rules) -> Mask:
 def _nothing_left(records: int, tally: Tally, submitted: Column, clock: dt.tzinfo) -> str:
     """Return why there is no job: what was dropped, and the time of the log where that matters."""
     steps = [step for step in tally.steps() if step.action == "dropped"]
-    told = "; ".join(f"{step.what}: {step.count:,}" for step in steps)
-    text = f"no job is left of {records:,} records ({told or 'the log has none'})"
+    reasons = "; ".join(f"{step.what}: {step.count:,}" for step in steps)
+    text = f"no job is left of {records:,} records ({reasons or 'the log has none'})"
     if len(submitted) and any(step.why == "--from, --to" for step in steps):
         first, last = shown(int(submitted.min()), clock), shown(int(submitted.max()), clock)
         text += f"; its jobs were submitted from {first} to {last}"

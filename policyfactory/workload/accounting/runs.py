@@ -31,7 +31,7 @@ class Runs:
     alive : bool array (n,)
         Rows that stand for a job.
     used : bool array (n,)
-        Rows that tell when the machine was used: also runs that were thrown away.
+        Rows that say when the machine was used: also runs that were thrown away.
     """
 
     alive: NDArray[np.bool_]
@@ -81,7 +81,7 @@ def _distinct(table: RecordTable, rows: list[int], alive: NDArray[np.bool_], tal
         signature = tuple(int(getattr(table, column)[row]) for column in _SAME)
         (double if signature in seen else left).append(row)
         seen.add(signature)
-    why = "pieces of a log overlap, or were given twice"
+    why = "parts of a log overlap, or were given twice"
     _drop(table, double, alive, tally, "records that are in the log twice", why, expected=True)
     return left
 
@@ -90,10 +90,10 @@ def _looks(table: RecordTable, rows: list[int], alive: NDArray[np.bool_], tally:
     """Return ``rows`` in order of time, without those that a later look at the same run makes old."""
     over = [row for row in rows if table.state[row] not in _NOT_OVER]
     ended: dict[tuple[int, int], int] = {(int(table.submit[row]), int(table.start[row])): row for row in over}
-    told_again = [row for row in over if ended[int(table.submit[row]), int(table.start[row])] != row]
+    replaced = [row for row in over if ended[int(table.submit[row]), int(table.start[row])] != row]
     why = "printed by sacct at another time; what comes last stands"
-    what = "records of a run that a later record tells differently"
-    _drop(table, told_again, alive, tally, what, why, expected=True)
+    what = "records of a run that a later record contradicts"
+    _drop(table, replaced, alive, tally, what, why, expected=True)
     left = list(ended.values())
     open_rows = [row for row in rows if table.state[row] in _NOT_OVER]
     if open_rows:
@@ -101,8 +101,8 @@ def _looks(table: RecordTable, rows: list[int], alive: NDArray[np.bool_], tally:
         latest = max(open_rows, key=lambda row: (table.submit[row], table.start[row], row))
         old = any(table.submit[row] >= table.submit[latest] and table.start[row] >= table.start[latest] for row in left)
         stale = [row for row in open_rows if row != latest or old]
-        why = "printed while the job waited or ran; another record tells how it went on"
-        what = "records of a run that a later record tells the end of"
+        why = "printed while the job waited or ran; another record says how it went on"
+        what = "records of a run whose end is in a later record"
         _drop(table, stale, alive, tally, what, why, expected=True)
         if not old:
             left.append(latest)

@@ -26,22 +26,22 @@ _DECODER = json.JSONDecoder()
 
 
 class _Text:
-    """A text that comes in pieces, of which the part that was read is forgotten."""
+    """A text that comes in chunks, of which the part that was read is forgotten."""
 
-    def __init__(self, pieces: Iterable[str], path: str) -> None:
-        self._pieces = iter(pieces)
+    def __init__(self, chunks: Iterable[str], path: str) -> None:
+        self._chunks = iter(chunks)
         self._path = path
         self._buffer = ""
         self._at = 0
 
     def _more(self) -> bool:
-        """Fetch as much again as is there; tell whether anything came."""
+        """Fetch as much again as is there; return whether anything came."""
         wanted = max(1 << 16, len(self._buffer) - self._at)
         parts = [self._buffer[self._at :]]
         got = 0
-        while got < wanted and (piece := next(self._pieces, None)) is not None:
-            parts.append(piece)
-            got += len(piece)
+        while got < wanted and (chunk := next(self._chunks, None)) is not None:
+            parts.append(chunk)
+            got += len(chunk)
         self._buffer, self._at = "".join(parts), 0
         return got > 0
 
@@ -56,11 +56,11 @@ class _Text:
 
     def take(self, marks: str, where: str) -> str:
         """Pass one of the characters ``marks`` and return it."""
-        found = self.mark()
-        if not found or found not in marks:
+        mark = self.mark()
+        if not mark or mark not in marks:
             self.fail(where, f"one of {' '.join(marks)} expected")
         self._at += 1
-        return found
+        return mark
 
     def value(self, where: str) -> Any:
         """Pass one whole value and return it."""
@@ -76,7 +76,7 @@ class _Text:
             except (RecursionError, ValueError):
                 self.fail(where, "nested too deep, or a number too long")
             else:
-                # A number at the end of the buffer may go on in the next piece.
+                # A number at the end of the buffer may go on in the next chunk.
                 if end < len(self._buffer) or not self._more():
                     self._at = end
                     return value
@@ -121,7 +121,7 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
     Parameters
     ----------
     lines : iterable of str
-        The text in pieces of any length, with its line ends.
+        The text in chunks of any length, with its line ends.
     path : str
         The file, for messages.
     zone : tzinfo or None
@@ -130,7 +130,7 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
     Raises
     ------
     TraceFormatError
-        If it is no JSON, has no list of jobs, or tells of several clusters.
+        If it is no JSON, has no list of jobs, or has several clusters.
     """
     cluster = ""
     for number, job in enumerate(_jobs(_Text(lines, path)), start=1):

@@ -53,7 +53,7 @@ CLOCK = {
     ),
     "guessed": (
         "times in the hour that comes twice when summer time ends, taken as the earlier",
-        "nothing in the line tells; an hour too early at most (SLURM_TIME_FORMAT=%s has no such hour)",
+        "nothing in the line says; an hour too early at most (SLURM_TIME_FORMAT=%s has no such hour)",
         "changed",
     ),
     "never": (
@@ -118,11 +118,11 @@ def state_of(text: str) -> State:
 
 def array_tasks(job: str) -> int:
     """Return how many tasks the pending rest of an array has (``57_[0-20%3]``: 21); 1 for any other id."""
-    found = _TASKS.fullmatch(job)
-    if not found:
+    match = _TASKS.fullmatch(job)
+    if not match:
         return 1
     count = 0
-    for part in found.group(2).split(","):
+    for part in match.group(2).split(","):
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
         if not first.isdigit() or (last and not last.isdigit()) or (step and not step.isdigit()):
@@ -133,7 +133,7 @@ def array_tasks(job: str) -> int:
 
 def tres(text: str, name: str) -> int | None:
     """Return the number of one trackable resource (``cpu``, ``node``) in ``billing=64,cpu=64,node=4``."""
-    return next((int(number) for found, number in _TRES.findall(text) if found == name), None)
+    return next((int(number) for resource, number in _TRES.findall(text) if resource == name), None)
 
 
 def read_limit(minutes: str, text: str) -> tuple[int | None, Limit]:
@@ -175,7 +175,7 @@ def asked(submit_line: str) -> set[int]:
     same: the caller compares with the limit that the job had.
     """
     words = submit_line.split()
-    found = set()
+    times = set()
     for number, word in enumerate(words):
         value = ""
         if word in {"-t", "--time"}:
@@ -186,8 +186,8 @@ def asked(submit_line: str) -> set[int]:
             value = word[2:]
         seconds = duration(value) if value else None
         if seconds is not None:
-            found.add(-(-seconds // 60) * 60)
-    return found
+            times.add(-(-seconds // 60) * 60)
+    return times
 
 
 def mark_asked(record: Record, submit_line: str) -> None:

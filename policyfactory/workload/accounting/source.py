@@ -13,7 +13,7 @@ from typing import IO, Self
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.accounting.detect import HEAD
 from policyfactory.workload.swf.files import OTHER_PACKINGS
-from policyfactory.workload.swf.packed import GZIP, PIECE, unpacked
+from policyfactory.workload.swf.packed import GZIP, PART, unpacked
 
 __all__ = ["Source"]
 
@@ -158,7 +158,7 @@ class Source:
     def _blocks(self) -> Iterator[bytes]:
         while True:
             try:
-                block = self._file.read(PIECE)
+                block = self._file.read(PART)
             except OSError as error:
                 raise InputError(f"{self.name}: cannot be read: {error.strerror}; check the disk") from None
             if not block:

@@ -162,10 +162,10 @@ def duration(text: str) -> int | None:
     ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours``, ``days-hours:minutes``,
     ``days-hours:minutes:seconds`` (man page of sbatch, option ``--time``); parts of a second are cut off.
     """
-    found = _DURATION.fullmatch(text)
-    if not found:
+    match = _DURATION.fullmatch(text)
+    if not match:
         return None
-    days, *rest = found.groups()
+    days, *rest = match.groups()
     parts = [int(part) for part in rest if part is not None]
     if days is not None:
         hours, minutes, seconds = [*parts, 0, 0][:3]
@@ -301,7 +301,7 @@ def settle(times: Sequence[tuple[int, ...]], held: int | None) -> tuple[list[int
     """
     choices: list[list[int | None]] = [[*sorted(time)] or [None] for time in times]
     never = any(len(time) == 2 and time[0] > time[1] for time in times)
-    found: list[list[int | None]] = []
+    readings: list[list[int | None]] = []
     for submit, start, end in itertools.product(*choices):
         if submit is not None and start is not None and start < submit:
             continue
@@ -309,9 +309,9 @@ def settle(times: Sequence[tuple[int, ...]], held: int | None) -> tuple[list[int
             apart = 0 if held is None else abs(end - start - held)
             if end < start or apart > _TOLERANCE:
                 continue
-        found.append([submit, start, end])
+        readings.append([submit, start, end])
     if never:
-        return (found[0] if found else [choice[-1] for choice in choices]), "never"
-    if not found:
+        return (readings[0] if readings else [choice[-1] for choice in choices]), "never"
+    if not readings:
         return [choice[0] for choice in choices], "guessed"
-    return found[0], "settled" if len(found) == 1 else "guessed"
+    return readings[0], "settled" if len(readings) == 1 else "guessed"

@@ -109,14 +109,14 @@ def swf_of(jobs: Jobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) ->
 def _numbered(codes: Column, names: list[str], labels: Labels, stream: int) -> tuple[Column, list[str]]:
     """Return names as numbers from 1, and the names in that order; no name is -1.
 
-    They are numbered by first appearance, or in a random order where nobody should tell.
+    They are numbered by first appearance, or in a random order for an anonymous log.
     """
-    found, first = np.unique(codes, return_index=True)
-    order = found[np.argsort(first)]
+    present, first = np.unique(codes, return_index=True)
+    order = present[np.argsort(first)]
     order = order[order > 0]
     if labels.anonymous:
         order = generator(labels.seed, _STREAM, stream).permutation(order)
-    numbers = np.full(int(found.max()) + 1 if len(found) else 1, -1, dtype=np.int64)
+    numbers = np.full(int(present.max()) + 1 if len(present) else 1, -1, dtype=np.int64)
     numbers[order] = np.arange(1, len(order) + 1)
     shown = [] if labels.anonymous else [names[code] for code in order.tolist() if code < len(names)]
     return numbers[codes], shown

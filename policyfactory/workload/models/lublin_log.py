@@ -36,7 +36,7 @@ _LONGEST_RUN = 162_754  # floor(e^12) s
 
 
 def log_of_draw(draw: Draw, how: tuple[str, ...], estimates: Estimates | None = None) -> SwfLog:
-    """Return the jobs as a log whose header tells how they were made.
+    """Return the jobs as a log whose header says how they were made.
 
     Unknown fields are -1; status is 1; field 15 (queue) is the type: 0 interactive or any, 1 batch. Requested
     processors (field 8) are -1 as in the archive's program, and so are requested times (field 9) without

@@ -268,15 +268,15 @@ def _next_arrival(
     gap = math.exp(log)
     gone[kind] += gap
     points[kind] += gap / BUCKET
-    passed = 0.0
+    elapsed = 0.0
     while points[kind] > weights[bucket[kind]]:
         points[kind] -= weights[bucket[kind]]
         bucket[kind] = (bucket[kind] + 1) % BUCKETS
-        passed += BUCKET
+        elapsed += BUCKET
     over = points[kind] / weights[bucket[kind]]
-    passed += BUCKET * (over - share[kind])
+    elapsed += BUCKET * (over - share[kind])
     share[kind] = over
-    clock[kind] = math.floor(clock[kind] + passed)
+    clock[kind] = math.floor(clock[kind] + elapsed)
 
 
 @kernel

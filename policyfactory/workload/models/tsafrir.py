@@ -67,7 +67,7 @@ def tsafrir_estimates(
     user_bins: Sequence[UserBin] = (),
     stream: Literal["numpy", "drand48"] = "numpy",
 ) -> Workload:
-    """Return ``workload`` with requested times of the model; its ``origin`` tells how many run times were cut.
+    """Return ``workload`` with requested times of the model; its ``origin`` says how many run times were cut.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _give(run_time: Int64Array, histogram: Histogram, luck: Chance) -> Int64Arra
         raise WorkloadError(
             f"{short[0] + 1} jobs run at least {longest_first[short[0]]} s, but only {short[0]} of the {len(run_time)} "
             f"estimates are that long (the longest allowed is {longest} s); allow longer ones (--max-estimate), or "
-            f"tell how many jobs ask for the longest (--bin {longest}=JOBS)"
+            f"say how many jobs ask for the longest (--bin {longest}=JOBS)"
         )
     requested = np.empty(len(run_time), dtype=np.int64)
     requested[order] = assign(longest_first, estimates, luck.values(len(run_time)))

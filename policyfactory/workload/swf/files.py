@@ -22,7 +22,7 @@ from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.header import Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
-from policyfactory.workload.swf.packed import GZIP, PIECE, unpacked
+from policyfactory.workload.swf.packed import GZIP, PART, unpacked
 
 __all__ = ["OTHER_PACKINGS", "WIDTHS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
 
@@ -54,7 +54,7 @@ _MANY = 100_000
 
 
 def read_swf(path: Path | str) -> SwfLog:
-    """Read a log, plain or packed with gzip (told apart by content, not by name).
+    """Read a log, plain or packed with gzip (recognised by content, not by name).
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ def _unpack(raw: bytes, path: Path) -> bytearray:
     """Return what a file packed with gzip holds, in one growing buffer: parts that are joined would be held twice."""
     text = bytearray()
     room = _LARGEST_TEXT
-    blocks = (raw[at : at + PIECE] for at in range(0, len(raw), PIECE))
+    blocks = (raw[at : at + PART] for at in range(0, len(raw), PART))
     for part in unpacked(blocks, str(path)):
         room -= len(part)
         if room < 0:
             raise InputError(f"{path}: unpacks to more than {_LARGEST_TEXT:,} bytes; unpack it and split the log")
-        if len(part) == PIECE and b"\n" not in part and b"\r" not in part:
-            raise TraceFormatError(f"{path}: unpacks to a line of more than {PIECE:,} characters; is this a log?")
+        if len(part) == PART and b"\n" not in part and b"\r" not in part:
+            raise TraceFormatError(f"{path}: unpacks to a line of more than {PART:,} characters; is this a log?")
         text += part
     return text
 
@@ -115,11 +115,11 @@ def parse_swf(text: bytes | bytearray, path: Path | str, *, sha256: str = "") ->
     values = np.empty((scan.FIELD_COUNT, lines), dtype=np.int64)
     line = np.empty(lines, dtype=np.int64)
     decimals = np.empty((points, 6), dtype=np.int64)
-    found = np.zeros(8, dtype=np.int64)
+    outcome = np.zeros(8, dtype=np.int64)
     data = np.frombuffer(text, dtype=np.uint8, offset=start)
     data.flags.writeable = False  # one type, and one compiled kernel, whatever the text is in
-    scan.scan_jobs(data, values, line, decimals, found)
-    result, jobs, special, comments, blanks, fault_line, fault_field, fault_byte = found.tolist()
+    scan.scan_jobs(data, values, line, decimals, outcome)
+    result, jobs, special, comments, blanks, fault_line, fault_field, fault_byte = outcome.tolist()
     if result != scan.OK:
         _refuse(_Place(path, text, start, skipped + fault_line + 1, first=jobs == 0), result, fault_field, fault_byte)
     if jobs == 0:
@@ -209,10 +209,10 @@ class _Place:
 
     def token(self, first: int, end: int | None = None) -> str:
         """Return the token that begins at byte ``first``, fit to be printed."""
-        piece = self.cut(first, end if end is not None else first + 200)
+        text = self.cut(first, end if end is not None else first + 200)
         if end is None:
-            piece = re.split(rb"[ \t\r\n]", piece, maxsplit=1)[0]
-        return printable(piece.decode("utf-8", errors="replace"), 40)
+            text = re.split(rb"[ \t\r\n]", text, maxsplit=1)[0]
+        return printable(text.decode("utf-8", errors="replace"), 40)
 
 
 def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:

@@ -62,9 +62,9 @@ class Header:
     def integer(self, label: str) -> int | None:
         """Return the whole number that the value of ``label`` begins with (text may follow it), or None."""
         for value in self.values(label):
-            found = _LEADING_INTEGER.match(value)
-            if found:
-                return int(found.group(1).replace(",", ""))
+            match = _LEADING_INTEGER.match(value)
+            if match:
+                return int(match.group(1).replace(",", ""))
         return None
 
     def positive(self, label: str) -> int | None:
@@ -103,7 +103,7 @@ class Header:
 
     @property
     def removed(self) -> int | None:
-        """Jobs that the notes say a cleaning removed, or None if they tell of no cleaning."""
+        """Jobs that the notes say a cleaning removed, or None if they mention no cleaning."""
         counts = [int(number) for value in self.values("Note") for number in _REMOVED.findall(value)]
         return sum(counts) if counts else None
 
@@ -120,9 +120,9 @@ class Header:
         left = {label.casefold(): (label, value) for label, value in values.items()}
         lines: list[str] = []
         for line in self.lines:
-            found = _label_of(line)
-            if found and found[0].casefold() in left:
-                label, value = left.pop(found[0].casefold())
+            labelled = _label_of(line)
+            if labelled and labelled[0].casefold() in left:
+                label, value = left.pop(labelled[0].casefold())
                 lines.append(f"; {label}: {printable(value)}")
             else:
                 lines.append(line)
@@ -138,10 +138,10 @@ def counts_nodes(header: Header) -> bool:
 
 def _label_of(line: str) -> tuple[str, str] | None:
     """Return label and value of a header line, or None for a comment or a continuation."""
-    found = _LABEL.match(line)
-    if not found:
+    match = _LABEL.match(line)
+    if not match:
         return None
-    blanks, label, value = found.groups()
+    blanks, label, value = match.groups()
     if label.casefold() not in _STANDARD and ("\t" in blanks or len(blanks) > 3):
         return None
     return label, value.rstrip()

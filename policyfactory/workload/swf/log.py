@@ -92,7 +92,7 @@ class SwfLog:
     sha256 : str
         Digest of the file as it lies on the disk.
     oddities : mapping of str to int
-        What the reader passed over: comment lines between jobs, blank lines, line ends of other systems.
+        What the reader skipped: comment lines between jobs, blank lines, line ends of other systems.
     """
 
     name: str

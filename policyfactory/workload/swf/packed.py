@@ -1,4 +1,4 @@
-"""Text that is packed with gzip, a piece at a time, so that a file cannot unpack into more memory than there is."""
+"""Text that is packed with gzip, a part at a time, so that a file cannot unpack into more memory than there is."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 
 from policyfactory.core.errors import InputError
 
-__all__ = ["GZIP", "PIECE", "unpacked"]
+__all__ = ["GZIP", "PART", "unpacked"]
 
 GZIP = b"\x1f\x8b"
-PIECE = 1 << 20  # bytes
+PART = 1 << 20  # bytes
 # The logs of the archive pack to a fifth or an eighth of their size, the most alike lines of sacct to a fortieth; gzip
 # can reach a thousandth.
 _LARGEST_RATIO, _FROM = 50, 8 << 20
 
 
 def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
-    """Give what gzip members hold, in pieces of at most `PIECE` bytes; zero bytes behind the last one are padding.
+    """Give what gzip members hold, in parts of at most `PART` bytes; zero bytes behind the last one are padding.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
     member = zlib.decompressobj(wbits=31)
     while True:
         try:
-            part = member.decompress(data, PIECE)
+            part = member.decompress(data, PART)
         except zlib.error as error:
             raise InputError(
                 f"{place}: is damaged and cannot be unpacked ({error}); download or copy it again"
@@ -58,7 +58,7 @@ def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
             if not data:
                 return
             member = zlib.decompressobj(wbits=31)
-        elif not data and len(part) < PIECE:
+        elif not data and len(part) < PART:
             data = next(rest, b"")
             taken += len(data)
             if not data:

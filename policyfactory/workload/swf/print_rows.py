@@ -61,7 +61,7 @@ def print_rows(columns: Int64Array, widths: Int64Array, text: NDArray[np.uint8])
 
 
 def printed(columns: Sequence[Int64Array], widths: Sequence[int]) -> Iterator[bytes]:
-    """Give the lines of ``columns`` in pieces, each line with its end.
+    """Give the lines of ``columns`` in parts, each line with its end.
 
     Parameters
     ----------

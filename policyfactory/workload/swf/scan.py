@@ -53,7 +53,7 @@ def scan_number(data: NDArray[np.uint8], at: int) -> tuple[int, int, int, int]:
     tuple of (int, int, int, int)
         The place where reading ended; the digits as one whole number, with its sign; how many of them are
         behind the point; and OK, DECIMAL (value / 10**behind), IRREGULAR (has an exponent, or more digits than a
-        double holds: for the C library to read, whole token passed), BAD_NUMBER or TOO_LARGE.
+        double holds: for the C library to read, whole token read), BAD_NUMBER or TOO_LARGE.
     """
     negative = data[at] == _MINUS
     if negative or data[at] == _PLUS:
@@ -99,9 +99,9 @@ def scan_jobs(
     values: NDArray[np.int64],
     line_of: NDArray[np.int64],
     decimals: NDArray[np.int64],
-    found: NDArray[np.int64],
+    outcome: NDArray[np.int64],
 ) -> None:
-    """Read job lines of 18 blank-separated numbers; comment and blank lines are passed over.
+    """Read job lines of 18 blank-separated numbers; comment and blank lines are skipped.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def scan_jobs(
     decimals : int64 array (tokens, 6)
         Filled with job, field (from 0), first byte, end byte, digits behind the point and DECIMAL or IRREGULAR of
         each number that is not whole; as many rows as ``data`` has bytes ``.``, ``e`` and ``E`` are enough.
-    found : int64 array (8,)
+    outcome : int64 array (8,)
         Filled with: result (OK, ...), jobs, decimals, comment lines, blank lines, and for a fault its line
         (from 0), its field (from 0; for BAD_WIDTH the number of fields) and the first byte of the token.
     """
@@ -157,4 +157,4 @@ def scan_jobs(
             job += 1
         at += 1
         line += 1
-    found[:] = (result, job, special, comments, blanks, line, field, first)
+    outcome[:] = (result, job, special, comments, blanks, line, field, first)
