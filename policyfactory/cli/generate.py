@@ -16,7 +16,7 @@ from policyfactory.report.terminal import note, note_kept, progress, show_table,
 
 if TYPE_CHECKING:
     from policyfactory.parallel.workers import Workers
-    from policyfactory.trials.convergence import Precision
+    from policyfactory.trials.convergence import EstimatorPrecision
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.jobs import Workload
@@ -235,7 +235,7 @@ def _converge(workload: Workload, options: GenerateOptions, repeats: int, pictur
     note(f"picture: {picture}; numbers: {numbers}")
 
 
-def _show_convergence(measured: list[Precision], title: str, repeats: int) -> None:
+def _show_convergence(measured: list[EstimatorPrecision], title: str, repeats: int) -> None:
     """Print both estimators side by side."""
     rows = []
     for paper, stratified in zip(

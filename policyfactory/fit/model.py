@@ -17,7 +17,7 @@ from policyfactory.fit.sample import Sample
 from policyfactory.policy.expression import Binary, Expression, Negative, Number
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.simplify import simplify_order
-from policyfactory.policy.store import Coefficient, Model
+from policyfactory.policy.store import FittedNumber, Model
 
 __all__ = ["Examined", "build_model", "examine", "sort_key"]
 
@@ -68,7 +68,7 @@ def build_model(examined: Examined, sample: Sample, *, name: str, seed: int | No
         epoch=Epoch("window-start"),
     )
     coefficients = tuple(
-        Coefficient(term.coefficient, _shortened(term.text), float(value), float(error), term.unit)
+        FittedNumber(term.coefficient, _shortened(term.text), float(value), float(error), term.unit)
         for term, value, error in zip(fit.terms, fit.coefficients, inference.stderr, strict=True)
     )
     return Model(policy, coefficients, _diagnostics(examined, sample), _provenance(sample, seed))

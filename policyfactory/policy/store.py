@@ -23,7 +23,7 @@ from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy
 __all__ = [
     "LARGEST_FILE",
     "MODEL_SCHEMA",
-    "Coefficient",
+    "FittedNumber",
     "Model",
     "load_model",
     "model_from_json",
@@ -47,7 +47,7 @@ _KNOWN = frozenset(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Coefficient:
+class FittedNumber:
     """A number of a fitted formula.
 
     Parameters
@@ -77,7 +77,7 @@ class Model:
     ----------
     policy : Policy
         The formula in use.
-    coefficients : tuple of Coefficient
+    coefficients : tuple of FittedNumber
         The fitted numbers; empty for a formula that was not fitted here.
     diagnostics : dict
         JSON values: errors of the fit, variance inflation factors, warnings.
@@ -86,7 +86,7 @@ class Model:
     """
 
     policy: Policy
-    coefficients: tuple[Coefficient, ...] = ()
+    coefficients: tuple[FittedNumber, ...] = ()
     diagnostics: dict[str, Any] = dataclasses.field(default_factory=dict)
     provenance: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -285,7 +285,7 @@ def _threshold(fields: _Fields) -> float:
     return float(value)
 
 
-def _coefficients(fields: _Fields) -> tuple[Coefficient, ...]:
+def _coefficients(fields: _Fields) -> tuple[FittedNumber, ...]:
     coefficients = []
     for item in fields.items("coefficients", _MOST_COEFFICIENTS):
         texts = isinstance(item, dict) and all(_is_short(item.get(key)) for key in ("name", "term", "unit"))
@@ -294,7 +294,7 @@ def _coefficients(fields: _Fields) -> tuple[Coefficient, ...]:
         if not all(item[key] is None or _is_number(item[key]) for key in ("value", "stderr")):
             fields.fail("coefficients", "value and stderr to be finite numbers or null")
         value, stderr = (math.nan if item[key] is None else float(item[key]) for key in ("value", "stderr"))
-        coefficients.append(Coefficient(item["name"], item["term"], value, stderr, item["unit"]))
+        coefficients.append(FittedNumber(item["name"], item["term"], value, stderr, item["unit"]))
     return tuple(coefficients)
 
 

@@ -17,7 +17,14 @@ from policyfactory.trials.run import GenerateOptions, check_options
 from policyfactory.trials.tuples import Tuple, cut_tuple, draw_places
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["COLUMNS", "Precision", "convergence_csv", "draw_convergence", "measure_convergence", "trial_counts"]
+__all__ = [
+    "COLUMNS",
+    "EstimatorPrecision",
+    "convergence_csv",
+    "draw_convergence",
+    "measure_convergence",
+    "trial_counts",
+]
 
 # 1 and 2 are the places and the orders of the tables; these orders are independent of both.
 _REPEATS = 3
@@ -26,7 +33,7 @@ COLUMNS = ("trials", "estimator", "spread", "stated", "trials_per_second")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Precision:
+class EstimatorPrecision:
     """How precise the scores of one estimator are after a number of trials.
 
     Parameters
@@ -65,7 +72,7 @@ def measure_convergence(
     repeats: int = 10,
     *,
     report: Callable[[int, int], None] = lambda _done, _total: None,
-) -> list[Precision]:
+) -> list[EstimatorPrecision]:
     """Return the precision of both estimators for 1000, 2000, 4000, ... up to ``options.trials`` trials.
 
     Parameters
@@ -106,7 +113,7 @@ def measure_convergence(
             ran = trials_run(estimator, count, options.queue_size)
             scale = options.queue_size
             spread, claim = scale * float(np.sqrt(np.mean(spreads))), scale * float(np.sqrt(np.mean(stated)))
-            rows.append(Precision(estimator, ran, spread, claim, ran * repeats * len(cuts) / seconds))
+            rows.append(EstimatorPrecision(estimator, ran, spread, claim, ran * repeats * len(cuts) / seconds))
     return rows
 
 
@@ -128,14 +135,14 @@ def _repeat(
     return np.array([scores.score for scores in drawn]), np.array([scores.stderr for scores in drawn])
 
 
-def convergence_csv(measured: list[Precision]) -> str:
+def convergence_csv(measured: list[EstimatorPrecision]) -> str:
     """Return the measurements as CSV, a line each."""
     lines = [",".join(COLUMNS)]
     lines += [f"{row.trials},{row.estimator},{row.spread!r},{row.stated!r},{row.speed:.0f}" for row in measured]
     return "\n".join(lines) + "\n"
 
 
-def draw_convergence(measured: list[Precision], path: Path, title: str) -> Path:
+def draw_convergence(measured: list[EstimatorPrecision], path: Path, title: str) -> Path:
     """Draw the spread against the number of trials for both estimators, as figure 2 of paper 004."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 

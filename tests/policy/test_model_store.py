@@ -18,7 +18,7 @@ from policyfactory.core.errors import InputError, ModelFileError, OutputError, P
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import (
     MODEL_SCHEMA,
-    Coefficient,
+    FittedNumber,
     Model,
     load_model,
     model_from_json,
@@ -28,7 +28,7 @@ from policyfactory.policy.store import (
 
 MODEL = Model(
     Policy("Über-F1", "log10(p)*q + 1043*log10(r)", "fitted here", "own data", Epoch("fixed", 1_767_225_600), 72_000.0),
-    (Coefficient("c1", "log10(p)*q", 8.25e-6, 1.5e-8, "1/processors"), Coefficient("c2", "log10(r)", 0.0086)),
+    (FittedNumber("c1", "log10(p)*q", 8.25e-6, 1.5e-8, "1/processors"), FittedNumber("c2", "log10(r)", 0.0086)),
     {"mae": np.float64(0.0026), "vif": np.array([1.5, math.inf]), "warnings": ["none"], "tuples": np.int64(441)},
     {"command": "policyfactory fit x.csv", "seed": 7, "inputs": {"x.csv": "ab" * 32}},
 )

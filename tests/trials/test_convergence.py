@@ -1,4 +1,4 @@
-"""Precision against the number of trials."""
+"""EstimatorPrecision against the number of trials."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError
 from policyfactory.trials.convergence import (
-    Precision,
+    EstimatorPrecision,
     convergence_csv,
     draw_convergence,
     measure_convergence,
@@ -101,7 +101,10 @@ def test_spread_claim_and_speed_by_hand(monkeypatch):
 
 
 def test_the_numbers_as_csv():
-    found = [Precision("paper", 1000, 0.5, 0.25, 12345.6), Precision("stratified", 1024, 1 / 3, 0.1, 9.4)]
+    found = [
+        EstimatorPrecision("paper", 1000, 0.5, 0.25, 12345.6),
+        EstimatorPrecision("stratified", 1024, 1 / 3, 0.1, 9.4),
+    ]
     assert convergence_csv(found) == (
         "trials,estimator,spread,stated,trials_per_second\n"
         "1000,paper,0.5,0.25,12346\n1024,stratified,0.3333333333333333,0.1,9\n"
