@@ -74,7 +74,7 @@ def make_with_few_ties(target: Target, model: Model, site: Site) -> Made:
     first = Made(made, model.policy, tie_share(made.scale, _scores(model.policy, site)))
     if first.ties is None or first.ties <= MOST_TIES:
         return first
-    policy, ties = min(((one, _ties(one, site)) for one in _candidates(model.policy, site)), key=lambda found: found[1])
+    policy, ties = min(((one, _ties(one, site)) for one in _candidates(model.policy, site)), key=lambda tried: tried[1])
     if ties >= first.ties:
         return first
     return Made(target.make(dataclasses.replace(model, policy=policy), site), policy, ties)

@@ -60,7 +60,7 @@ def prepare(
         policy = dataclasses.replace(policy, threshold=threshold)
     if processors is not None:
         if processors < 1:
-            raise UsageError(f"a machine of {processors} processors cannot be meant; give a number from 1")
+            raise UsageError(f"--processors {processors}: a machine has at least 1 processor")
         if "m" in policy.variables:
             expression = replace_variables(policy.expression, {"m": Number(float(processors))})
             policy = dataclasses.replace(policy, formula=expression.text())
@@ -120,14 +120,14 @@ def unexpressed(
     can_wait : bool
         Whether the score is computed again while a job waits.
     """
-    found = []
+    sentences = []
     if math.isfinite(policy.threshold) and not can_threshold:
-        found.append(_no_threshold(policy))
+        sentences.append(_no_threshold(policy))
     if "r" in policy.variables and policy.epoch.rule == "oldest-waiting" and not can_oldest_waiting:
-        found.append("The policy counts r from the job that has waited longest; here it cannot.")
+        sentences.append("The policy counts r from the job that has waited longest; here it cannot.")
     if "w" in policy.variables and not can_wait:
-        found.append("The score is computed once, with w = 0: that the policy changes while a job waits is lost.")
-    return tuple(found)
+        sentences.append("The score is computed once, with w = 0: that the policy changes while a job waits is lost.")
+    return tuple(sentences)
 
 
 def open_epoch(policy: Policy) -> tuple[str, ...]:
@@ -175,9 +175,9 @@ def slope(expression: Expression, name: str) -> float | None:
     if name not in expression.variables:
         return 0.0
     try:
-        found = multiply_out(expression).with_variable(name)
+        terms = multiply_out(expression).with_variable(name)
         alone = ((name, Fraction(1)),)
-        return None if set(found) - {alone} else float(found.get(alone, 0))
+        return None if set(terms) - {alone} else float(terms.get(alone, 0))
     except (FormulaError, OverflowError):
         return None
 
@@ -192,10 +192,10 @@ def linear_coefficients(expression: Expression) -> dict[str, float] | None:
     """
     if "m" in expression.variables:
         return None
-    found = {}
+    factors = {}
     for name in "pqrw":
         factor = slope(expression, name)
         if factor is None:
             return None
-        found[name] = factor
-    return found
+        factors[name] = factor
+    return factors

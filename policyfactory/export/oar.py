@@ -75,7 +75,7 @@ def make(model: Model, site: Site) -> Export:
     Raises
     ------
     ExportError
-        If the policy counts r from the start of a window, or has m and the machine's size was not told.
+        If the policy counts r from the start of a window, or has m and the machine's size is not known.
     """
     policy = model.policy
     if policy.epoch.rule != "oldest-waiting":

@@ -112,5 +112,5 @@ def instant(option: str, value: str | int | None, zone: dt.tzinfo | None = None)
         return None
     seconds = parse_date(str(value), zone or dt.UTC, option)
     if not 0 <= seconds < _LATEST:
-        raise UsageError(f"{option} {value!a} cannot be meant; give a date of the years 1970 to 2100")
+        raise UsageError(f"{option} {value!a} is outside the years 1970 to 2100; give a date of these")
     return seconds

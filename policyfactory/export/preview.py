@@ -93,25 +93,29 @@ class Preview:
     def summary(self) -> tuple[str, ...]:
         """Return what changes, in sentences."""
         moved = self.today - self.new
-        up, down, same = (int(found.sum()) for found in (moved > 0, moved < 0, moved == 0))
+        up, down, same = (int(sentences.sum()) for sentences in (moved > 0, moved < 0, moved == 0))
         if same == len(self.queue):
             return (f"No change: {_count(same)} in this order today already.", *self._notes())
-        found = [f"{_count(len(self.queue))}: up {up:,}, down {down:,}, same place {same:,}."]
+        sentences = [f"{_count(len(self.queue))}: up {up:,}, down {down:,}, same place {same:,}."]
         first = int(self.order[0])
-        found.append(f"First to start: {self._words(first)}, {_from(int(self.today[first]), 1)}.")
+        sentences.append(f"First to start: {self._words(first)}, {_from(int(self.today[first]), 1)}.")
         oldest = int(np.argmin(self.queue.submit))
-        found.append(f"Waits longest: {self._words(oldest)}, {_from(int(self.today[oldest]), int(self.new[oldest]))}.")
+        sentences.append(
+            f"Waits longest: {self._words(oldest)}, {_from(int(self.today[oldest]), int(self.new[oldest]))}."
+        )
         lowest = int(np.argmin(moved))
-        found.append(f"Falls furthest: {self._words(lowest)}, {_from(int(self.today[lowest]), int(self.new[lowest]))}.")
-        return (*found, *self._notes())
+        sentences.append(
+            f"Falls furthest: {self._words(lowest)}, {_from(int(self.today[lowest]), int(self.new[lowest]))}."
+        )
+        return (*sentences, *self._notes())
 
     def _notes(self) -> list[str]:
-        found = []
+        sentences = []
         if self.late.any():
-            found.append(f"Waited longer than the policy's threshold: {_count(int(self.late.sum()))}.")
+            sentences.append(f"Waited longer than the policy's threshold: {_count(int(self.late.sum()))}.")
         if self.early:
-            found.append(f"Submitted before the epoch, and counted as submitted at it: {_count(self.early)}.")
-        return found
+            sentences.append(f"Submitted before the epoch, and counted as submitted at it: {_count(self.early)}.")
+        return sentences
 
     def _words(self, i: int) -> str:
         queue = self.queue

@@ -92,11 +92,11 @@ class _Row:
         else:
             # Years at the ends of the calendar leave it in another zone.
             with contextlib.suppress(ValueError, OverflowError):
-                found = dt.datetime.fromisoformat(text)
-                local = found.tzinfo is None
+                moment = dt.datetime.fromisoformat(text)
+                local = moment.tzinfo is None
                 if local:
-                    found = found.replace(tzinfo=zone) if zone is not None else found.astimezone()
-                seconds = int(found.timestamp())
+                    moment = moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
+                seconds = int(moment.timestamp())
         if not 0 <= seconds < _LATEST:
             self.fail("submit", "Unix seconds or a time as 2026-01-31T08:00:00, of the years 1970 to 2100")
         return seconds, local
@@ -219,16 +219,16 @@ def _split(line: str, separator: str, place: str) -> list[str]:
 
 def _columns(names: list[str], place: str) -> Mapping[str, int]:
     """Return in which column each field stands."""
-    found = {}
+    columns = {}
     for field, known in _NAMES.items():
         places = [at for at, name in enumerate(names) if name in known]
         if len(places) > 1:
             raise TraceFormatError(f"{place}: two columns are the {field}; keep one")
         if places:
-            found[field] = places[0]
+            columns[field] = places[0]
         elif field not in _OPTIONAL:
             raise TraceFormatError(
                 f"{place}: no column {known[0].upper()} (or {known[1]}) in the header; "
                 f"print the queue with {QUEUE_COMMAND}"
             )
-    return found
+    return columns

@@ -90,7 +90,7 @@ def sample_of(
         If the life is no time, ends before the epoch, or begins without an epoch to count from.
     """
     if not 1 <= life <= 100 * 366 * DAY:
-        raise UsageError(f"a life of {life} s cannot be meant; give 1 s to 100 years, for example --life 365d")
+        raise UsageError(f"a life of {life} s is outside 1 s to 100 years; give for example --life 365d")
     rng = generator(seed, _PURPOSE)
     rows = rng.integers(0, len(workload), jobs)
     ticks = workload.ticks

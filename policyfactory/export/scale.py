@@ -72,8 +72,8 @@ class Scale:
             below = 0.125 / (1.0 - 6.0 * np.minimum(u, 0.0))
             above = 1.0 - 0.125 / (1.0 + 6.0 * (np.maximum(u, 1.0) - 1.0))
             y = np.where(u < 0.0, below, np.where(u > 1.0, above, 0.125 + 0.75 * u))
-            found = np.floor(self.largest - y * (self.largest - 1.0))
-        return np.where(np.isnan(found), 1.0, np.clip(found, 1.0, self.largest)).astype(np.int64)
+            numbers = np.floor(self.largest - y * (self.largest - 1.0))
+        return np.where(np.isnan(numbers), 1.0, np.clip(numbers, 1.0, self.largest)).astype(np.int64)
 
 
 def learn_scale(policy: Policy, sample: Sample, processors: int | None = None, *, largest: int = LARGEST) -> Scale:

@@ -48,13 +48,13 @@ class Site:
     draw : function that returns a Sample
         Jobs like its own; called once, by the targets that need them. Without it a model workload, spread over a year.
     processors : int or None
-        Its size, if told.
+        Its size, if known.
     command : str
         The command line, for the header of the files; empty if there was none.
     model : str
         Where the policy is from, with the digest of its file; empty if it was made in the program.
     nodes : int or None
-        Its nodes, if told.
+        Its nodes, if known.
     weight : int
         The largest whole number of a score, for targets that have whole numbers: how much the formula counts beside
         the scheduler's other factors; `learn_scale` takes it as ``largest``.

@@ -216,7 +216,7 @@ def test_what_no_weights_come_near_to_is_refused_with_the_cure() -> None:
         make(Model(Policy("x", "q/m + p/m")), make_site())
     with pytest.raises(ExportError, match="--epoch"):
         make(resolve_model("F1"), site())
-    with pytest.raises(UsageError, match="0 nodes"):
+    with pytest.raises(UsageError, match="at least 1 node"):
         make(resolve_model("SQF"), dataclasses.replace(site(), nodes=0))
 
 

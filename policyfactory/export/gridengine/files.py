@@ -82,12 +82,12 @@ def make(model: Model, site: Site) -> Export:
         If the policy changes while a job waits otherwise than by a constant times the time, or counts from no fixed
         date, or has m.
     """
-    found = urgencies(model.policy)
-    return _by_script(model, site) if found is None else _by_urgency(model, site, found)
+    factors = urgencies(model.policy)
+    return _by_script(model, site) if factors is None else _by_urgency(model, site, factors)
 
 
-def _by_urgency(model: Model, site: Site, found: Urgencies) -> Export:
-    settings = found.settings()
+def _by_urgency(model: Model, site: Site, factors: Urgencies) -> Export:
+    settings = factors.settings()
     install = (
         f"{_FIRST}; then, there and as a manager:",
         "$ ./apply.sh",
@@ -97,7 +97,7 @@ def _by_urgency(model: Model, site: Site, found: Urgencies) -> Export:
     limits = (
         "Exact: the formula is computed by Grid Engine itself, at every scheduling pass.",
         *unexpressed(model.policy, can_oldest_waiting=True, can_wait=True),
-        *found.limits(),
+        *factors.limits(),
         *_LIMITS,
     )
     head = [
@@ -106,14 +106,14 @@ def _by_urgency(model: Model, site: Site, found: Urgencies) -> Export:
     ]
     return Export(
         (
-            File("apply.sh", apply_script(head, found.changes()), executable=True),
+            File("apply.sh", apply_script(head, factors.changes()), executable=True),
             File("rollback.sh", rollback_script(head[:2], scripted=False), executable=True),
         ),
         settings,
         install,
         _ROLLBACK,
         limits,
-        found.priorities,
+        factors.priorities,
     )
 
 

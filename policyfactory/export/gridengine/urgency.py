@@ -99,14 +99,14 @@ def urgencies(policy: Policy) -> Urgencies | None:
     if any(terms):
         return None
     # Lower scores run first, higher urgencies do. (0.0 - x has no negative zero.)
-    found = (0.0 - product, 0.0 - of_q, of_r - of_w)
-    sizes = [abs(factor) for factor in found if factor]
+    factors = (0.0 - product, 0.0 - of_q, of_r - of_w)
+    sizes = [abs(factor) for factor in factors if factor]
     if not sizes or not all(map(math.isfinite, sizes)):
         return None
     factor = 10.0 ** max(0, math.ceil(math.log10(_LEAST / min(sizes))))
     if not max(sizes) * factor < 1e100:
         return None
-    return Urgencies(*(part * factor for part in found))
+    return Urgencies(*(part * factor for part in factors))
 
 
 def _plain(value: float) -> str:

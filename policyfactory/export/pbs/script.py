@@ -96,7 +96,7 @@ def make(model: Model, site: Site) -> Export:
 
 def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...]:
     """Return what PBS does otherwise than the policy, and what else must be known."""
-    found = [
+    sentences = [
         *unexpressed(policy, can_threshold=True, can_oldest_waiting=not needs_hook(policy), can_wait=True),
         (
             f"A job without walltime counts as one of {UNLIMITED_S // DAY} days: give the queues a default that suits "
@@ -115,15 +115,17 @@ def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...
         "No PBS is part of the tests: the formula is evaluated there as PBS does it. Try it on a test server first.",
     ]
     if "eligible_time" in text:
-        found.append(
+        sentences.append(
             "eligible_time counts only the time in which the job could have run: not while it is held, depends on "
             "another, or its owner is at a limit. For jobs that wait already it counts from when eligible_time_enable "
             "was set."
         )
     if "r" in policy.variables and not needs_hook(policy):
-        found.append("r is now minus the time waited, and now is the same for all jobs: -eligible_time stands for r.")
+        sentences.append(
+            "r is now minus the time waited, and now is the same for all jobs: -eligible_time stands for r."
+        )
     if needs_hook(policy):
-        found.append(
+        sentences.append(
             f"The hook writes r, at least 1 s, into the resource {RESOURCE} when a job is queued: one submitted before "
             "the epoch counts as submitted at it. A job without it (the hook failed, or was disabled) runs last. The "
             "script gives the jobs that wait theirs, from their ctime, with qselect, qstat and qalter; it says which "
@@ -133,12 +135,12 @@ def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...
     plain = text.partition(" else ")[2] if math.isfinite(policy.threshold) else text
     wrong, tried = misplaced(policy, plain, processors)
     if wrong:
-        found.append(
+        sentences.append(
             f"Of {tried:,} shapes of jobs that were tried, {wrong:,} stand elsewhere than the policy puts them: "
             "it has no value there, or an infinite one (a negative number under a logarithm, a division by zero), "
             "and PBS is given a number."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _script(text: str, epoch: int | None) -> list[str]:

@@ -23,8 +23,8 @@ def whole(name: str) -> str:
 @functools.cache
 def parts(name: str) -> Mapping[str, str]:
     """Return the parts of a file by name, in its order; each begins behind a comment ``=== NAME``."""
-    _, *found = _PART.split(whole(name))
-    return MappingProxyType(dict(zip(found[::2], found[1::2], strict=True)))
+    _, *named = _PART.split(whole(name))
+    return MappingProxyType(dict(zip(named[::2], named[1::2], strict=True)))
 
 
 def filled(name: str, values: Mapping[str, object]) -> str:

@@ -98,8 +98,8 @@ class Weights:
         age, processors, size = terms(p, q, w, self.machine).T
         if self.size < 0:
             size = 1.0 - size
-        found = self.base + self.age * age / LONGEST_AGE + self.processor * processors + abs(self.size) * size
-        return np.asarray(np.floor(np.clip(found, 1.0, _LARGEST_PRIORITY)), dtype=np.float64)
+        sums = self.base + self.age * age / LONGEST_AGE + self.processor * processors + abs(self.size) * size
+        return np.asarray(np.floor(np.clip(sums, 1.0, _LARGEST_PRIORITY)), dtype=np.float64)
 
     @property
     def lines(self) -> tuple[str, ...]:

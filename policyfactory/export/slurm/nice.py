@@ -95,7 +95,7 @@ def make(model: Model, site: Site) -> Export:
 
 
 def _limits(policy: Policy) -> tuple[str, ...]:
-    found = [
+    sentences = [
         (
             "It orders your own jobs among themselves, those of each partition by themselves. A user can only lower "
             "jobs: the first by the formula keeps its priority, the others are put below it, and jobs of other users "
@@ -116,13 +116,13 @@ def _limits(policy: Policy) -> tuple[str, ...]:
         ),
     ]
     if not policy.is_static or math.isfinite(policy.threshold):
-        found.append(
+        sentences.append(
             "What changes while a job waits (w, a threshold, an epoch that moves) is as of the last run: run the "
             "script again from time to time, for example with scrontab or cron."
         )
     if policy.epoch.rule == "oldest-waiting" and "r" in policy.variables:
-        found.append("r counts from the oldest of your own waiting jobs; those of others may be hidden from you.")
-    return tuple(found)
+        sentences.append("r counts from the oldest of your own waiting jobs; those of others may be hidden from you.")
+    return tuple(sentences)
 
 
 def nice_priorities(policy: Policy, processors: int | None, queue: Queue) -> NDArray[np.float64]:
@@ -141,12 +141,12 @@ def nice_priorities(policy: Policy, processors: int | None, queue: Queue) -> NDA
     scores = np.where(late, 0.0, scores_of(policy, queue, processors))
     order = np.lexsort((np.arange(len(queue)), queue.submit, scores, ~late))
     users = np.unique(np.array(queue.user, dtype=object).astype(str), return_inverse=True)[1]
-    found = np.array(today, dtype=np.float64)
+    priorities = np.array(today, dtype=np.float64)
     for user in range(users.max(initial=-1) + 1):
         own = order[users[order] == user]
         steps = GAP * np.arange(len(own))
-        found[own] = np.minimum.accumulate(today[own] + steps) - steps
-    return np.maximum(np.maximum(found, today - MOST_NICE), 1.0)
+        priorities[own] = np.minimum.accumulate(today[own] + steps) - steps
+    return np.maximum(np.maximum(priorities, today - MOST_NICE), 1.0)
 
 
 TARGET = Target("slurm-nice", "shell script with which a user of Slurm orders own waiting jobs by nice values", make)

@@ -88,9 +88,9 @@ def _priorities(policy: Policy, scale: Scale) -> Callable[[Queue], NDArray[np.fl
     """Return the Python twin of ``policy_priority`` of policy.h, right after a calculation at the queue's ``now``."""
 
     def priorities(queue: Queue) -> NDArray[np.float64]:
-        found = scale.integers(scores_of(policy, queue))
+        numbers = scale.integers(scores_of(policy, queue))
         late = scale.largest + np.clip(queue.now - queue.submit, 0, HIGHEST - scale.largest)
-        return np.where(overdue(policy, queue), late, found).astype(np.float64)
+        return np.where(overdue(policy, queue), late, numbers).astype(np.float64)
 
     return priorities
 
@@ -187,23 +187,23 @@ _ROLLBACK = (
 
 
 def _limits(policy: Policy, scale: Scale) -> tuple[str, ...]:
-    found = []
+    sentences = []
     if _changes(policy):
-        found.append(
+        sentences.append(
             "Slurm calculates anew when it starts and every PriorityCalcPeriod, in whole minutes from 1, and only with "
             "slurmdbd (AccountingStorageType=accounting_storage/slurmdbd). Without it a job keeps the number of its "
             "submission until it is changed or released, and slurmctld.log says so."
         )
     if math.isfinite(policy.threshold):
-        found.append(
+        sentences.append(
             f"A job that has waited longer than {format_duration(policy.threshold)} goes first from the next "
             f"calculation on, with a number from {scale.largest} to {HIGHEST}: overdue jobs are told apart by the "
             f"second up to {format_duration(HIGHEST - scale.largest)}."
         )
     if "r" in policy.variables and policy.epoch.rule == "oldest-waiting":
-        found.append("The job that has waited longest is that of the last calculation, held jobs left out.")
+        sentences.append("The job that has waited longest is that of the last calculation, held jobs left out.")
     return (
-        *found,
+        *sentences,
         beside(scale.largest),
         "The plugin sets site_factor: what a job_submit.lua or an operator gave there is overwritten.",
         f"{TIME} A job of which p or q is not known runs last.",

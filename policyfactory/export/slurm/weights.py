@@ -89,12 +89,12 @@ def make(model: Model, site: Site) -> Export:
     if policy.epoch.rule != "oldest-waiting" and slope(policy.expression, "r") is None:
         fixed_epoch(policy, "slurm-weights")
     if site.nodes is not None and site.nodes < 1:
-        raise UsageError(f"a cluster of {site.nodes} nodes cannot be meant; give a number from 1")
+        raise UsageError(f"--nodes {site.nodes}: a cluster has at least 1 node")
     machine = Machine(site.processors or int(site.sample.q.max()), site.nodes if site.processors else None)
     weights, reason = exact_weights(policy, machine)
     if weights is None:
-        weights, found = _nearest(policy, site, machine, reason)
-        limits = (*_nearness(weights, found, site, reason), *_limits(policy, weights, site))
+        weights, distance = _nearest(policy, site, machine, reason)
+        limits = (*_nearness(weights, distance, site, reason), *_limits(policy, weights, site))
     else:
         limits = ("These weights are exact: they order jobs as the formula does.", *_limits(policy, weights, site))
     settings = (*weights.lines, _BACKFILL)
@@ -109,27 +109,27 @@ def make(model: Model, site: Site) -> Export:
 
 
 def _nearest(policy: Policy, site: Site, machine: Machine, reason: str) -> tuple[Weights, Distance]:
-    found = fit_weights(policy, site.sample, machine)
-    if found is None:
+    nearest = fit_weights(policy, site.sample, machine)
+    if nearest is None:
         raise ExportError(
             f"policy {policy.name} gives the jobs of {site.sample.origin} one score; there is nothing to order by "
             "(does it need --workload LOG, or another policy?)"
         )
-    if found[1].tau < _USELESS:
+    if nearest[1].tau < _USELESS:
         raise ExportError(
             f"policy {policy.name} cannot be made of Slurm's weights: {reason}, and the order of the nearest weights "
-            f"has nothing to do with it (Kendall's tau {found[1].tau:.2f} on a sample queue); "
+            f"has nothing to do with it (Kendall's tau {nearest[1].tau:.2f} on a sample queue); "
             "use --to slurm-site-factor-lua, or slurm-site-factor-c for a policy with w" + _size_hint(site)
         )
-    return found
+    return nearest
 
 
-def _nearness(weights: Weights, found: Distance, site: Site, reason: str) -> list[str]:
+def _nearness(weights: Weights, distance: Distance, site: Site, reason: str) -> list[str]:
     sentences = [
         (
             f"NOT exact: {reason}. These are the nearest weights. On a sample queue ({site.sample.origin}) "
-            f"{100 * found.inverted:.1f} % of {found.pairs:,} pairs of waiting jobs are the other way round and "
-            f"{100 * found.tied:.1f} % are not told apart; Kendall's tau is {found.tau:.3f} (1: the same order)."
+            f"{100 * distance.inverted:.1f} % of {distance.pairs:,} pairs of waiting jobs are the other way round and "
+            f"{100 * distance.tied:.1f} % are not told apart; Kendall's tau is {distance.tau:.3f} (1: the same order)."
         ),
         f"What they order by, LOWER first, for policyfactory evaluate: {weights.formula}",
         "The exact order: --to slurm-site-factor-lua (or slurm-site-factor-c, for a policy with w).",
@@ -147,9 +147,9 @@ def _size_hint(site: Site) -> str:
 
 
 def _limits(policy: Policy, weights: Weights, site: Site) -> list[str]:
-    found = list(unexpressed(policy, can_oldest_waiting=True, can_wait=True))
+    sentences = list(unexpressed(policy, can_oldest_waiting=True, can_wait=True))
     if weights.age:
-        found += [
+        sentences += [
             (
                 "The age needs slurmdbd; without it Slurm logs that it ignores PriorityWeightAge. A job's age is 0 "
                 "until the next recalculation, up to a minute (PriorityCalcPeriod=1) after its submission."
@@ -157,17 +157,17 @@ def _limits(policy: Policy, weights: Weights, site: Site) -> list[str]:
             f"Jobs that have waited longer than {LONGEST_AGE // DAY} days count as if they had waited that long.",
         ]
     if weights.size:
-        found.append(
+        sentences.append(
             f"The size factor takes a job for at least a whole node ({weights.machine.per_node:g} processors), for as "
             "many nodes as it asks for (-N), its limit in whole minutes, and without one that of the partition."
         )
     if site.processors is None:
-        found.append(
+        sentences.append(
             f"The weights are for a cluster of {weights.machine.processors:,} processors, the largest job of the "
             "sample; on a larger one give --processors N, or the priorities of its largest jobs tie."
         )
     ours = next(line for line in weights.lines if line.startswith("PriorityFlags="))
-    found += [
+    sentences += [
         "All partitions must have the same PriorityJobFactor (1 without it).",
         (
             "The file sets the weights of fair-share, QOS and associations to 0: the site's own go. Where they shall "
@@ -179,7 +179,7 @@ def _limits(policy: Policy, weights: Weights, site: Site) -> list[str]:
             f"kept, behind ours: {ours},NO_FAIR_TREE. INCR_ONLY cannot: it keeps priorities from falling."
         ),
     ]
-    return found
+    return sentences
 
 
 def _span(weights: Weights) -> str:

@@ -141,9 +141,9 @@ def fit_weights(policy: Policy, sample: Sample, machine: Machine) -> tuple[Weigh
     gains = _best_gains(waiting_jobs(policy, sample, machine.processors, _SEARCH_JOBS), machine)
     if gains is None:
         return None
-    found = make_weights(gains, machine)
+    weights = make_weights(gains, machine)
     test = waiting_jobs(policy, sample, machine.processors, draw=1)
-    return found, distance(test, found.priorities(test.p, test.q, test.w))
+    return weights, distance(test, weights.priorities(test.p, test.q, test.w))
 
 
 def _best_gains(waiting: Waiting, machine: Machine) -> Gains | None:
@@ -179,10 +179,10 @@ def _search(tau: Callable[[FloatArray], float], chosen: tuple[int, ...]) -> tupl
     for sign, size in itertools.product(signs, sizes):
         gains = np.zeros(len(TERMS))
         gains[list(chosen)] = np.multiply(sign, size)
-        best = max(best, (tau(gains), gains), key=lambda found: found[0])
+        best = max(best, (tau(gains), gains), key=lambda reached: reached[0])
     for step in (1.6, 1.3, 1.15, 1.07, 1.03, 1.01):
         for at, factor in itertools.product(chosen[1:], (step, 1.0 / step)):
             gains = best[1].copy()
             gains[at] *= factor
-            best = max(best, (tau(gains), gains), key=lambda found: found[0])
+            best = max(best, (tau(gains), gains), key=lambda reached: reached[0])
     return best
