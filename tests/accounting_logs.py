@@ -6,8 +6,8 @@ import datetime as dt
 from pathlib import Path
 
 from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
+from policyfactory.workload.accounting.limits import ImportRules
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, Record, RecordBlock, Remark, State
-from policyfactory.workload.accounting.rules import Rules
 from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from policyfactory.workload.accounting.to_swf import Labels
@@ -68,7 +68,7 @@ def imported(folder: Path, *jobs: Cells, labels: Labels | None = None, **rules: 
     """Give the import of these lines."""
     path = folder / "log.txt"
     path.write_text(sacct_text(*jobs))
-    return import_logs([path], rules=Rules(**rules), labels=labels, zone=UTC)
+    return import_logs([path], rules=ImportRules(**rules), labels=labels, zone=UTC)
 
 
 def counts(done: Imported) -> dict[str, int]:

@@ -120,15 +120,14 @@ def import_log(
     """
     from policyfactory.core.random import check_seed
     from policyfactory.workload.accounting.importing import import_logs
-    from policyfactory.workload.accounting.limits import parse_limit, parse_limits
-    from policyfactory.workload.accounting.rules import Rules
+    from policyfactory.workload.accounting.limits import ImportRules, parse_limit, parse_limits
     from policyfactory.workload.accounting.times import parse_date
     from policyfactory.workload.accounting.to_swf import Labels
     from policyfactory.workload.swf.files import write_swf
 
     check_seed(seed)
     zone = _zone(time_zone)
-    rules = Rules(
+    rules = ImportRules(
         partitions=tuple(name for text in partition or [] for name in text.split(",") if name),
         unit=unit,
         begin=None if start is None else parse_date(start, zone.clock, "--from"),

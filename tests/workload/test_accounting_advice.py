@@ -12,15 +12,15 @@ from accounting_logs import T0, UTC, Cells, column, imported, job, sacct_text, w
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.units import parse_duration
 from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
+from policyfactory.workload.accounting.limits import ImportRules
 from policyfactory.workload.accounting.report import PartitionLimits
-from policyfactory.workload.accounting.rules import Rules
 from policyfactory.workload.accounting.times import Clock, WatchedZone, parse_date
 
 
 def sized(folder: Path, processors: int, *jobs: Cells, unit: str = "cpus") -> Imported:
     path = folder / "log.txt"
     path.write_text(sacct_text(*jobs))
-    return import_logs([path], zone=UTC, processors=processors, rules=Rules(unit=unit))
+    return import_logs([path], zone=UTC, processors=processors, rules=ImportRules(unit=unit))
 
 
 def test_jobs_without_a_requested_time_are_warned_of_with_the_cure(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_time_without_jobs_is_refused_with_the_time_of_the_log(tmp_path: Path)
         imported(tmp_path, *rows, begin=T0 + 86_400)
     zone = Zone(zoneinfo.ZoneInfo("Europe/Berlin"), "Europe/Berlin", "told")
     with pytest.raises(WorkloadError, match="from 2023-11-14 23:13:20 CET to 2023-11-14 23:14:20 CET"):
-        import_logs([tmp_path / "log.txt"], rules=Rules(end=T0, partitions=("batch",)), zone=zone)
+        import_logs([tmp_path / "log.txt"], rules=ImportRules(end=T0, partitions=("batch",)), zone=zone)
 
 
 @pytest.mark.parametrize("text", [sacct_text(), '{"jobs": []}'])

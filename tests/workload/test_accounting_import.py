@@ -17,7 +17,7 @@ from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.workload.accounting.detect import FORMATS, detect, find_format
 from policyfactory.workload.accounting.importing import Imported, import_logs
-from policyfactory.workload.accounting.rules import Rules
+from policyfactory.workload.accounting.limits import ImportRules
 from policyfactory.workload.accounting.source import _LONGEST_LINE, Source
 from policyfactory.workload.accounting.to_swf import Labels
 from policyfactory.workload.clean import read
@@ -31,7 +31,7 @@ def dump(shared: Callable[[str], Path]) -> Callable[..., Imported]:
     """Give the import of one of the genuine dumps; they are of one cluster in November 2026, in UTC."""
 
     def call(name: str, **rules: object) -> Imported:
-        return import_logs([shared(f"oracles/slurm/{name}")], rules=Rules(**rules), zone=UTC)
+        return import_logs([shared(f"oracles/slurm/{name}")], rules=ImportRules(**rules), zone=UTC)
 
     return call
 

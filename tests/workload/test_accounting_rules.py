@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text, waiting
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import import_logs
-from policyfactory.workload.accounting.limits import parse_limits
+from policyfactory.workload.accounting.limits import ImportRules, parse_limits
 from policyfactory.workload.accounting.record import Record, State
 from policyfactory.workload.accounting.report import Tally
-from policyfactory.workload.accounting.rules import Rules, jobs_of
+from policyfactory.workload.accounting.rules import jobs_of
 from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.swf.header import counts_nodes, parse_header
 
@@ -211,7 +211,7 @@ def test_a_limit_that_was_asked_for_is_no_default() -> None:
     ]
     gathering.add(records, "log")
     table = gathering.table()
-    jobs_of(table, Rules(default_limit={"batch": 60}, defaults="unknown"), tally)
+    jobs_of(table, ImportRules(default_limit={"batch": 60}, defaults="unknown"), tally)
     assert table.limit.tolist() == [-1, 60, -1]
 
 
@@ -336,7 +336,7 @@ def test_every_record_is_a_job_or_is_counted(records: list[Record], requeued: st
     gathering.add(records, "log")
     table = gathering.table()
     try:
-        jobs = jobs_of(table, Rules(requeued=requeued, keep_unstarted=keep, unit=unit), tally)
+        jobs = jobs_of(table, ImportRules(requeued=requeued, keep_unstarted=keep, unit=unit), tally)
     except WorkloadError:
         return
     lost = sum(step.count for step in tally.steps() if step.action in {"dropped", "merged"})
@@ -362,7 +362,7 @@ def test_the_peak_is_that_of_counting_every_second(jobs: list[tuple[int, int, in
         ],
         "log",
     )  # fmt: skip
-    found = jobs_of(gathering.table(), Rules(), tally)
+    found = jobs_of(gathering.table(), ImportRules(), tally)
     level = [sum(size for at, run, size in jobs if at <= second < at + run) for second in range(50)]
     if max(level):
         assert (found.peak, found.peak_time) == (max(level), T0 + level.index(max(level)))

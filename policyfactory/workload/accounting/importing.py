@@ -9,9 +9,9 @@ from pathlib import Path
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.detect import detect, find_format
-from policyfactory.workload.accounting.limits import partition_limits, unrequested
+from policyfactory.workload.accounting.limits import ImportRules, partition_limits, unrequested
 from policyfactory.workload.accounting.report import ImportReport, Tally
-from policyfactory.workload.accounting.rules import Jobs, Rules, jobs_of
+from policyfactory.workload.accounting.rules import ImportedJobs, jobs_of
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.accounting.times import WatchedZone, machine_zone, shown
@@ -72,7 +72,7 @@ class Imported:
 def import_logs(
     paths: Sequence[Path | str],
     *,
-    rules: Rules | None = None,
+    rules: ImportRules | None = None,
     labels: Labels | None = None,
     zone: Zone | None = None,
     form: str | None = None,
@@ -85,7 +85,7 @@ def import_logs(
     paths : sequence of Path or str
         Files of one log, in any order, plain or packed with gzip; ``-`` is stdin. Where they overlap, each record
         counts once.
-    rules : Rules, optional
+    rules : ImportRules, optional
         What to keep, drop and change.
     labels : Labels, optional
         What the header says.
@@ -107,7 +107,7 @@ def import_logs(
     UsageError
         If an option cannot be meant.
     """
-    rules, labels, zone = rules or Rules(), labels or Labels(), zone or Zone.of_machine()
+    rules, labels, zone = rules or ImportRules(), labels or Labels(), zone or Zone.of_machine()
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("stdin (-) can be read once; name it once")
     wanted = None if form is None else find_format(form)
@@ -162,7 +162,7 @@ def _names(inputs: list[tuple[str, str, str]]) -> str:
     return printable(", ".join(name for name, _, _ in inputs[:5]), 300) + more
 
 
-def _machine(jobs: Jobs, unit: str, given: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:
+def _machine(jobs: ImportedJobs, unit: str, given: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:
     """Return the size of the machine, and where the number is from."""
     when = shown(jobs.peak_time, zone.clock)
     option = "--processors" if unit == "cpus" else "--processors (here: nodes)"

@@ -1,9 +1,9 @@
-"""Requested times: what a limit in an accounting log says about what the user asked for."""
+"""What an import is asked for, and what a limit in an accounting log says about what the user asked for."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from policyfactory.workload.accounting.table import Column, RecordTable
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["LimitRules", "parse_limit", "parse_limits", "partition_limits", "settle_limits", "unrequested"]
+__all__ = ["ImportRules", "parse_limit", "parse_limits", "partition_limits", "settle_limits", "unrequested"]
 
 Mask = NDArray[np.bool_]
 Count = Callable[[str, Mask, str, str], None]
@@ -69,27 +69,45 @@ def parse_limits(texts: list[str], option: str) -> dict[str, int]:
     return limits
 
 
-class LimitRules(Protocol):
-    """What was asked for, as `Rules` has it."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImportRules:
+    """What was asked for.
 
-    @property
-    def unlimited(self) -> int | None:
-        """Requested time of a job without limit, s."""
+    Parameters
+    ----------
+    partitions : tuple of str
+        Partitions to keep; none at all: every partition.
+    unit : str
+        What a job is measured in: ``"cpus"`` or ``"nodes"``.
+    begin, end : int or None
+        Keep jobs submitted from ``begin`` on and before ``end``, Unix seconds.
+    requeued : str
+        ``"last"``, ``"runs"`` or ``"drop"``, see `runs.settle_runs`.
+    keep_unstarted : bool
+        Keep jobs that ended before they started.
+    unlimited : int or None
+        Requested time of a job without limit, s; None: unknown.
+    partition_limit : mapping of str to int
+        Requested time of jobs with their partition's limit, s, by partition.
+    default_limit : mapping of str to int
+        Default limit of each partition, s.
+    defaults : str
+        ``"keep"``: a limit that is its partition's default is a request; ``"unknown"``: it is none.
+    """
 
-    @property
-    def partition_limit(self) -> Mapping[str, int]:
-        """Requested time of jobs with their partition's limit, s."""
+    partitions: tuple[str, ...] = ()
+    unit: str = "cpus"
+    begin: int | None = None
+    end: int | None = None
+    requeued: str = "last"
+    keep_unstarted: bool = False
+    unlimited: int | None = None
+    partition_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    default_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    defaults: str = "keep"
 
-    @property
-    def default_limit(self) -> Mapping[str, int]:
-        """Default limit of each partition, s."""
 
-    @property
-    def defaults(self) -> str:
-        """Whether a default is a request: ``"keep"`` or ``"unknown"``."""
-
-
-def settle_limits(table: RecordTable, alive: Mask, rules: LimitRules, count: Count) -> None:
+def settle_limits(table: RecordTable, alive: Mask, rules: ImportRules, count: Count) -> None:
     """Give a number to the limits that have none, where one was given, and take away what nobody asked for.
 
     Parameters
@@ -98,7 +116,7 @@ def settle_limits(table: RecordTable, alive: Mask, rules: LimitRules, count: Cou
         Its column ``limit`` is changed.
     alive : bool array (n,)
         Rows that count.
-    rules : LimitRules
+    rules : ImportRules
         What was asked for.
     count : callable
         Counts ``(action, rows, what, why)``.
@@ -129,7 +147,7 @@ def settle_limits(table: RecordTable, alive: Mask, rules: LimitRules, count: Cou
     _defaults(table, rules, count)
 
 
-def _defaults(table: RecordTable, rules: LimitRules, count: Count) -> None:
+def _defaults(table: RecordTable, rules: ImportRules, count: Count) -> None:
     """Settle limits that are, or can be, a default."""
     defaults = _by_partition(table, rules.default_limit)
     perhaps = table.is_limit(Limit.given) & (defaults >= 0) & (table.limit == defaults)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import WorkloadError
-from policyfactory.workload.accounting.limits import settle_limits
+from policyfactory.workload.accounting.limits import ImportRules, settle_limits
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.runs import Runs, merge_het, settle_runs
@@ -18,7 +17,7 @@ from policyfactory.workload.accounting.table import Column, RecordTable
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.swf.header import printable
 
-__all__ = ["Jobs", "Rules", "jobs_of"]
+__all__ = ["ImportedJobs", "jobs_of"]
 
 # More are no log that anything could be done with.
 _MOST_JOBS = 20_000_000
@@ -26,46 +25,8 @@ _MOST_JOBS = 20_000_000
 Mask = NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
-    """What was asked for.
-
-    Parameters
-    ----------
-    partitions : tuple of str
-        Partitions to keep; none at all: every partition.
-    unit : str
-        What a job is measured in: ``"cpus"`` or ``"nodes"``.
-    begin, end : int or None
-        Keep jobs submitted from ``begin`` on and before ``end``, Unix seconds.
-    requeued : str
-        ``"last"``, ``"runs"`` or ``"drop"``, see `settle_runs`.
-    keep_unstarted : bool
-        Keep jobs that ended before they started.
-    unlimited : int or None
-        Requested time of a job without limit, s; None: unknown.
-    partition_limit : mapping of str to int
-        Requested time of jobs with their partition's limit, s, by partition.
-    default_limit : mapping of str to int
-        Default limit of each partition, s.
-    defaults : str
-        ``"keep"``: a limit that is its partition's default is a request; ``"unknown"``: it is none.
-    """
-
-    partitions: tuple[str, ...] = ()
-    unit: str = "cpus"
-    begin: int | None = None
-    end: int | None = None
-    requeued: str = "last"
-    keep_unstarted: bool = False
-    unlimited: int | None = None
-    partition_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    default_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    defaults: str = "keep"
-
-
 @dataclasses.dataclass(slots=True, eq=False)
-class Jobs:
+class ImportedJobs:
     """What is left: rows of a table.
 
     Parameters
@@ -116,14 +77,14 @@ class _Sieve:
             self.tally.add(action, what, why, jobs, self.table.job[row], place, expected=expected)
 
 
-def jobs_of(table: RecordTable, rules: Rules, tally: Tally, clock: dt.tzinfo = dt.UTC) -> Jobs:
+def jobs_of(table: RecordTable, rules: ImportRules, tally: Tally, clock: dt.tzinfo = dt.UTC) -> ImportedJobs:
     """Return the jobs that the records describe.
 
     Parameters
     ----------
     table : RecordTable
         The records; its columns are changed.
-    rules : Rules
+    rules : ImportRules
         What was asked for.
     tally : Tally
         Where every rule counts.
@@ -169,7 +130,9 @@ def jobs_of(table: RecordTable, rules: Rules, tally: Tally, clock: dt.tzinfo = d
             f"{_MOST_JOBS:,} of a log; job {printable(table.job[most], 60)} alone has {table.tasks[most]:,}: leave out "
             "--keep-unstarted"
         )
-    return Jobs(table, np.repeat(rows, table.tasks[rows]), requested, allocated, recorded_limit, peak, peak_time)
+    return ImportedJobs(
+        table, np.repeat(rows, table.tasks[rows]), requested, allocated, recorded_limit, peak, peak_time
+    )
 
 
 def _in_partitions(table: RecordTable, partitions: tuple[str, ...]) -> Mask:
@@ -180,7 +143,7 @@ def _in_partitions(table: RecordTable, partitions: tuple[str, ...]) -> Mask:
     return np.isin(table.partition, wanted)
 
 
-def _outside(table: RecordTable, rules: Rules) -> Mask:
+def _outside(table: RecordTable, rules: ImportRules) -> Mask:
     """Return the rows submitted at a time that is not wanted."""
     outside = np.zeros(len(table), dtype=bool)
     if rules.begin is not None:

@@ -15,7 +15,7 @@ from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
 from policyfactory.workload.accounting.record import STATES, State
 from policyfactory.workload.accounting.report import ImportReport
-from policyfactory.workload.accounting.rules import Jobs
+from policyfactory.workload.accounting.rules import ImportedJobs
 from policyfactory.workload.accounting.table import Column
 from policyfactory.workload.swf.header import NODES_NOTE, Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELDS, SwfLog
@@ -56,7 +56,7 @@ class Labels:
     seed: int = 1
 
 
-def swf_of(jobs: Jobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) -> SwfLog:
+def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) -> SwfLog:
     """Return the jobs as a log with the recorded starts; time 0 is the first submission.
 
     Field 4 is the time a job ran without the time it was suspended, 5 the processors it had, 8 those it asked for,
@@ -65,7 +65,7 @@ def swf_of(jobs: Jobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) ->
 
     Parameters
     ----------
-    jobs : Jobs
+    jobs : ImportedJobs
         What the rules left.
     report : ImportReport
         For the header.
