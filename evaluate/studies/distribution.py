@@ -27,7 +27,8 @@ from distribution_curves import simulate_all
 from distribution_tasks import marked_nap, nap, nothing
 
 from policyfactory.core.artefact import atomic_write
-from policyfactory.parallel.pool import Backend, Workers, results
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import Backend, Workers
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment
@@ -272,11 +273,11 @@ def _bytes_at_scheduler(dask_scheduler: object) -> tuple[int, int]:  # noqa: ARG
 
 def _shared_of_an_evaluation(traces: Path) -> int:
     """Return the pickled bytes of what each worker gets for evaluate/tpds18.toml."""
-    from policyfactory.evaluate.work import Job, Shared
+    from policyfactory.evaluate.work import Shared, UnitSettings
 
     experiment = _tables(traces)
-    job = Job(experiment.contenders, experiment.rules, experiment.metrics, experiment.analyses)
-    return len(pickle.dumps(Shared(job, experiment.cases, {}), protocol=5))
+    settings = UnitSettings(experiment.contenders, experiment.rules, experiment.metrics, experiment.analyses)
+    return len(pickle.dumps(Shared(settings, experiment.cases, {}), protocol=5))
 
 
 def _tables(traces: Path) -> Experiment:
@@ -294,13 +295,13 @@ def messages(traces: Path) -> list[Row]:
     from distributed import Client
 
     from policyfactory.trials.generate import generate
-    from policyfactory.trials.run import GenerateOptions, TupleUnit, tuple_rows
+    from policyfactory.trials.run import GenerateOptions, TupleBatch, tuple_rows
     from policyfactory.workload.models.lublin import default_workload
 
     workload, tuples = default_workload(), 200
     options = GenerateOptions(tuples, 256)
     rows = {
-        "piece pickled": len(pickle.dumps(TupleUnit((440,), (9_000,)))),
+        "piece pickled": len(pickle.dumps(TupleBatch((440,), (9_000,)))),
         "result pickled": len(pickle.dumps((440, tuple_rows(workload, 9_000, 440, options)))),
         "shared pickled": len(pickle.dumps((workload, options), protocol=5)),
         "evaluation shared pickled": _shared_of_an_evaluation(traces),

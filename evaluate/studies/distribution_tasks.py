@@ -9,23 +9,23 @@ import sys
 import time
 from pathlib import Path
 
-from policyfactory.parallel.pool import GoOn
+from policyfactory.parallel.workers import StopCheck
 
 __all__ = ["marked_nap", "nap", "nothing", "serve"]
 
 
-def nothing(_shared: object, piece: int, _go_on: GoOn) -> int:
+def nothing(_shared: object, piece: int, _go_on: StopCheck) -> int:
     """Return the piece."""
     return piece
 
 
-def nap(seconds: float, piece: int, _go_on: GoOn) -> int:
+def nap(seconds: float, piece: int, _go_on: StopCheck) -> int:
     """Sleep: a piece that takes time and no processor."""
     time.sleep(seconds)
     return piece
 
 
-def marked_nap(shared: tuple[str, float], piece: int, _go_on: GoOn) -> int:
+def marked_nap(shared: tuple[str, float], piece: int, _go_on: StopCheck) -> int:
     """Note in a file that the piece was begun, and by whom, and sleep."""
     with Path(shared[0]).open("a", encoding="ascii") as file:
         file.write(f"{piece} {os.getpid()}\n")
