@@ -56,10 +56,10 @@ class Choices(LogAnalysis):
         if not tuners:
             none = "No tuner was evaluated: each policy was in force all the time."
             return Section("choices", "What the tuners chose", (none,))
-        found = {log: [_gather(evaluation, log, at, seen) for at in tuners] for log in logs}
-        pictures = [_picture(found[log], stem) for log, stem in stem_by_log("choices", logs).items()]
-        told = [_in_words(one, several=len(logs) > 1) for log in logs for one in found[log]]
-        return Section("choices", "What the tuners chose", tuple(told), _tables(found), tuple(pictures))
+        shares_by_log = {log: [_gather(evaluation, log, at, seen) for at in tuners] for log in logs}
+        pictures = [_picture(shares_by_log[log], stem) for log, stem in stem_by_log("choices", logs).items()]
+        paragraphs = [_in_words(one, several=len(logs) > 1) for log in logs for one in shares_by_log[log]]
+        return Section("choices", "What the tuners chose", tuple(paragraphs), _tables(shares_by_log), tuple(pictures))
 
 
 def _gather(evaluation: Evaluation, log: str, at: int, seen: list[list[Any]]) -> Shares:
@@ -96,13 +96,13 @@ def _percent(value: float) -> str:
     return f"{value:.0f} %" if value >= 1 or value == 0 else "under 1 %"
 
 
-def _tables(found: dict[str, list[Shares]]) -> tuple[Table, Table]:
-    return _course(found), _all(found)
+def _tables(shares_by_log: dict[str, list[Shares]]) -> tuple[Table, Table]:
+    return _course(shares_by_log), _all(shares_by_log)
 
 
-def _course(found: dict[str, list[Shares]]) -> Table:
+def _course(shares_by_log: dict[str, list[Shares]]) -> Table:
     """Return the policies that each tuner chose most, by quarters of the time."""
-    logs = list(found)
+    logs = list(shares_by_log)
     columns = (
         *log_columns(logs),
         Column("tuner"),
@@ -120,7 +120,7 @@ def _course(found: dict[str, list[Shares]]) -> Table:
             *(Cell(_largest(one, part / 4)) for part in range(4)),
         )
         for log in logs
-        for one in found[log]
+        for one in shares_by_log[log]
     )
     return Table("course", "The policies that each tuner chose most, as time passes (% of the periods)", columns, rows)
 
@@ -131,13 +131,13 @@ def _largest(one: Shares, first: float) -> str:
     return ", ".join(f"{one.arms[arm]} {shares[arm]:.0f}" for arm in order)
 
 
-def _all(found: dict[str, list[Shares]]) -> Table:
+def _all(shares_by_log: dict[str, list[Shares]]) -> Table:
     """Return the share of each policy among all periods of each tuner."""
-    logs = list(found)
-    used = used_arms([one for log in logs for one in found[log]])
+    logs = list(shares_by_log)
+    used = used_arms([one for log in logs for one in shares_by_log[log]])
     rows = []
     for log in logs:
-        for one in found[log]:
+        for one in shares_by_log[log]:
             shares = dict(zip(one.arms, one.shares().tolist(), strict=True))
             rows.append((*log_cells(logs, log), Cell(one.tuner), *(Cell(shares.get(arm)) for arm in used)))
     columns = (*log_columns(logs), Column("tuner"), *(Column(arm, "%") for arm in used))

@@ -180,8 +180,8 @@ def _sizes(evaluation: Evaluation, middles: FloatArray) -> str:
     shown = list(sizes)
     if len(shown) > _FEW_POLICIES:
         shown = list(dict.fromkeys([shown[0], min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)]))
-    told = enumerated(f"{sizes[policy]:,g} under {policy}" for policy in shown)
-    return told if len(shown) == len(sizes) else f"{told}, the rest between"
+    listing = enumerated(f"{sizes[policy]:,g} under {policy}" for policy in shown)
+    return listing if len(shown) == len(sizes) else f"{listing}, the rest between"
 
 
 def _draw(evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> Figure:

@@ -145,10 +145,10 @@ class Fairness(LogAnalysis):
         logs = self.chosen_logs(evaluation)
         all_users = {log: users_of([seen[row] for row in evaluation.rows(log)], self.min_jobs) for log in logs}
         named = {log: users for log, users in all_users.items() if users.count}
-        found = {
+        numbers = {
             log: {index.key: _values(users, index) for index in (*_WAIT, *_SLOWDOWN)} for log, users in named.items()
         }
-        tables = [_table(evaluation, found, indices, *words) for indices, *words in _TABLES] if named else []
+        tables = [_table(evaluation, numbers, indices, *words) for indices, *words in _TABLES] if named else []
         pictures = [
             Picture(
                 stem,
@@ -159,8 +159,8 @@ class Fairness(LogAnalysis):
             )
             for log, stem in stem_by_log("users", list(named)).items()
         ]
-        told = fairness_in_words(evaluation, all_users, found, self.min_jobs)
-        return Section("fairness", "Fairness over users", told, tuple(tables), tuple(pictures))
+        paragraphs = fairness_in_words(evaluation, all_users, numbers, self.min_jobs)
+        return Section("fairness", "Fairness over users", paragraphs, tuple(tables), tuple(pictures))
 
 
 def _values(users: UserMeans, index: _Index) -> FloatArray:
@@ -174,11 +174,11 @@ def _values(users: UserMeans, index: _Index) -> FloatArray:
 
 
 def _table(
-    evaluation: Evaluation, found: dict[str, dict[str, FloatArray]], indices: Sequence[_Index], name: str, title: str
+    evaluation: Evaluation, numbers: dict[str, dict[str, FloatArray]], indices: Sequence[_Index], name: str, title: str
 ) -> Table:
-    logs = list(found)
+    logs = list(numbers)
     medians = [
-        own[index.key][:, k] for own in found.values() for index in _WAIT for k in range(own[index.key].shape[1])
+        own[index.key][:, k] for own in numbers.values() for index in _WAIT for k in range(own[index.key].shape[1])
     ]
     unit = shared_unit(median_of(values).value for values in medians) if indices is _WAIT else ""
     columns = list(policy_columns(logs))
@@ -188,7 +188,7 @@ def _table(
     def cells(log: str, k: int) -> list[Cell]:
         row: list[Cell] = []
         for index in indices:
-            row += compared_cells(found[log][index.key], k, lower_is_better=index.lower_is_better)
+            row += compared_cells(numbers[log][index.key], k, lower_is_better=index.lower_is_better)
         return row
 
     rows = policy_rows(logs, evaluation.policies, cells)
@@ -219,7 +219,7 @@ _WORST, _JAIN = "worst user wait", "Jain's index bsld"
 def fairness_in_words(
     evaluation: Evaluation,
     users: Mapping[str, UserMeans],
-    found: Mapping[str, Mapping[str, FloatArray]],
+    numbers: Mapping[str, Mapping[str, FloatArray]],
     min_jobs: int,
 ) -> tuple[str, ...]:
     """Return a paragraph a log, and what the index does not say.
@@ -230,7 +230,7 @@ def fairness_in_words(
         What was run.
     users : mapping of str to UserMeans
         The users of each log.
-    found : mapping of str to mapping of str to Standing
+    numbers : mapping of str to mapping of str to float64 array (cases, policies)
         The numbers of each log that has known users.
     min_jobs : int
         Jobs that a user needs in a case.
@@ -239,8 +239,8 @@ def fairness_in_words(
     for log, own in users.items():
         name = f"{log}: " if len(users) > 1 else ""
         text = (
-            _log_in_words(evaluation, log, own, found[log], min_jobs)
-            if log in found
+            _log_in_words(evaluation, log, own, numbers[log], min_jobs)
+            if log in numbers
             else _nobody(own, min_jobs, noun(evaluation, log))
         )
         paragraphs.append(name + text)
@@ -261,7 +261,7 @@ def _nobody(users: UserMeans, min_jobs: int, what: str) -> str:
 
 
 def _log_in_words(
-    evaluation: Evaluation, log: str, users: UserMeans, found: Mapping[str, FloatArray], min_jobs: int
+    evaluation: Evaluation, log: str, users: UserMeans, numbers: Mapping[str, FloatArray], min_jobs: int
 ) -> str:
     policies = evaluation.policies
     cases, what = len(users.cases), noun(evaluation, log)
@@ -279,7 +279,7 @@ def _log_in_words(
     if users.count == 1:
         parts.append("With one user there is nothing to be fair or unfair about.")
         return " ".join(parts)
-    worst, jain = found[_WORST], found[_JAIN]
+    worst, jain = numbers[_WORST], numbers[_JAIN]
     overall = users.overall[0]
     top = int(np.argmax(overall.wait))
     who = f"user {overall.user[top]} ({counted(int(overall.jobs[top]), 'job')})"

@@ -118,12 +118,12 @@ class Gantt(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the charts, who moved most, and the words."""
-        found: dict[str, Excerpt] = {}
+        excerpts: dict[str, Excerpt] = {}
         for log in self.chosen_logs(evaluation):
             for row in evaluation.rows(log):
                 if evaluation.cases[row].number == self.case:
-                    found[log] = self._excerpt(evaluation, int(row), seen[row])
-        stems = stem_by_log("gantt", list(found))
+                    excerpts[log] = self._excerpt(evaluation, int(row), seen[row])
+        stems = stem_by_log("gantt", list(excerpts))
         pictures = tuple(
             Picture(
                 stems[log],
@@ -131,12 +131,12 @@ class Gantt(LogAnalysis):
                 functools.partial(draw_gantt, own, self.colour, self.rectangles),
                 _NOTES[self.colour if len(own.policies) > 1 else "user"],
             )
-            for log, own in found.items()
+            for log, own in excerpts.items()
         )
-        moved = _moved_table(found)
+        moved = _moved_table(excerpts)
         tables = (moved,) if moved.rows else ()
-        told = gantt_in_words(evaluation, found, self.case, self.rectangles)
-        return Section("gantt", "Two schedules side by side", told, tables, pictures)
+        sentences = gantt_in_words(evaluation, excerpts, self.case, self.rectangles)
+        return Section("gantt", "Two schedules side by side", sentences, tables, pictures)
 
     def _excerpt(self, evaluation: Evaluation, row: int, kept: list[KeptSchedule | None]) -> Excerpt:
         pair = self._pair(evaluation, row)
@@ -178,9 +178,9 @@ def _seconds(option: str, text: object) -> float:
     return parse_duration(text)
 
 
-def _moved_table(found: dict[str, Excerpt]) -> Table:
-    logs = list(found)
-    unit = shared_unit(float(wait[at]) for own in found.values() for at in own.moved(_MOVED) for wait in own.waits)
+def _moved_table(excerpts: dict[str, Excerpt]) -> Table:
+    logs = list(excerpts)
+    unit = shared_unit(float(wait[at]) for own in excerpts.values() for at in own.moved(_MOVED) for wait in own.waits)
     columns = (
         *log_columns(logs),
         Column("job", "", "its id in the log"),
@@ -194,7 +194,7 @@ def _moved_table(found: dict[str, Excerpt]) -> Table:
         Column("change", "s", "wait under the second policy minus wait under the first", shown=unit),
     )
     rows = []
-    for log, own in found.items():
+    for log, own in excerpts.items():
         if len(own.policies) < 2:
             continue
         for at in own.moved(_MOVED):
@@ -224,25 +224,25 @@ def _moved_table(found: dict[str, Excerpt]) -> Table:
 # In words. ------------------------------------------------------------------------------------------------------------
 
 
-def gantt_in_words(evaluation: Evaluation, found: Mapping[str, Excerpt], case: int, most: int) -> tuple[str, ...]:
+def gantt_in_words(evaluation: Evaluation, excerpts: Mapping[str, Excerpt], case: int, most: int) -> tuple[str, ...]:
     """Return a paragraph a log.
 
     Parameters
     ----------
     evaluation : Evaluation
         What was run.
-    found : mapping of str to Excerpt
+    excerpts : mapping of str to Excerpt
         The stretch of each log.
     case : int
         Number of the case.
     most : int
         Rectangles that are drawn at most.
     """
-    if not found:
+    if not excerpts:
         return (f"There is no case {case}, so there is no chart.",)
     paragraphs = []
-    for log, own in found.items():
-        name = f"{log}: " if len(found) > 1 else ""
+    for log, own in excerpts.items():
+        name = f"{log}: " if len(excerpts) > 1 else ""
         parts = [_where(evaluation, log, own, case), *_in_use(own), *_moved(own), *_left_out(own, most)]
         paragraphs.append(name + " ".join(parts))
     if len(evaluation.policies) == 1:
@@ -268,12 +268,12 @@ def _where(evaluation: Evaluation, log: str, own: Excerpt, case: int) -> str:
 
 
 def _in_use(own: Excerpt) -> list[str]:
-    told = [
+    sentences = [
         f"under {policy} {counted(len(np.unique(rectangles.row)), 'job runs', 'jobs run')} in it and "
         f"{own.utilisation(k):.0f} % of the machine is in use"
         for k, (policy, rectangles) in enumerate(zip(own.policies, own.drawn, strict=True))
     ]
-    text = "; ".join(told)
+    text = "; ".join(sentences)
     return [f"{text[0].upper()}{text[1:]}."]
 
 
@@ -300,11 +300,11 @@ def _moved(own: Excerpt) -> list[str]:
 
 def _left_out(own: Excerpt, most: int) -> list[str]:
     each = max(1, most // len(own.policies))
-    told = []
+    sentences = []
     for policy, rectangles in zip(own.policies, own.drawn, strict=True):
         drawn = rectangles.largest(each)
         missing = len(np.unique(rectangles.row)) - len(np.unique(drawn.row))
         if len(drawn.row) < len(rectangles.row):
             share = 100 * (1 - float(drawn.area.sum()) / float(rectangles.area.sum()))
-            told.append(f"{counted(missing, 'small job')} under {policy} ({share:.1f} % of the area)")
-    return [f"Not drawn: {'; '.join(told)}."] if told else []
+            sentences.append(f"{counted(missing, 'small job')} under {policy} ({share:.1f} % of the area)")
+    return [f"Not drawn: {'; '.join(sentences)}."] if sentences else []

@@ -106,8 +106,8 @@ def _sums(schedule: Schedule, code: Int64Array, key: Int64Array) -> GroupSums:
     jobs = schedule.workload
     run_time = schedule.end - schedule.start
     least = TAU * jobs.ticks
-    found = group_sums(code, len(key), schedule.start - jobs.submit, run_time, jobs.processors, least)
-    count, work, wait, bsld = found
+    sums = group_sums(code, len(key), schedule.start - jobs.submit, run_time, jobs.processors, least)
+    count, work, wait, bsld = sums
     there = count > 0
     ticks = jobs.ticks
     return GroupSums(key[there], count[there], work[there] / ticks, wait[there] / ticks, bsld[there])
@@ -320,11 +320,11 @@ def gather(
 
 def _aligned(keys: NDArray[np.int64], cases: list[list[GroupSums]], field: str) -> FloatArray:
     """Return float64 array (cases, policies, groups) of one field; 0 where a group has no jobs."""
-    found = np.zeros((len(cases), len(cases[0]), len(keys)))
+    aligned = np.zeros((len(cases), len(cases[0]), len(keys)))
     for c, case in enumerate(cases):
         for k, sums in enumerate(case):
-            found[c, k, np.searchsorted(keys, sums.key)] = getattr(sums, field)
-    return found
+            aligned[c, k, np.searchsorted(keys, sums.key)] = getattr(sums, field)
+    return aligned
 
 
 def _measure(title: str, unit: str, means: FloatArray, enough: NDArray[np.bool_]) -> Measure:

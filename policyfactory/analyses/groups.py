@@ -87,17 +87,17 @@ class Groups(LogAnalysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return who wins and who loses in words, a summary, all groups, and a picture a log."""
         logs = self.chosen_logs(evaluation)
-        found = {
+        grouped = {
             log: [gather(evaluation, log, GROUPINGS[name], seen, at, self.min_jobs) for at, name in enumerate(self.by)]
             for log in logs
         }
-        tables = [_table([found[log][at] for log in logs], self.min_jobs) for at in range(len(self.by))]
+        tables = [_table([grouped[log][at] for log in logs], self.min_jobs) for at in range(len(self.by))]
         pictures: list[Picture] = []
         if len(evaluation.policies) > 1:
-            tables = [summary_table(evaluation, found, self.min_jobs, of) for of in ("wait", "bsld")] + tables
-            pictures = [_picture(found[log], stem) for log, stem in stem_by_log("differences", logs).items()]
-        told = groups_in_words(evaluation, found, self.min_jobs)
-        return Section("groups", "Who wins, who loses", told, tuple(tables), tuple(pictures))
+            tables = [summary_table(evaluation, grouped, self.min_jobs, of) for of in ("wait", "bsld")] + tables
+            pictures = [_picture(grouped[log], stem) for log, stem in stem_by_log("differences", logs).items()]
+        paragraphs = groups_in_words(evaluation, grouped, self.min_jobs)
+        return Section("groups", "Who wins, who loses", paragraphs, tuple(tables), tuple(pictures))
 
 
 def _picture(tables: list[GroupTable], stem: str) -> Picture:
@@ -111,11 +111,11 @@ def _picture(tables: list[GroupTable], stem: str) -> Picture:
     )
 
 
-def _table(found: Sequence[GroupTable], least: int) -> Table:
-    logs, grouping = [table.log for table in found], found[0].grouping
+def _table(grouped: Sequence[GroupTable], least: int) -> Table:
+    logs, grouping = [table.log for table in grouped], grouped[0].grouping
     rows = [
         (*log_cells(logs, table.log), *row)
-        for table in found
+        for table in grouped
         for at in range(len(table.labels))
         for row in _rows(table, at)
     ]
@@ -123,15 +123,15 @@ def _table(found: Sequence[GroupTable], least: int) -> Table:
     return Table(
         f"by-{grouping.name}",
         f"Mean wait and mean bounded slowdown by {grouping.title}",
-        (*log_columns(logs), *_HEAD, *_measures(shared_unit(_waits(found)))),
+        (*log_columns(logs), *_HEAD, *_measures(shared_unit(_waits(grouped)))),
         tuple(rows),
         f"Medians over cases, with 95 % intervals; none for groups with fewer than {least} jobs.{order}",
-        shown=_USERS * len(found[0].policies) if grouping.name == "user" else None,
+        shown=_USERS * len(grouped[0].policies) if grouping.name == "user" else None,
     )
 
 
-def _waits(found: Sequence[GroupTable]) -> list[float]:
-    return [each.value for table in found for row in table.wait.values for each in row]
+def _waits(grouped: Sequence[GroupTable]) -> list[float]:
+    return [each.value for table in grouped for row in table.wait.values for each in row]
 
 
 def _measures(unit: str) -> tuple[Column, ...]:

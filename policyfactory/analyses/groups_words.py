@@ -75,23 +75,23 @@ def _score(table: GroupTable, measure: Measure, k: int) -> _Score:
     return _Score(*counts, len(table.labels) - len(rows), extreme(1, "worse"), extreme(-1, "better"))
 
 
-def summary_table(evaluation: Evaluation, found: dict[str, list[GroupTable]], least: int, of: MeasureName) -> Table:
+def summary_table(evaluation: Evaluation, grouped: dict[str, list[GroupTable]], least: int, of: MeasureName) -> Table:
     """Return a row for each log, policy and grouping: how many groups fare better, who is hit worst, who gains most.
 
     Parameters
     ----------
     evaluation : Evaluation
         What was run.
-    found : dict of str to list of GroupTable
+    grouped : dict of str to list of GroupTable
         The groupings of each log.
     least : int
         Jobs that a group needs.
     of : {"wait", "bsld"}
         Which measure.
     """
-    logs, base = list(found), evaluation.baseline
-    measure: Measure = getattr(found[logs[0]][0], of)
-    waits = [each.value for tables in found.values() for table in tables for row in table.wait.values for each in row]
+    logs, base = list(grouped), evaluation.baseline
+    measure: Measure = getattr(grouped[logs[0]][0], of)
+    waits = [each.value for tables in grouped.values() for table in tables for row in table.wait.values for each in row]
     unit = shared_unit(waits) if of == "wait" else ""
     columns = (
         *log_columns(logs),
@@ -108,7 +108,7 @@ def summary_table(evaluation: Evaluation, found: dict[str, list[GroupTable]], le
     )
     rows = [
         (*log_cells(logs, log), Cell(policy), Cell(table.grouping.title), *_score_cells(table, getattr(table, of), k))
-        for log, tables in found.items()
+        for log, tables in grouped.items()
         for k, policy in enumerate(evaluation.policies)
         if k > 0
         for table in tables
@@ -137,14 +137,14 @@ def _score_cells(table: GroupTable, measure: Measure, k: int) -> list[Cell]:
 # Words. --------------------------------------------------------------------------------------------------------------
 
 
-def groups_in_words(evaluation: Evaluation, found: dict[str, list[GroupTable]], least: int) -> tuple[str, ...]:
+def groups_in_words(evaluation: Evaluation, grouped: dict[str, list[GroupTable]], least: int) -> tuple[str, ...]:
     """Return who wins and who loses, a paragraph a log and policy.
 
     Parameters
     ----------
     evaluation : Evaluation
         What was run.
-    found : dict of str to list of GroupTable
+    grouped : dict of str to list of GroupTable
         The groupings of each log.
     least : int
         Jobs that a group needs to be named.
@@ -153,26 +153,26 @@ def groups_in_words(evaluation: Evaluation, found: dict[str, list[GroupTable]], 
         return (
             f"Only {evaluation.baseline} was run: the tables say who waits how long, and there is nothing to compare.",
         )
-    told = max(1, _TOLD // len(found))
-    paragraphs = [_how(evaluation, found, least)]
-    for log, tables in found.items():
-        chosen = _best_policies(evaluation, log, told)
-        name = f"{log}, " if len(found) > 1 else ""
+    named = max(1, _TOLD // len(grouped))
+    paragraphs = [_how(evaluation, grouped, least)]
+    for log, tables in grouped.items():
+        chosen = _best_policies(evaluation, log, named)
+        name = f"{log}, " if len(grouped) > 1 else ""
         paragraphs += [
             f"{name}{evaluation.policies[k]} against {evaluation.baseline}: {_policy_words(tables, k)}" for k in chosen
         ]
-    others = len(evaluation.policies) - 1 - told
+    others = len(evaluation.policies) - 1 - named
     if others > 0:
         paragraphs.append(
-            f"Told in words {'are' if told > 1 else 'is'} the {counted(told, 'policy', 'policies')} with the best "
+            f"Told in words {'are' if named > 1 else 'is'} the {counted(named, 'policy', 'policies')} with the best "
             f"{evaluation.metrics[0]}; the other {others} {'are' if others > 1 else 'is'} in the tables."
         )
     return tuple(paragraphs)
 
 
-def _how(evaluation: Evaluation, found: dict[str, list[GroupTable]], least: int) -> str:
-    most = max(len(evaluation.rows(log)) for log in found)
-    (what, *others) = dict.fromkeys(noun(evaluation, log) for log in found)
+def _how(evaluation: Evaluation, grouped: dict[str, list[GroupTable]], least: int) -> str:
+    most = max(len(evaluation.rows(log)) for log in grouped)
+    (what, *others) = dict.fromkeys(noun(evaluation, log) for log in grouped)
     what = "case" if others else what
     text = f"The mean wait of each group is compared with its mean wait under {evaluation.baseline}, {what} by {what}; "
     if most == 1:
@@ -204,15 +204,15 @@ def _policy_words(tables: Sequence[GroupTable], k: int) -> str:
         return "no group waits longer or shorter."
     scores = [(table, _score(table, table.wait, k)) for table in tables]
     counts = [_counts(table, score, k) for table, score in scores]
-    told = [count for count in counts if count[1]]
-    if not told:
+    named = [count for count in counts if count[1]]
+    if not named:
         return "no group has enough jobs to be named."
     tested = any(score.less + score.more + score.same for _, score in scores)
-    if tested and not any(less or more for _, _, less, more in told):
-        return f"of {enumerated(many for many, _, _, _ in told)} none is shown to wait longer or shorter."
+    if tested and not any(less or more for _, _, less, more in named):
+        return f"of {enumerated(many for many, _, _, _ in named)} none is shown to wait longer or shorter."
     text = (
-        f"{enumerated(f'{less:,} of {many}' for many, _, less, _ in told)} wait less; "
-        f"{enumerated(f'{more:,}' for _, _, _, more in told)} more."
+        f"{enumerated(f'{less:,} of {many}' for many, _, less, _ in named)} wait less; "
+        f"{enumerated(f'{more:,}' for _, _, _, more in named)} more."
     )
     worst = [_worst_words(score.worst) for _, score in scores if score.worst]
     best = [_best_words(score.best) for _, score in scores if score.best]

@@ -79,17 +79,17 @@ class Improvement(LogAnalysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the course of every contender in words, a table and pictures."""
         logs = self.chosen_logs(evaluation)
-        found = [_gather(evaluation, log, seen) for log in logs]
+        each_log = [_gather(evaluation, log, seen) for log in logs]
         pictures = [
-            picture for courses, stem in zip(found, stem_by_log("", logs).values(), strict=True)
+            picture for courses, stem in zip(each_log, stem_by_log("", logs).values(), strict=True)
             for picture in _pictures(courses, stem)
         ]  # fmt: skip
-        words = courses_in_words(found)
+        words = courses_in_words(each_log)
         return Section(
             "improvement",
             f"What is saved against {evaluation.baseline}, as time passes",
             words,
-            (_table(found),),
+            (_table(each_log),),
             tuple(pictures),
             words if any(isinstance(one, Tuner) for one in evaluation.contenders) else (),
         )
@@ -118,8 +118,8 @@ def _coarsened(course: WaitCourse, bin_s: int) -> FloatArray:
 # The table and the pictures. ------------------------------------------------------------------------------------------
 
 
-def _table(found: list[Courses]) -> Table:
-    logs = [courses.log for courses in found]
+def _table(each_log: list[Courses]) -> Table:
+    logs = [courses.log for courses in each_log]
     columns = policy_columns(
         logs,
         *(
@@ -131,21 +131,23 @@ def _table(found: list[Courses]) -> Table:
         Column("90 % of cases below", "%", "90 % quantile of the cases at the end"),
     )
     rows = [
-        (*log_cells(logs, courses.log), *_row(courses, at)) for courses in found for at in range(1, len(courses.names))
+        (*log_cells(logs, courses.log), *_row(courses, at))
+        for courses in each_log
+        for at in range(1, len(courses.names))
     ]
     return Table(
         "improvement",
-        f"Total wait minus that under {found[0].names[0]}, in % of the latter's total",
+        f"Total wait minus that under {each_log[0].names[0]}, in % of the latter's total",
         columns,
         tuple(rows),
-        f"Negative: less is waited. A wait counts when its job ends.{_without_ratio(found)}",
+        f"Negative: less is waited. A wait counts when its job ends.{_without_ratio(each_log)}",
     )
 
 
-def _without_ratio(found: list[Courses]) -> str:
-    if all(courses.has_ratio for courses in found):
+def _without_ratio(each_log: list[Courses]) -> str:
+    if all(courses.has_ratio for courses in each_log):
         return ""
-    return f" Empty: no job waits under {found[0].names[0]}, of which no percentage can be taken."
+    return f" Empty: no job waits under {each_log[0].names[0]}, of which no percentage can be taken."
 
 
 def _row(courses: Courses, at: int) -> list[Cell]:
@@ -310,9 +312,9 @@ def _ends(axes: Any, courses: Courses, lines: dict[int, int], *, many: bool) -> 
 # In words. ------------------------------------------------------------------------------------------------------------
 
 
-def courses_in_words(found: Sequence[Courses]) -> tuple[str, ...]:
+def courses_in_words(each_log: Sequence[Courses]) -> tuple[str, ...]:
     """Return a paragraph a log: who saves most, what the tuners recover, how steady it is."""
-    return tuple(_of_log(courses) for courses in found)
+    return tuple(_of_log(courses) for courses in each_log)
 
 
 def _of_log(courses: Courses) -> str:
@@ -360,13 +362,15 @@ def _best_in_words(courses: Courses, fixed: Sequence[int], over: str) -> str:
 def _tuners_in_words(courses: Courses, fixed: Sequence[int], tuners: Sequence[int], start: str) -> list[str]:
     best = min(tuners, key=lambda at: _end(courses, at))
     of = [at for at in tuners if _end(courses, at) > 0]
-    told = [f"{start}Of the tuners, {courses.names[best]} {_amount(courses, best)}{_recovered(courses, fixed, best)}."]
+    sentences = [
+        f"{start}Of the tuners, {courses.names[best]} {_amount(courses, best)}{_recovered(courses, fixed, best)}."
+    ]
     if len(tuners) > 1:
         worst = max(tuners, key=lambda at: _end(courses, at))
-        told.append(f"The last is {courses.names[worst]}, which {_amount(courses, worst)}.")
+        sentences.append(f"The last is {courses.names[worst]}, which {_amount(courses, worst)}.")
     if of:
-        told.append(f"Worse than {courses.names[0]}: {enumerated(courses.names[at] for at in of)}.")
-    return told
+        sentences.append(f"Worse than {courses.names[0]}: {enumerated(courses.names[at] for at in of)}.")
+    return sentences
 
 
 def _recovered(courses: Courses, fixed: Sequence[int], at: int) -> str:

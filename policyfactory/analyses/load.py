@@ -109,9 +109,9 @@ class Load(LogAnalysis):
         """Return the load of every policy, utilisation week by week, and the course of the chosen case."""
         logs = self.chosen_logs(evaluation)
         kept: dict[str, list[list[ObservedLoad]]] = {log: [seen[row] for row in evaluation.rows(log)] for log in logs}
-        found = {log: LoadOfLog([[one.sums for one in case] for case in cases]) for log, cases in kept.items()}
+        loads = {log: LoadOfLog([[one.sums for one in case] for case in cases]) for log, cases in kept.items()}
         courses = self._courses(evaluation, kept)
-        tables = [_load_table(evaluation, found), _weeks_table(evaluation, found), _course_table(evaluation, courses)]
+        tables = [_load_table(evaluation, loads), _weeks_table(evaluation, loads), _course_table(evaluation, courses)]
         pictures = tuple(
             Picture(
                 stem,
@@ -122,24 +122,24 @@ class Load(LogAnalysis):
             )
             for log, stem in stem_by_log("course", list(courses)).items()
         )
-        told = load_in_words(evaluation, found)
-        return Section("load", "Load over time", told, tuple(table for table in tables if table.rows), pictures)
+        paragraphs = load_in_words(evaluation, loads)
+        return Section("load", "Load over time", paragraphs, tuple(table for table in tables if table.rows), pictures)
 
     def _courses(
         self, evaluation: Evaluation, kept: dict[str, list[list[ObservedLoad]]]
     ) -> dict[str, list[LoadCourse]]:
         """Return the courses of the chosen case of each log that has it, by policy."""
-        found = {}
+        loads = {}
         for log, cases in kept.items():
             for case in cases:
                 own = [one.course for one in case if one.course is not None]
                 if own:
-                    found[log] = own
-        return found
+                    loads[log] = own
+        return loads
 
 
-def _load_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
-    logs = list(found)
+def _load_table(evaluation: Evaluation, loads: dict[str, LoadOfLog]) -> Table:
+    logs = list(loads)
     columns = [
         *policy_columns(logs),
         Column(
@@ -150,22 +150,22 @@ def _load_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
     ]
     for field, title, unit, text in _MEASURES:
         shown = (
-            shared_unit(value for own in found.values() for value in own.values(field).ravel()) if unit == "s" else ""
+            shared_unit(value for own in loads.values() for value in own.values(field).ravel()) if unit == "s" else ""
         )
         columns += compared_columns(title, unit, text, evaluation.baseline, shown)
 
     def cells(log: str, k: int) -> list[Cell]:
-        own = [median_cell(found[log].values("offered")[:, k])]
+        own = [median_cell(loads[log].values("offered")[:, k])]
         for field, _, _, _ in _MEASURES:
-            own += compared_cells(found[log].values(field), k, lower_is_better=field != "utilisation")
+            own += compared_cells(loads[log].values(field), k, lower_is_better=field != "utilisation")
         return own
 
     rows = policy_rows(logs, evaluation.policies, cells)
     return Table("load", "Load of the machine, and what waits", tuple(columns), rows)
 
 
-def _weeks_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
-    logs = list(found)
+def _weeks_table(evaluation: Evaluation, loads: dict[str, LoadOfLog]) -> Table:
+    logs = list(loads)
     columns = (
         *log_columns(logs),
         Column("week", "", "of the case, from its first submission; a last part of less than six days is left out"),
@@ -175,7 +175,7 @@ def _weeks_table(evaluation: Evaluation, found: dict[str, LoadOfLog]) -> Table:
         Column("difference", "%", f"from {evaluation.baseline}; median over cases, paired"),
     )
     rows = []
-    for log, own in found.items():
+    for log, own in loads.items():
         for week in range(own.weeks):
             values = own.week(week)
             for k, policy in enumerate(evaluation.policies):
@@ -271,18 +271,18 @@ class LoadOfLog:
         )
 
 
-def load_in_words(evaluation: Evaluation, found: Mapping[str, LoadOfLog]) -> tuple[str, ...]:
+def load_in_words(evaluation: Evaluation, loads: Mapping[str, LoadOfLog]) -> tuple[str, ...]:
     """Return a paragraph a log.
 
     Parameters
     ----------
     evaluation : Evaluation
         What was run.
-    found : mapping of str to LoadOfLog
+    loads : mapping of str to LoadOfLog
         The loads of each log.
     """
     return tuple(
-        (f"{log}: " if len(found) > 1 else "") + _log_in_words(evaluation, log, own) for log, own in found.items()
+        (f"{log}: " if len(loads) > 1 else "") + _log_in_words(evaluation, log, own) for log, own in loads.items()
     )
 
 

@@ -114,27 +114,29 @@ class Premature(Analysis):
         )
 
     def _shares(self, evaluation: Evaluation, kept: dict[str, FloatArray]) -> Table:
-        told = any(_SHARE in self.published.get(log, {}) for log in evaluation.logs)
+        has_published = any(_SHARE in self.published.get(log, {}) for log in evaluation.logs)
         rows = [
-            (Cell(log), mean_cell(_share(kept[log])), *self._published_cell(told, log, _SHARE))
+            (Cell(log), mean_cell(_share(kept[log])), *self._published_cell(has_published, log, _SHARE))
             for log in evaluation.logs
         ]
         columns = (Column("log"), Column("premature jobs", "%", "of the jobs of run time above 0"))
         return Table(
             "premature-shares",
             "Premature jobs of each log",
-            (*columns, *self._published_column(told)),
+            (*columns, *self._published_column(has_published)),
             tuple(rows),
             "Mean over the cases, with 95 % intervals.",
         )
 
     def _ratios(self, evaluation: Evaluation, kept: dict[str, FloatArray]) -> Table:
-        told = any(policy in self.published.get(log, {}) for log in evaluation.logs for policy in evaluation.policies)
+        has_published = any(
+            policy in self.published.get(log, {}) for log in evaluation.logs for policy in evaluation.policies
+        )
 
         def cells(log: str, place: int) -> tuple[Cell, ...]:
             ratio = _ratio(kept[log])
             means = (median_cell(kept[log][:, place, 2]), median_cell(kept[log][:, place, 3]))
-            published = self._published_cell(told, log, evaluation.policies[place])
+            published = self._published_cell(has_published, log, evaluation.policies[place])
             return (median_cell(ratio[:, place], _mark(ratio, place) if place else ""), *means, *published)
 
         columns = policy_columns(
@@ -146,16 +148,16 @@ class Premature(Analysis):
         return Table(
             "premature-ratios",
             "Mean bounded slowdown of premature jobs over that of the others",
-            (*columns, *self._published_column(told)),
+            (*columns, *self._published_column(has_published)),
             policy_rows(evaluation.logs, evaluation.policies, cells),
             f"Medians over the cases, with 95 % intervals.{against(evaluation)}",
         )
 
-    def _published_column(self, told: bool) -> tuple[Column, ...]:  # noqa: FBT001 (a column is there or not)
-        return (Column("published", "1", self.source),) if told else ()
+    def _published_column(self, has_published: bool) -> tuple[Column, ...]:  # noqa: FBT001 (a column is there or not)
+        return (Column("published", "1", self.source),) if has_published else ()
 
-    def _published_cell(self, told: bool, log: str, key: str) -> tuple[Cell, ...]:  # noqa: FBT001 (as above)
-        return (Cell(self.published.get(log, {}).get(key)),) if told else ()
+    def _published_cell(self, has_published: bool, log: str, key: str) -> tuple[Cell, ...]:  # noqa: FBT001 (as above)
+        return (Cell(self.published.get(log, {}).get(key)),) if has_published else ()
 
     def _words(self, evaluation: Evaluation, log: str, kept: FloatArray) -> str:
         share, ratio = mean_of(_share(kept)), _ratio(kept)

@@ -120,7 +120,7 @@ class Replay(Analysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return a table of the distances, the waits as curves, and what they say."""
         cases = {log: by_log(evaluation, seen, log) for log in evaluation.logs}
-        found = {log: _distances(evaluation, log, own) for log, own in cases.items()}
+        distances = {log: _distances(evaluation, log, own) for log, own in cases.items()}
         pictures = [
             Picture(
                 stem,
@@ -131,8 +131,10 @@ class Replay(Analysis):
             )
             for log, stem in stem_by_log("waits", evaluation.logs).items()
         ]
-        words = replay_in_words(evaluation, found)
-        return Section("replay", "How far the replays are from the record", words, (_table(found),), tuple(pictures))
+        words = replay_in_words(evaluation, distances)
+        return Section(
+            "replay", "How far the replays are from the record", words, (_table(distances),), tuple(pictures)
+        )
 
 
 def _distances(evaluation: Evaluation, log: str, cases: list[list[Replayed]]) -> Distances:
@@ -156,9 +158,9 @@ def _distances(evaluation: Evaluation, log: str, cases: list[list[Replayed]]) ->
     )
 
 
-def _table(found: dict[str, Distances]) -> Table:
-    logs = list(found)
-    waits = [each.value for own in found.values() for each in (*own.median_wait, own.recorded_wait)]
+def _table(distances: dict[str, Distances]) -> Table:
+    logs = list(distances)
+    waits = [each.value for own in distances.values() for each in (*own.median_wait, own.recorded_wait)]
     columns = policy_columns(
         logs,
         Column(
@@ -171,20 +173,20 @@ def _table(found: dict[str, Distances]) -> Table:
         Column("same start", "%", f"jobs whose start differs from the recorded one by at most {SAME_START} s"),
     )  # fmt: skip
     rows = []
-    for log, own in found.items():
+    for log, own in distances.items():
         for k, policy in enumerate(own.policies):
             each = (own.distance[k], own.median_wait[k], own.utilisation[k], own.same_start[k])
             rows.append((*log_cells(logs, log), Cell(policy), *map(cell_of, each)))
         record = (Cell(None), cell_of(own.recorded_wait), cell_of(own.recorded_utilisation), Cell(None))
         rows.append((*log_cells(logs, log), Cell(RECORDED), *record))
-    note = "Distances and waits are medians over the cases, shares are means." if _several(found) else ""
+    note = "Distances and waits are medians over the cases, shares are means." if _several(distances) else ""
     return Table(
         "distances", "Replays and record: the same jobs, simulated and as they ran", columns, tuple(rows), note
     )
 
 
-def _several(found: dict[str, Distances]) -> bool:
-    return any(own.cases > 1 for own in found.values())
+def _several(distances: dict[str, Distances]) -> bool:
+    return any(own.cases > 1 for own in distances.values())
 
 
 def _draw(cases: list[list[Replayed]], policies: Sequence[str]) -> Figure:
@@ -247,18 +249,18 @@ class Distances:
         return self.recorded_wait.cases
 
 
-def replay_in_words(evaluation: Evaluation, found: dict[str, Distances]) -> tuple[str, ...]:
+def replay_in_words(evaluation: Evaluation, distances: dict[str, Distances]) -> tuple[str, ...]:
     """Return a paragraph a log, and what separates a replay from a record beside the policy.
 
     Parameters
     ----------
     evaluation : Evaluation
         What was simulated.
-    found : dict of str to Distances
+    distances : dict of str to Distances
         Of each log.
     """
     paragraphs = []
-    for log, own in found.items():
+    for log, own in distances.items():
         sentences = [_how_far(own), _closest(own), _overused(own)]
         paragraphs.append(f"{log}: " + " ".join(sentence for sentence in sentences if sentence))
     return (*paragraphs, _what_a_record_holds(evaluation))

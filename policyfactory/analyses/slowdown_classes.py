@@ -170,12 +170,14 @@ class SlowdownClasses(Analysis):
     def _factors(self, evaluation: Evaluation, shares: FloatArray, at: int, policies: list[str]) -> str:
         """Return the policies with how many times more or fewer jobs of the class they have than the baseline."""
         base = shares[:, 0, at].mean()
-        told = []
+        factors = []
         for policy in policies:
             own = shares[:, evaluation.policies.index(policy), at].mean()
             factor = max(own, base) / min(own, base) if min(own, base) > 0 else np.inf
-            told.append(f"{policy} ({number_text(factor)} times)" if np.isfinite(factor) else f"{policy} ({own:.3g} %)")
-        return enumerated(told)
+            factors.append(
+                f"{policy} ({number_text(factor)} times)" if np.isfinite(factor) else f"{policy} ({own:.3g} %)"
+            )
+        return enumerated(factors)
 
     def _draw(self, evaluation: Evaluation, shares: dict[str, FloatArray]) -> Figure:
         policies = evaluation.policies

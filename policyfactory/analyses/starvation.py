@@ -89,29 +89,29 @@ class Starvation(LogAnalysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the longest waits, the counts, the words, and how the waits are distributed."""
         logs = self.chosen_logs(evaluation)
-        found = {log: LogWaits(log, evaluation.policies, [seen[row] for row in evaluation.rows(log)]) for log in logs}
+        by_log = {log: LogWaits(log, evaluation.policies, [seen[row] for row in evaluation.rows(log)]) for log in logs}
         tables = (
-            _longest_table(evaluation, found),
-            _waits_table(evaluation, found),
-            _overdue_table(found, self.beyond),
+            _longest_table(evaluation, by_log),
+            _waits_table(evaluation, by_log),
+            _overdue_table(by_log, self.beyond),
         )
         pictures = tuple(
             Picture(
                 stem,
                 f"{log}: how many jobs wait longer than so long",
-                functools.partial(_draw, found[log], len(self.beyond)),
+                functools.partial(_draw, by_log[log], len(self.beyond)),
                 "Both axes are logarithmic: the right end of a curve is the longest wait of one job.",
             )
             for log, stem in stem_by_log("waits", logs).items()
-            if any(waits.longest > MINUTE for case in found[log].cases for waits in case)
+            if any(waits.longest > MINUTE for case in by_log[log].cases for waits in case)
         )
-        told = starvation_in_words(evaluation, found, self.beyond)
-        return Section("starvation", "The longest waits, and the threshold", told, tables, pictures)
+        sentences = starvation_in_words(evaluation, by_log, self.beyond)
+        return Section("starvation", "The longest waits, and the threshold", sentences, tables, pictures)
 
 
-def _longest_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
-    logs = list(found)
-    unit = shared_unit(own.longest(k)[1].longest for own in found.values() for k in range(len(own.policies)))
+def _longest_table(evaluation: Evaluation, by_log: dict[str, LogWaits]) -> Table:
+    logs = list(by_log)
+    unit = shared_unit(own.longest(k)[1].longest for own in by_log.values() for k in range(len(own.policies)))
     columns = policy_columns(
         logs,
         Column("longest wait", "s", "of any job in any case", shown=unit),
@@ -124,7 +124,7 @@ def _longest_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
     )
 
     def cells(log: str, k: int) -> list[Cell]:
-        row, waits = found[log].longest(k)
+        row, waits = by_log[log].longest(k)
         if waits.longest == 0:
             return [Cell(0.0), *[Cell(None)] * 6]
         number = evaluation.cases[int(evaluation.rows(log)[row])].number
@@ -136,36 +136,36 @@ def _longest_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
     return Table("longest", "The job that waits longest under each policy", columns, rows)
 
 
-def _waits_table(evaluation: Evaluation, found: dict[str, LogWaits]) -> Table:
-    unit = shared_unit(value for own in found.values() for value in own.values("longest").ravel())
+def _waits_table(evaluation: Evaluation, by_log: dict[str, LogWaits]) -> Table:
+    unit = shared_unit(value for own in by_log.values() for value in own.values("longest").ravel())
     columns = policy_columns(
-        list(found),
+        list(by_log),
         *compared_columns("p99 wait", "s", "99 % of a case's jobs wait less", evaluation.baseline, unit),
         *compared_columns("longest wait", "s", "of a case", evaluation.baseline, unit),
     )
 
     def cells(log: str, k: int) -> tuple[Cell, ...]:
-        own = found[log]
+        own = by_log[log]
         return (*compared_cells(own.values("p99"), k), *compared_cells(own.values("longest"), k))
 
-    return Table("waits", "The long waits of a case", columns, policy_rows(list(found), evaluation.policies, cells))
+    return Table("waits", "The long waits of a case", columns, policy_rows(list(by_log), evaluation.policies, cells))
 
 
-def _overdue_table(found: dict[str, LogWaits], beyond: Sequence[str]) -> Table:
-    logs = list(found)
-    acted = any(own.has_threshold(k) for own in found.values() for k in range(len(own.policies)))
+def _overdue_table(by_log: dict[str, LogWaits], beyond: Sequence[str]) -> Table:
+    logs = list(by_log)
+    acted = any(own.has_threshold(k) for own in by_log.values() for k in range(len(own.policies)))
     columns = [*policy_columns(logs), *(_ACTED if acted else ())]
     for text in beyond:
         columns.append(Column(f"over {text}", "jobs", f"jobs that waited longer than {text}"))
         columns.append(Column(f"over {text}, share", "%", "of the jobs of a case; median over cases"))
 
     def cells(log: str, k: int) -> list[Cell]:
-        own, row = found[log], _acted_cells(found[log], k) if acted else []
+        own, row = by_log[log], _acted_cells(by_log[log], k) if acted else []
         for at in range(len(beyond)):
             row += [Cell(own.beyond(at, k)), median_cell(own.beyond_share(at)[:, k])]
         return row
 
-    rows = policy_rows(logs, found[logs[0]].policies, cells)
+    rows = policy_rows(logs, by_log[logs[0]].policies, cells)
     return Table("overdue", "Jobs that waited too long", tuple(columns), rows, "Jobs are those of all cases.")
 
 
@@ -202,7 +202,7 @@ _OFTEN = 0.05  # share of the jobs from which the order is for a good part that 
 
 
 def starvation_in_words(
-    evaluation: Evaluation, found: Mapping[str, LogWaits], beyond: Sequence[str]
+    evaluation: Evaluation, by_log: Mapping[str, LogWaits], beyond: Sequence[str]
 ) -> tuple[str, ...]:
     """Return, for each log, the longest waits and what the threshold did.
 
@@ -210,14 +210,14 @@ def starvation_in_words(
     ----------
     evaluation : Evaluation
         What was run.
-    found : mapping of str to LogWaits
+    by_log : mapping of str to LogWaits
         The waits of each log.
     beyond : sequence of str
         Waits that were counted.
     """
     paragraphs = []
-    for log, own in found.items():
-        name = f"{log}: " if len(found) > 1 else ""
+    for log, own in by_log.items():
+        name = f"{log}: " if len(by_log) > 1 else ""
         paragraphs.append(name + _longest(evaluation, log, own))
         paragraphs.append(name + _threshold(evaluation, own, beyond))
     return tuple(paragraphs)
@@ -225,21 +225,21 @@ def starvation_in_words(
 
 def _longest(evaluation: Evaluation, log: str, own: LogWaits) -> str:
     several = len(own.cases) > 1
-    told = []
+    sentences = []
     for k, policy in enumerate(own.policies[:_TOLD]):
         row, waits = own.longest(k)
         if waits.longest == 0:
-            told.append(f"{policy}: no job waits")
+            sentences.append(f"{policy}: no job waits")
             continue
         number = evaluation.cases[int(evaluation.rows(log)[row])].number
         where = f" of {place_of(evaluation, log, number)}" if several else ""
-        told.append(
+        sentences.append(
             f"{policy}: {format_duration(waits.longest)}, job {waits.job_id}{where} "
             f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
             f"{format_duration(waits.run_time)} run)"
         )
     more = " Those of the other policies are in the table." if len(own.policies) > _TOLD else ""
-    return f"The longest wait of any job, {'; '.join(told)}.{more}"
+    return f"The longest wait of any job, {'; '.join(sentences)}.{more}"
 
 
 def _threshold(evaluation: Evaluation, own: LogWaits, beyond: Sequence[str]) -> str:
@@ -292,11 +292,13 @@ def _would_be(own: LogWaits, beyond: Sequence[str]) -> str:
     if not beyond:
         return ""
     lengths = enumerated(beyond)
-    told = []
+    sentences = []
     for k, policy in enumerate(own.policies[:_TOLD]):
         counts = [own.beyond(at, k) for at in range(len(beyond))]
-        told.append(f"{policy} {enumerated(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none")
+        sentences.append(
+            f"{policy} {enumerated(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none"
+        )
     return (
-        f"Of {own.jobs:,} jobs these waited longer than {lengths}: {'; '.join(told)}. A threshold of that length would "
-        "have put them first, and so changed the waits of others."
+        f"Of {own.jobs:,} jobs these waited longer than {lengths}: {'; '.join(sentences)}. A threshold of that length "
+        "would have put them first, and so changed the waits of others."
     )

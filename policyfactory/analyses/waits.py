@@ -159,7 +159,7 @@ class LogWaits:
 
     def threshold_text(self, k: int) -> str:
         """Return the threshold of policy k in words."""
-        found = sorted({case[k].threshold for case in self.cases})
-        if math.isinf(found[0]):
+        thresholds = sorted({case[k].threshold for case in self.cases})
+        if math.isinf(thresholds[0]):
             return "none"
-        return format_duration(found[0]) if len(found) == 1 else f"{format_duration(found[0])} and more"
+        return format_duration(thresholds[0]) if len(thresholds) == 1 else f"{format_duration(thresholds[0])} and more"

@@ -304,9 +304,9 @@ def _words(evaluation: Evaluation, courses: dict[str, list[WeeklyCourse]], at: i
     """
     log = evaluation.logs[at]
     tell = _where_it_settles if cumulative else _how_it_varies
-    told = [tell(evaluation, metric, own[at]) for metric, own in courses.items()]
+    sentences = [tell(evaluation, metric, own[at]) for metric, own in courses.items()]
     weeks = next(iter(courses.values()))[at].middle.shape[1]
-    return f"{log} ({cases_text(evaluation, log)}, {counted(weeks, 'week')}): {' '.join(told)}"
+    return f"{log} ({cases_text(evaluation, log)}, {counted(weeks, 'week')}): {' '.join(sentences)}"
 
 
 def _where_it_settles(evaluation: Evaluation, metric: str, course: WeeklyCourse) -> str:

@@ -110,7 +110,7 @@ def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
     outcomes : sequence of Outcome
         All experiments of the protocol.
     """
-    found = []
+    judgements = []
     for outcome in outcomes:
         evaluation, experiment = outcome.evaluation, outcome.experiment
         if claim.experiments and experiment.name not in claim.experiments:
@@ -119,8 +119,8 @@ def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
         for log in evaluation.logs if known else ():
             if not claim.logs or log in claim.logs:
                 pairs = _compared(claim, evaluation, log, experiment)
-                found.append(Judgement(experiment.name, log, experiment.statistic, _verdict(pairs), pairs))
-    return found
+                judgements.append(Judgement(experiment.name, log, experiment.statistic, _verdict(pairs), pairs))
+    return judgements
 
 
 def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experiment) -> dict[tuple[str, str], Paired]:
@@ -164,32 +164,34 @@ def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list
         All its experiments.
     """
     judged = [(claim, judge(claim, outcomes)) for claim in claims]
-    judged = [(claim, found) for claim, found in judged if found]
+    judged = [(claim, judgements) for claim, judgements in judged if judgements]
     if not judged:
         return []
     return [_overview(judged), *(_section(number, *entry) for number, entry in enumerate(judged, 1))]
 
 
 def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
-    places = list(dict.fromkeys((row.experiment, row.log) for _, found in judged for row in found))
+    places = list(dict.fromkeys((row.experiment, row.log) for _, judgements in judged for row in judgements))
     columns = [Column("experiment"), Column("log")]
     columns += [Column(f"claim {number}", "", claim.text) for number, (claim, _) in enumerate(judged, 1)]
-    verdicts = [{(row.experiment, row.log): row for row in found} for _, found in judged]
+    verdicts = [{(row.experiment, row.log): row for row in judgements} for _, judgements in judged]
     rows = tuple((Cell(place[0]), Cell(place[1]), *(_short(own.get(place)) for own in verdicts)) for place in places)
     how = (
         "A claim holds where each of its pairs is better with a 95 % interval of the paired difference that does not "
         "cover zero; it does not hold where some pair is worse with such an interval, also after Holm's adjustment for "
         "the claim's pairs; elsewhere it is not shown, which is not the same as false."
     )
-    texts = [f"Claim {number}: {claim.text}. {_totals(found)}" for number, (claim, found) in enumerate(judged, 1)]
+    texts = [
+        f"Claim {number}: {claim.text}. {_totals(judgements)}" for number, (claim, judgements) in enumerate(judged, 1)
+    ]
     table = Table("claims", "Claims by experiment and log", tuple(columns), rows, "In brackets: pairs better, of all.")
     return Section("claims", "Which conclusions survive", (how, *texts), (table,))
 
 
-def _totals(found: Sequence[Judgement]) -> str:
-    counts = {verdict: sum(row.verdict == verdict for row in found) for verdict in get_args(Holds)}
-    told = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items() if count)
-    return f"{told[0].upper()}{told[1:]} of {len(found)}."
+def _totals(judgements: Sequence[Judgement]) -> str:
+    counts = {verdict: sum(row.verdict == verdict for row in judgements) for verdict in get_args(Holds)}
+    totals = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items() if count)
+    return f"{totals[0].upper()}{totals[1:]} of {len(judgements)}."
 
 
 def _short(row: Judgement | None) -> Cell:
@@ -200,15 +202,15 @@ def _short(row: Judgement | None) -> Cell:
     return Cell(f"{row.verdict} ({row.count('better')} of {len(row.pairs)})")
 
 
-def _section(number: int, claim: Claim, found: list[Judgement]) -> Section:
-    tables = [_table(claim, row, at) for at, row in enumerate(found, 1)]
-    return Section(f"claim-{number}", f"{number}. {claim.text}", (_told(claim, found),), tuple(tables))
+def _section(number: int, claim: Claim, judgements: list[Judgement]) -> Section:
+    tables = [_table(claim, row, at) for at, row in enumerate(judgements, 1)]
+    return Section(f"claim-{number}", f"{number}. {claim.text}", (_told(claim, judgements),), tuple(tables))
 
 
-def _told(claim: Claim, found: list[Judgement]) -> str:
+def _told(claim: Claim, judgements: list[Judgement]) -> str:
     parts = []
     for verdict in get_args(Holds):
-        places = [f"{row.experiment}, {row.log}" for row in found if row.verdict == verdict]
+        places = [f"{row.experiment}, {row.log}" for row in judgements if row.verdict == verdict]
         if places:
             parts.append(f"{verdict} in {len(places)} ({'; '.join(places)})")
     return (

@@ -105,8 +105,8 @@ def setting(experiment: Experiment, evaluation: Evaluation, axes: Mapping[str, A
         },
     }
     # Only where it is: what is evaluated without a record is described as ever.
-    found: dict[str, Any] = plain(content | ({"recorded": True} if experiment.recorded else {}))
-    return found
+    as_json: dict[str, Any] = plain(content | ({"recorded": True} if experiment.recorded else {}))
+    return as_json
 
 
 def _options(analysis: Any) -> dict[str, Any]:
@@ -123,11 +123,11 @@ def winners(summaries: Sequence[Summary], metric: str) -> dict[str, str | None]:
     metric : str
         The metric that decides.
     """
-    found: dict[str, str | None] = {}
+    as_json: dict[str, str | None] = {}
     for row in summaries:
         if row.metric == metric:
-            found[row.log] = found.get(row.log) or (row.policy if row.best else None)
-    return found
+            as_json[row.log] = as_json.get(row.log) or (row.policy if row.best else None)
+    return as_json
 
 
 def finding(outcome: Outcome) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def finding(outcome: Outcome) -> dict[str, Any]:
         "differences": [dataclasses.asdict(row) for row in outcome.comparisons],
         "worst_off": {log: [dataclasses.asdict(row) for row in worst_off(evaluation, log)] for log in evaluation.logs},
     }
-    found: dict[str, Any] = plain(content | _recorded(outcome))
-    return found
+    as_json: dict[str, Any] = plain(content | _recorded(outcome))
+    return as_json
 
 
 def _recorded(outcome: Outcome) -> dict[str, Any]:
@@ -179,5 +179,5 @@ def section_dict(section: Section) -> dict[str, Any]:
         ]
         for table in section.tables
     }
-    found: dict[str, Any] = plain({"words": list(section.paragraphs), "tables": tables})
-    return found
+    as_json: dict[str, Any] = plain({"words": list(section.paragraphs), "tables": tables})
+    return as_json

@@ -232,13 +232,13 @@ def _bend(axes: Any, rows: Sequence[Comparison], scale: Scale) -> None:
 def _verdict_legend(figure: Figure, verdicts: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
-    found = list(dict.fromkeys(verdicts))
+    words = list(dict.fromkeys(verdicts))
     handles = []
-    for word in found:
+    for word in words:
         colour, marker, filled = _LOOK_OF.get(word, _UNKNOWN)
         face = colour if filled else "white"
         handles.append(Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linewidth=2.5))
-    figure.legend(handles, found, loc="outside upper right", ncols=len(found), fontsize=9)
+    figure.legend(handles, words, loc="outside upper right", ncols=len(words), fontsize=9)
 
 
 def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str) -> Figure:

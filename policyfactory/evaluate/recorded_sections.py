@@ -90,16 +90,16 @@ def _within(rows: Sequence[Comparison], shown: str) -> str:
         return f"{base.log}: by {base.metric} the replay under {base.policy} is equal to the record."
     ends = (base.interval.low, base.interval.high) if base.interval else ()
     scale = scale_for(base.unit, [base.difference, *ends], shown if base.unit == "s" else "")
-    told = f"difference {scale.text(base.difference, signed=True)}{scale.suffix}"
-    told += f", {percent_change(base.relative)}" if base.relative is not None else ""
+    distance = f"difference {scale.text(base.difference, signed=True)}{scale.suffix}"
+    distance += f", {percent_change(base.relative)}" if base.relative is not None else ""
     if ends:
         low, high = (scale.text(end, signed=True) for end in ends)
-        told += f"; 95 % interval {low} to {high}{scale.suffix}"
+        distance += f"; 95 % interval {low} to {high}{scale.suffix}"
     further = [row.policy for row in rows[1:] if row.cases and abs(row.difference) > bound]
     larger = f" Further from the record: {enumerated(further)}." if further else ""
     return (
         f"{base.log}: by {base.metric} the replay under {base.policy} is within {scale.text(bound)}{scale.suffix} of "
-        f"the record ({told}). Differences from the record that are smaller than this say nothing.{larger}"
+        f"the record ({distance}). Differences from the record that are smaller than this say nothing.{larger}"
     )
 
 

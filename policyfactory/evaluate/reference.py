@@ -124,7 +124,7 @@ def reference_values(evaluation: Evaluation, reference: Reference, *, seed: int 
     seed : int
         Seed of the bootstrap.
     """
-    found = []
+    pairs = []
     for log, policies in reference.values.items():
         if log not in evaluation.logs:
             continue
@@ -134,8 +134,8 @@ def reference_values(evaluation: Evaluation, reference: Reference, *, seed: int 
                 continue
             column = values[:, evaluation.policies.index(policy)]
             ours = _ours(reference, column, values[:, 0], reference.drop.get(log, {}).get(policy, 0), seed)
-            found.append(Found(log, policy, published, ours, _is_met(ours.value, published, reference)))
-    return found
+            pairs.append(Found(log, policy, published, ours, _is_met(ours.value, published, reference)))
+    return pairs
 
 
 def _ours(reference: Reference, column: FloatArray, baseline: FloatArray, drop: int, seed: int) -> Estimate:
@@ -164,7 +164,7 @@ def reference_section(evaluation: Evaluation, reference: Reference, number: int,
     number : int
         Its number among the experiment's references, from 1.
     """
-    found = reference_values(evaluation, reference, seed=seed)
+    pairs = reference_values(evaluation, reference, seed=seed)
     ratio = reference.statistic == "ratio"
     unit = "%" if ratio else METRICS[reference.metric].unit
     shown, decimals = "s" if unit == "s" else "", max(0, reference.digits)
@@ -185,19 +185,19 @@ def reference_section(evaluation: Evaluation, reference: Reference, number: int,
             Cell(row.ours.value - row.published if ratio else row.deviation),
             Cell("met" if row.met else "not met"),
         )
-        for row in found
+        for row in pairs
     )
     title = f"{reference.metric}, {reference.source}: {'ratio of sums' if ratio else reference.statistic}"
     table = Table(f"published-{number}", title, columns, rows, _how(reference))
     name = "published" if number == 1 else f"published-{number}"
-    return Section(name, f"Published values: {reference.source}", tuple(_told(found)), (table,))
+    return Section(name, f"Published values: {reference.source}", tuple(_told(pairs)), (table,))
 
 
-def _told(found: list[Found]) -> list[str]:
-    if not found:
+def _told(pairs: list[Found]) -> list[str]:
+    if not pairs:
         return ["None of the published values belongs to a log and policy that were evaluated."]
-    met, certain = sum(row.met for row in found), [row for row in found if row.ours.interval]
-    text = f"{met} of {counted(len(found), 'published value')} {'is' if met == 1 else 'are'} met to the printed digit."
+    met, certain = sum(row.met for row in pairs), [row for row in pairs if row.ours.interval]
+    text = f"{met} of {counted(len(pairs), 'published value')} {'is' if met == 1 else 'are'} met to the printed digit."
     if certain:
         covered = sum(row.covered for row in certain)
         text += f" Our 95 % interval holds {covered} of {len(certain)}."

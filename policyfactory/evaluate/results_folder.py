@@ -83,7 +83,7 @@ def as_dict(study: Study) -> dict[str, Any]:
         What was found.
     """
     protocol = study.protocol
-    found: dict[str, Any] = plain(
+    as_json: dict[str, Any] = plain(
         {
             "kind": KIND,
             "schema_version": EVALUATION_SCHEMA,
@@ -95,7 +95,7 @@ def as_dict(study: Study) -> dict[str, Any]:
             "claims": [{"title": section.title, "words": list(section.paragraphs)} for section in study.claims],
         }
     )
-    return found
+    return as_json
 
 
 def write_report(

@@ -49,20 +49,20 @@ def sections_of(outcome: Outcome) -> list[Section]:
     how: tuple[Statistic, int] = (experiment.statistic, experiment.seed)
     rows, pairs = outcome.summaries, outcome.comparisons
     units = units_of(rows)
-    found = [_in_short(outcome), _values(outcome, rows, units)]
+    results = [_in_short(outcome), _values(outcome, rows, units)]
     recorded = recorded_section(outcome, units)
     if pairs:
-        found.append(_differences(evaluation, pairs, units))
-    found += [recorded] if recorded else []
+        results.append(_differences(evaluation, pairs, units))
+    results += [recorded] if recorded else []
     if pairs:
         several = [log for log in evaluation.logs if len(evaluation.rows(log)) > 1]
         places = _ranks(evaluation, several, how[1]), _wins(evaluation, several, how)
-        found += [section for section in places if section]
-    found += [
+        results += [section for section in places if section]
+    results += [
         reference_section(evaluation, reference, number, seed=how[1])
         for number, reference in enumerate(experiment.references, 1)
     ]
-    return found
+    return results
 
 
 def _in_short(outcome: Outcome) -> Section:
@@ -206,10 +206,10 @@ def _ranks(evaluation: Evaluation, logs: Sequence[str], seed: int) -> Section | 
 def _rank_table(
     evaluation: Evaluation, metrics: Sequence[str], logs: Sequence[str], seed: int, named: tuple[str, str]
 ) -> Table:
-    found: list[dict[str, Rank]] = [
+    results: list[dict[str, Rank]] = [
         {rank.policy: rank for rank in mean_ranks(evaluation, metric, logs, seed=seed)} for metric in metrics
     ]
-    rows = tuple((Cell(policy), *(_rank(ranked.get(policy)) for ranked in found)) for policy in evaluation.policies)
+    rows = tuple((Cell(policy), *(_rank(ranked.get(policy)) for ranked in results)) for policy in evaluation.policies)
     columns = (policy_column(), *(Column(metric, "1", f"mean place by {metric}") for metric in metrics))
     return Table(named[0], named[1], columns, rows)
 
@@ -236,9 +236,9 @@ def _wins(evaluation: Evaluation, logs: Sequence[str], how: tuple[Statistic, int
         *(Column(name, "", f"cases in which the policy is better than {name}") for name in names),
     )
     for log, stem in zip(logs, stems, strict=False):
-        found = wins(evaluation, log, metric, statistic=how[0], seed=how[1])
+        results = wins(evaluation, log, metric, statistic=how[0], seed=how[1])
         rows = []
-        for a, line in enumerate(found):
+        for a, line in enumerate(results):
             cells = [Cell(names[a])]
             for b, pair in enumerate(line):
                 total[a][b] += pair.wins if pair else 0
@@ -256,12 +256,12 @@ def _wins(evaluation: Evaluation, logs: Sequence[str], how: tuple[Statistic, int
         cases = sum(len(evaluation.rows(log)) for log in logs)
         tables.append(Table(stems[-1], f"all {len(logs)} logs: of {cases} cases", columns, tuple(rows)))
     pairs = len(names) * (len(names) - 1) // 2
-    told = (
+    note = (
         f"By {metric}. Equal values count for neither. The verdict is that of the paired interval of row minus column, "
         f"each with its 95 % for itself: of {pairs} pairs that do not differ, {0.05 * pairs:.2g} would be called "
         "different by chance, on average."
     )
-    return Section("wins", "Wins", (told,), tuple(tables))
+    return Section("wins", "Wins", (note,), tuple(tables))
 
 
 # Pictures. ------------------------------------------------------------------------------------------------------------
@@ -305,13 +305,13 @@ def _value_pictures(outcome: Outcome) -> list[Picture]:
 
 
 def _difference_pictures(outcome: Outcome) -> list[Picture]:
-    found, units = [], units_of(outcome.summaries)
+    results, units = [], units_of(outcome.summaries)
     for metric, stem in _stems(outcome):
         rows = [row for row in outcome.comparisons if row.metric == metric]
         if any(row.interval for row in rows):
             title = f"{metric} against {outcome.evaluation.baseline}: difference and 95 % interval, by log and policy"
-            found.append(Picture(f"{stem}-differences", title, _bound(draw_differences, rows, metric, units[metric])))
-    return found
+            results.append(Picture(f"{stem}-differences", title, _bound(draw_differences, rows, metric, units[metric])))
+    return results
 
 
 def _rank_pictures(outcome: Outcome) -> list[Picture]:
@@ -321,8 +321,8 @@ def _rank_pictures(outcome: Outcome) -> list[Picture]:
         return []
 
     def draw() -> Figure:
-        found = {log: mean_ranks(evaluation, metric, [log], seed=outcome.experiment.seed) for log in several}
-        return draw_ranks({log: rows for log, rows in found.items() if rows}, metric)
+        results = {log: mean_ranks(evaluation, metric, [log], seed=outcome.experiment.seed) for log in several}
+        return draw_ranks({log: rows for log, rows in results.items() if rows}, metric)
 
     return [Picture("ranks", f"Mean rank by {metric} with 95 % interval, by log and policy", draw)]
 

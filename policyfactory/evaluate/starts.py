@@ -141,7 +141,7 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
     names : iterable of str
         Distinct names.
     """
-    found: dict[str, str] = {}
+    file_of: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
         stem = re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".")[:100] or "_"
@@ -150,8 +150,8 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
             number += 1
             candidate = f"{stem}-{number}"
         taken.add(candidate.casefold())
-        found[name] = candidate
-    return found
+        file_of[name] = candidate
+    return file_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

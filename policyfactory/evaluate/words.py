@@ -46,7 +46,7 @@ def closing_words(
     units = units_of(summaries)
     paragraphs = []
     for log in evaluation.logs:
-        told = _Log(
+        about = _Log(
             evaluation,
             log,
             [row for row in summaries if row.log == log and row.metric == evaluation.metrics[0]],
@@ -54,7 +54,7 @@ def closing_words(
             units,
             seed,
         )
-        sentences = [told.who_wins(), *told.what_it_costs(), told.who_is_worst_off()]
+        sentences = [about.who_wins(), *about.what_it_costs(), about.who_is_worst_off()]
         paragraphs.append(f"{log}: " + " ".join(sentence for sentence in sentences if sentence))
     return paragraphs
 
@@ -100,12 +100,12 @@ def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensi
 def _changed_jobs(axes: Sensitivity | None) -> list[str]:
     if axes is None:
         return []
-    told = []
+    parts = []
     if axes.load != 1:
-        told.append(f"what if: the jobs arrive {axes.load:g} times as fast as in the log")
+        parts.append(f"what if: the jobs arrive {axes.load:g} times as fast as in the log")
     if str(axes.estimates) != "user":
-        told.append(f"what if: requested times are not the users' but {axes.estimates}")
-    return told
+        parts.append(f"what if: requested times are not the users' but {axes.estimates}")
+    return parts
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -177,8 +177,8 @@ class _Log:
         own = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
         also = any(row.verdict == "better" for row in own)
-        told = (*map(self.against_baseline, own), self.by_test(others, also=also), self.not_shown_to_beat(winners))
-        return " ".join(part for part in told if part)
+        parts = (*map(self.against_baseline, own), self.by_test(others, also=also), self.not_shown_to_beat(winners))
+        return " ".join(part for part in parts if part)
 
     def not_shown_to_beat(self, winners: list[Summary]) -> str:
         """Say which others may be as good: the lowest value alone is no proof."""
@@ -226,13 +226,13 @@ class _Log:
             "mean": f"it differs from {row.baseline} by {by} in the mean{change}",
             "ratio": f"its sum over all {self.cases} differs from that of {row.baseline} by {by}",
         }[row.statistic]
-        told = (
+        parts = (
             f"{what} (95 % interval {low} to {high}{scale.suffix}; "
             f"better in {row.wins} of {counted(row.cases, noun(self.evaluation, self.log))})"
         )
         if row.verdict == "no difference":
-            return f"But {told}: the interval covers zero, so no difference from {row.baseline} is shown."
-        return f"{told[0].upper()}{told[1:]}."
+            return f"But {parts}: the interval covers zero, so no difference from {row.baseline} is shown."
+        return f"{parts[0].upper()}{parts[1:]}."
 
     def what_it_costs(self) -> list[str]:
         winners = {row.policy for row in self.rows if row.best}
@@ -240,18 +240,18 @@ class _Log:
         worse = [row for row in worse if row.metric != self.metric]
         if not worse:
             return []
-        told = []
+        parts = []
         for row in worse[:4]:
             ends = (row.interval.low, row.interval.high) if row.interval else ()
             scale = self.scale(row.metric, row.unit, [row.difference, *ends])
             interval = f" ({' to '.join(scale.text(end, signed=True) for end in ends)})" if ends else ""
-            told.append(f"{row.metric} {scale.text(row.difference, signed=True)}{scale.suffix}{interval}")
+            parts.append(f"{row.metric} {scale.text(row.difference, signed=True)}{scale.suffix}{interval}")
         name = worse[0].policy
-        return [f"{name} pays for it against {worse[0].baseline}: {'; '.join(told)}."]
+        return [f"{name} pays for it against {worse[0].baseline}: {'; '.join(parts)}."]
 
     def who_is_worst_off(self) -> str:
-        found = {row.policy: row for row in worst_off(self.evaluation, self.log)}
-        worst = max(found.values(), key=lambda row: row.wait_s)
+        worst_of = {row.policy: row for row in worst_off(self.evaluation, self.log)}
+        worst = max(worst_of.values(), key=lambda row: row.wait_s)
         several = len(self.evaluation.rows(self.log)) > 1
         if worst.wait_s == 0:
             return "No job waits under any policy."
@@ -260,7 +260,7 @@ class _Log:
         interesting = dict.fromkeys([self.baseline, *(row.policy for row in self.rows if row.best)])
         others = [name for name in interesting if name != worst.policy][:3]
         if others:
-            longest = enumerated(f"{format_duration(found[name].wait_s)} under {name}" for name in others)
+            longest = enumerated(f"{format_duration(worst_of[name].wait_s)} under {name}" for name in others)
             text += f"; the longest wait is {longest}"
         return text + "."
 

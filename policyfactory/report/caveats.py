@@ -61,10 +61,10 @@ def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:
     own = [row for row in comparisons if row.metric == metric and row.interval is not None]
     if not own:
         return ""
-    found = [row for row in own if row.verdict != "no difference"]
+    differing = [row for row in own if row.verdict != "no difference"]
     standing = sum(row.stands for row in own)
     total = counted(len(own), "comparison")
-    text = f"{metric}: by the intervals {len(found)} of {total} with {own[0].baseline} {_differ(len(found))}."
+    text = f"{metric}: by the intervals {len(differing)} of {total} with {own[0].baseline} {_differ(len(differing))}."
     if len(own) == 1:
         return text
     return (
@@ -79,16 +79,16 @@ def chances_in_words(comparisons: Sequence[Comparison]) -> str:
     rows = [row for row in comparisons if row.interval is not None]
     if not rows:
         return ""
-    told = []
+    parts = []
     for metric in dict.fromkeys(row.metric for row in rows):
         own = [row for row in rows if row.metric == metric]
-        found = sum(row.verdict != "no difference" for row in own)
-        told.append(f"{metric} {found} of {len(own)} ({sum(row.stands for row in own)})")
-    metrics = len(told)
+        differing = sum(row.verdict != "no difference" for row in own)
+        parts.append(f"{metric} {differing} of {len(own)} ({sum(row.stands for row in own)})")
+    metrics = len(parts)
     each = by_chance(rows) / metrics
     return (
         f"Called different from {rows[0].baseline} (in brackets: also after Holm's adjustment for all comparisons of "
-        f"the metric): {'; '.join(told)}. If nothing differed, about {each:.2g} a metric would be, by chance."
+        f"the metric): {'; '.join(parts)}. If nothing differed, about {each:.2g} a metric would be, by chance."
     )
 
 

@@ -105,4 +105,4 @@ def _text(element: ET.Element, used: set[str]) -> str:
 def _rounded(name: str, value: str) -> str:
     if name not in _ROUNDED:
         return " ".join(value.split())
-    return " ".join(_LONG_NUMBER.sub(lambda found: f"{float(found.group()):.2f}", value).split())
+    return " ".join(_LONG_NUMBER.sub(lambda match: f"{float(match.group()):.2f}", value).split())

@@ -100,14 +100,14 @@ class _Parts:
     def headings(self) -> list[str]:
         unit = f" ({self.column.unit})" if self.column.unit not in {"", "1"} else ""
         words = ["", *([" low", " high"] if self.interval else [])]
-        found = [f"{self.column.title}{word}{unit}" for word in words]
-        return [visible(heading) for heading in [*found, *([f"{self.column.title} mark"] if self.mark else [])]]
+        texts = [f"{self.column.title}{word}{unit}" for word in words]
+        return [visible(heading) for heading in [*texts, *([f"{self.column.title} mark"] if self.mark else [])]]
 
     def values(self, cell: Cell) -> list[str]:
-        found = [_plain(cell.value)]
+        texts = [_plain(cell.value)]
         if self.interval:
-            found += [_plain(cell.interval.low), _plain(cell.interval.high)] if cell.interval else ["", ""]
-        return [*found, *([visible(cell.mark)] if self.mark else [])]
+            texts += [_plain(cell.interval.low), _plain(cell.interval.high)] if cell.interval else ["", ""]
+        return [*texts, *([visible(cell.mark)] if self.mark else [])]
 
 
 def _plain(value: float | str | None) -> str:

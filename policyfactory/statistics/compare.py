@@ -289,12 +289,12 @@ def _comparison(key: tuple[str, str, str, str], values: FloatArray, statistic: S
 
 
 def _adjusted(rows: Sequence[Comparison]) -> list[Comparison]:
-    found = list(rows)
+    results = list(rows)
     for metric in dict.fromkeys(row.metric for row in rows):
         places = [at for at, row in enumerate(rows) if row.metric == metric and row.p is not None]
         for at, p in zip(places, holm(rows[at].p or 0.0 for at in places), strict=True):
-            found[at] = dataclasses.replace(rows[at], p_holm=p)
-    return found
+            results[at] = dataclasses.replace(rows[at], p_holm=p)
+    return results
 
 
 def holm(p_values: Iterable[float]) -> list[float]:
@@ -368,10 +368,10 @@ def half_widths(
         Seed of the bootstrap.
     """
     chosen = evaluation.metrics[0] if metric is None else metric
-    found = []
+    results = []
     for row in compare(evaluation, statistic=statistic, seed=seed, metrics=(chosen,)):
         half = row.interval.half_width if row.interval else math.inf
         level = 100.0 if statistic == "ratio" else abs(baseline_level(evaluation, row.log, chosen, statistic))
         relative = half / level if level > 0 else 0.0 if half == 0 else math.inf
-        found.append(HalfWidth(row.log, chosen, row.policy, row.cases, half, relative))
-    return found
+        results.append(HalfWidth(row.log, chosen, row.policy, row.cases, half, relative))
+    return results

@@ -165,15 +165,15 @@ def _percentile(value: float, error: float, deviation: FloatArray, size: tuple[f
 def _moments(seed: int, stratum: int, columns: FloatArray) -> FloatArray:
     """Return the means of each column over each resample: float64 array (resamples, columns)."""
     counts = _counts(seed, stratum, len(columns))
-    found = np.empty((RESAMPLES, columns.shape[1]))
+    means = np.empty((RESAMPLES, columns.shape[1]))
     block = max(1, _AT_ONCE // len(columns))
     for first in range(0, RESAMPLES, block):
         rows = slice(first, first + block)
         drawn = counts[rows].astype(np.float64)
         for at, column in enumerate(columns.T.copy()):
             # einsum, not BLAS: the same bytes for any number of threads. A column at a time is several times faster.
-            found[rows, at] = np.einsum("rn,n->r", drawn, column)
-    return found / len(columns)
+            means[rows, at] = np.einsum("rn,n->r", drawn, column)
+    return means / len(columns)
 
 
 @functools.lru_cache(maxsize=8)

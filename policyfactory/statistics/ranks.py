@@ -98,7 +98,7 @@ def mean_ranks(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed
             strata.append(ranks(complete, lower_is_better=direction))
     if not strata:
         return []
-    found = []
+    results = []
     for column, policy in enumerate(evaluation.policies):
         own = [places[:, column] for places in strata]
         mean = _within(estimate_mean(own, seed=seed, places=True), len(evaluation.policies))
@@ -107,8 +107,8 @@ def mean_ranks(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed
             pairs = [places[:, column] - places[:, 0] for places in strata]
             difference = estimate_mean(pairs, seed=seed, places=True)
         verdict = verdict_of(difference.interval if difference else None)
-        found.append(Rank(policy, mean, difference, verdict))
-    return found
+        results.append(Rank(policy, mean, difference, verdict))
+    return results
 
 
 def _within(estimate: Estimate, policies: int) -> Estimate:
@@ -138,7 +138,7 @@ def wins(
     Returns
     -------
     list of list of Paired
-        ``found[a][b]`` compares policy a with policy b as its baseline; None on the diagonal.
+        ``results[a][b]`` compares policy a with policy b as its baseline; None on the diagonal.
     """
     values = evaluation.matrix(log, metric)
     direction = METRICS[metric].lower_is_better

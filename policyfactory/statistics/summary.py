@@ -154,11 +154,11 @@ def _summarise_metric(evaluation: Evaluation, key: tuple[str, str], statistic: S
 def _summary(
     key: tuple[str, str, str],
     column: FloatArray,
-    found: tuple[Statistic, Estimate],
+    estimated: tuple[Statistic, Estimate],
     places: tuple[int | None, Estimate | None],
 ) -> Summary:
     log, metric, policy = key
-    statistic, estimate = found
+    statistic, estimate = estimated
     place, mean_rank = places
     n = len(column)
     low, median, high = np.quantile(column, [0.25, 0.5, 0.75]).tolist() if n else (math.nan,) * 3
@@ -195,10 +195,10 @@ def worst_off(evaluation: Evaluation, log: str) -> list[WorstOff]:
         Name of the log.
     """
     rows = evaluation.rows(log)
-    found = []
+    estimated = []
     for column, policy in enumerate(evaluation.policies):
         at = rows[int(np.argmax(evaluation.longest_wait[rows, column]))]
-        found.append(
+        estimated.append(
             WorstOff(
                 policy,
                 evaluation.cases[at].number,
@@ -206,4 +206,4 @@ def worst_off(evaluation: Evaluation, log: str) -> list[WorstOff]:
                 float(evaluation.longest_wait[at, column]),
             )
         )
-    return found
+    return estimated
