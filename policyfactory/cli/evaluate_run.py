@@ -255,7 +255,9 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
         )
         study = _with_progress(
             counts,
-            lambda watch, tell: run_protocol(work.protocol, logs, dataclasses.replace(how, watch=watch, tell=tell)),
+            lambda watch, notify: run_protocol(
+                work.protocol, logs, dataclasses.replace(how, watch=watch, notify=notify)
+            ),
         )
     except (KeyboardInterrupt, PolicyfactoryError) as stop:
         if counts.kept and partial is not None:

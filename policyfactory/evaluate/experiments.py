@@ -36,7 +36,7 @@ def run_experiment(
     keep: ScheduleSink | None = None,
     watch: Watch | None = None,
     finished: Finished | None = None,
-    tell: Notify = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> Outcome:
     """Simulate all contenders on all cases, look at every schedule, and conclude.
 
@@ -54,7 +54,7 @@ def run_experiment(
         Told of the progress.
     finished : Finished, optional
         What an earlier run has finished, and where what is finished now is kept.
-    tell : callable
+    notify : callable
         Called with a sentence when a worker was lost.
 
     Raises
@@ -81,7 +81,7 @@ def run_experiment(
             recorded=experiment.recorded,
             finished=finished,
             resumed=None if watch is None else watch.resumed,
-            tell=tell,
+            notify=notify,
         )
         return found, looks
 

@@ -79,7 +79,7 @@ def evaluate(
     recorded: bool = False,
     finished: Finished | None = None,
     resumed: Progress | None = None,
-    tell: Notify = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> Evaluation:
     """Simulate every contender on every case and measure the schedules.
 
@@ -107,7 +107,7 @@ def evaluate(
         What an earlier run has finished, and where what is finished now is kept.
     resumed : callable, optional
         Called once with the number of simulations that an earlier run has finished.
-    tell : callable
+    notify : callable
         Called with a sentence when a worker was lost.
 
     Raises
@@ -136,7 +136,7 @@ def evaluate(
     units = work_units(missing, settings, who.count if who.scheduler is None else _OF_A_CLUSTER)
     shared = Shared(settings, chosen, Counter(at for at, _ in units))
     # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
-    with contextlib.closing(results(simulate_unit, shared, units, who, notify=tell)) as finished_units:
+    with contextlib.closing(results(simulate_unit, shared, units, who, notify=notify)) as finished_units:
         for done in itertools.chain.from_iterable(finished_units):
             facts = _take(table, done, keep, finished)
             if progress is not None:

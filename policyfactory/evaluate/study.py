@@ -123,14 +123,14 @@ class RunSettings:
     keep : ScheduleSink or None
         Who keeps the schedules.
     watch : callable or None
-        Returns whom to tell of the progress of an experiment.
+        Returns who counts the progress of an experiment.
     partial : Path or None
         File of the finished simulations: the same run goes on from it. Who has written the result removes it.
     overwrite : bool
         Drop the partial file of another run.
     beside : mapping of str to str
         What else must be equal for the same run to go on.
-    tell : callable
+    notify : callable
         Called with a sentence of what an earlier run had finished, and when a worker was lost.
     """
 
@@ -141,7 +141,7 @@ class RunSettings:
     partial: Path | None = None
     overwrite: bool = False
     beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    tell: Notify = lambda _: None
+    notify: Notify = lambda _: None
 
 
 def run_protocol(
@@ -167,15 +167,15 @@ def run_protocol(
     """
     how = settings or RunSettings()
     known = read_logs(protocol, [Path("traces")]) if logs is None else logs
-    # All are prepared first: what cannot be run is told before hours of work.
+    # All are prepared first: what cannot be run is reported before hours of work.
     experiments = [from_plan(plan, known) for plan in protocol.experiments]
     if how.partial is None:
         outcomes = tuple(_outcomes(experiments, how, None))
     else:
         run = description(protocol.experiments, known, how.precision) | dict(how.beside)
         with SimulationJournal(how.partial, run, experiments, how.precision, overwrite=how.overwrite) as partial:
-            if found := partial.in_words():
-                how.tell(found)
+            if resumed := partial.in_words():
+                how.notify(resumed)
             outcomes = tuple(_outcomes(experiments, how, partial))
     return Study(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
 
@@ -192,7 +192,7 @@ def _outcomes(
             keep=how.keep,
             watch=None if how.watch is None else how.watch(experiment),
             finished=finished,
-            tell=how.tell,
+            notify=how.notify,
         )
         if finished is not None and finished.damaged:
-            how.tell(f"{experiment.name}: {finished.damaged:,} records that could not be read were done again")
+            how.notify(f"{experiment.name}: {finished.damaged:,} records that could not be read were done again")

@@ -232,7 +232,7 @@ def _run(
         partial=partial,
         overwrite=True,
         beside={"starts": "none"},
-        tell=progress.message,
+        notify=progress.message,
     )
     try:
         study = run_protocol(protocol, {log.name: log}, settings)

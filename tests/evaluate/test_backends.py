@@ -80,7 +80,7 @@ def test_a_worker_that_is_killed_costs_its_piece(log: Workload, tmp_path: Path) 
     told: list[str] = []
     policies = [resolve("FCFS"), resolve("SPF")]
     made: list[int] = []
-    found = evaluate(cases, policies, workers=Workers(2, "loky"), tell=told.append, progress=made.append)
+    found = evaluate(cases, policies, workers=Workers(2, "loky"), notify=told.append, progress=made.append)
     assert mark.exists()
     assert len(told) == 1
     assert "was lost (killed by signal 9); its work unit is computed again" in told[0]

@@ -103,10 +103,10 @@ def test_what_was_finished_is_told_and_a_whole_run_is_only_read(
     protocol: Protocol, expected: str, partial: Path, tmp_path: Path
 ) -> None:
     said: list[str] = []
-    run(protocol, partial=partial, tell=said.append)
+    run(protocol, partial=partial, notify=said.append)
     assert not said
     watch = Watch()
-    study = run(protocol, partial=partial, watch=watch, tell=said.append)
+    study = run(protocol, partial=partial, watch=watch, notify=said.append)
     assert said == [f"{SIMULATIONS} simulations were finished by an earlier run"]
     assert (watch.found, watch.made) == (SIMULATIONS, 0)
     assert told(study) == expected
@@ -149,7 +149,7 @@ def test_a_damaged_file_costs_what_is_damaged(
     interrupted(protocol, partial, 7)
     partial.write_bytes(damage(partial.read_bytes()))
     said: list[str] = []
-    study = run(protocol, partial=partial, tell=said.append)
+    study = run(protocol, partial=partial, notify=said.append)
     assert said[0].startswith(words)
     assert told(study) == expected
 
@@ -168,7 +168,7 @@ def test_a_record_with_a_checksum_and_without_sense_is_done_again(
     with Journal(partial, head, 31) as journal:
         journal.append(0, content)
     said: list[str] = []
-    study = run(protocol, partial=partial, tell=said.append)
+    study = run(protocol, partial=partial, notify=said.append)
     assert said[-1] == "windows: 1 records that could not be read were done again"
     assert told(study) == expected
 
@@ -258,7 +258,7 @@ def test_a_record_of_another_case_is_done_again(
         ((_, text),) = journal.records()
         journal.append(8, text)
     said: list[str] = []
-    study = run(protocol, partial=partial, tell=said.append)
+    study = run(protocol, partial=partial, notify=said.append)
     assert "1 records that could not be read" in said[-1]
     assert told(study) == expected
 
@@ -310,7 +310,7 @@ def test_a_damaged_first_line_costs_no_simulation(protocol: Protocol, expected: 
     partial.write_bytes(data[:at] + b"n" + data[at + 1 :])
     said: list[str] = []
     watch = Watch()
-    study = run(protocol, partial=partial, tell=said.append, watch=watch)
+    study = run(protocol, partial=partial, notify=said.append, watch=watch)
     found = "7 of 23 simulations were finished by an earlier run"
     assert said == [f"{found}, the first line of {partial} was damaged and is written anew"]
     assert watch.found == 7
