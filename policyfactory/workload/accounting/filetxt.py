@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import Record, Remark, State
-from policyfactory.workload.accounting.slurm import read_limit, state_of, tres
+from policyfactory.workload.accounting.slurm import CLOCK, read_limit, state_of, tres
 from policyfactory.workload.accounting.times import Clock, settle
 from policyfactory.workload.swf.header import printable
 
@@ -50,28 +50,13 @@ _RESIZED = (
     "each part has a line; they count like the runs of a job that was requeued",
     "kept",
 )
-_CLOCK = {
-    "settled": Remark(
-        0,
-        "",
+_CLOCK = CLOCK | {
+    "settled": (
         "times in the hour that comes twice when summer time ends, settled by the order of the times",
         "one reading only has submit, start and end in this order",
         "kept",
     ),
-    "guessed": Remark(
-        0,
-        "",
-        "times in the hour that comes twice when summer time ends, taken as the earlier",
-        "nothing in the line says; an hour too early at most",
-        "changed",
-    ),
-    "never": Remark(
-        0,
-        "",
-        "times that never were, in the hour that summer time leaves out",
-        "is --time-zone the zone of the site? taken as on a clock that nobody put forward",
-        "changed",
-    ),
+    "guessed": (CLOCK["guessed"][0], "nothing in the line says; an hour too early at most", "changed"),
 }
 
 
@@ -175,8 +160,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
     if submit is None:
         raise ValueError("no submit time")
     if any(len(time) > 1 for time in times):
-        note = _CLOCK[how]
-        remarks.append(Remark(number, record.job, note.what, note.why, note.action))
+        remarks.append(Remark(number, record.job, *_CLOCK[how]))
     return [record, *remarks]
 
 

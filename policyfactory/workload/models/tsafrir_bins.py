@@ -12,7 +12,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,30 +60,22 @@ _LAST_SEEN = {rank: k for k, row in enumerate(_RANKS_SEEN) for rank in row}
 _OFFSETS = (0, 30, -30, 20, -20, 10, -10)  # s; tried in turn where a tail value is taken already
 
 
-class Chance(Protocol):
-    """Where the model's random numbers come from."""
-
-    def shuffle(self, values: list[Any]) -> None:
-        """Shuffle a list in place."""
-
-    def values(self, count: int) -> NDArray[np.int64]:
-        """Return ``count`` uniform integers from 0, far larger than any length they are reduced to."""
-
-    def longest_first(self, run_time: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the rows of ``run_time``, the longest first."""
-
-
 class _OurChance:
+    """Our own random numbers; equal run times stay in the order of the jobs."""
+
     def __init__(self, seed: int) -> None:
         self._generator = generator(seed, _PURPOSE)
 
     def shuffle(self, values: list[Any]) -> None:
+        """Shuffle a list in place."""
         values[:] = [values[k] for k in self._generator.permutation(len(values))]
 
     def values(self, count: int) -> NDArray[np.int64]:
+        """Return ``count`` uniform integers from 0, far larger than any length they are reduced to."""
         return self._generator.integers(0, 2**62, count)
 
     def longest_first(self, run_time: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of ``run_time``, the longest first."""
         return np.argsort(-run_time, kind="stable")
 
 
@@ -102,6 +94,9 @@ class _LibraryChance:
 
     def shuffle(self, values: list[Any]) -> None:
         random_shuffle(values, self._rand)
+
+
+Chance = _OurChance | _LibraryChance
 
 
 def chance(seed: int, stream: Literal["numpy", "drand48"]) -> Chance:
