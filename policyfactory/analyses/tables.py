@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.estimates import mark_of, mean_of, median_difference, median_of
+from policyfactory.core.text import anchors
 from policyfactory.report.sections import Cell, Column
-from policyfactory.report.tables import file_stems
 from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def stem_by_log(stem: str, logs: Sequence[str]) -> dict[str, str]:
     """
     if len(logs) <= 1:
         return dict.fromkeys(logs, stem)
-    return {log: f"{stem}-{part}" for log, part in zip(logs, file_stems(logs), strict=True)}
+    return {log: f"{stem}-{part}" for log, part in zip(logs, anchors(logs), strict=True)}
 
 
 def policy_columns(logs: Sequence[str], *others: Column) -> tuple[Column, ...]:

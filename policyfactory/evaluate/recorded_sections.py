@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from policyfactory.core.text import enumerated, percent_change
 from policyfactory.report.numbers import scale_for
 from policyfactory.report.sections import Cell, Column, Section, Table
-from policyfactory.report.tables import OF_PAIRS, difference_column, policy_column
+from policyfactory.report.tables import OF_PAIRS, difference_column
 from policyfactory.simulate.recorded import RECORDED
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section | No
         for policy in evaluation.policies:
             own = [row for row in pairs if (row.log, row.policy) == (log, policy)]
             rows.append((*((Cell(log),) if several else ()), Cell(policy), *map(_cell, own)))
-    heading = (*((Column("log"),) if several else ()), policy_column(), *columns)
+    heading = (*((Column("log"),) if several else ()), Column("policy"), *columns)
     title = f"minus {RECORDED}: {OF_PAIRS[pairs[0].statistic].replace('the baseline', 'the record')}"
     table = Table("differences", title, heading, tuple(rows))
     metric = evaluation.metrics[0]

@@ -10,14 +10,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.text import counted
+from policyfactory.core.text import anchors, counted
 from policyfactory.evaluate.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
 from policyfactory.evaluate.recorded_sections import RECORDED_NOTE, recorded_row, recorded_section
 from policyfactory.evaluate.reference import reference_section
 from policyfactory.evaluate.words import units_of
 from policyfactory.report.caveats import chance_in_words, chances_in_words, intervals_in_words, noun
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.report.tables import OF_PAIRS, difference_column, file_stems, policy_column
+from policyfactory.report.tables import OF_PAIRS, difference_column
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.intervals import MIN_CASES, Statistic
@@ -81,14 +81,14 @@ def _in_short(outcome: Outcome) -> Section:
 def _values(outcome: Outcome, rows: Sequence[Summary], units: dict[str, str]) -> Section:
     evaluation = outcome.evaluation
     tables = []
-    for log, stem in zip(evaluation.logs, file_stems(evaluation.logs), strict=True):
+    for log, stem in zip(evaluation.logs, anchors(evaluation.logs), strict=True):
         own = [row for row in rows if row.log == log]
         cases = len(evaluation.rows(log))
         title = log
         if cases > 1:
             title += f": {_OVER[own[0].statistic]} {counted(cases, noun(evaluation, log))}"
             title += ", with 95 % interval" if cases >= MIN_CASES else ""
-        columns = [policy_column(), *(_metric_column(metric, units) for metric in evaluation.metrics)]
+        columns = [Column("policy"), *(_metric_column(metric, units) for metric in evaluation.metrics)]
         cells = [
             (Cell(policy), *(_value(row) for row in own if row.policy == policy)) for policy in evaluation.policies
         ]
@@ -123,12 +123,12 @@ def _differences(evaluation: Evaluation, pairs: Sequence[Comparison], units: dic
     if all(len(evaluation.rows(log)) == 1 for log in evaluation.logs):
         tables = [
             _single_table(evaluation, [row for row in pairs if row.log == log], stem, units)
-            for log, stem in zip(evaluation.logs, file_stems(evaluation.logs), strict=True)
+            for log, stem in zip(evaluation.logs, anchors(evaluation.logs), strict=True)
         ]
         return Section("differences", title, tables=tuple(tables))
     tables = [
         _difference_table([row for row in pairs if row.metric == metric], stem, len(evaluation.logs) > 1, units)
-        for metric, stem in zip(evaluation.metrics, file_stems(evaluation.metrics), strict=True)
+        for metric, stem in zip(evaluation.metrics, anchors(evaluation.metrics), strict=True)
     ]
     chances = chances_in_words(pairs)
     how = (
@@ -140,7 +140,7 @@ def _differences(evaluation: Evaluation, pairs: Sequence[Comparison], units: dic
 
 def _single_table(evaluation: Evaluation, rows: list[Comparison], stem: str, units: dict[str, str]) -> Table:
     """Return the differences in a single case: one table a log, a column a metric."""
-    columns = [policy_column(), *(difference_column(metric, rows[0], units) for metric in evaluation.metrics)]
+    columns = [Column("policy"), *(difference_column(metric, rows[0], units) for metric in evaluation.metrics)]
     cells = tuple(
         (Cell(policy), *(Cell(row.difference) for row in rows if row.policy == policy))
         for policy in evaluation.policies[1:]
@@ -151,7 +151,7 @@ def _single_table(evaluation: Evaluation, rows: list[Comparison], stem: str, uni
 def _difference_table(rows: list[Comparison], stem: str, several: bool, units: dict[str, str]) -> Table:  # noqa: FBT001
     first = rows[0]
     certain = any(row.interval for row in rows)
-    columns = [policy_column(), difference_column(first.metric, first, units, "difference")]
+    columns = [Column("policy"), difference_column(first.metric, first, units, "difference")]
     cells = [
         [Cell(row.policy), Cell(row.difference, row.interval, row.verdict if row.interval else "")] for row in rows
     ]
@@ -182,7 +182,7 @@ def _ranks(evaluation: Evaluation, logs: Sequence[str], seed: int) -> Section | 
     metrics = [metric for metric in evaluation.metrics if METRICS[metric].lower_is_better is not None]
     if not metrics or not logs:
         return None
-    stems = file_stems([*logs, "all logs"])
+    stems = anchors([*logs, "all logs"])
     tables = []
     for log, stem in zip(logs, stems, strict=False):
         title = f"{log}: mean place in {counted(len(evaluation.rows(log)), noun(evaluation, log))}, 1 is the best"
@@ -210,7 +210,7 @@ def _rank_table(
         {rank.policy: rank for rank in mean_ranks(evaluation, metric, logs, seed=seed)} for metric in metrics
     ]
     rows = tuple((Cell(policy), *(_rank(ranked.get(policy)) for ranked in results)) for policy in evaluation.policies)
-    columns = (policy_column(), *(Column(metric, "1", f"mean place by {metric}") for metric in metrics))
+    columns = (Column("policy"), *(Column(metric, "1", f"mean place by {metric}") for metric in metrics))
     return Table(named[0], named[1], columns, rows)
 
 
@@ -230,9 +230,9 @@ def _wins(evaluation: Evaluation, logs: Sequence[str], how: tuple[Statistic, int
         return None
     names = evaluation.policies
     tables, total = [], [[0] * len(names) for _ in names]
-    stems = file_stems([*logs, "all logs"])
+    stems = anchors([*logs, "all logs"])
     columns = (
-        policy_column(),
+        Column("policy"),
         *(Column(name, "", f"cases in which the policy is better than {name}") for name in names),
     )
     for log, stem in zip(logs, stems, strict=False):
@@ -347,7 +347,7 @@ def _several(outcome: Outcome) -> list[str]:
 
 def _stems(outcome: Outcome) -> list[tuple[str, str]]:
     metrics = outcome.evaluation.metrics
-    return list(zip(metrics, file_stems(metrics), strict=True))
+    return list(zip(metrics, anchors(metrics), strict=True))
 
 
 def _bound(draw: Callable[..., Figure], *arguments: Any) -> Callable[[], Figure]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from policyfactory.core.text import anchors
 from policyfactory.report.sections import Column
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.means import difference_unit
@@ -13,23 +12,13 @@ from policyfactory.statistics.means import difference_unit
 if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison
 
-__all__ = ["OF_PAIRS", "difference_column", "file_stems", "policy_column"]
+__all__ = ["OF_PAIRS", "difference_column"]
 
 OF_PAIRS = {
     "median": "median of the paired differences",
     "mean": "mean of the paired differences",
     "ratio": "sum over all cases against the baseline's sum, minus 1",
 }
-
-
-def file_stems(names: Sequence[str]) -> list[str]:
-    """Return a stem of a file for each name: lower-case letters, digits and hyphens, all distinct."""
-    return anchors(names)
-
-
-def policy_column() -> Column:
-    """Return the column of the policies' names."""
-    return Column("policy")
 
 
 def difference_column(metric: str, row: Comparison, units: Mapping[str, str], title: str = "") -> Column:
