@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -189,3 +190,11 @@ def test_functions_and_fits_are_evaluated_like_policies(log: pf.Workload, scores
     by_policy = values.pivot_table("value", "case", "policy")
     assert (by_policy["MINE"] == by_policy["SPF"]).all()
     assert set(by_policy) == {"FCFS", "SPF", "MINE", fit.name}
+
+
+def test_functions_go_to_other_processes(log: pf.Workload) -> None:
+    factor = 2.0
+    mine = pickle.loads(pickle.dumps(pf.Policy.from_function(lambda job: factor * job.p, name="MINE")))
+    assert mine.name == "MINE"
+    assert np.array_equal(pf.simulate(log, mine).start, pf.simulate(log, "SPF").start)
+    assert pickle.loads(pickle.dumps(pf.resolve("F1"))) == pf.resolve("F1")

@@ -188,6 +188,15 @@ class Policy:
                 0,
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if self.function is None:
+            return _restored, (values, b"")
+        # A function goes to other processes by its code: a lambda has no name by which it could be imported there.
+        import cloudpickle
+
+        return _restored, (values | {"function": None}, cloudpickle.dumps(self.function))
+
     @property
     def expression(self) -> Expression:
         """The formula as a tree."""
@@ -266,6 +275,15 @@ class Policy:
                 "function of a policy takes arrays and returns one number for each job"
             )
         return values.astype(np.float64)
+
+
+def _restored(values: dict[str, Any], function: bytes) -> Policy:
+    """Return a policy in another process, from its fields and the pickle of its function."""
+    if not function:
+        return Policy(**values)
+    import cloudpickle
+
+    return Policy(**values | {"function": cloudpickle.loads(function)})
 
 
 def _digest(function: Any) -> str:
