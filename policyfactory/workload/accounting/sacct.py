@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.cells import ByteRows, Rows, TextRows
+from policyfactory.workload.accounting.cells import Rows, TextRows
 from policyfactory.workload.accounting.record import LIMITS, NAMES, NUMBERS, STATES, Limit, RecordBlock, Remark, State
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
@@ -27,6 +27,7 @@ from policyfactory.workload.accounting.slurm import (
     CLOCK,
     CUT_OFF,
     HET_ID,
+    LARGEST,
     MENDED,
     NO_FREE_TEXTS,
     SHIFTED,
@@ -46,8 +47,6 @@ _Int64Array = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
 
 _NONE = -1
-# What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
-_LARGEST = 1 << 62
 # Readings of lines with too many fields that are looked at together.
 _MOST_READINGS = 10_000
 _ZONELESS_LENGTH = 19
@@ -65,7 +64,7 @@ def _value(kind: str, text: str) -> int:
         number = CELLS[kind](text)
     except ValueError:
         return UNREADABLE
-    return _NONE if number is None else max(_NONE, min(number, _LARGEST))
+    return _NONE if number is None else max(_NONE, min(number, LARGEST + 1))
 
 
 def _values(kind: str, codes: _Int64Array, texts: list[str]) -> _Int64Array:
@@ -206,6 +205,8 @@ class _Reader:
         columns = self._columns
         self._read += len(lines)
         if lines and self._read > _FEW_LINES:
+            from policyfactory.workload.accounting.byte_cells import ByteRows
+
             return ByteRows.of_lines(columns, numbers, lines)
         fields = columns.delimiter.join(lines).split(columns.delimiter) if lines else []
         return TextRows(columns, numbers, [fields[place :: columns.width] for place in range(columns.width)])
