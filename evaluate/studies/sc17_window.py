@@ -21,7 +21,7 @@ from policyfactory.core.picture import COLOURS, new_figure, save_picture
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.logs import read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
-from policyfactory.evaluate.run import evaluate
+from policyfactory.evaluate.run import run_cases
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.sc17 import TICKS, simulate_sc17
@@ -193,7 +193,7 @@ def _seeds(protocol: Protocol, seeds: int, windows: int | None) -> Iterator[str]
             for mode, plan in plans.items():
                 experiment = from_plan(plan, read)
                 cases = experiment.cases[:windows]
-                found = evaluate(cases, experiment.contenders, rules=experiment.rules, metrics=["sc17_bsld"])
+                found = run_cases(cases, experiment.contenders, rules=experiment.rules, metrics=["sc17_bsld"])
                 medians = np.median(found.matrix(name, "sc17_bsld"), axis=0)
                 drawn.setdefault((mode, name), []).append(medians)
     for (mode, log), rows in drawn.items():

@@ -255,8 +255,8 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
         )
         study = _with_progress(
             counts,
-            lambda watch, notify: run_protocol(
-                work.protocol, logs, dataclasses.replace(how, watch=watch, notify=notify)
+            lambda follow, notify: run_protocol(
+                work.protocol, logs, dataclasses.replace(how, progress=follow, notify=notify)
             ),
         )
     except (KeyboardInterrupt, PolicyfactoryError) as stop:
@@ -302,7 +302,7 @@ class _Counts:
         return self.done + self.resumed
 
 
-class _Watch:
+class _Bar:
     """Shows how far an experiment is."""
 
     def __init__(self, bar: Progress, counts: _Counts, experiment: Experiment) -> None:
@@ -331,13 +331,13 @@ class _Watch:
         self._bar.update(self._task, advance=1, speed=speed)
 
 
-def _with_progress(counts: _Counts, work: Callable[[Callable[[Experiment], _Watch], Notify], Study]) -> Study:
+def _with_progress(counts: _Counts, work: Callable[[Callable[[Experiment], _Bar], Notify], Study]) -> Study:
     from rich.progress import TextColumn
 
     with progress(TextColumn("{task.fields[speed]}")) as bar:
         # Through the bar's own console, which prints above it.
         return work(
-            lambda experiment: _Watch(bar, counts, experiment),
+            lambda experiment: _Bar(bar, counts, experiment),
             lambda sentence: bar.console.print(sentence, markup=False, soft_wrap=True),
         )
 

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from policyfactory.statistics.intervals import Statistic
     from policyfactory.statistics.summary import Summary
 
-__all__ = ["Experiment", "Outcome", "Watch"]
+__all__ = ["Experiment", "Outcome", "SimulationProgress"]
 
 
-class Watch(Protocol):
-    """Who is told how far the work is, in the calling thread."""
+class SimulationProgress(Protocol):
+    """Follows how far the simulations are, in the calling thread."""
 
     def expect(self, simulations: int) -> None:
-        """So many simulations more will be made."""
+        """Expect more simulations."""
 
     def resumed(self, simulations: int) -> None:
-        """So many of them were finished by an earlier run."""
+        """Count those that an earlier run has finished."""
 
     def done(self, jobs: int) -> None:
-        """One simulation of so many jobs is done."""
+        """Count a simulation that is done; ``jobs`` is the number of its jobs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

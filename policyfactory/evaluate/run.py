@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from policyfactory.analyses.analysis import Analysis
     from policyfactory.evaluate.resume import Finished
 
-__all__ = ["Looks", "evaluate", "join"]
+__all__ = ["Observations", "join", "run_cases"]
 
 _OF_A_CLUSTER = 32  # workers, so that units are small enough: how many there are nobody knows
 
@@ -51,7 +51,7 @@ Progress = Callable[[int], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Looks:
+class Observations:
     """What is looked at beyond the metrics.
 
     Parameters
@@ -59,22 +59,22 @@ class Looks:
     analyses : tuple of Analysis
         Each sees every schedule once.
     seen : list of list of list
-        ``seen[a][c][k]`` is what analysis a kept of case c and contender k; filled by `evaluate`.
+        ``seen[a][c][k]`` is what analysis a kept of case c and contender k; filled by `run_cases`.
     """
 
     analyses: tuple[Analysis, ...]
     seen: list[list[list[Any]]] = dataclasses.field(default_factory=list)
 
 
-def evaluate(
+def run_cases(
     cases: Sequence[Case | Workload],
     contenders: Sequence[Contender],
     *,
     rules: Rules | None = None,
     metrics: Iterable[str] = DEFAULT_METRICS,
     workers: Workers | int = 1,
-    looks: Looks | None = None,
-    keep: ScheduleSink | None = None,
+    observations: Observations | None = None,
+    sink: ScheduleSink | None = None,
     progress: Progress | None = None,
     recorded: bool = False,
     finished: Finished | None = None,
@@ -95,9 +95,9 @@ def evaluate(
         Names in `METRICS`.
     workers : Workers or int
         Who simulates; a number means so many threads (the kernels hold no lock). The evaluation does not depend on it.
-    looks : Looks, optional
+    observations : Observations, optional
         Analyses, and where what they saw is added, case by case.
-    keep : ScheduleSink, optional
+    sink : ScheduleSink, optional
         Where the schedules go.
     progress : callable, optional
         Called in the calling thread with the number of jobs of each simulation that is done here.
@@ -126,10 +126,9 @@ def evaluate(
     check_contenders(contenders)
     who = Workers.of(workers)
     chosen = _as_cases(cases)
-    table = _Table.of(chosen, contenders, names, looks)
-    settings = UnitSettings(
-        tuple(contenders), rules, names, () if looks is None else looks.analyses, keep, recorded, finished is not None
-    )
+    table = _Table.of(chosen, contenders, names, observations)
+    analyses = () if observations is None else observations.analyses
+    settings = UnitSettings(tuple(contenders), rules, names, analyses, sink, recorded, finished is not None)
     missing = _missing(table, settings, finished)
     if resumed is not None:
         resumed(len(chosen) * len(contenders) - sum(map(len, missing.values())))
@@ -138,7 +137,7 @@ def evaluate(
     # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
     with contextlib.closing(results(simulate_unit, shared, units, who, notify=notify)) as finished_units:
         for done in itertools.chain.from_iterable(finished_units):
-            facts = _take(table, done, keep, finished)
+            facts = _take(table, done, sink, finished)
             if progress is not None:
                 progress(facts.jobs)
     return Evaluation(
@@ -153,22 +152,24 @@ def evaluate(
     )
 
 
-def join(first: tuple[Evaluation, Looks], second: tuple[Evaluation, Looks]) -> tuple[Evaluation, Looks]:
+def join(
+    first: tuple[Evaluation, Observations], second: tuple[Evaluation, Observations]
+) -> tuple[Evaluation, Observations]:
     """Return two evaluations of the same contenders on different cases as one, by log and number.
 
     Parameters
     ----------
-    first, second : tuple of Evaluation and Looks
-        What was found of each, and seen; the logs of the second are among those of the first.
+    first, second : tuple of Evaluation and Observations
+        Values and observations of each; the logs of the second are among those of the first.
     """
     both = (first[0], second[0])
     cases = [case for one in both for case in one.cases]
     logs = first[0].logs
     order = sorted(range(len(cases)), key=lambda at: (logs.index(cases[at].log), cases[at].number))
-    looks = Looks(first[1].analyses)
+    observations = Observations(first[1].analyses)
     for a, b in zip(first[1].seen, second[1].seen, strict=True):
         rows = [*a, *b]
-        looks.seen.append([rows[at] for at in order])
+        observations.seen.append([rows[at] for at in order])
     records = [one.recorded for one in both if one.recorded is not None]
     evaluation = dataclasses.replace(
         first[0],
@@ -178,7 +179,7 @@ def join(first: tuple[Evaluation, Looks], second: tuple[Evaluation, Looks]) -> t
         longest_wait_job=np.concatenate([one.longest_wait_job for one in both])[order],
         recorded=np.concatenate(records)[order] if len(records) == len(both) else None,
     )
-    return evaluation, looks
+    return evaluation, observations
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -196,11 +197,15 @@ class _Table:
 
     @classmethod
     def of(
-        cls, cases: Sequence[Case], contenders: Sequence[Contender], metrics: Sequence[str], looks: Looks | None
+        cls,
+        cases: Sequence[Case],
+        contenders: Sequence[Contender],
+        metrics: Sequence[str],
+        observations: Observations | None,
     ) -> Self:
         shape = (len(cases), len(contenders))
-        seen = [] if looks is None else looks.seen
-        seen.extend([[None] * shape[1] for _ in cases] for _ in (() if looks is None else looks.analyses))
+        seen = [] if observations is None else observations.seen
+        seen.extend([[None] * shape[1] for _ in cases] for _ in (() if observations is None else observations.analyses))
         values, recorded = np.empty((*shape, len(metrics))), np.full((len(cases), len(metrics)), np.nan)
         return cls(cases, {}, values, np.empty(shape), np.empty(shape, dtype=np.int64), seen, recorded, {})
 
@@ -227,7 +232,7 @@ def _missing(table: _Table, settings: UnitSettings, finished: Finished | None) -
     for at, case in enumerate(table.cases):
         for place, contender in enumerate(settings.contenders):
             result = None
-            if finished is not None and (settings.keep is None or settings.keep.has(case, contender.name)):
+            if finished is not None and (settings.sink is None or settings.sink.has(case, contender.name)):
                 result = finished.take(case, place, settings, functools.partial(table.jobs_of, at))
             if result is None:
                 missing.setdefault(at, []).append(place)
@@ -236,14 +241,14 @@ def _missing(table: _Table, settings: UnitSettings, finished: Finished | None) -
     return missing
 
 
-def _take(table: _Table, done: FinishedSimulation, keep: ScheduleSink | None, finished: Finished | None) -> CaseFacts:
+def _take(table: _Table, done: FinishedSimulation, sink: ScheduleSink | None, finished: Finished | None) -> CaseFacts:
     """Put the result of a simulation into its place, and keep what is to be kept; return what was simulated."""
     case = table.cases[done.at]
     result = done.result
     if result is None:
         result = decode(done.text or b"", functools.partial(table.jobs_of, done.at))
-    if keep is not None and done.kept is not None:
-        keep.write(case, done.policy, done.kept)
+    if sink is not None and done.kept is not None:
+        sink.write(case, done.policy, done.kept)
     if finished is not None and done.text is not None:
         # Last: what is finished is finished with everything that is to be kept of it.
         finished.add(case, done.place, done.text)

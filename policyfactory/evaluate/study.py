@@ -1,30 +1,40 @@
-"""A whole protocol: its logs read, its experiments run one after the other, its claims judged."""
+"""A whole protocol: its logs read, its experiments run one after the other, its claims judged; and one experiment."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.claims import claim_sections
-from policyfactory.evaluate.experiment import Experiment, Outcome, Watch
-from policyfactory.evaluate.experiments import run_experiment
+from policyfactory.evaluate.experiment import Experiment, Outcome, SimulationProgress
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.resume import SimulationJournal, description
+from policyfactory.evaluate.resume import Finished, SimulationJournal, description
+from policyfactory.evaluate.run import Observations, join, run_cases
+from policyfactory.evaluate.standings import illustrated, sections_of
+from policyfactory.evaluate.words import closing_words
 from policyfactory.evaluate.work import ScheduleSink
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.sections import Section
+from policyfactory.simulate.cases import Case
+from policyfactory.statistics.compare import compare, compare_recorded
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.summary import summarise, summarise_recorded
 
-__all__ = ["RunSettings", "Study", "read_logs", "run_protocol", "selected"]
+__all__ = ["RunSettings", "Study", "conclude", "read_logs", "run_experiment", "run_protocol", "selected"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Study:
-    """What a protocol found.
+    """The result of a protocol.
 
     Parameters
     ----------
@@ -112,7 +122,7 @@ def read_logs(
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class RunSettings:
-    """How a protocol is run, which changes nothing of what is found but its precision.
+    """How a protocol is run, which changes nothing of the result but its precision.
 
     Parameters
     ----------
@@ -120,10 +130,10 @@ class RunSettings:
         Who simulates; a number means so many threads.
     precision : Precision or None
         Draw more resampled logs until the intervals are as narrow.
-    keep : ScheduleSink or None
+    sink : ScheduleSink or None
         Who keeps the schedules.
-    watch : callable or None
-        Returns who counts the progress of an experiment.
+    progress : callable or None
+        Returns who follows the progress of an experiment.
     partial : Path or None
         File of the finished simulations: the same run goes on from it. Who has written the result removes it.
     overwrite : bool
@@ -136,8 +146,8 @@ class RunSettings:
 
     workers: Workers | int = 1
     precision: Precision | None = None
-    keep: ScheduleSink | None = None
-    watch: Callable[[Experiment], Watch] | None = None
+    sink: ScheduleSink | None = None
+    progress: Callable[[Experiment], SimulationProgress] | None = None
     partial: Path | None = None
     overwrite: bool = False
     beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -167,15 +177,15 @@ def run_protocol(
     """
     how = settings or RunSettings()
     known = read_logs(protocol, [Path("traces")]) if logs is None else logs
-    # All are prepared first: what cannot be run is reported before hours of work.
+    # All are prepared first: what cannot be run is refused before hours of work.
     experiments = [from_plan(plan, known) for plan in protocol.experiments]
     if how.partial is None:
         outcomes = tuple(_outcomes(experiments, how, None))
     else:
         run = description(protocol.experiments, known, how.precision) | dict(how.beside)
         with SimulationJournal(how.partial, run, experiments, how.precision, overwrite=how.overwrite) as partial:
-            if resumed := partial.in_words():
-                how.notify(resumed)
+            if words := partial.in_words():
+                how.notify(words)
             outcomes = tuple(_outcomes(experiments, how, partial))
     return Study(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
 
@@ -189,10 +199,147 @@ def _outcomes(
             experiment,
             workers=how.workers,
             precision=how.precision,
-            keep=how.keep,
-            watch=None if how.watch is None else how.watch(experiment),
+            sink=how.sink,
+            progress=None if how.progress is None else how.progress(experiment),
             finished=finished,
             notify=how.notify,
         )
         if finished is not None and finished.damaged:
             how.notify(f"{experiment.name}: {finished.damaged:,} records that could not be read were done again")
+
+
+# One experiment. ------------------------------------------------------------------------------------------------------
+
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    workers: Workers | int = 1,
+    precision: Precision | None = None,
+    sink: ScheduleSink | None = None,
+    progress: SimulationProgress | None = None,
+    finished: Finished | None = None,
+    notify: Notify = lambda _: None,
+) -> Outcome:
+    """Simulate all contenders on all cases, look at every schedule, and conclude.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to simulate.
+    workers : Workers or int
+        Who simulates; a number means so many threads. The outcome does not depend on it.
+    precision : Precision, optional
+        Draw more resampled logs until the intervals are as narrow.
+    sink : ScheduleSink, optional
+        Who keeps the schedules; see `run_cases`.
+    progress : SimulationProgress, optional
+        Told of the progress.
+    finished : Finished, optional
+        What an earlier run has finished, and where what is finished now is kept.
+    notify : callable
+        Called with a sentence when a worker was lost.
+
+    Raises
+    ------
+    UsageError, EvaluationError, WorkloadError
+        If the experiment cannot be run.
+    WorkersError, OutputError
+        If the workers are lost for good, or what is finished cannot be kept.
+    """
+
+    def simulated(cases: Sequence[Case]) -> tuple[Evaluation, Observations]:
+        observations = Observations((*([Replay()] if experiment.recorded else []), *experiment.analyses))
+        if progress is not None:
+            progress.expect(len(cases) * len(experiment.contenders))
+        evaluation = run_cases(
+            cases,
+            experiment.contenders,
+            rules=experiment.rules,
+            metrics=experiment.metrics,
+            workers=workers,
+            observations=observations,
+            sink=sink,
+            progress=None if progress is None else progress.done,
+            recorded=experiment.recorded,
+            finished=finished,
+            resumed=None if progress is None else progress.resumed,
+            notify=notify,
+        )
+        return evaluation, observations
+
+    for analysis in experiment.analyses:
+        analysis.check(experiment.cases, experiment.policies)
+    evaluation, observations = simulated(experiment.cases)
+    sentences: tuple[str, ...] = ()
+    if precision is not None:
+        evaluation, observations = _refine(experiment, precision, simulated, (evaluation, observations))
+        sentences = narrowing.in_words(experiment, evaluation, precision)
+    return conclude(experiment, evaluation, observations, sentences)
+
+
+def conclude(
+    experiment: Experiment,
+    evaluation: Evaluation,
+    observations: Observations | None = None,
+    sentences: tuple[str, ...] = (),
+) -> Outcome:
+    """Return what the values mean.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was simulated.
+    evaluation : Evaluation
+        The values.
+    observations : Observations, optional
+        What its analyses saw.
+    sentences : tuple of str
+        Whether the intervals are as narrow as was asked for.
+    """
+    how: dict[str, Any] = {"statistic": experiment.statistic, "seed": experiment.seed}
+    rows, pairs = summarise(evaluation, **how), compare(evaluation, **how)
+    words = (*closing_words(evaluation, rows, pairs, seed=experiment.seed), *sentences)
+    outcome = Outcome(
+        experiment,
+        evaluation,
+        tuple(rows),
+        tuple(pairs),
+        words,
+        (),
+        sentences,
+        tuple(summarise_recorded(evaluation, **how)),
+        tuple(compare_recorded(evaluation, **how)),
+    )
+    standings = illustrated(outcome, sections_of(outcome))
+    seen = zip(observations.analyses, observations.seen, strict=True) if observations else ()
+    concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]
+    return dataclasses.replace(outcome, sections=tuple(_distinct([*standings, *concluded])))
+
+
+def _distinct(sections: Sequence[Section]) -> Iterator[Section]:
+    """Yield the sections, the names of those that occur again numbered: an analysis can be asked for twice."""
+    counts: Counter[str] = Counter()
+    for section in sections:
+        counts[section.name] += 1
+        again = counts[section.name]
+        yield section if again == 1 else dataclasses.replace(section, name=f"{section.name}-{again}")
+
+
+def _refine(
+    experiment: Experiment,
+    precision: Precision,
+    simulate: Callable[[Sequence[Case]], tuple[Evaluation, Observations]],
+    measured: tuple[Evaluation, Observations],
+) -> tuple[Evaluation, Observations]:
+    """Add batches of resampled logs until the target is reached or cannot be."""
+    counts = {log: max(case.number for case in experiment.cases if case.log == log) for log in experiment.more}
+    while True:
+        widths = narrowing.widest(experiment, measured[0])
+        batch = narrowing.next_batch(experiment, widths, counts, precision)
+        if not batch:
+            return measured
+        measured = join(
+            measured, simulate([experiment.more[log](number) for log, numbers in batch.items() for number in numbers])
+        )
+        counts |= {log: numbers[-1] for log, numbers in batch.items()}

@@ -67,7 +67,7 @@ class UnitSettings:
     rules: Rules
     metrics: tuple[str, ...]
     analyses: tuple[Analysis, ...]
-    keep: ScheduleSink | None = None
+    sink: ScheduleSink | None = None
     recorded: bool = False
     in_text: bool = False
 
@@ -226,7 +226,7 @@ def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any
     settings, case = shared.settings, shared.cases[at]
     workload, facts, recorded = made
     schedule = run_contender(settings.contenders[place], case, workload, settings.rules, scratch)
-    kept = None if settings.keep is None else settings.keep.content(case, schedule)
+    kept = None if settings.sink is None else settings.sink.content(case, schedule)
     values = measure(schedule, settings.metrics)
     # The schedule's own jobs: a simulator may have a finer clock than the log.
     jobs = schedule.workload

@@ -228,7 +228,7 @@ def _run(
     begin = time.perf_counter(), time.process_time()
     settings = RunSettings(
         who,
-        watch=lambda _: counter,
+        progress=lambda _: counter,
         partial=partial,
         overwrite=True,
         beside={"starts": "none"},

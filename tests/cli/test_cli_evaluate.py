@@ -391,7 +391,7 @@ def test_ctrl_c_without_a_folder_says_how_it_could_have_gone_on(
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
-    monkeypatch.setattr(evaluate_run._Watch, "expect", stop)
+    monkeypatch.setattr(evaluate_run._Bar, "expect", stop)
     words = ("evaluate", log, *FIRST, "--windows", "2x2d", "--analyses", "none")
     told = run(*words, code=130).stderr.splitlines()[-1]
     assert told.endswith("no result was written; with --output DIR the same command would go on from here")

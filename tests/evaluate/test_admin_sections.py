@@ -9,7 +9,7 @@ import pytest
 from policyfactory.analyses import make_analysis
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.experiments import run_experiment
+from policyfactory.evaluate.study import run_experiment
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules

@@ -11,7 +11,7 @@ import pytest
 
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.run import evaluate
+from policyfactory.evaluate.run import run_cases
 from policyfactory.evaluate.starts import StartsWriter
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol, selected
 from policyfactory.parallel.workers import Workers
@@ -65,7 +65,7 @@ def test_starts_are_written_by_the_calling_process(log: Workload, scheduler: str
     written = []
     for number, workers in enumerate((Workers(2), Workers(1, "dask", scheduler))):
         keep = StartsWriter(tmp_path / str(number), "batsim", {log.name: "log"}, names)
-        evaluate(cases, policies, keep=keep, workers=workers)
+        run_cases(cases, policies, sink=keep, workers=workers)
         paths = sorted(path for path in keep.directory.rglob("*") if path.is_file())
         assert all(keep.has(cases[0], one.name) for one in policies)
         written.append([path.read_bytes() for path in paths])
@@ -80,12 +80,12 @@ def test_a_worker_that_is_killed_costs_its_piece(log: Workload, tmp_path: Path) 
     told: list[str] = []
     policies = [resolve("FCFS"), resolve("SPF")]
     made: list[int] = []
-    found = evaluate(cases, policies, workers=Workers(2, "loky"), notify=told.append, progress=made.append)
+    found = run_cases(cases, policies, workers=Workers(2, "loky"), notify=told.append, progress=made.append)
     assert mark.exists()
     assert len(told) == 1
     assert "was lost (killed by signal 9); its work unit is computed again" in told[0]
     assert len(made) == 8
-    assert found.values.tobytes() == evaluate(cases, policies).values.tobytes()
+    assert found.values.tobytes() == run_cases(cases, policies).values.tobytes()
 
 
 def test_cases_of_every_kind_can_be_sent_to_another_process(protocol: Protocol) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from policyfactory.evaluate.cases import from_plan
-from policyfactory.evaluate.experiments import run_experiment
 from policyfactory.evaluate.options import ResampleTable
 from policyfactory.evaluate.protocol import Protocol, read_protocol
-from policyfactory.evaluate.study import read_logs, selected
+from policyfactory.evaluate.study import read_logs, run_experiment, selected
 from policyfactory.workload.resample import resample
 
 

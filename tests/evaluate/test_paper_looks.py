@@ -14,7 +14,7 @@ from policyfactory.analyses.weekly import weekly_course
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import svg_bytes
 from policyfactory.core.units import WEEK
-from policyfactory.evaluate.run import Looks, evaluate
+from policyfactory.evaluate.run import Observations, run_cases
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Section, Table
@@ -52,11 +52,11 @@ def run(
     cases: Sequence[Case | Workload], policies: Sequence[str | Policy], *names: Any, rules: Rules | None = None
 ) -> tuple[Evaluation, list[Section]]:
     analyses = tuple(make_analysis(name) if isinstance(name, str) else name for name in names)
-    looks = Looks(analyses)
+    observations = Observations(analyses)
     contenders = [resolve(policy) if isinstance(policy, str) else policy for policy in policies]
     metrics = ("mean_wait", "mean_bsld", "mean_pp_bsld", "backfilled")
-    evaluation = evaluate(cases, contenders, metrics=metrics, rules=rules, looks=looks)
-    return evaluation, [one.conclude(evaluation, seen) for one, seen in zip(analyses, looks.seen, strict=True)]
+    evaluation = run_cases(cases, contenders, metrics=metrics, rules=rules, observations=observations)
+    return evaluation, [one.conclude(evaluation, seen) for one, seen in zip(analyses, observations.seen, strict=True)]
 
 
 def column(table: Table, title: str) -> list[Any]:

@@ -20,12 +20,12 @@ from policyfactory.core.errors import EvaluationError, InputError, UsageError
 from policyfactory.evaluate.cases import cases_of, from_plan
 from policyfactory.evaluate.described import finding, setting
 from policyfactory.evaluate.experiment import Experiment, Outcome
-from policyfactory.evaluate.experiments import run_experiment
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.options import LogTable, TsafrirTable
 from policyfactory.evaluate.plan import Plan
 from policyfactory.evaluate.protocol import protocol_of, read_protocol
-from policyfactory.evaluate.run import evaluate, join
+from policyfactory.evaluate.run import join, run_cases
+from policyfactory.evaluate.study import run_experiment
 from policyfactory.policy.catalogue import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import case_of
@@ -89,7 +89,7 @@ def test_the_replay_of_our_own_schedule_is_the_record(ticks: int, fields: list[t
     assert (found.at_most[0] == found.at_most[1]).all()
     assert found.overuse.over_s == 0
     names = [name for name in METRICS if name != "backfilled"]
-    evaluation = evaluate([case], [resolve("FCFS")], metrics=names, recorded=True)
+    evaluation = run_cases([case], [resolve("FCFS")], metrics=names, recorded=True)
     assert evaluation.recorded is not None
     assert evaluation.recorded[0].tolist() == evaluation.values[0, 0].tolist()
 
@@ -102,7 +102,7 @@ def test_a_record_that_says_too_little_is_refused() -> None:
     early = dataclasses.replace(FOUR, start=np.array([0, 59, 120, 180]))
     assert lacking_starts(early) == "1 of 4 jobs has no recorded start, first job 2"
     with pytest.raises(EvaluationError, match=r"log: 2 of 4 jobs have no recorded start, first job 2, .*--no-recorded"):
-        evaluate([partly], [resolve("FCFS")], recorded=True)
+        run_cases([partly], [resolve("FCFS")], recorded=True)
 
 
 @given(st.lists(st.tuples(FIELDS, st.integers(0, 400)), min_size=1, max_size=12))
@@ -211,23 +211,28 @@ def test_all_metrics_and_statistics_have_a_row(statistic: Any) -> None:
 def test_windows_have_the_record_of_their_own_jobs() -> None:
     jobs = played(of_fields([(300 * k, 200 + 10 * (k % 7), 50, 1 + k % 4, 0) for k in range(60)]))
     cases = cases_of(jobs, windows="6x10jobs")
-    evaluation = evaluate(cases, [resolve("FCFS")], metrics=["mean_wait"], recorded=True, workers=2)
+    evaluation = run_cases(cases, [resolve("FCFS")], metrics=["mean_wait"], recorded=True, workers=2)
     means = [np.mean((jobs.start - jobs.submit)[10 * k : 10 * k + 10]) for k in range(6)]
     assert evaluation.recorded_values("log", "mean_wait").tolist() == pytest.approx(means)
 
 
 def test_joined_evaluations_keep_the_record() -> None:
-    from policyfactory.evaluate.run import Looks
+    from policyfactory.evaluate.run import Observations
 
     parts = []
     for number in (2, 1):
-        looks = Looks((Replay(),))
+        observations = Observations((Replay(),))
         case = case_of(as_recorded(FOUR, [0, 540, 0, 720 * number]), number)
-        parts.append((evaluate([case], [resolve("FCFS")], metrics=["max_wait"], looks=looks, recorded=True), looks))
-    evaluation, looks = join(parts[0], parts[1])
+        parts.append(
+            (
+                run_cases([case], [resolve("FCFS")], metrics=["max_wait"], observations=observations, recorded=True),
+                observations,
+            )
+        )
+    evaluation, observations = join(parts[0], parts[1])
     assert evaluation.recorded_values("log", "max_wait").tolist() == [720, 1440]
-    assert [case[0].same_start for case in looks.seen[0]] == [100, 75]
-    without = evaluate([FOUR], [resolve("FCFS")])
+    assert [case[0].same_start for case in observations.seen[0]] == [100, 75]
+    without = run_cases([FOUR], [resolve("FCFS")])
     with pytest.raises(EvaluationError, match=r"not measured here; ask for them \(recorded=True\)"):
         without.recorded_values("log", "mean_wait")
 

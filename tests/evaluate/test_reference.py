@@ -9,8 +9,8 @@ import pytest
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.experiments import conclude
 from policyfactory.evaluate.reference import Reference, reference_section, reference_values
+from policyfactory.evaluate.study import conclude
 from policyfactory.statistics.evaluation import Evaluation
 
 Make = Callable[..., Evaluation]

@@ -13,11 +13,10 @@ import pytest
 from policyfactory.core.artefact import Manifest, dump_json, sha256_file
 from policyfactory.evaluate.described import winners
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.experiments import conclude
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import protocol_of
 from policyfactory.evaluate.results_folder import as_dict, listed, write_report
-from policyfactory.evaluate.study import RunSettings, Study, run_protocol, selected
+from policyfactory.evaluate.study import RunSettings, Study, conclude, run_protocol, selected
 from policyfactory.statistics.evaluation import Evaluation
 
 Make = Callable[..., Evaluation]

@@ -68,7 +68,7 @@ def interrupted(protocol: Protocol, partial: Path, most: int, **settings: Any) -
     """Run until so many simulations are done."""
     watch = Watch(most)
     with pytest.raises(StoppedError):
-        run(protocol, partial=partial, watch=watch, **settings)
+        run(protocol, partial=partial, progress=watch, **settings)
     return watch
 
 
@@ -86,7 +86,7 @@ def test_a_run_that_is_stopped_again_and_again_ends_in_the_same_bytes(
     for _ in range(100):
         watch = Watch(chance.randint(1, 8))
         try:
-            study = run(protocol, partial=partial, watch=watch, workers=chance.randint(1, 3))
+            study = run(protocol, partial=partial, progress=watch, workers=chance.randint(1, 3))
         except StoppedError:
             # Nothing that was done is done again; simulations that are done but were not taken yet may be.
             kept += watch.made
@@ -106,7 +106,7 @@ def test_what_was_finished_is_told_and_a_whole_run_is_only_read(
     run(protocol, partial=partial, notify=said.append)
     assert not said
     watch = Watch()
-    study = run(protocol, partial=partial, watch=watch, notify=said.append)
+    study = run(protocol, partial=partial, progress=watch, notify=said.append)
     assert said == [f"{SIMULATIONS} simulations were finished by an earlier run"]
     assert (watch.found, watch.made) == (SIMULATIONS, 0)
     assert told(study) == expected
@@ -117,7 +117,7 @@ def test_words_can_be_changed_on_the_way(protocol: Protocol, partial: Path, tmp_
     interrupted(protocol, partial, 7)
     claims = [{"text": "?", "better": ["SPF"], "than": ["FCFS"], "metric": "mean_bsld", "experiments": ["windows"]}]
     watch = Watch()
-    run(small_protocol(tmp_path, title="Other", claims=claims, logs=_logs(protocol)), partial=partial, watch=watch)
+    run(small_protocol(tmp_path, title="Other", claims=claims, logs=_logs(protocol)), partial=partial, progress=watch)
     assert watch.found == 7
 
 
@@ -286,7 +286,7 @@ def test_the_records_of_another_run_are_left_alone_unless_they_are_dropped(
     assert partial.read_bytes() == before
     watch = Watch(2)
     with pytest.raises(StoppedError):
-        run_protocol(other, settings=RunSettings(**how, overwrite=True, watch=watch))
+        run_protocol(other, settings=RunSettings(**how, overwrite=True, progress=watch))
     assert watch.found == 0
     assert partial.read_bytes() != before
 
@@ -310,7 +310,7 @@ def test_a_damaged_first_line_costs_no_simulation(protocol: Protocol, expected: 
     partial.write_bytes(data[:at] + b"n" + data[at + 1 :])
     said: list[str] = []
     watch = Watch()
-    study = run(protocol, partial=partial, notify=said.append, watch=watch)
+    study = run(protocol, partial=partial, notify=said.append, progress=watch)
     found = "7 of 23 simulations were finished by an earlier run"
     assert said == [f"{found}, the first line of {partial} was damaged and is written anew"]
     assert watch.found == 7
@@ -344,7 +344,7 @@ def test_a_run_that_finishes_nothing_leaves_no_file(protocol: Protocol, partial:
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        run(protocol, partial=partial, watch=Refuse())
+        run(protocol, partial=partial, progress=Refuse())
     assert not partial.exists()
 
 

@@ -16,7 +16,7 @@ import pytest
 from policyfactory.analyses.analysis import Analysis
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.evaluate.options import DEFAULT_METRICS
-from policyfactory.evaluate.run import Looks, evaluate, join
+from policyfactory.evaluate.run import Observations, join, run_cases
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Section
@@ -52,7 +52,7 @@ def windows(shared: Callable[[str], Path]) -> list[Case]:
 
 def test_two_policies_by_hand() -> None:
     # FCFS: A 0-10, B 10-110, C 110-111: waits 0, 9, 108.  SPF: A 0-10, C 10-11, B 11-111: waits 0, 10, 8.
-    result = evaluate([three_jobs()], [resolve("FCFS"), resolve("SPF")], metrics=["mean_wait", "max_wait"])
+    result = run_cases([three_jobs()], [resolve("FCFS"), resolve("SPF")], metrics=["mean_wait", "max_wait"])
     assert result.values.tolist() == [[[39.0, 108.0], [6.0, 10.0]]]
     assert result.longest_wait.tolist() == [[108.0, 10.0]]
     assert result.longest_wait_job.tolist() == [[3, 2]]
@@ -65,14 +65,14 @@ def test_two_policies_by_hand() -> None:
 
 def test_the_longest_wait_is_in_seconds_also_where_a_simulator_has_a_finer_clock() -> None:
     rules = Rules(backfill="none", decide_by="runtime", compatibility="sc17")
-    result = evaluate([three_jobs()], [resolve("FCFS")], rules=rules, metrics=["max_wait"])
+    result = run_cases([three_jobs()], [resolve("FCFS")], rules=rules, metrics=["max_wait"])
     assert result.longest_wait.tolist() == [[result.values[0, 0, 0]]]
     assert 100 < result.longest_wait[0, 0] < 120
 
 
 def test_the_long_table_repeats_the_block_in_order() -> None:
     metrics = ["max_wait", "mean_wait"]
-    result = evaluate([three_jobs("one"), three_jobs("two")], [resolve("FCFS"), resolve("SPF")], metrics=metrics)
+    result = run_cases([three_jobs("one"), three_jobs("two")], [resolve("FCFS"), resolve("SPF")], metrics=metrics)
     frame = result.frame()
     assert list(frame.columns) == ["log", "case", "policy", "metric", "value"]
     assert len(frame) == 8
@@ -84,7 +84,7 @@ def test_the_long_table_repeats_the_block_in_order() -> None:
 def test_every_cell_is_one_simulation_of_that_window_by_that_policy(windows: list[Case]) -> None:
     policies = [resolve("FCFS"), resolve("F1"), resolve("WFP3")]
     rules = Rules(backfill="none", threshold=72000)
-    result = evaluate(windows[:3], policies, rules=rules)
+    result = run_cases(windows[:3], policies, rules=rules)
     for at, window in enumerate(windows[:3]):
         for column, policy in enumerate(policies):
             expected = measure(simulate(window.make(), policy, rules), DEFAULT_METRICS)
@@ -94,8 +94,8 @@ def test_every_cell_is_one_simulation_of_that_window_by_that_policy(windows: lis
 @pytest.mark.parametrize("workers", [2, 4])
 def test_the_number_of_workers_changes_nothing(windows: list[Case], workers: int) -> None:
     policies = [resolve(name) for name in ("FCFS", "SAF", "F2", "LEXP")]
-    alone = evaluate(windows, policies, metrics=METRICS)
-    together = evaluate(windows, policies, metrics=METRICS, workers=workers)
+    alone = run_cases(windows, policies, metrics=METRICS)
+    together = run_cases(windows, policies, metrics=METRICS, workers=workers)
     assert alone.values.tobytes() == together.values.tobytes()
     assert alone.longest_wait_job.tobytes() == together.longest_wait_job.tobytes()
 
@@ -123,7 +123,7 @@ class Keeper:
 def test_all_policies_see_the_same_jobs(windows: list[Case]) -> None:
     """Pairs are pairs: each policy is given each window, whole, once."""
     keeper = Keeper()
-    evaluate(windows, [resolve("FCFS"), resolve("SAF")], keep=keeper, workers=2)
+    run_cases(windows, [resolve("FCFS"), resolve("SAF")], sink=keeper, workers=2)
     seen = keeper.kept
     assert len(seen) == 2 * len(windows)
     for window in windows:
@@ -132,8 +132,8 @@ def test_all_policies_see_the_same_jobs(windows: list[Case]) -> None:
 
 
 def test_one_policy_is_not_changed_by_its_company(windows: list[Case]) -> None:
-    alone = evaluate(windows, [resolve("SAF")])
-    among = evaluate(windows, [resolve("FCFS"), resolve("WFP3"), resolve("SAF")])
+    alone = run_cases(windows, [resolve("SAF")])
+    among = run_cases(windows, [resolve("FCFS"), resolve("WFP3"), resolve("SAF")])
     assert among.values[:, 2].tobytes() == alone.values[:, 0].tobytes()
 
 
@@ -154,7 +154,7 @@ def test_progress_tells_the_jobs_of_each_simulation_in_the_calling_thread(window
         told.append(jobs)
         threads.add(threading.get_ident())
 
-    evaluate(windows, [resolve("FCFS"), resolve("SPF")], workers=2, progress=tell)
+    run_cases(windows, [resolve("FCFS"), resolve("SPF")], workers=2, progress=tell)
     assert sorted(told) == sorted(len(window.make()) for window in windows for _ in range(2))
     assert threads == {threading.get_ident()}
 
@@ -164,7 +164,7 @@ def test_a_prediction_goes_along_with_its_window() -> None:
     exact = case_of(jobs, prediction=np.array([10, 1, 100]))
     # The prediction says that B is short: SPF takes B before C, as FCFS does.
     rules = Rules(decide_by="prediction")
-    result = evaluate([exact], [resolve("SPF")], rules=rules, metrics=["max_wait"])
+    result = run_cases([exact], [resolve("SPF")], rules=rules, metrics=["max_wait"])
     assert result.values.tolist() == [[[108.0]]]
 
 
@@ -175,12 +175,16 @@ def nothing() -> Workload:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: evaluate([], [resolve("FCFS")]), EvaluationError, "no case"),
-        (lambda: evaluate([nothing()], [resolve("FCFS")]), EvaluationError, "has no job"),
-        (lambda: evaluate([three_jobs()], []), UsageError, "no policy was named"),
-        (lambda: evaluate([three_jobs()], [resolve("SPF"), resolve("spt")]), UsageError, "two policies are called SPF"),
-        (lambda: evaluate([three_jobs(), three_jobs()], [resolve("SPF")]), UsageError, "two logs are called three"),
-        (lambda: evaluate([three_jobs()], [resolve("SPF")], workers=0), UsageError, "0 workers"),
+        (lambda: run_cases([], [resolve("FCFS")]), EvaluationError, "no case"),
+        (lambda: run_cases([nothing()], [resolve("FCFS")]), EvaluationError, "has no job"),
+        (lambda: run_cases([three_jobs()], []), UsageError, "no policy was named"),
+        (
+            lambda: run_cases([three_jobs()], [resolve("SPF"), resolve("spt")]),
+            UsageError,
+            "two policies are called SPF",
+        ),
+        (lambda: run_cases([three_jobs(), three_jobs()], [resolve("SPF")]), UsageError, "two logs are called three"),
+        (lambda: run_cases([three_jobs()], [resolve("SPF")], workers=0), UsageError, "0 workers"),
         (lambda: check_metrics(["mean_wiat"]), UsageError, "did you mean mean_wait"),
         (lambda: check_metrics([" ", ""]), UsageError, "no metric was named"),
     ],
@@ -203,11 +207,11 @@ def test_a_failure_in_a_worker_reaches_the_caller(step: str, monkeypatch: pytest
     keeper = Keeper()
     monkeypatch.setattr(keeper, step, fail)
     with pytest.raises(EvaluationError, match="stop here"):
-        evaluate([three_jobs()], [resolve("FCFS"), resolve("SPF")], keep=keeper, workers=2)
+        run_cases([three_jobs()], [resolve("FCFS"), resolve("SPF")], sink=keeper, workers=2)
 
 
 def test_a_bare_workload_is_the_one_case_of_its_log() -> None:
-    (facts,) = evaluate([three_jobs()], [resolve("FCFS")]).cases
+    (facts,) = run_cases([three_jobs()], [resolve("FCFS")]).cases
     assert (facts.log, facts.number, facts.kind) == ("three", 1, "log")
 
 
@@ -224,7 +228,7 @@ def test_a_case_is_made_once_and_forgotten(workers: int) -> None:
         return jobs
 
     cases = [Case("log", number, "resample", make) for number in range(1, 31)]
-    evaluate(cases, [resolve(name) for name in ("FCFS", "SPF", "SAF")], metrics=["max_wait"], workers=workers)
+    run_cases(cases, [resolve(name) for name in ("FCFS", "SPF", "SAF")], metrics=["max_wait"], workers=workers)
     assert len(made) == 30
     assert max(alive) <= workers + 1
     assert not any(one() is not None for one in made)
@@ -241,17 +245,17 @@ def test_what_analyses_keep_is_in_the_place_of_its_case_and_policy(windows: list
         def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
             return Section("names", "Names")
 
-    looks = Looks((Names(), Names()))
-    result = evaluate(windows, [resolve("FCFS"), resolve("SPF"), resolve("SAF")], looks=looks, workers=2)
-    for seen in looks.seen:
+    observations = Observations((Names(), Names()))
+    result = run_cases(windows, [resolve("FCFS"), resolve("SPF"), resolve("SAF")], observations=observations, workers=2)
+    for seen in observations.seen:
         assert seen == [[(case.number, policy, case.jobs) for policy in result.policies] for case in result.cases]
-    assert len(looks.seen) == 2
+    assert len(observations.seen) == 2
 
 
 def test_the_rules_of_a_case_come_before_those_of_the_experiment() -> None:
     strict = dataclasses.replace(case_of(three_jobs()), rules=Rules(threshold=0))
     loose = dataclasses.replace(case_of(three_jobs(), 2), rules=None)
-    result = evaluate([strict, loose], [resolve("SPF")], metrics=["max_wait"])
+    result = run_cases([strict, loose], [resolve("SPF")], metrics=["max_wait"])
     # Threshold 0: whoever waits at all goes first, in submit order, as FCFS.
     assert result.values.ravel().tolist() == [108.0, 10.0]
 
@@ -259,9 +263,9 @@ def test_the_rules_of_a_case_come_before_those_of_the_experiment() -> None:
 def test_two_batches_are_one_evaluation(windows: list[Case]) -> None:
     policies = [resolve("FCFS"), resolve("SAF")]
     other = [dataclasses.replace(case, log="other") for case in windows]
-    whole = evaluate([*windows, *other], policies)
-    first, second = (evaluate([*windows[part], *other[part]], policies) for part in (slice(0, 3), slice(3, None)))
-    joined, _ = join((first, Looks(())), (second, Looks(())))
+    whole = run_cases([*windows, *other], policies)
+    first, second = (run_cases([*windows[part], *other[part]], policies) for part in (slice(0, 3), slice(3, None)))
+    joined, _ = join((first, Observations(())), (second, Observations(())))
     assert joined.cases == whole.cases
     assert joined.values.tobytes() == whole.values.tobytes()
     assert joined.longest_wait_job.tobytes() == whole.longest_wait_job.tobytes()
@@ -280,5 +284,5 @@ def test_what_has_not_begun_is_not_begun_when_nobody_listens_any_more() -> None:
 
     cases = [Case("log", number, "resample", functools.partial(make, number)) for number in range(1, 200)]
     with pytest.raises(KeyboardInterrupt):
-        evaluate(cases, [resolve("FCFS")], metrics=["max_wait"], workers=2, progress=stop)
+        run_cases(cases, [resolve("FCFS")], metrics=["max_wait"], workers=2, progress=stop)
     assert len(made) < 100

@@ -14,7 +14,7 @@ from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.reference import Found, reference_values
-from policyfactory.evaluate.run import evaluate
+from policyfactory.evaluate.run import run_cases
 from policyfactory.statistics.evaluation import Evaluation
 
 MODES = ("actual", "estimates", "backfilling")
@@ -46,7 +46,7 @@ def run(protocol: Protocol, logs: dict[str, ReadLog]) -> Callable[[str], Evaluat
 
     def evaluated(name: str) -> Evaluation:
         experiment = from_plan(plans[name], logs)
-        return evaluate(experiment.cases, experiment.contenders, rules=experiment.rules, metrics=experiment.metrics)
+        return run_cases(experiment.cases, experiment.contenders, rules=experiment.rules, metrics=experiment.metrics)
 
     return evaluated
 

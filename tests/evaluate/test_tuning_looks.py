@@ -14,7 +14,7 @@ from policyfactory.analyses.choices import Shares
 from policyfactory.analyses.plots import area_look, line_look
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.evaluate.run import Looks, evaluate
+from policyfactory.evaluate.run import Observations, run_cases
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Section
@@ -54,10 +54,10 @@ def evaluation(contenders: Sequence[Any], logs: Sequence[str] = ("log",) * 2) ->
 
 
 def looked(name: str, contenders: Sequence[Any], workloads: Sequence[Workload], **options: Any) -> Section:
-    looks = Looks((make_analysis(name, **options),))
+    observations = Observations((make_analysis(name, **options),))
     cases = [case_of(one, number, log=one.name) for number, one in enumerate(workloads, 1)]
-    found = evaluate(cases, contenders, metrics=["total_wait"], looks=looks)
-    return looks.analyses[0].conclude(found, looks.seen[0])
+    found = run_cases(cases, contenders, metrics=["total_wait"], observations=observations)
+    return observations.analyses[0].conclude(found, observations.seen[0])
 
 
 # Improvement. -------------------------------------------------------------------------------------------------------
@@ -229,15 +229,15 @@ def test_a_dozen_lines_and_areas_are_told_apart() -> None:
 
 def test_what_tuners_save_is_an_answer_of_the_report() -> None:
     from policyfactory.analyses.improvement import Improvement
-    from policyfactory.evaluate.run import Looks, evaluate
+    from policyfactory.evaluate.run import Observations, run_cases
     from policyfactory.policy.catalogue import resolve
     from policyfactory.simulate.cases import case_of
     from policyfactory.workload.models.lublin import default_workload
 
     arms = (resolve("FCFS"), resolve("SPF"))
     for contenders, answered in ((arms, False), ((*arms, Tuner("mine", arms, feedback="random")), True)):
-        looks = Looks((Improvement(),))
-        found = evaluate([case_of(default_workload(jobs=1500, seed=1))], contenders, looks=looks)
-        section = looks.analyses[0].conclude(found, looks.seen[0])
+        observations = Observations((Improvement(),))
+        found = run_cases([case_of(default_workload(jobs=1500, seed=1))], contenders, observations=observations)
+        section = observations.analyses[0].conclude(found, observations.seen[0])
         assert bool(section.answers) == answered
         assert section.answers == (section.paragraphs if answered else ())
