@@ -299,12 +299,10 @@ def _adjusted(rows: Sequence[Comparison]) -> list[Comparison]:
 
 def holm(p_values: Iterable[float]) -> list[float]:
     """Return p-values adjusted for their number by Holm's procedure, in the order in which they were given."""
+    from statsmodels.stats.multitest import multipletests
+
     given = list(p_values)
-    adjusted, largest = [1.0] * len(given), 0.0
-    for place, at in enumerate(sorted(range(len(given)), key=given.__getitem__)):
-        largest = max(largest, min(1.0, (len(given) - place) * given[at]))
-        adjusted[at] = largest
-    return adjusted
+    return [float(p) for p in multipletests(given, method="holm")[1]] if given else []
 
 
 def by_chance(comparisons: Iterable[Comparison]) -> float:

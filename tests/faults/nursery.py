@@ -32,11 +32,11 @@ def warm() -> None:
     import sympy  # noqa: F401
 
     import policyfactory.cli.evaluate_run
-    import policyfactory.cli.export_run
     import policyfactory.engine.easy
     import policyfactory.engine.trials
     import policyfactory.evaluate.results_folder
     import policyfactory.evaluate.study
+    import policyfactory.export.export
     import policyfactory.fit.run
     import policyfactory.trials.files
     import policyfactory.workload.clean
