@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from evaluations import by_hand, toys  # noqa: F401 (fixtures)
 from support import ROOT, shared_path
 
 # As the command does (cli/main.py): threads of BLAS on small matrices would only wait for each other.
