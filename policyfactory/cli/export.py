@@ -158,7 +158,7 @@ def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
 
 def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
     from policyfactory.core.artefact import dump_json
-    from policyfactory.workload.swf.header import printable
+    from policyfactory.workload.header import printable
 
     policy = exported.policy
     if "r" in policy.variables and policy.epoch.rule == "window-start":
@@ -187,7 +187,7 @@ def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
 
 def _cells(preview: Preview) -> list[list[str]]:
     from policyfactory.core.units import format_duration
-    from policyfactory.workload.swf.header import printable
+    from policyfactory.workload.header import printable
 
     def moved(up: int) -> str:
         return "=" if up == 0 else f"{'up' if up > 0 else 'down'} {abs(up)}"

@@ -12,7 +12,7 @@ from policyfactory.core.artefact import Manifest, command_line, dump_json, exclu
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:
     from policyfactory.workload.accounting.importing import Imported, Zone

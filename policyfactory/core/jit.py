@@ -11,6 +11,7 @@ each worker.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,6 +79,9 @@ class SharedCache(FunctionCache):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
+        # Numba looks at the kernel's own file only, and kernels are compiled into each other.
+        file = self._cache_file
+        file._source_stamp = (file._source_stamp, _sources())  # noqa: SLF001 (numba offers no other way)
         self._held: IO[bytes] | None = None
         self._depth = 0
 
@@ -119,6 +123,14 @@ class SharedCache(FunctionCache):
             end = time.monotonic() + _PATIENCE
             while not try_lock(self._held) and time.monotonic() < end:
                 time.sleep(_PAUSE)
+
+
+@functools.cache
+def _sources() -> tuple[tuple[str, float, int], ...]:
+    """Return name, time and size of all sources of the engine: machine code that was made of others is made anew."""
+    folder = Path(__file__).resolve().parent.parent / "engine"
+    facts = ((path, path.stat()) for path in sorted(folder.rglob("*.py")))
+    return tuple((path.relative_to(folder).as_posix(), fact.st_mtime, fact.st_size) for path, fact in facts)
 
 
 def _share(dispatcher: Any, function: Callable[..., Any]) -> None:

@@ -12,7 +12,7 @@ about the time between two passes in which no job completes and no job becomes o
    (A running job that outlives its estimate moves the shadow time: then the pass is made in full.)
 2. If fewer processors are free than the smallest waiting job needs, nothing can start.
 
-By the rules of `policyfactory.engine.compat.ocst` both hold as well: a job started behind the head comes first of
+By the rules of `policyfactory.engine.ocst` both hold as well: a job started behind the head comes first of
 those that end together with it, so what counts at the shadow time stays what it was, less the extra processors that
 are used. Only jobs started from the head change places after their pass: then the reservation holds ``ONCE``.
 """
@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import inlined, kernel
-from policyfactory.engine.compat.ocst import place_of_instant
 from policyfactory.engine.events import (
     FREE,
     NEVER,
@@ -46,6 +45,7 @@ from policyfactory.engine.events import (
     reserve_for,
     start_job,
 )
+from policyfactory.engine.ocst import place_of_instant
 from policyfactory.engine.running import PREDICTED, new_heap, new_running
 from policyfactory.engine.sliding import (
     BOUNDS,

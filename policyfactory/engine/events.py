@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import inlined
-from policyfactory.engine.compat.ocst import put_listed, reserve_listed, tagged
+from policyfactory.engine.ocst import put_listed, reserve_listed, tagged
 from policyfactory.engine.running import next_end, pop_end, push_end, put_running, reserve, take_running
 
 __all__ = [
@@ -49,7 +49,7 @@ class Jobs(NamedTuple):
     backfilled : bool array
         Whether it was started while a job ahead of it in the queue stayed waiting.
     sequence : int64 array
-        How many were started before it. Empty but where the rules of `policyfactory.engine.compat.ocst` are in force.
+        How many were started before it. Empty but where the rules of `policyfactory.engine.ocst` are in force.
     """
 
     submit: Int64Array
@@ -71,7 +71,7 @@ def new_jobs(
 ) -> Jobs:
     """Return ``Jobs`` of submit, run_time, estimate, processors, none of them started yet.
 
-    ``listed``: with the rules of `policyfactory.engine.compat.ocst`.
+    ``listed``: with the rules of `policyfactory.engine.ocst`.
     """
     n = len(columns[0])
     none = np.empty(0, dtype=np.int64)
@@ -99,7 +99,7 @@ def new_state(processors: int) -> Int64Array:
 
 @inlined
 def is_listed(jobs: Jobs) -> bool:
-    """Say whether the rules of `policyfactory.engine.compat.ocst` are in force."""
+    """Say whether the rules of `policyfactory.engine.ocst` are in force."""
     return len(jobs.sequence) > 0
 
 

@@ -20,7 +20,7 @@ from policyfactory.evaluate.claims import Claim
 from policyfactory.evaluate.options import ClaimTable, LogTable, ProtocolTable
 from policyfactory.evaluate.plan import Places, Plan, Planner
 from policyfactory.policy.policy import Policy
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["MAX_BYTES", "PROTOCOL_SCHEMA", "Protocol", "planned", "protocol_of", "read_content", "read_protocol"]
 

@@ -25,8 +25,8 @@ from policyfactory.policy.catalogue import ALIASES, CATALOGUE, PolicyLike, resol
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.workload.accounting.times import shown
+from policyfactory.workload.header import counts_nodes, printable
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf.header import counts_nodes, printable
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["export"]

@@ -11,7 +11,7 @@ from policyfactory.core.errors import OutputError
 from policyfactory.core.present import facts_html
 from policyfactory.export.targets import Export, File, Target, instructions
 from policyfactory.policy.policy import Policy
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:
     from policyfactory.export.preview import Preview

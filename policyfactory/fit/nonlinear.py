@@ -20,7 +20,7 @@ from policyfactory.fit.result import Fit, Term
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.units import coefficient_unit
 from policyfactory.policy.expression import Expression, parse, substitute
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["STARTS", "fit_nonlinear"]
 

@@ -10,7 +10,7 @@ from policyfactory.fit.nonlinear import STARTS, fit_nonlinear
 from policyfactory.fit.result import Fit, Term, exact_fit
 from policyfactory.fit.sample import Sample
 from policyfactory.policy.expression import Expression, parse
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["fit_user_form", "split_name"]
 

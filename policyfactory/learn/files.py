@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
+from policyfactory.core.artefact import Manifest, check_directory, command_line, sha256_file
 from policyfactory.core.errors import OutputError, UsageError
-from policyfactory.learn.comparing import Compared, Rival
+from policyfactory.learn.comparing import Rival
 from policyfactory.policy.store import Model, save_model
 
 if TYPE_CHECKING:
-    from policyfactory.learn.learned import Learned
     from policyfactory.learn.options import LearnOptions
-    from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "save_learned", "write_policy"]
+__all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "write_dated", "write_policy"]
 
 POLICY = "policy.json"
 SCORES = "scores.csv"
@@ -99,49 +96,3 @@ def write_policy(
     manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
     manifest.write(Manifest.path_for(path))
     return path
-
-
-def save_learned(learned: Learned, folder: Path) -> Path:
-    """Write all that was learned in memory; see `Learned.save`."""
-    from policyfactory.trials.table import write_score_table
-    from policyfactory.workload.swf.files import write_swf
-
-    check_folder(folder)
-    with exclusive(folder / "learn"):
-        make_room(folder, overwrite=False)
-        parts = {part: _moved(log, folder) for part, log in learned.parts.items()}
-        for log in parts.values():
-            write_swf(log, log.path)
-        scores = folder / SCORES
-        write_score_table(learned.scores, scores)
-        inputs = {Path(parts["training"].path).name: parts["training"].sha256}
-        parameters = {
-            "origin": learned.scores.origin,
-            "tuples": learned.options.tuples,
-            "trials": learned.options.trials,
-        }
-        outputs = {SCORES: sha256_file(scores)}
-        manifest = Manifest("score-table", command_line(), learned.options.seed, inputs, parameters, outputs=outputs)
-        manifest.write(Manifest.path_for(scores))
-        figures = check_directory(folder / "pictures")
-        learned.forms.save(folder / "forms.json", report=folder / "forms.md", figures=figures)
-        learned.polynomials.save(folder / "polynomials.json", report=folder / "polynomials.md")
-        write_dated(learned.rivals, folder)
-        for part, compared in (("choosing", learned.choosing), ("test", learned.test)):
-            rivals = tuple(_moved_rival(rival, folder) for rival in compared.rivals)
-            _relocated(compared, parts[part], rivals).write(check_directory(folder / part))
-        source = learned.source
-        inputs = {Path(source.path).name: source.sha256}
-        return write_policy(learned.model, folder, learned.options, inputs, learned.test.how.windows, learned.epoch)
-
-
-def _moved(log: SwfLog, folder: Path) -> SwfLog:
-    return dataclasses.replace(log, path=str(folder / Path(log.path).name))
-
-
-def _moved_rival(rival: Rival, folder: Path) -> Rival:
-    return dataclasses.replace(rival, source=f"{folder}/{rival.source}") if rival.is_file else rival
-
-
-def _relocated(compared: Compared, log: SwfLog, rivals: tuple[Rival, ...]) -> Compared:
-    return dataclasses.replace(compared, log=log, rivals=rivals)

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
 from policyfactory.learn.comparing import CLASSICAL
+from policyfactory.learn.files import SCORES, check_folder, make_room, write_dated, write_policy
 from policyfactory.learn.words import choice_in_words, record_in_words, row_of, verdict_in_words
 
 if TYPE_CHECKING:
@@ -154,9 +156,36 @@ class Learned:
         OutputError
             If the folder holds a learned policy already, or a file cannot be written.
         """
-        from policyfactory.learn.files import save_learned
+        from policyfactory.workload.swf.files import write_swf
 
-        return save_learned(self, Path(folder))
+        folder = check_folder(Path(folder))
+        with exclusive(folder / "learn"):
+            make_room(folder, overwrite=False)
+            parts = {part: _moved(log, folder) for part, log in self.parts.items()}
+            for log in parts.values():
+                write_swf(log, log.path)
+            self._save_scores(folder / SCORES, parts["training"])
+            figures = check_directory(folder / "pictures")
+            self.forms.save(folder / "forms.json", report=folder / "forms.md", figures=figures)
+            self.polynomials.save(folder / "polynomials.json", report=folder / "polynomials.md")
+            write_dated(self.rivals, folder)
+            for part, compared in (("choosing", self.choosing), ("test", self.test)):
+                rivals = tuple(_moved_rival(rival, folder) for rival in compared.rivals)
+                dataclasses.replace(compared, log=parts[part], rivals=rivals).write(check_directory(folder / part))
+            source = self.source
+            inputs = {Path(source.path).name: source.sha256}
+            return write_policy(self.model, folder, self.options, inputs, self.test.how.windows, self.epoch)
+
+    def _save_scores(self, path: Path, training: SwfLog) -> None:
+        from policyfactory.trials.table import write_score_table
+
+        write_score_table(self.scores, path)
+        inputs = {Path(training.path).name: training.sha256}
+        options = self.options
+        parameters = {"origin": self.scores.origin, "tuples": options.tuples, "trials": options.trials}
+        outputs = {path.name: sha256_file(path)}
+        manifest = Manifest("score-table", command_line(), options.seed, inputs, parameters, outputs=outputs)
+        manifest.write(Manifest.path_for(path))
 
     def __repr__(self) -> str:
         return f"Learned({self.policy.name}: {self.policy.formula}; {self.verdict} in {self.options.metric})"
@@ -164,3 +193,11 @@ class Learned:
     def _repr_html_(self) -> str:
         paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in self.words)
         return f"<div><strong>{html.escape(repr(self))}</strong>{paragraphs}</div>"
+
+
+def _moved(log: SwfLog, folder: Path) -> SwfLog:
+    return dataclasses.replace(log, path=str(folder / Path(log.path).name))
+
+
+def _moved_rival(rival: Rival, folder: Path) -> Rival:
+    return dataclasses.replace(rival, source=f"{folder}/{rival.source}") if rival.is_file else rival

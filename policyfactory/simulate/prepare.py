@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.engine.compat.ocst import WIDEST
 from policyfactory.engine.easy import Order
 from policyfactory.engine.events import NEVER, Jobs, new_jobs
+from policyfactory.engine.ocst import WIDEST
 from policyfactory.engine.sliding import sort_keys
 from policyfactory.engine.waiting import Formula, Timing
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.artefact import Manifest, atomic_write, read_bytes
 from policyfactory.core.errors import InputError, ScoreTableError
 from policyfactory.core.present import facts_html
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.derive import derive
+from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.parts import join_parts
 from policyfactory.workload.presets import ESTIMATE_MISSING, Preset, find_preset
 from policyfactory.workload.swf.files import read_swf
-from policyfactory.workload.swf.header import printable
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["clean", "clean_log", "machine_of", "read"]

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from policyfactory.core.units import format_duration
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["NOT_CLEANED", "CleaningReport", "CleaningStep"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import format_duration
 from policyfactory.workload.derive import derive
+from policyfactory.workload.header import printable
 from policyfactory.workload.moments import second_of, site_clock
-from policyfactory.workload.swf.header import printable
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import WindowSpec, slices_of
 

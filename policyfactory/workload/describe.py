@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY
+from policyfactory.workload.header import printable
 from policyfactory.workload.parts import join_parts
-from policyfactory.workload.swf.header import printable
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["Description", "Occupancy", "describe", "description_rows", "joined_log", "occupancy"]

@@ -8,7 +8,7 @@ import zoneinfo
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
-from policyfactory.workload.swf.header import Header, printable
+from policyfactory.workload.header import Header, printable
 
 __all__ = ["second_of", "site_clock", "zone"]
 

@@ -41,12 +41,16 @@ for one in (mykernels.outer, mykernels.inner):
 """
 
 
-def begin(folder: Path) -> subprocess.Popen[str]:
+def environment(folder: Path) -> dict[str, str]:
     # The search path is kept as tests have it: where the project is not installed it is found by its folder.
     places = os.pathsep.join([str(folder), str(ROOT)])
+    return {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": places}
+
+
+def begin(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", USE],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": places},
+        env=environment(folder),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -132,3 +136,21 @@ print(mykernels.outer(10) > 0)
         text=True,
     )
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+def test_a_change_anywhere_in_the_engine_makes_new_machine_code(tmp_path: Path) -> None:
+    # Kernels are compiled into each other: numba alone would go on with what it made of an older callee.
+    (tmp_path / "mykernels.py").write_text(KERNELS)
+    misses = []
+    for size in (1, 1, 2):
+        code = f"from policyfactory.core import jit; jit._sources = lambda: (('easy.py', 0.0, {size}),)\n{USE}"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment(tmp_path),
+            input="go\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        misses.append(done.stdout.split()[2])
+    assert misses == ["1", "0", "1"]

@@ -17,7 +17,7 @@ from policyfactory.workload.accounting.record import Record, State
 from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.rules import jobs_of
 from policyfactory.workload.accounting.table import TableBuilder
-from policyfactory.workload.swf.header import counts_nodes, parse_header
+from policyfactory.workload.header import counts_nodes, parse_header
 
 
 def test_a_job_becomes_a_line_with_its_recorded_start(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.swf.files import read_swf
-from policyfactory.workload.swf.header import Header, parse_header, printable
 
 
 def header_of(*lines: str) -> Header:

@@ -1,1 +1,1 @@
-"""The scheduling rules of other programs, kernel by kernel: SC17 and ocst."""
+"""The rules of the programs of SC'17, kernel by kernel."""

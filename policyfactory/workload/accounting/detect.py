@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.workload.accounting.record import Record, RecordBlock, Remark
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["FORMATS", "HEAD", "Format", "LogReader", "detect", "find_format"]
 

@@ -17,7 +17,7 @@ from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import Record, Remark, State
 from policyfactory.workload.accounting.slurm import CLOCK, read_limit, state_of, tres
 from policyfactory.workload.accounting.times import Clock, settle
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["read"]
 

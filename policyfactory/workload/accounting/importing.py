@@ -16,7 +16,7 @@ from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.accounting.times import WatchedZone, machine_zone, shown
 from policyfactory.workload.accounting.to_swf import Labels, swf_of
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["Imported", "Zone", "import_logs"]

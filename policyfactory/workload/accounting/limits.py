@@ -14,7 +14,7 @@ from policyfactory.workload.accounting.record import LIMITS, Limit
 from policyfactory.workload.accounting.report import PartitionLimits
 from policyfactory.workload.accounting.table import Column, RecordTable
 from policyfactory.workload.accounting.times import duration
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["ImportRules", "parse_limit", "parse_limits", "partition_limits", "settle_limits", "unrequested"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.accounting.record import Remark
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["ImportReport", "ImportStep", "PartitionLimits", "Tally"]
 

@@ -15,7 +15,7 @@ from policyfactory.workload.accounting.report import Tally
 from policyfactory.workload.accounting.runs import Runs, merge_het, settle_runs
 from policyfactory.workload.accounting.table import Column, RecordTable
 from policyfactory.workload.accounting.times import shown
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["ImportedJobs", "jobs_of"]
 

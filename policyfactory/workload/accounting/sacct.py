@@ -39,7 +39,7 @@ from policyfactory.workload.accounting.slurm import (
     asked,
 )
 from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, settle
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["read"]
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["RECOMMENDED", "RECOMMENDED_LINES", "Columns"]
 

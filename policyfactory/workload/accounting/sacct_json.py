@@ -15,7 +15,7 @@ from typing import Any
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.slurm import LARGEST, array_tasks, mark_asked, state_of
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["read"]
 

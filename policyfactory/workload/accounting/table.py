@@ -22,7 +22,7 @@ from policyfactory.workload.accounting.record import (
     State,
 )
 from policyfactory.workload.accounting.report import Tally
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = ["RecordTable", "TableBuilder"]
 

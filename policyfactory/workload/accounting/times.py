@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
-from policyfactory.workload.swf.header import printable
+from policyfactory.workload.header import printable
 
 __all__ = [
     "AMBIGUOUS",

@@ -17,7 +17,7 @@ from policyfactory.workload.accounting.record import STATES, State
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import ImportedJobs
 from policyfactory.workload.accounting.table import Column
-from policyfactory.workload.swf.header import NODES_NOTE, Header, parse_header, printable
+from policyfactory.workload.header import NODES_NOTE, Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
 __all__ = ["Labels", "swf_of"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import HOUR, format_duration
 from policyfactory.core.version import __version__
+from policyfactory.workload.header import parse_header, printable
 from policyfactory.workload.models.lublin import (
     LublinModel,
     Stream,
@@ -23,7 +24,6 @@ from policyfactory.workload.models.lublin_model import JobClass
 from policyfactory.workload.models.lublin_streams import Draw
 from policyfactory.workload.models.tsafrir import Estimates, UserBin, draw_estimates
 from policyfactory.workload.swf.files import format_swf, write_swf
-from policyfactory.workload.swf.header import parse_header, printable
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
 __all__ = ["Recipe", "format_log", "load_of", "log_of_draw", "make_log", "note_of", "write_log"]

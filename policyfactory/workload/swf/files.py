@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write, read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf.header import Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
 from policyfactory.workload.swf.packed import GZIP, PART, unpacked
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.workload.header import Header, printable
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf.header import Header, printable
 
 __all__ = ["FIELDS", "FIELD_NAMES", "WHOLE_FIELDS", "SwfLog", "log_of_workload"]
 
