@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,12 @@ from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from policyfactory.evaluate.experiment import Experiment
+    from policyfactory.evaluate.experiment import Experiment, SimulationProgress
     from policyfactory.evaluate.logs import ReadLog
     from policyfactory.evaluate.protocol import Protocol
     from policyfactory.evaluate.starts import StartsWriter
     from policyfactory.evaluate.study import Study
+    from policyfactory.evaluate.tally import Tally
 
 __all__ = ["Request", "log_tables", "run_content", "run_options", "run_protocols"]
 
@@ -163,7 +161,7 @@ def _run(work: _Work, request: Request) -> None:
         return
     _refuse_earlier(work.output, overwrite=request.overwrite)
     from policyfactory.evaluate.results_folder import write_report
-    from policyfactory.report.page import LARGE_PAGE
+    from policyfactory.report.page import caution_of
 
     with _folder(work.output), exclusive(work.output / "results.csv"):
         writer = _starts_writer(work, request)
@@ -171,8 +169,8 @@ def _run(work: _Work, request: Request) -> None:
         written = write_report(study, work.output, manifest, work.text, _start_files(study, writer))
         partial_path(work.output / _PARTIAL).unlink(missing_ok=True)
     _show(study, manifest, work.shown, as_json=request.as_json)
-    if (work.output / "report.html").stat().st_size > LARGE_PAGE:
-        warn(f"{work.output}/report.html is large, and a phone takes long to open it; the tables are in the files too")
+    if caution := caution_of(work.output / "report.html"):
+        warn(caution)
     folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
     folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
     note(f"{work.output}/: {', '.join([*written, *folders])}")
@@ -234,14 +232,14 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
     from policyfactory.evaluate.precision import Precision
     from policyfactory.evaluate.results_folder import protocol_dict
     from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
+    from policyfactory.evaluate.tally import Tally
     from policyfactory.evaluate.words import rules_in_words
 
     precision = Precision.of(request.options, "command")
-    begin = time.perf_counter(), time.process_time()
-    counts = _Counts()
+    tally = Tally(request.workers)
     partial = None if work.output is None else partial_path(work.output / _PARTIAL)
     try:
-        logs = read_logs(work.protocol, work.folders, _tell)
+        logs = read_logs(work.protocol, work.folders, _note_cleaning)
         for plan in work.protocol.experiments:
             named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
             note(f"{named}{rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)}")
@@ -254,90 +252,38 @@ def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[
             beside={"starts": request.starts},
         )
         study = _with_progress(
-            counts,
+            tally,
             lambda follow, notify: run_protocol(
                 work.protocol, logs, dataclasses.replace(how, progress=follow, notify=notify)
             ),
         )
     except (KeyboardInterrupt, PolicyfactoryError) as stop:
-        if counts.kept and partial is not None:
-            note_kept(stop, f"{counts.kept:,} finished simulations", partial)
+        if tally.finished and partial is not None:
+            note_kept(stop, f"{tally.finished:,} finished simulations", partial)
         elif isinstance(stop, KeyboardInterrupt):
             more = "" if partial is not None else "; with --output DIR the same command would go on from here"
             stop.add_note(f"no result was written{more}")
         raise
-    seconds, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
-    measured: dict[str, Any] = {
-        "seconds": round(seconds, 3),
-        "jobs_simulated": counts.jobs,
-        "jobs_per_second": round(counts.jobs / seconds),
-        "backend": request.workers.backend,
-        # Of a cluster nobody knows how many: workers come and go.
-        "workers": request.workers.count if request.workers.scheduler is None else None,
-        "simulations_done": counts.done,
-        "simulations_resumed": counts.resumed,
-    }
-    if request.workers.backend == "threading":
-        # Of other processes nothing is known.
-        measured |= {"cpu_seconds": round(cpu, 3), "jobs_per_cpu_second": round(counts.jobs / cpu)}
-    hashes = {name: digest for log in logs.values() for name, digest in log.hashes.items()} | dict(work.protocol.hashes)
-    return study, Manifest("evaluation", command_line(), work.protocol.seed, hashes, protocol_dict(study), measured)
+    hashes = {name: digest for log in logs.values() for name, digest in log.hashes.items()}
+    hashes |= work.protocol.hashes
+    parameters = protocol_dict(study)
+    return study, Manifest("evaluation", command_line(), work.protocol.seed, hashes, parameters, tally.measured())
 
 
-def _tell(log: ReadLog) -> None:
+def _note_cleaning(log: ReadLog) -> None:
     for line in log.notes:
         note(line)
 
 
-@dataclasses.dataclass(slots=True)
-class _Counts:
-    """What all experiments together have done: simulations, those of an earlier run, and jobs that were simulated."""
-
-    done: int = 0
-    resumed: int = 0
-    jobs: int = 0
-
-    @property
-    def kept(self) -> int:
-        return self.done + self.resumed
-
-
-class _Bar:
-    """Shows how far an experiment is."""
-
-    def __init__(self, bar: Progress, counts: _Counts, experiment: Experiment) -> None:
-        self._bar = bar
-        self._counts = counts
-        self._task = bar.add_task(f"{experiment.name}: simulations", total=0, speed="")
-        self._total = self._jobs = 0
-        self._begin = time.perf_counter()
-
-    def expect(self, simulations: int) -> None:
-        """So many more will come."""
-        self._total += simulations
-        self._bar.update(self._task, total=self._total)
-
-    def resumed(self, simulations: int) -> None:
-        """So many of them are there already."""
-        self._counts.resumed += simulations
-        self._bar.update(self._task, advance=simulations)
-
-    def done(self, jobs: int) -> None:
-        """One is done."""
-        self._jobs += jobs
-        self._counts.done += 1
-        self._counts.jobs += jobs
-        speed = f"{self._jobs / (time.perf_counter() - self._begin):,.0f} jobs/s"
-        self._bar.update(self._task, advance=1, speed=speed)
-
-
-def _with_progress(counts: _Counts, work: Callable[[Callable[[Experiment], _Bar], Notify], Study]) -> Study:
+def _with_progress(tally: Tally, work: Callable[[Callable[[Experiment], SimulationProgress], Notify], Study]) -> Study:
     from rich.progress import TextColumn
+
+    from policyfactory.cli.screen import CountBar
 
     with progress(TextColumn("{task.fields[speed]}")) as bar:
         # Through the bar's own console, which prints above it.
         return work(
-            lambda experiment: _Bar(bar, counts, experiment),
+            lambda experiment: tally.counting(CountBar(bar, f"{experiment.name}: simulations", "jobs/s")),
             lambda sentence: bar.console.print(sentence, markup=False, soft_wrap=True),
         )
 
@@ -356,13 +302,13 @@ def _show(study: Study, manifest: Manifest, shown: Sequence[str], *, as_json: bo
     from policyfactory.report.terminal import show_sections, show_standings
 
     if as_json:
-        told = {
+        printed = {
             section.name: section_dict(section)
             for outcome in study.outcomes
             for section in outcome.sections
             if section.name in shown
         }
-        typer.echo(dump_json({**as_dict(study), **told, "manifest": manifest.as_dict()}), nl=False)
+        typer.echo(dump_json({**as_dict(study), **printed, "manifest": manifest.as_dict()}), nl=False)
         return
     several = len(study.outcomes) > 1
     for outcome in study.outcomes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["Screen"]
+__all__ = ["CountBar", "Screen"]
 
 
 class Screen(Progress):
@@ -64,7 +64,7 @@ class Screen(Progress):
         if self._bar is None:
             self._bar = progress(TextColumn("{task.fields[speed]}"))
             self._bar.start()
-        return _Bar(self._bar, title, unit)
+        return CountBar(self._bar, title, unit)
 
     def message(self, sentence: str) -> None:
         """Print a sentence on stderr, above the bar."""
@@ -153,8 +153,18 @@ class Screen(Progress):
             raise OutputError(f"{self._tables}: cannot be written: {error.strerror or error}") from None
 
 
-class _Bar(Counter):
-    """A bar with the speed of this run."""
+class CountBar(Counter):
+    """A bar with the speed of this run.
+
+    Parameters
+    ----------
+    bar : rich.progress.Progress
+        Where it is shown.
+    title : str
+        What stands before it.
+    unit : str
+        Of the amounts, for the speed; without one no speed is shown.
+    """
 
     def __init__(self, bar: Bar, title: str, unit: str) -> None:
         self._bar = bar

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,12 @@ from policyfactory.evaluate.plain import PLAIN_NAME, plain_content
 from policyfactory.evaluate.protocol import Protocol, planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
+from policyfactory.evaluate.tally import Tally
 from policyfactory.evaluate.words import rules_in_words
-from policyfactory.learn.progress import Counter, Progress
+from policyfactory.learn.progress import Progress
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model, model_to_json
-from policyfactory.report.page import LARGE_PAGE
+from policyfactory.report.page import caution_of
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["CLASSICAL", "Compared", "Comparing", "Rival", "compare_policies"]
@@ -170,10 +170,8 @@ def compare_policies(
     progress.compared(study)
     if output is not None:
         progress.wrote(files)
-        if (output / "report.html").stat().st_size > LARGE_PAGE:
-            progress.warning(
-                f"{output}/report.html is large, and a phone takes long to open it; the tables are in the files too"
-            )
+        if caution := caution_of(output / "report.html"):
+            progress.warning(caution)
     return compared
 
 
@@ -199,36 +197,16 @@ def _protocol(log: SwfLog, rivals: Sequence[Rival], how: Comparing) -> tuple[Pro
     return protocol, dump_toml(content)
 
 
-class _Counted(Counter):
-    """Counts simulations for the manifest and for what is said of an interrupted run; hands them on."""
-
-    def __init__(self, shown: Counter) -> None:
-        self.shown = shown
-        self.finished = self.of_earlier = self.jobs = 0
-
-    def expect(self, count: int) -> None:
-        self.shown.expect(count)
-
-    def resumed(self, count: int) -> None:
-        self.of_earlier += count
-        self.shown.resumed(count)
-
-    def done(self, amount: int) -> None:
-        self.finished += 1
-        self.jobs += amount
-        self.shown.done(amount)
-
-
 def _run(
     protocol: Protocol, log: ReadLog, partial: Path | None, workers: Workers | int, progress: Progress
 ) -> tuple[Study, dict[str, Any]]:
     """Return the study and what was measured while it was made."""
     who = Workers.of(workers)
-    counter = _Counted(progress.counter(f"{PLAIN_NAME}: simulations", "jobs/s"))
-    begin = time.perf_counter(), time.process_time()
+    tally = Tally(who)
+    counter = progress.counter(f"{PLAIN_NAME}: simulations", "jobs/s")
     settings = RunSettings(
         who,
-        progress=lambda _: counter,
+        progress=lambda _: tally.counting(counter),
         partial=partial,
         overwrite=True,
         beside={"starts": "none"},
@@ -237,21 +215,7 @@ def _run(
     try:
         study = run_protocol(protocol, {log.name: log}, settings)
     except (KeyboardInterrupt, PolicyfactoryError) as stop:
-        if (kept := counter.finished + counter.of_earlier) and partial is not None:
-            progress.kept(stop, f"{kept:,} finished simulations", partial)
+        if tally.finished and partial is not None:
+            progress.kept(stop, f"{tally.finished:,} finished simulations", partial)
         raise
-    seconds, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
-    measured: dict[str, Any] = {
-        "seconds": round(seconds, 3),
-        "jobs_simulated": counter.jobs,
-        "jobs_per_second": round(counter.jobs / seconds),
-        "backend": who.backend,
-        # Of a cluster nobody knows how many: workers come and go.
-        "workers": who.count if who.scheduler is None else None,
-        "simulations_done": counter.finished,
-        "simulations_resumed": counter.of_earlier,
-    }
-    if who.backend == "threading":
-        # Of other processes nothing is known.
-        measured |= {"cpu_seconds": round(cpu, 3), "jobs_per_cpu_second": round(counter.jobs / cpu)}
-    return study, measured
+    return study, tally.measured()

@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyfactory.core.text import anchors, shown
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
     from policyfactory.report.sections import Picture, Section
 
-__all__ = ["LARGE_PAGE", "Group", "Page", "render"]
+__all__ = ["Group", "Page", "caution_of", "render"]
 
-LARGE_PAGE = 20_000_000  # bytes; beyond, a phone takes long to open it, and the caller should say so
+_LARGE = 20_000_000  # bytes
 
 _OWN_ANCHORS = ("content", "in-short", "how-it-was-made")
 _MANY_SECTIONS = 24  # with more, the contents list the experiments, and their parts on demand
@@ -110,6 +111,13 @@ class _GroupView:
     heading: str
     about: tuple[str, ...]
     sections: tuple[_SectionView, ...]
+
+
+def caution_of(path: Path) -> str:
+    """Return what is to be said of a page that is so large that a phone takes long to open it; else nothing."""
+    if path.stat().st_size <= _LARGE:
+        return ""
+    return f"{path} is large, and a phone takes long to open it; the tables are in the files too"
 
 
 def render(page: Page, drawings: Drawings | None = None) -> str:

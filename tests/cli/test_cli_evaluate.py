@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from policyfactory.cli import evaluate_run, main
+from policyfactory.cli import main, screen
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FIRST = ["--policies", "FCFS,SPF,SAF"]
@@ -391,7 +391,7 @@ def test_ctrl_c_without_a_folder_says_how_it_could_have_gone_on(
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
-    monkeypatch.setattr(evaluate_run._Bar, "expect", stop)
+    monkeypatch.setattr(screen.CountBar, "expect", stop)
     words = ("evaluate", log, *FIRST, "--windows", "2x2d", "--analyses", "none")
     told = run(*words, code=130).stderr.splitlines()[-1]
     assert told.endswith("no result was written; with --output DIR the same command would go on from here")
