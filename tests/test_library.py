@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,7 +114,7 @@ def test_scores_are_continued_from_their_file(tmp_path: Path, log: pf.Workload, 
     assert np.array_equal(pf.generate(log, tuples=8, trials=512, output=output).score, scores.score)
     assert output.stat().st_mtime_ns == first
     assert list(scores.frame()) == ["p", "q", "r", "score", "stderr", "tuple"]
-    with pytest.raises(UsageError, match="no such setting among triples; the settings are tuples, trials"):
+    with pytest.raises(UsageError, match="no option 'triples'; did you mean tuples"):
         pf.generate(log, triples=8)  # type: ignore[call-arg]
 
 
@@ -198,3 +200,56 @@ def test_functions_go_to_other_processes(log: pf.Workload) -> None:
     assert mine.name == "MINE"
     assert np.array_equal(pf.simulate(log, mine).start, pf.simulate(log, "SPF").start)
     assert pickle.loads(pickle.dumps(pf.resolve("F1"))) == pf.resolve("F1")
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda log: pf.simulate(log, lambda job: job.p), r"make one of it: Policy\.from_function"),
+        (lambda log: pf.simulate(log, 3), "3 is no policy; give a name"),
+        (
+            lambda log: pf.simulate(log, pf.Policy.from_function(lambda job: job.w, "W")),
+            "was asked for 'w' of the jobs",
+        ),
+        (lambda log: pf.measure(log, "mean_bsld"), "a Workload has no metrics; a schedule has"),
+        (lambda log: pf.measure(pf.simulate(log, "SAF"), "mean_bsl"), "did you mean mean_bsld"),
+        (pf.fit, "a Workload has no scores to fit to"),
+        (lambda log: pf.generate(log, trials="a"), "trials 'a': give a number"),
+        (lambda log: pf.learn(log, tuples="x"), "tuples 'x': give a number"),
+        (lambda log: pf.learn(log, nope=1), "there is no option 'nope'"),
+        (lambda log: pf.export("SAF", "pbs", nope=1), "there is no option 'nope'"),
+        (lambda log: pf.evaluate(log, ["FCFS"], precison="2%"), "did you mean precision"),
+    ],
+)
+def test_wrong_use_is_a_message(log: pf.Workload, use: Callable[[pf.Workload], object], message: str) -> None:
+    with pytest.raises(pf.PolicyfactoryError, match=message):
+        use(log)
+
+
+def test_a_family_that_there_is_not_is_a_message(scores: pf.ScoreTable) -> None:
+    with pytest.raises(pf.PolicyfactoryError, match="no family 'poly'; did you mean polynomials"):
+        pf.fit(scores, "poly")
+
+
+def test_numbers_of_python_are_options(log: pf.Workload) -> None:
+    by_number = pf.evaluate(log, ["FCFS", "SAF"], threshold=72_000)
+    assert by_number.outcome.experiment.rules.threshold == 72_000
+    drawn = pf.evaluate(log, ["FCFS", "SAF"], resamples=2, precision=0.9, max_resamples=4)
+    assert len(drawn.outcome.evaluation.cases) >= 2
+    assert pf.measure(pf.simulate(log, "SAF"), "mean_bsld").keys() == {"mean_bsld"}
+
+
+def test_pictures_leave_the_settings_of_matplotlib_as_they_were(log: pf.Workload, scores: pf.ScoreTable) -> None:
+    before = dict(mpl.rcParams)
+    figures = [log.plot(), pf.simulate(log, "SAF").plot(), scores.plot(), pf.fit(scores, bootstrap=0)[0].plot()]
+    assert dict(mpl.rcParams) == before
+    for figure in figures:
+        figure.canvas.draw()
+        labels = [label.get_text() for axes in figure.axes for label in axes.get_xticklabels()]
+        assert not any("mathdefault" in label for label in labels)
+
+
+def test_a_policy_is_shown_in_a_line() -> None:
+    assert repr(pf.Policy("MINE", "p*q / (1 + w)")) == "<Policy MINE: p*q / (1 + w)>"
+    assert repr(pf.Policy.from_function(lambda job: job.p, "OWN")) == "<Policy OWN: Python function>"
+    assert "p*q" in pf.resolve("SAF")._repr_html_()

@@ -46,8 +46,8 @@ def _close(compared: Compared) -> None:
     screen.print(f"{policy.name} sorts the queue by {formula_in_words(policy)}, the lower value first.", markup=False)
     # The best of many on some windows is in part the luckiest on them: the demo must not teach otherwise.
     screen.print(
-        f"It is the best of {len(compared.rivals)} on the windows that chose it. The intervals compare each policy "
-        f"with {compared.rivals[0].name}, not with the runner-up: look at the ranks, and evaluate "
+        f"It is the best of {len(compared.rivals)} on the windows by which it was chosen. The intervals compare each "
+        f"policy with {compared.rivals[0].name}, not with the runner-up: look at the ranks, and evaluate "
         "the first few on another log before you trust their order.",
         markup=False,
     )

@@ -80,18 +80,18 @@ def with_options(
 def _parameter(declared: Declared, default: Any, kind: Any) -> inspect.Parameter:
     option, origin = declared.option, typing.get_origin(kind)
     flags = option.flags or (f"--{declared.name.replace('_', '-')}",)
-    told = option.default if default is None or origin in {tuple, dict} else ""
-    more = "; can be repeated" if origin in {tuple, dict} else ""
+    stated = option.default if default is None or origin in {tuple, dict} else ""
+    more = {tuple: "; separated by commas, can be repeated", dict: "; can be repeated"}.get(origin, "")
     if origin is Literal:
         more = f": {', '.join(typing.get_args(kind))}"
     if origin in {tuple, dict}:
         # Can be repeated, so that a default would be added to: it is applied when nothing is given.
-        kind, told, default = list[str], told or ",".join(default or ()), None
+        kind, stated, default = list[str], stated or ",".join(default or ()), None
     elif origin is typing.Union:
-        kind, flags, told, default = bool, _both(flags[0]), told or str(default), None
+        kind, flags, stated, default = bool, _both(flags[0]), stated or str(default), None
     if default is None:
         kind = kind | None
-    made = typer.Option(*flags, help=_help(option.text + more, option.page, told), metavar=option.metavar or None)
+    made = typer.Option(*flags, help=_help(option.text + more, option.page, stated), metavar=option.metavar or None)
     return inspect.Parameter(
         declared.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
     )
@@ -102,6 +102,6 @@ def _both(flag: str) -> tuple[str]:
 
 
 def _help(text: str, page: str, default: str) -> str:
-    told = f"{text[0].upper()}{text[1:]}".replace("`", "")
+    sentence = f"{text[0].upper()}{text[1:]}".replace("`", "")
     notes = [f"default: {default}"] * bool(default) + [f"docs/{page}"] * bool(page)
-    return f"{told} ({'; '.join(notes)})." if notes else f"{told}."
+    return f"{sentence} ({'; '.join(notes)})." if notes else f"{sentence}."

@@ -1,4 +1,4 @@
-"""``policyfactory learn``: from a log to a policy for it, and the evidence on jobs that chose nothing."""
+"""``policyfactory learn``: from a log to a policy for it, and the evidence on jobs that had no part in the choice."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -29,6 +30,13 @@ _CHOICES = {
     "compatibility": Literal["none", "ocst"],
 }
 
+Logs = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="TRACE",
+        help="Logs in the Standard Workload Format (.swf, .swf.gz); without any, the embedded Lublin workload.",
+    ),
+]
 Feedback = Annotated[
     str,
     typer.Option(
@@ -45,7 +53,7 @@ Period = Annotated[
     [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED)], _DEFAULTS, _CHOICES
 )
 def tune(
-    traces: option.Sources = None,
+    traces: Logs = None,
     *,
     feedback: Feedback = "simulate",
     period: Period = "1w",
@@ -80,10 +88,10 @@ def tune(
 
 
 def _words(option_name: str, text: str) -> list[str]:
-    found = list(dict.fromkeys(word.strip().lower() for word in text.split(",") if word.strip()))
-    if not found:
+    words = list(dict.fromkeys(word.strip().lower() for word in text.split(",") if word.strip()))
+    if not words:
         raise UsageError(f"--{option_name} is empty; the help says what there is")
-    return found
+    return words
 
 
 def _tuners(feedbacks: list[str], periods: list[str], numbers: dict[str, float]) -> list[dict[str, Any]]:

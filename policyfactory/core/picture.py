@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.errors import OutputError
@@ -13,7 +15,7 @@ from policyfactory.core.errors import OutputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "new_figure", "plain_numbers", "save_picture", "svg_bytes"]
+__all__ = ["COLOURS", "keeps_settings", "new_figure", "plain_numbers", "save_picture", "svg_bytes"]
 
 # Okabe and Ito's palette: told apart also by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -32,6 +34,23 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def keeps_settings(draw: Callable[P, R]) -> Callable[P, R]:
+    """Leave matplotlib's settings as they were when ``draw``, which makes pictures of our look, returns."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        from matplotlib import rc_context
+
+        with rc_context():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
 def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
     """Return an empty figure of ``width`` x ``height`` inches with constrained layout."""
     from cycler import cycler
@@ -39,7 +58,8 @@ def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Axes take their look when they are made, texts when they are drawn: the style holds for the whole process.
+    # Axes take their look when they are made, texts when they are drawn: the style holds until
+    # what the user called returns (`keeps_settings`).
     rcParams.update({**_STYLE, "axes.prop_cycle": cycler(color=COLOURS)})
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)

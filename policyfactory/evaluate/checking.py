@@ -77,6 +77,9 @@ class Written(Generic[T]):
         """Return the error that the value at ``path`` cannot be used."""
         tables, key = _split(path)
         value = _value(self.content, (*tables, key))
+        # What parses a text names it, and this names it again.
+        for named in (f"{key} {_shown(value)}", _shown(value)):
+            reason = reason.removeprefix(named).lstrip(":, ")
         if self.by != "file":
             name = label(_option_name(self.kind, path, key), self.by)
             given = "" if value is _ABSENT else f" {_shown(value)}"

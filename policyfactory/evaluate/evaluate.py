@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest, check_directory, exclusive
 from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.picture import keeps_settings
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate import results_folder
 from policyfactory.evaluate.checking import Written
@@ -73,6 +74,7 @@ class Evaluated(Study):
         """Return the conclusion, a paragraph for each log."""
         return "\n".join(self.outcome.words)
 
+    @keeps_settings
     def plot(self, metric: str | None = None) -> Figure:
         """Return the picture of a metric: a box of the cases for each policy, on each log.
 
@@ -85,6 +87,7 @@ class Evaluated(Study):
 
         return draw_boxes(self.outcome.evaluation, metric or self.outcome.evaluation.metrics[0])
 
+    @keeps_settings
     def report(self, folder: Path | str, *, overwrite: bool = False) -> Path:
         """Write the report, the tables, the pictures and the protocol to a folder, as the command does.
 
@@ -155,6 +158,8 @@ def evaluate(
     given = [logs] if isinstance(logs, Workload | Path | str) else list(logs)
     tables = of_logs(_named(log) for log in given)
     run = {name: options.pop(name, None) for name in RUN_OPTIONS}
+    if isinstance(run["precision"], float):
+        run["precision"] = str(run["precision"])
     names = policies.split(",") if isinstance(policies, str) else policies
     content = plain_content({"policies": [], **options}, tables, "call")
     _check_jobs(given, options)

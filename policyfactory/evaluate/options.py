@@ -228,7 +228,10 @@ class ExperimentTable(Table):
     )
     load: Annotated[
         Load,
-        Option("the times between arrivals are divided by this: 1.1 is 10 % more load"),
+        Option(
+            "the times between arrivals are divided by this: 1.1 is 10 % more load",
+            kind="a number of 0.01 to 100 (1.1 brings 10 % more load)",
+        ),
     ] = 1.0
     estimates: Annotated[
         Estimates,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -151,9 +152,10 @@ def of_logs(names: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Mapping
 def _check_names(given: Iterable[str]) -> None:
     for name in given:
         if name not in OPTIONS:
-            near = difflib.get_close_matches(name, OPTIONS, n=1)
+            known = sorted({*OPTIONS, *RUN_OPTIONS})
+            near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"there is no option {name!r}; {hint}there are {', '.join(sorted(OPTIONS))}")
+            raise UsageError(f"there is no option {name!r}; {hint}there are {', '.join(known)}")
 
 
 def _check_pairs(given: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]], by: By) -> None:
@@ -181,12 +183,14 @@ def _check_pairs(given: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]]
 def _written(declared: Declared, value: Any, by: By) -> Any:
     """Return a value as a protocol has it: lists of texts with commas as lists, NAME=EXPR as tables."""
     kind, _ = plain_type(declared.field.annotation)
+    if by == "call" and declared.name == "threshold" and type(value) in {int, float}:
+        return "inf" if value == math.inf else f"{value:.15g}s"
     texts = [value] if isinstance(value, str) else value
     if typing.get_origin(kind) is tuple:
         if not isinstance(texts, list | tuple):
             return value
         words = [word.strip() for text in texts for word in (text.split(",") if isinstance(text, str) else [text])]
-        return [word for word in words if word and word != "none"]
+        return [word for word in words if word and (word != "none" or declared.name != "analyses")]
     if typing.get_origin(kind) is dict and isinstance(texts, list | tuple):
         return _formulas(texts, label(declared.name, by))
     return value

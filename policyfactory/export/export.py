@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import difflib
 import shlex
@@ -12,6 +11,7 @@ from typing import Any
 
 from policyfactory.core.artefact import dump_json, exclusive, read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, UsageError
+from policyfactory.core.options import changed
 from policyfactory.core.units import DAY
 from policyfactory.core.version import __version__
 from policyfactory.export.compressed import Made, make_with_few_ties
@@ -70,7 +70,7 @@ def export(
     OutputError
         If a file is there already, or cannot be written.
     """
-    chosen = dataclasses.replace(options or ExportOptions(), **changes)
+    chosen = changed(options or ExportOptions(), changes)
     place = None if output is None else Path(output)
     work = _Work(policy, policy if isinstance(policy, str) else source, _target(to.lower()), chosen)
     with exclusive(claim(place)):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from policyfactory.core.errors import UsageError
+from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html, facts_text
 from policyfactory.fit.files import write_fit
 from policyfactory.fit.model import Examined, build_model, examine, sort_key
@@ -103,8 +106,9 @@ class Fitted:
             facts[f"{term.coefficient}, of {term.text}"] = f"{value:.6g} (standard error {stderr:.2g}, {term.unit})"
         for number, warning in enumerate(examined.diagnosis.warnings, start=1):
             facts[f"warning {number}"] = warning
-        return facts_text(repr(self), facts)
+        return facts_text(repr(self)[1:-1], facts)
 
+    @keeps_settings
     def plot(self) -> Figure:
         """Return a picture of the order of jobs over p, q and r."""
         from policyfactory.fit.picture import draw_priority
@@ -164,12 +168,14 @@ class Fits(Sequence[Fitted]):
             rows[-1]["formula"] = fit.text
         return pd.DataFrame(rows).set_index("rank")
 
+    @keeps_settings
     def plot(self) -> Figure:
         """Return a picture of the errors of the best fits."""
         from policyfactory.fit.picture import draw_ranking
 
         return draw_ranking(self.results)
 
+    @keeps_settings
     def save(
         self, models: Path | None = None, *, report: Path | None = None, figures: Path | None = None
     ) -> list[Path]:
@@ -253,7 +259,16 @@ def fit(
     FormulaError
         If a form is outside the grammar.
     """
+    if not isinstance(scores, ScoreTable):
+        raise UsageError(f"a {type(scores).__name__} has no scores to fit to; generate(workload) makes a score table")
     given = [family] if isinstance(family, str) else list(family)
+    for text in given:
+        if text.isidentifier() and text not in FAMILIES:
+            near = get_close_matches(text, FAMILIES, n=1, cutoff=0.3)
+            raise UsageError(
+                f"there is no family {text!r}{f'; did you mean {near[0]}?' if near else ''} (families: "
+                f"{', '.join(FAMILIES)}; or a formula with named coefficients, such as 'a*p**b*q + c*log10(r)')"
+            )
     families = tuple(name for name in FAMILIES if name in given)
     forms = tuple(text for text in given if text not in FAMILIES)
     options = FitOptions(families, forms, top, bootstrap, seed, certainty)

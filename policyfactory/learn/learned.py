@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
+from policyfactory.core.picture import keeps_settings
 from policyfactory.learn.comparing import CLASSICAL
 from policyfactory.learn.files import SCORES, check_folder, make_room, write_dated, write_policy
 from policyfactory.learn.words import choice_in_words, record_in_words, row_of, verdict_in_words
@@ -78,7 +79,7 @@ class Learned:
 
     @property
     def evaluation(self) -> Evaluation:
-        """The values on the last quarter, which chose nothing."""
+        """The values on the last quarter, which had no part in the choice."""
         return self.test.outcome.evaluation
 
     @property
@@ -106,6 +107,7 @@ class Learned:
         """Return the values on the last quarter: log, case, policy, metric, value."""
         return self.evaluation.frame()
 
+    @keeps_settings
     def plot(self, metric: str | None = None) -> Figure:
         """Return the picture of a metric on the last quarter: a box of the windows for each policy.
 
@@ -138,6 +140,7 @@ class Learned:
             command += ["--epoch", "YYYY-MM-DD"] if self.policy.epoch.rule == "window-start" else ["--begin", day]
         return command + target
 
+    @keeps_settings
     def save(self, folder: Path | str) -> Path:
         """Write everything to a folder: parts of the log, scores, models, reports, and ``policy.json``.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from policyfactory.core.artefact import exclusive, sha256_bytes
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.options import changed
 from policyfactory.core.units import DAY, parse_duration
 from policyfactory.export.expressible import prepare
 from policyfactory.learn.comparing import Compared, Comparing, Rival, compare_policies
@@ -81,7 +82,7 @@ def learn(
     OutputError
         If the folder holds a learned policy, or cannot be written.
     """
-    chosen = dataclasses.replace(options or LearnOptions(), **changes)
+    chosen = changed(options or LearnOptions(), changes)
     work = _Work(_swf(log), chosen, None if output is None else Path(output), workers, progress or Progress())
     if work.folder is None:
         return work.run()
@@ -162,7 +163,9 @@ class _Work:
         # The baseline, and two that are hard to beat, stand beside the choice.
         named = {rival.name: rival for rival in rivals}
         beside = [named[name] for name in dict.fromkeys(("FCFS", "SAF", "F1", winner.name))]
-        test = self._compare(f"The choice, {winner.name}, on jobs that chose nothing", "test", parts, beside)
+        test = self._compare(
+            f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
+        )
         model = prepare(winner.model, threshold=parse_duration(options.threshold, unit=True))
         self._write(winner, model)
         return Learned(

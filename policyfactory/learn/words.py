@@ -63,7 +63,7 @@ def verdict_in_words(chosen: str, baseline: str, rows: Sequence[Comparison], met
     if chosen == baseline:
         return f"Nothing was better than {baseline} there: leave the queue as it is."
     row = row_of(rows, chosen, metric)
-    where = "On the last quarter, which chose nothing, it is"
+    where = "On the last quarter, which had no part in the choice, it is"
     if row is None or row.verdict not in {"better", "worse"}:
         return (
             f"{where} not shown to be better than {baseline} in {metric}{_difference(row)}: there is no evidence yet "

@@ -52,6 +52,8 @@ class ProcessExecutor(ThreadExecutor):
 
     def __init__(self, function: Function[Any, Any, Any], shared: Any, count: int, notify: Notify) -> None:
         super().__init__(function, shared, count, initializer=_block_signals)
+        # Once for all processes: each keeps a reference for as long as it lives.
+        self._data = pickle.dumps((function, shared), protocol=5)
         self._notify = notify
         self._lock = threading.Lock()
         self._processes: dict[str, _Process] = {}
@@ -88,11 +90,10 @@ class ProcessExecutor(ThreadExecutor):
 
     def _start(self, name: str) -> _Process:
         """Start the process of a thread."""
-        data = pickle.dumps((self._function, self._shared), protocol=5)
         with self._lock:
             # After the end no process may be started that nobody ends.
             self._check_stop()
-            process = self._processes[name] = _Process(data)
+            process = self._processes[name] = _Process(self._data)
         return process
 
 

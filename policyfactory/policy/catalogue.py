@@ -160,7 +160,14 @@ def resolve(spec: PolicyLike) -> Policy:
     """
     if isinstance(spec, Policy):
         return spec
-    return resolve_model(spec).policy if isinstance(spec, str) else spec.policy
+    if isinstance(spec, str):
+        return resolve_model(spec).policy
+    policy = getattr(spec, "policy", None)
+    if isinstance(policy, Policy):
+        return policy
+    if callable(spec) or hasattr(spec, "predict"):
+        raise UsageError("a function is no policy yet; make one of it: Policy.from_function(function, 'NAME')")
+    raise UsageError(f"{ascii(spec)[:60]} is no policy; give a name, a model file, a Policy, a model or a fit")
 
 
 def resolve_model(spec: str) -> Model:

@@ -7,13 +7,14 @@ import functools
 import marshal
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.core.present import facts_html
 from policyfactory.policy.expression import Expression, parse
 
 if TYPE_CHECKING:
@@ -81,6 +82,14 @@ class JobColumns:
     r: NDArray[np.float64]
     m: float
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise UsageError(
+            f"a policy's function was asked for {name!r} of the jobs, and sees p, q, r and m; what changes while jobs "
+            "wait (w) needs a formula: Policy('NAME', 'p*q / (1 + w)')"
+        )
+
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(formula: str) -> Expression:
@@ -95,7 +104,7 @@ def _compiled(formula: str) -> Program:
     return compile_expression(_parsed(formula))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Policy:
     """A formula in p, q, r, w, m; the queue is sorted by it, LOWER runs first.
 
@@ -164,6 +173,13 @@ class Policy:
         elif not callable(function):
             raise UsageError(f"policy {name}: {type(function).__name__} is no function and has no method predict")
         return cls(name, f"Python function {kind}, digest {_digest(made)}", description, function=function)
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.name}: {self.formula if self.function is None else 'Python function'}>"
+
+    def _repr_html_(self) -> str:
+        shown = {"sort key": self.formula, "about": self.description, "source": self.source}
+        return facts_html(self.name, {name: text for name, text in shown.items() if text})
 
     def __post_init__(self) -> None:
         """Refuse a policy that could not be evaluated or printed."""

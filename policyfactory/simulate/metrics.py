@@ -68,7 +68,7 @@ class Metric:
     description: str
 
 
-def measure(schedule: Ran, names: Iterable[str] | None = None) -> dict[str, float]:
+def measure(schedule: Ran, names: str | Iterable[str] | None = None) -> dict[str, float]:
     """Return the value of each metric of ``names`` (default: all).
 
     Raises
@@ -78,10 +78,9 @@ def measure(schedule: Ran, names: Iterable[str] | None = None) -> dict[str, floa
     EvaluationError
         If the schedule has no job.
     """
-    chosen = list(METRICS) if names is None else list(names)
-    for name in chosen:
-        if name not in METRICS:
-            raise UsageError(f"unknown metric {name!r}; choose from {', '.join(METRICS)}")
+    if not hasattr(schedule, "workload"):
+        raise UsageError(f"a {type(schedule).__name__} has no metrics; a schedule has: simulate(workload, policy)")
+    chosen = list(METRICS) if names is None else check_metrics([names] if isinstance(names, str) else names)
     if len(schedule) == 0:
         raise EvaluationError(f"{schedule.workload.name}: no job to measure; give a log or a window with jobs")
     return {name: METRICS[name].function(schedule) for name in chosen}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html, facts_text
+from policyfactory.core.text import number_text
+from policyfactory.core.units import format_duration
 from policyfactory.simulate.metrics import METRICS, job_values, measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
@@ -74,6 +78,7 @@ class Schedule:
         """Return the main metrics as text."""
         return facts_text(repr(self)[1:-1], self._facts())
 
+    @keeps_settings
     def plot(self, start: str = "0s", length: str = "2d") -> Figure:
         """Return a Gantt chart of a stretch: processors over time, a colour for each of the largest users.
 
@@ -90,10 +95,16 @@ class Schedule:
 
     def _facts(self) -> dict[str, str]:
         values = measure(self, _TOLD) if len(self) else {}
-        return {name: f"{value:,.6g} {METRICS[name].unit}".removesuffix(" 1") for name, value in values.items()}
+        return {name: _shown(value, METRICS[name].unit) for name, value in values.items()}
 
     def __repr__(self) -> str:
         return f"<Schedule of {self.workload.name} under {self.policy_name}: {len(self):,} jobs>"
 
     def _repr_html_(self) -> str:
         return facts_html(repr(self)[1:-1], self._facts())
+
+
+def _shown(value: float, unit: str) -> str:
+    if unit == "s" and math.isfinite(value):
+        return format_duration(value)
+    return f"{number_text(value)} {unit}".removesuffix(" 1")

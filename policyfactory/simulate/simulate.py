@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -28,7 +29,7 @@ __all__ = ["Rules", "Schedule", "simulate"]
 
 
 def simulate(
-    workload: Workload,
+    workload: Workload | Path | str,
     policy: PolicyLike,
     rules: Rules | None = None,
     prediction: NDArray[np.int64] | None = None,
@@ -39,7 +40,7 @@ def simulate(
 
     Parameters
     ----------
-    workload : Workload
+    workload : Workload, or path of a log
         The jobs and the machine.
     policy : Policy, or name of one, or model, or fit
         The order of the queue; lower scores run first.
@@ -62,6 +63,10 @@ def simulate(
         the rules of ocst are asked for and a job runs longer than it was believed to.
     """
     policy, rules = resolve(policy), rules_with(rules, options)
+    if not isinstance(workload, Workload):
+        from policyfactory.workload.clean import read
+
+        workload = read(workload)
     if rules.compatibility == "sc17":
         from policyfactory.simulate.sc17 import simulate_sc17
 

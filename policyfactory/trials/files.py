@@ -11,6 +11,7 @@ A run may find four things where it is to write:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -172,10 +173,14 @@ def _fill(
         begin = time.monotonic()
         done = 0
         try:
-            for number, rows in finished_tuples(workload, options, journal.missing(), workers=workers, notify=notify):
-                journal.append(number, rows.encode("ascii").rstrip(b"\n").replace(b"\n", _BREAK))
-                done += 1
-                report(resumed + done)
+            missing = journal.missing()
+            with contextlib.closing(
+                finished_tuples(workload, options, missing, workers=workers, notify=notify)
+            ) as finished:
+                for number, rows in finished:
+                    journal.append(number, rows.encode("ascii").rstrip(b"\n").replace(b"\n", _BREAK))
+                    done += 1
+                    report(resumed + done)
         except PolicyfactoryError:
             # A scheduler that was never reached leaves nothing in the way of other options.
             if not len(journal):

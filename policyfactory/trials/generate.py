@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from policyfactory.core.errors import UsageError
+from policyfactory.core.options import changed
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.estimators import Estimator
 from policyfactory.trials.files import write_scores
@@ -67,19 +67,17 @@ def generate(
     WorkersError
         If the workers cannot be reached, or are lost.
     """
-    try:
-        options = dataclasses.replace(options or GenerateOptions(), **settings)
-    except TypeError:
-        names = ", ".join(field.name for field in dataclasses.fields(GenerateOptions))
-        raise UsageError(f"there is no such setting among {', '.join(settings)}; the settings are {names}") from None
+    options = changed(options or GenerateOptions(), settings)
     if output is not None:
         output = Path(output)
         write_scores(workload, options, output, workers=workers, report=report, notify=notify)
         return read_score_table(output)
     check_options(workload, options)
     lines: dict[int, str] = {}
-    for number, rows in finished_tuples(workload, options, list(range(options.tuples)), workers=workers, notify=notify):
-        lines[number] = rows
-        report(len(lines))
+    numbers = list(range(options.tuples))
+    with contextlib.closing(finished_tuples(workload, options, numbers, workers=workers, notify=notify)) as finished:
+        for number, rows in finished:
+            lines[number] = rows
+            report(len(lines))
     text = "".join(lines[number] for number in range(options.tuples))
     return parse_rows(text, name=workload.name, origin=workload.origin)

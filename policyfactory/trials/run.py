@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 from policyfactory.core.errors import UsageError
@@ -164,7 +164,7 @@ def finished_tuples(
     *,
     workers: Workers | int = 1,
     notify: Notify = lambda _: None,
-) -> Iterator[tuple[int, str]]:
+) -> Generator[tuple[int, str]]:
     """Give the tuples ``numbers`` as they are finished: number and lines of the table.
 
     Parameters

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.artefact import Manifest, atomic_write, read_bytes
 from policyfactory.core.errors import InputError, ScoreTableError
+from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html
 from policyfactory.workload.header import printable
 
@@ -119,15 +120,17 @@ class ScoreTable:
 
         return pd.DataFrame({name.removesuffix("_id"): getattr(self, name) for name in _COLUMNS})
 
+    @keeps_settings
     def plot(self) -> Figure:
         """Return a picture of the scores over p, q and r."""
-        from policyfactory.core.picture import new_figure
+        from policyfactory.core.picture import new_figure, plain_numbers
 
         figure = new_figure(10.0, 3.4)
-        labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r (s since the tuple's first)"}
+        labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r (s)"}
         for axes, (name, label) in zip(figure.subplots(1, 3, sharey=True), labels.items(), strict=True):
             axes.plot(getattr(self, name), self.score, ".", markersize=2, alpha=0.3)
             axes.set(xlabel=label, xscale="log" if name in "pq" else "linear")
+            plain_numbers(axes.xaxis, minor=False)
         figure.axes[0].set_ylabel("score (lower runs first)")
         figure.suptitle(f"{self.name}: {len(self):,} jobs in {self.tuples:,} tuples")
         return figure

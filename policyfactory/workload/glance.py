@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import new_figure
+from policyfactory.core.picture import new_figure, plain_numbers
 from policyfactory.core.units import DAY
 
 if TYPE_CHECKING:
@@ -50,5 +50,6 @@ def draw_glance(
     sizes.set(xlabel="processors (up to)", ylabel="jobs")
     sizes.tick_params("x", rotation=45)
     times.set(xlabel="seconds", ylabel="jobs", xscale="log")
+    plain_numbers(times.xaxis, minor=False)
     shares.set(xlabel="run time over requested time (at most 1)", ylabel="jobs")
     return figure

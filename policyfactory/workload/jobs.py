@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html
 from policyfactory.core.units import format_duration
 from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
@@ -246,6 +247,7 @@ class Workload:
             )
         return self.select(slice(*bounds))
 
+    @keeps_settings
     def plot(self) -> Figure:
         """Return a picture: jobs a day, run times, processors, and how much of their requests jobs use."""
         from policyfactory.workload.glance import draw_glance

@@ -33,7 +33,7 @@ def test_a_log_becomes_a_policy_tested_on_jobs_that_chose_nothing(run, tmp_path:
     assert (folder / "test" / "report.html").exists()
     end = done.stdout.split("In words")[1]
     assert f"{chosen} was the best of 13 policies on the third quarter of the jobs." in end
-    assert "On the last quarter, which chose nothing, it is not shown to be better" in end
+    assert "On the last quarter, which had no part in the choice, it is not shown to be better" in end
     # One case has no interval, so nothing is shown, and nothing is to be installed.
     assert "one case, no interval" in end
     assert "next:" not in done.stderr

@@ -129,7 +129,7 @@ WRONG = [
     (["tiny.toml"], 1, "'other.swf' is not in traces/"),
     (["gone.toml"], 1, "gone.toml: no such file"),
     (["tiny.toml", "--starts", "csv", "--traces", "logs"], 2, "and there are 2; name it with --only"),
-    (["tiny.toml", "--precision", "much", "--traces", "logs"], 2, "precision 'much' is no share"),
+    (["tiny.toml", "--precision", "much", "--traces", "logs"], 2, "--precision 'much': is no share"),
     (["tiny.toml", "--output", "tiny.toml", "--traces", "logs"], 1, "is a file; name a folder for the results"),
     (["--formula", "A=p", "--formula", "A=q"], 2, "two formulas are called A"),
     (["nan.toml", "--traces", "logs"], 1, "load = nan: is not finite"),
@@ -138,7 +138,7 @@ WRONG = [
     (["--resamples", "2", "--windows", "5d"], 2, "--windows and --resamples exclude each other"),
     (["--load", "1000"], 2, "--load 1000.0: is out of range"),
     (["--analyses", "grops"], 2, "no analysis is called 'grops'; did you mean groups?"),
-    (["--estimates", "loud"], 2, "estimates 'loud' are not known"),
+    (["--estimates", "loud"], 2, "--estimates 'loud': are not known"),
 ]
 
 

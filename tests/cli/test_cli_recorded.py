@@ -25,7 +25,7 @@ def swf(folder: Path, waits: Sequence[int]) -> Path:
     return path
 
 
-def test_a_log_with_starts_is_shown_recorded(run: Run, tmp_path: Path) -> None:
+def test_a_log_with_starts_shows_the_recorded_schedule(run: Run, tmp_path: Path) -> None:
     # What the machine did: two at a time, in the order of submission; the last was held for an hour.
     done = run("evaluate", swf(tmp_path, [0, 0, 40, 40, 80, 3680]), *SHORT, "--analyses", "none", "--output", "out")
     lines = done.stdout.splitlines()

@@ -107,7 +107,7 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
     [
         (("--feedback", "oracle"), "--feedback 'oracle': is none of simulate, noisy, bandit, random, thompson, ucb"),
         (("--feedback", " "), "--feedback is empty"),
-        (("--period", "soon"), "'soon' is not a duration"),
+        (("--period", "soon"), "--period 'soon': is not a duration"),
         (("--epsilon", "2"), "--epsilon 2.0: is out of range; write a number of 0 to 1"),
         (("--discount", "-1"), "--discount -1.0: is out of range; write a number of 0 to 1"),
         (("--backfill", "conservative"), "is not one of"),

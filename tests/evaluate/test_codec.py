@@ -69,7 +69,7 @@ CONTENDERS.append(Tuner("tuner", (FCFS, resolve("SAF")), "random", period_s=86_4
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(decide_by="runtime", compatibility="sc17")], ids=["ours", "sc17"])
 @pytest.mark.parametrize("name", [*ANALYSES, "replay"])
-def test_what_every_analysis_keeps_comes_back_recorded(name: str, rules: Rules, jobs: Workload) -> None:
+def test_what_every_analysis_keeps_comes_back_unchanged(name: str, rules: Rules, jobs: Workload) -> None:
     analysis = Replay() if name == "replay" else make_analysis(name)
     contenders = CONTENDERS[:2] if rules.compatibility == "sc17" else CONTENDERS
     job = UnitSettings(tuple(contenders), rules, ("mean_bsld",), (analysis,), None, recorded=True, in_text=True)
@@ -115,7 +115,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_comes_back_recorded(value: Any) -> None:
+def test_a_value_comes_back_unchanged(value: Any) -> None:
     text = encode(value)
     assert b"\n" not in text
     assert same(decode(text), value)

@@ -214,7 +214,7 @@ WRONG = [
         "[[experiments.tuners]] 'Full, day' feedbak = 3: is no key of this table; did",
     ),
     ('period = "1d"', "period = 86400", "period = 86400: is a whole number; write a duration"),
-    ('period = "1d"', 'period = "soon"', "'soon' is not a duration"),
+    ('period = "1d"', 'period = "soon"', "period = 'soon': is not a duration"),
     ('period = "1d"', 'period = "inf"', "period = 'inf': is no length of a period"),
     ("discount = 0.9", "discount = true", "discount = True: is true or false; write a number of 0 to 1"),
     ("discount = 0.9", "discount = 2", "discount = 2: is out of range; write a number of 0 to 1"),

@@ -136,7 +136,7 @@ def test_jobs_of_no_run_time() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(UsageError, match="unknown metric 'speed'; choose from mean_wait"):
+    with pytest.raises(UsageError, match="there is no metric 'speed' \\(metrics: mean_wait"):
         measure(schedule(), ["speed"])
     empty = np.array([], dtype=np.int64)
     workload = Workload("empty", 4, empty, empty, empty, empty, empty, empty, empty)

@@ -175,7 +175,7 @@ def test_a_cancelled_worker_costs_its_pieces_only(cluster: Cluster, place: Path,
                 )
             )
     assert table.read_bytes() == whole
-    assert "has gone; what it had begun is done again by others" in told
+    assert "has gone; what it had begun is computed again by others" in told
     # Done and not yet fetched when its worker went: two at most, of which one is being done.
     assert TUPLES <= times <= TUPLES + 2
 

@@ -81,7 +81,7 @@ def test_scores_and_errors_are_those_of_the_definition(queue, trials):
     assert found.trials == 4 * queue * blocks
 
 
-def test_the_seed_is_left_recorded():
+def test_the_seed_is_left_unchanged():
     seed = words(11)
     before = seed.copy()
     first = [estimate(tuple_of(4, 5), name, 100, seed) for name in ESTIMATORS]

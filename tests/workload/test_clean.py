@@ -308,7 +308,7 @@ def test_a_cleaned_log_is_read_alike_by_every_preset() -> None:
     assert header.text("EndTime") == "Sun Sep 09 03:48:30 CEST 2001"
 
 
-def test_a_log_is_read_and_cleans(tmp_path: Path) -> None:
+def test_a_log_is_read_and_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "site.swf"
     path.write_text(text_of([{}, {"run_time": 0}], HEADER))
     workload = read(path, processors=50)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from policyfactory.core.text import latex_text
 from policyfactory.export.targets import Export, Site, Target, header, single_file
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES
@@ -9,40 +10,23 @@ from policyfactory.policy.store import Model
 
 __all__ = ["TARGET", "make", "render"]
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{c: f"\\{c}" for c in "&%$#_{}"},
-    # Quotes and angle brackets are ligatures or other characters in some fonts.
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    '"': r"\textquotedbl{}",
-    "`": r"\textasciigrave{}",
-}
-
 
 def render(model: Model, site: Site) -> str:
     """Return a paragraph with one equation, to be put into a document; it needs no package."""
     policy = model.policy
     names = [name for name in VARIABLES if name in policy.variables]
-    symbols = "; ".join(f"${name}$: {_escaped(VARIABLES[name])}" for name in names)
+    symbols = "; ".join(f"${name}$: {latex_text(VARIABLES[name])}" for name in names)
     lines = [
         *(f"% {line}".rstrip() for line in header(model, site, "latex")),
-        f"Policy {_escaped(policy.name)} sorts the queue by",
+        f"Policy {latex_text(policy.name)} sorts the queue by",
         r"\begin{equation}",
         rf"  \mathrm{{score}}({', '.join(names)}) = {to_latex(policy.expression)},",
         r"\end{equation}",
         f"lower first, where {symbols}.",
     ]
     if "r" in policy.variables:
-        lines.append(f"Here ${'r'}$ {_escaped(policy.epoch.describe().removeprefix('r '))}.")
+        lines.append(f"Here ${'r'}$ {latex_text(policy.epoch.describe().removeprefix('r '))}.")
     return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """Return ``text`` for running text of LaTeX; what is not printable becomes a question mark."""
-    return "".join(_SPECIAL.get(c, c if c.isprintable() else "?") for c in text)
 
 
 def make(model: Model, site: Site) -> Export:

@@ -1,0 +1,38 @@
+"""Options of a verb: a frozen dataclass of them, and keywords in place of some."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from policyfactory.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    D = TypeVar("D", bound=DataclassInstance)
+
+__all__ = ["changed"]
+
+
+def changed(options: D, changes: Mapping[str, Any]) -> D:
+    """Return ``options`` with ``changes`` in place of what they have.
+
+    Raises
+    ------
+    UsageError
+        If there is no such option (near matches are named), or a value is of a type that it cannot have.
+    """
+    known = [field.name for field in dataclasses.fields(options)]
+    for name in changes:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(f"there is no option {name!r}; {hint}there are {', '.join(known)}")
+    for name, value in changes.items():
+        # A text is never meant where the default is a number, and comparing the two says nothing.
+        if type(getattr(options, name)) in {int, float} and (isinstance(value, bool | str) or value is None):
+            raise UsageError(f"{name} {value!r}: give a number")
+    return dataclasses.replace(options, **changes)
