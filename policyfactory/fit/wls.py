@@ -80,9 +80,11 @@ def solve(design: FloatArray, target: FloatArray, weight: FloatArray | None = No
         raise FitError("a term is not finite on some rows (log10, a division or a power of 0); use another form")
     q, r = np.linalg.qr(matrix)
     singular = np.linalg.svd(r, compute_uv=False)
-    if not singular[-1] > singular[0] * terms * _EPSILON:
+    # What rounding makes of a zero, by any order of the sums (Golub and Van Loan 2013, section 5.4.1).
+    zero = rows * _EPSILON
+    if not singular[-1] > singular[0] * zero:
         raise FitError(
-            f"the {terms} terms are linearly dependent on these rows (condition number above {1 / _EPSILON:.0e}); "
+            f"the {terms} terms are linearly dependent on these rows (condition number above {1 / zero:.0e}); "
             "drop one of the terms"
         )
     condition = float(singular[0] / singular[-1])
