@@ -36,7 +36,7 @@ def log() -> Workload:
 def scheduler() -> Iterator[str]:
     """Give the address of a Dask cluster of one process."""
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
         yield cluster.scheduler_address
 
 
