@@ -14,7 +14,6 @@ __all__ = [
     "enumerated",
     "html_text",
     "latex_text",
-    "lua_string",
     "markdown_text",
     "number_text",
     "percent_change",
@@ -76,12 +75,6 @@ def markdown_text(text: str) -> str:
 def latex_text(text: str) -> str:
     """Return ``text`` for running text of LaTeX; what is not printable becomes a question mark."""
     return "".join(_LATEX.get(c, c if c.isprintable() else "?") for c in text)
-
-
-def lua_string(text: str) -> str:
-    """Return a Lua string of the UTF-8 bytes of ``text``; every byte that is no plain ASCII is written as a number."""
-    plain = set(range(32, 127)) - set(b'"\\')
-    return '"' + "".join(chr(b) if b in plain else f"\\{b:03d}" for b in text.encode("utf-8", "replace")) + '"'
 
 
 def anchors(names: Iterable[str]) -> list[str]:
