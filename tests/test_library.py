@@ -125,6 +125,8 @@ def test_a_fit_is_a_policy(tmp_path: Path, log: pf.Workload, scores: pf.ScoreTab
     mine = next(fit for fit in fits if fit.name == "MINE")
     assert mine.priority(p=60, q=4, r=10) == mine.policy.scores(60, 4, 10)[0]
     assert mine.priority(p=np.array([60.0, 70.0]), q=4, r=10).shape == (2,)  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match=r"the sort key p\*q .* has r; give it as well: priority\(p, q, r=...\)"):
+        mine.priority(p=60, q=4)
     assert "standard error" in mine.summary()
     assert "Best by mean absolute error" in fits.summary()
     pf.save_model(mine.model("mine"), tmp_path / "mine.json")

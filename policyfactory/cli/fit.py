@@ -89,7 +89,7 @@ def fit(
                 bootstrap=bootstrap,
                 seed=seed,
                 certainty=certainty,
-                tell=_teller(bar),
+                progress=_stages(bar),
             )
         files = fits.save(output, report=report, figures=figures)
         show_fit(fits, as_json=json)
@@ -124,12 +124,14 @@ def _check_outputs(output: Path | None, report: Path | None, figures: Path | Non
         check_directory(figures)
 
 
-def _teller(bar: Any) -> Callable[[str, int], Callable[[], None]]:
-    def tell(title: str, total: int) -> Callable[[], None]:
+def _stages(bar: Any) -> Callable[[str, int], Callable[[], None]]:
+    """Return what shows each stage of a fit as a line of the bar."""
+
+    def begin(title: str, total: int) -> Callable[[], None]:
         task = bar.add_task(title, total=total)
         return lambda: bar.advance(task)
 
-    return tell
+    return begin
 
 
 def show_fit(fits: Fits, *, as_json: bool) -> None:

@@ -54,11 +54,12 @@ def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
     if as_json:
         _print_json(model_to_json(model))
         return
+    from policyfactory.policy.simplify import SHOWN_DIGITS
     from policyfactory.report.terminal import show_table
 
     show_table(f"Policy {model.policy.name}", ["", "value"], [list(row) for row in _facts(model)], left=(0, 1))
     if model.coefficients:
-        rows = [[c.name, c.term, f"{c.value:.6g}", f"{c.stderr:.2g}", c.unit] for c in model.coefficients]
+        rows = [[c.name, c.term, f"{c.value:.{SHOWN_DIGITS}g}", f"{c.stderr:.2g}", c.unit] for c in model.coefficients]
         show_table("Coefficients", ["name", "term", "value", "std. error", "unit"], rows)
 
 

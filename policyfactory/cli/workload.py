@@ -70,7 +70,7 @@ def _draw(log: SwfLog, description: Description, output: Path) -> None:
     from policyfactory.workload.picture import draw_log
 
     for path in draw_log(log, description, output):
-        note(f"wrote {path}")
+        note(f"written: {path}")
 
 
 def _print_descriptions(described: list[tuple[Description, list[str]]]) -> None:
@@ -123,7 +123,7 @@ def clean(
         console().file.write(dump_json(account.as_dict()))
     else:
         _print_report(account)
-    note(f"wrote {target}")
+    note(f"written: {target}")
 
 
 def _check_other(source: Path, target: Path) -> None:

@@ -17,7 +17,8 @@ from policyfactory.fit.inference import Inference
 from policyfactory.fit.result import Fit
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.wls import solve
-from policyfactory.policy.expression import Expression, parse
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Expression
 
 __all__ = ["Diagnosis", "Slope", "agreement", "diagnose", "order_share", "slopes"]
 

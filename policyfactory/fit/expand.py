@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from policyfactory.policy.expression import Binary, Coefficient, Expression, Negative, Number
+from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Number
 
 __all__ = ["Monomial", "are_free", "expand", "monomial_name", "nonlinear_names"]
 

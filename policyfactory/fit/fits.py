@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html, facts_text
+from policyfactory.core.text import shortened
 from policyfactory.fit.files import write_fit
 from policyfactory.fit.model import Examined, build_model, examine, sort_key
 from policyfactory.fit.result import Fit
-from policyfactory.fit.run import FAMILIES, FitOptions, FitResults, FitTell, fit_table, silent
+from policyfactory.fit.run import FAMILIES, FitOptions, FitResults, Progress, fit_table, no_progress
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.simplify import SHOWN_DIGITS
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.trials.table import ScoreTable
 
@@ -84,16 +86,28 @@ class Fitted:
         results = self.results
         return build_model(self.examined, results.sample, name=name or self.fit.name[:100], seed=results.options.seed)
 
-    def priority(self, p: ArrayLike, q: ArrayLike, r: ArrayLike = 0.0) -> NDArray[np.float64] | float:
+    def priority(self, p: ArrayLike, q: ArrayLike, r: ArrayLike | None = None) -> NDArray[np.float64] | float:
         """Return the sort key of a job (or of each job of arrays); lower runs first.
 
         Parameters
         ----------
         p, q, r : float or array
-            Requested seconds, processors, submit seconds since the start of the window.
+            Requested seconds, processors, submit seconds since the start of the window; r may be left out where the
+            formula has none.
+
+        Raises
+        ------
+        UsageError
+            If the formula has r and none is given.
         """
-        values = self.policy.scores(p, q, r)
-        return float(values[0]) if np.ndim(p) == np.ndim(q) == np.ndim(r) == 0 else values
+        if r is None and "r" in self.policy.variables:
+            raise UsageError(
+                f"the sort key {shortened(self.formula, 60)} has r; give it as well: priority(p, q, r=...), the submit "
+                "time in s since the start of the window"
+            )
+        jobs = p, q, 0.0 if r is None else r
+        values = self.policy.scores(*jobs)
+        return values if any(map(np.ndim, jobs)) else float(values[0])
 
     def summary(self) -> str:
         """Return the formula, its errors, coefficients and warnings as text."""
@@ -103,7 +117,9 @@ class Fitted:
             facts["first of all fits"] = f"in {candidate.first:.0%} of {len(candidate.mae)} resamplings of the tuples"
         errors = zip(self.fit.terms, self.fit.coefficients, examined.inference.stderr, strict=True)
         for term, value, stderr in errors:
-            facts[f"{term.coefficient}, of {term.text}"] = f"{value:.6g} (standard error {stderr:.2g}, {term.unit})"
+            facts[f"{term.coefficient}, of {term.text}"] = (
+                f"{value:.{SHOWN_DIGITS}g} (standard error {stderr:.2g}, {term.unit})"
+            )
         for number, warning in enumerate(examined.diagnosis.warnings, start=1):
             facts[f"warning {number}"] = warning
         return facts_text(repr(self)[1:-1], facts)
@@ -117,7 +133,11 @@ class Fitted:
 
     def _facts(self) -> dict[str, str]:
         place = f"{self.rank} of {len(self.results.fits)}"
-        return {"sort key": sort_key(self.fit, digits=5), "rank": place, "mean absolute error": f"{self.mae:.5g}"}
+        return {
+            "sort key": sort_key(self.fit, digits=SHOWN_DIGITS),
+            "rank": place,
+            "mean absolute error": f"{self.mae:.5g}",
+        }
 
     def __repr__(self) -> str:
         return f"<Fitted {self.name}: mean absolute error {self.mae:.4g}, rank {self.rank}>"
@@ -230,7 +250,7 @@ def fit(
     bootstrap: int = 200,
     seed: int = 1,
     certainty: bool = False,
-    tell: FitTell = silent,
+    progress: Progress = no_progress,
 ) -> Fits:
     """Fit formulas to a score table.
 
@@ -249,7 +269,7 @@ def fit(
         Of the resampling and of the starting points of nonlinear forms.
     certainty : bool
         Whether to measure how many tuples it takes until the best form is certain.
-    tell : callable
+    progress : callable
         Called with the title and the number of steps of each longer stage; returns what to call after each step.
 
     Raises
@@ -272,4 +292,4 @@ def fit(
     families = tuple(name for name in FAMILIES if name in given)
     forms = tuple(text for text in given if text not in FAMILIES)
     options = FitOptions(families, forms, top, bootstrap, seed, certainty)
-    return Fits(fit_table(scores, options, tell=tell))
+    return Fits(fit_table(scores, options, progress=progress))

@@ -14,9 +14,8 @@ from policyfactory.fit.diagnostics import Diagnosis, diagnose
 from policyfactory.fit.inference import Inference, infer
 from policyfactory.fit.result import Fit
 from policyfactory.fit.sample import Sample
-from policyfactory.policy.expression import Binary, Expression, Negative, Number
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.simplify import simplify_order
+from policyfactory.policy.simplify import round_coefficients, simplify_order
 from policyfactory.policy.store import FittedNumber, Model
 
 __all__ = ["Examined", "build_model", "examine", "sort_key"]
@@ -53,8 +52,8 @@ def examine(fit: Fit, sample: Sample, candidate: Candidate | None = None) -> Exa
 
 def sort_key(fit: Fit, *, digits: int | None = None) -> str:
     """Return the shortest formula that orders jobs as ``fit`` does; rounded for display if ``digits`` is given."""
-    key = simplify_order(fit.expression, digits=digits)
-    return (key if digits is None else _short_exponents(key, digits)).text()
+    key = simplify_order(fit.expression)
+    return (key if digits is None else round_coefficients(key, digits, exponents=True)).text()
 
 
 def build_model(examined: Examined, sample: Sample, *, name: str, seed: int | None = None) -> Model:
@@ -72,19 +71,6 @@ def build_model(examined: Examined, sample: Sample, *, name: str, seed: int | No
         for term, value, error in zip(fit.terms, fit.coefficients, inference.stderr, strict=True)
     )
     return Model(policy, coefficients, _diagnostics(examined, sample), _provenance(sample, seed))
-
-
-def _short_exponents(node: Expression, digits: int) -> Expression:
-    """Return ``node`` with fitted exponents rounded, for display."""
-    match node:
-        case Binary("**", base, Number(value)):
-            return Binary("**", _short_exponents(base, digits), Number(float(f"{value:.{digits}g}")))
-        case Binary(operator, left, right):
-            return Binary(operator, _short_exponents(left, digits), _short_exponents(right, digits))
-        case Negative(part):
-            return Negative(_short_exponents(part, digits))
-        case _:
-            return node
 
 
 def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:

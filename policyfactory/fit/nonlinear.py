@@ -19,7 +19,8 @@ from policyfactory.fit.expand import expand
 from policyfactory.fit.result import Fit, Term
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.units import coefficient_unit
-from policyfactory.policy.expression import Expression, parse, substitute
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Expression, substitute
 from policyfactory.workload.header import printable
 
 __all__ = ["STARTS", "fit_nonlinear"]

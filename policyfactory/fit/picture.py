@@ -14,6 +14,7 @@ from policyfactory.fit.model import sort_key
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults
 from policyfactory.fit.sample import Sample
+from policyfactory.policy.simplify import SHOWN_DIGITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +39,7 @@ def draw_priority(fit: Fit, sample: Sample) -> Figure:
         rest = next(name for name in "pqr" if name not in (x, y))
         axis.set_title(f"at {_value(rest, middle[rest])}", fontsize=10)
     figure.colorbar(mesh, ax=axes, label=_COLOUR_BAR, shrink=0.9)
-    key = sort_key(fit, digits=4)
+    key = sort_key(fit, digits=SHOWN_DIGITS)
     figure.suptitle(key if len(key) <= 90 else f"{fit.name}, {len(fit.terms)} terms", fontsize=11)
     return figure
 
@@ -75,7 +76,7 @@ def draw_ranking(run: FitResults, *, shown: int = 12) -> Figure:
     axis.axvline(run.sample.level_mae, color="0.4", linestyle="--", label="same score for every job of a queue")
     if run.sample.noise_mae is not None:
         axis.axvline(run.sample.noise_mae, color=COLOURS[7], linestyle=":", label="noise of the scores alone")
-    keys = [sort_key(candidate.fit, digits=3) for candidate in known]
+    keys = [sort_key(candidate.fit, digits=SHOWN_DIGITS) for candidate in known]
     names = [key if len(key) <= 60 else candidate.fit.name for key, candidate in zip(keys, known, strict=True)]
     axis.set_yticks(places, names)
     axis.set_xlabel("mean absolute error of the score")

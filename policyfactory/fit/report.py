@@ -10,11 +10,12 @@ import numpy as np
 from policyfactory.core.text import markdown_text, power_of_ten
 from policyfactory.fit.bootstrap import Candidate, interval
 from policyfactory.fit.certainty import CERTAIN, Certainty
-from policyfactory.fit.diagnostics import order_share
+from policyfactory.fit.diagnostics import VIF_LIMIT, order_share
 from policyfactory.fit.model import Examined, sort_key
 from policyfactory.fit.polynomials import POLYNOMIALS, monomials
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults
+from policyfactory.policy.simplify import SHOWN_DIGITS
 from policyfactory.report.markdown import bullets_markdown, table_markdown
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.statistics.intervals import Interval
@@ -74,7 +75,8 @@ def report_tables(run: FitResults, *, wide: bool = False) -> list[Table]:
     """
     tables = [_ranking(run)]
     in_full = [examined for examined in run.examined if _in_full(run, examined)]
-    tables += [_coefficients(examined, number) for number, examined in enumerate(in_full, 1)]
+    for number, examined in enumerate(in_full, 1):
+        tables += _coefficients(examined, number)
     polynomials = {item.fit.name: item for item in run.examined if item.fit.family == "polynomials"}
     if polynomials:
         tables += [_inflation(polynomials, part) for part in (["both"] if wide else ["left", "right"])]
@@ -156,7 +158,7 @@ def _in_full(run: FitResults, examined: Examined) -> bool:
 
 
 def _label(fit: Fit) -> str:
-    key = sort_key(fit, digits=5)
+    key = sort_key(fit, digits=SHOWN_DIGITS)
     name = fit.name if fit.family != "forms" else ""
     if len(key) > _LONGEST_KEY:
         return f"{name} ({len(fit.terms)} terms)"
@@ -219,44 +221,36 @@ def _number(value: float) -> Cell:
     return Cell(None if math.isnan(value) else float(value))
 
 
-def _coefficients(examined: Examined, number: int) -> Table:
+def _coefficients(examined: Examined, number: int) -> list[Table]:
+    """Return the values with their errors, and what the order of a queue and the certainty of the values hang on."""
     fit, inference, candidate = examined.fit, examined.inference, examined.candidate
     drawn = candidate if candidate is not None and len(candidate.mae) else None
-    rows = []
+    values, ratios = [], []
     for k, term in enumerate(fit.terms):
-        bounds = Interval(*interval(drawn.coefficients[k])) if drawn else None
-        rows.append(
-            (
-                Cell(term.coefficient),
-                Cell(term.text),
-                Cell(float(fit.coefficients[k]), bounds),
-                Cell(float(inference.stderr[k])),
-                _number(inference.t[k]),
-                Cell(_over_first(fit, drawn, k) if drawn else _DASH),
-                Cell(term.unit),
-                _number(inference.vif[k]),
-                _number(inference.vif_weighted[k]),
-            )
-        )
-    columns = (
-        Column(""),
-        Column("of"),
-        Column("value", digits=5),
-        Column("std error", digits=4),
-        Column("t", decimals=2),
-        Column("over the first, 95 %"),
-        Column("unit"),
-        Column("VIF"),
-        Column("VIF weighted"),
-    )
-    return Table(
-        f"coefficients-{number}",
-        f"Coefficients of {_label(fit)}",
-        columns,
-        tuple(rows),
-        "The value of the formula is a score. Standard errors and the 95 % intervals in brackets take the tuple as the "
-        f"unit. Condition number {fit.condition:.3g} (columns scaled). {fit.method}.",
-    )
+        names = Cell(term.coefficient), Cell(term.text)
+        value = Cell(float(fit.coefficients[k]), Interval(*interval(drawn.coefficients[k])) if drawn else None)
+        values.append((*names, value, Cell(float(inference.stderr[k])), _number(inference.t[k]), Cell(term.unit)))
+        ratio = Cell(_over_first(fit, drawn, k) if drawn else _DASH)
+        ratios.append((*names, ratio, _number(inference.vif[k]), _number(inference.vif_weighted[k])))
+    shown = Column("value", digits=SHOWN_DIGITS)
+    return [
+        Table(
+            f"coefficients-{number}",
+            f"Coefficients of {_label(fit)}",
+            (Column(""), Column("of"), shown, Column("std error", digits=4), Column("t", decimals=2), Column("unit")),
+            tuple(values),
+            "The value of the formula is a score. Standard errors and the 95 % intervals in brackets take the tuple as "
+            f"the unit. Condition number {fit.condition:.3g} (columns scaled). {fit.method}.",
+        ),
+        Table(
+            f"ratios-{number}",
+            "Their ratios and variance inflation factors (VIF)",
+            (Column(""), Column("of"), Column("over the first, 95 %"), Column("VIF"), Column("VIF weighted")),
+            tuple(ratios),
+            "Only the ratios change the order of a queue. VIF: of the rows as they are; weighted: times p*q, as the "
+            f"fit sees them. Above {VIF_LIMIT:g} a coefficient cannot be told apart from others.",
+        ),
+    ]
 
 
 def _over_first(fit: Fit, candidate: Candidate, k: int) -> str:
@@ -265,8 +259,9 @@ def _over_first(fit: Fit, candidate: Candidate, k: int) -> str:
     term = fit.terms[k]
     if k == fit.base or not term.linear or term.text == "1" or size == 0:
         return _DASH
-    low, high = interval(candidate.ratios()[k])
-    return f"{fit.coefficients[k] / size:.5g} [{low:.3g}, {high:.3g}]"
+    bounds = interval(candidate.ratios()[k])
+    ratio, low, high = (f"{value:.{SHOWN_DIGITS}g}" for value in (fit.coefficients[k] / size, *bounds))
+    return f"{ratio} [{low}, {high}]"
 
 
 def _inflation(polynomials: dict[str, Examined], part: str) -> Table:

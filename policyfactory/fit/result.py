@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.units import coefficient_unit
 from policyfactory.fit.wls import Solution, solve
-from policyfactory.policy.expression import Binary, Expression, Negative, Number, number, parse, substitute
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Binary, Expression, Negative, Number, number, substitute
 
 __all__ = ["Fit", "Term", "exact_fit", "sum_of_terms"]
 

@@ -16,7 +16,7 @@ from policyfactory.fit.sample import Sample, prepare
 from policyfactory.fit.userform import fit_user_form, split_name
 from policyfactory.trials.table import ScoreTable
 
-__all__ = ["FAMILIES", "FitOptions", "FitResults", "FitTell", "fit_table", "silent"]
+__all__ = ["FAMILIES", "FitOptions", "FitResults", "Progress", "fit_table", "no_progress"]
 
 FAMILIES = ("forms", "polynomials", "linear")
 
@@ -24,7 +24,7 @@ _BUDGET = 500_000_000  # residuals that the bootstrap may compute: a few seconds
 _FEWEST_CANDIDATES = 12
 _CERTAINTY_CANDIDATES = 12
 
-FitTell = Callable[[str, int], Callable[[], None]]
+Progress = Callable[[str, int], Callable[[], None]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,12 +107,12 @@ class FitResults:
         return next(place for place, other in enumerate(self.fits, start=1) if other is fit)
 
 
-def silent(_title: str, _total: int) -> Callable[[], None]:
-    """Tell nobody."""
+def no_progress(_title: str, _total: int) -> Callable[[], None]:
+    """Show nothing."""
     return lambda: None
 
 
-def fit_table(table: ScoreTable, options: FitOptions, *, tell: FitTell = silent) -> FitResults:
+def fit_table(table: ScoreTable, options: FitOptions, *, progress: Progress = no_progress) -> FitResults:
     """Return all fits of ``table`` that ``options`` ask for.
 
     Parameters
@@ -121,7 +121,7 @@ def fit_table(table: ScoreTable, options: FitOptions, *, tell: FitTell = silent)
         The scores.
     options : FitOptions
         What to fit.
-    tell : callable
+    progress : callable
         Called with the title and the number of steps of each longer stage; returns what to call after each step.
 
     Raises
@@ -155,15 +155,15 @@ def fit_table(table: ScoreTable, options: FitOptions, *, tell: FitTell = silent)
         sample,
         replicates=options.replicates,
         seed=options.seed,
-        advance=tell("resampling tuples", len(candidates)),
+        advance=progress("resampling tuples", len(candidates)),
     )
     shown = _shown(fits, options)
-    advance = tell("diagnosing", len(shown))
+    advance = progress("diagnosing", len(shown))
     examined = []
     for fit in shown:
         examined.append(examine(fit, sample, resampled.of(fit)))
         advance()
-    certainty = _certainty(fits, sample, options, tell) if options.certainty else None
+    certainty = _certainty(fits, sample, options, progress) if options.certainty else None
     return FitResults(sample, options, tuple(fits), enumerated, resampled, tuple(examined), certainty, failures)
 
 
@@ -188,10 +188,10 @@ def _candidates(fits: list[Fit], sample: Sample, options: FitOptions) -> list[Fi
     return [fit for fit in fits if fit.family != "forms" or id(fit) in forms]
 
 
-def _certainty(fits: list[Fit], sample: Sample, options: FitOptions, tell: FitTell) -> Certainty:
+def _certainty(fits: list[Fit], sample: Sample, options: FitOptions, progress: Progress) -> Certainty:
     if options.replicates < 1:
         raise UsageError("certainty is measured by resampling; give --bootstrap 1 or more (200 is usual)")
     forms = {id(fit) for fit in [fit for fit in fits if fit.family == "forms"][:_CERTAINTY_CANDIDATES]}
     candidates = [fit for fit in fits if fit.family != "forms" or id(fit) in forms]
-    advance = tell("tables of growing size", len(candidates))
+    advance = progress("tables of growing size", len(candidates))
     return measure_certainty(candidates, sample, replicates=options.replicates, seed=options.seed, advance=advance)

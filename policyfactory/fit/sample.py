@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import FitError
 from policyfactory.engine.formula import evaluate
 from policyfactory.policy.compile import compile_expression
-from policyfactory.policy.expression import Expression, parse
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Expression
 from policyfactory.trials.table import ScoreTable
 
 __all__ = ["Sample", "prepare"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from policyfactory.policy.expression import Binary, Call, Coefficient, Expression, Negative, Number, Variable
+from policyfactory.policy.nodes import Binary, Call, Coefficient, Expression, Negative, Number, Variable
 
 __all__ = ["coefficient_unit", "unit_text"]
 

@@ -9,7 +9,8 @@ from policyfactory.fit.expand import Monomial, are_free, expand, monomial_name, 
 from policyfactory.fit.nonlinear import STARTS, fit_nonlinear
 from policyfactory.fit.result import Fit, Term, exact_fit
 from policyfactory.fit.sample import Sample
-from policyfactory.policy.expression import Expression, parse
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Expression
 from policyfactory.workload.header import printable
 
 __all__ = ["fit_user_form", "split_name"]

@@ -115,7 +115,7 @@ def fit_family(
         counter.expect(total)
         return lambda: counter.done(0)
 
-    fits = fit(table, family, top=_FORMS if family == "forms" else 1, tell=stage)
+    fits = fit(table, family, top=_FORMS if family == "forms" else 1, progress=stage)
     progress.fitted(fits)
     if folder is not None:
         figures = check_directory(folder / "pictures") if pictures else None

@@ -14,10 +14,10 @@ __all__ = ["choice_in_words", "formula_in_words", "record_in_words", "row_of", "
 
 
 def formula_in_words(policy: Policy) -> str:
-    """Return the sort key with four digits."""
+    """Return the sort key, its coefficients rounded as everywhere."""
     from policyfactory.policy.simplify import round_coefficients
 
-    return round_coefficients(policy.expression, 4).text()
+    return round_coefficients(policy.expression).text()
 
 
 def choice_in_words(policy: Policy, candidates: int, *, published: bool) -> str:

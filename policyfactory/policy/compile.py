@@ -9,32 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import FormulaError
-from policyfactory.engine.formula import (
-    ABS,
-    ADD,
-    CONST,
-    DIV,
-    EXP,
-    LN,
-    LOG2,
-    LOG10,
-    MAX,
-    MIN,
-    MUL,
-    NEG,
-    POW,
-    POWI,
-    SQRT,
-    SUB,
-    VAR_M,
-    VAR_P,
-    VAR_Q,
-    VAR_R,
-    VAR_W,
-    evaluate,
-)
+from policyfactory.engine import formula as machine
 from policyfactory.policy.nodes import (
-    MAX_REPEATED,
+    FUNCTIONS,
+    VARIABLES,
     Binary,
     Call,
     Coefficient,
@@ -45,26 +23,12 @@ from policyfactory.policy.nodes import (
     whole_exponent,
 )
 
-__all__ = ["MAX_REPEATED", "Program", "compile_expression", "value_at", "whole_exponent"]
+__all__ = ["Program", "compile_expression", "value_at"]
 
-_VARIABLE = {
-    "p": VAR_P,
-    "q": VAR_Q,
-    "r": VAR_R,
-    "w": VAR_W,
-    "m": VAR_M,
-}
-_OPERATOR = {"+": ADD, "-": SUB, "*": MUL, "/": DIV, "**": POW}
-_FUNCTION = {
-    "log10": LOG10,
-    "log2": LOG2,
-    "ln": LN,
-    "sqrt": SQRT,
-    "exp": EXP,
-    "abs": ABS,
-    "min": MIN,
-    "max": MAX,
-}
+# The machine has an instruction for each name of the grammar: VAR_P reads p, LOG10 is log10.
+_VARIABLE: dict[str, int] = {name: getattr(machine, f"VAR_{name.upper()}") for name in VARIABLES}
+_FUNCTION: dict[str, int] = {name: getattr(machine, name.upper()) for name in FUNCTIONS}
+_OPERATOR = {"+": machine.ADD, "-": machine.SUB, "*": machine.MUL, "/": machine.DIV, "**": machine.POW}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -109,18 +73,18 @@ def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:
 
     match node:
         case Number(value):
-            add(CONST, value)
+            add(machine.CONST, value)
             return 1
         case Variable(name):
             add(_VARIABLE[name])
             return 1
         case Negative(part):
             depth = _emit(part, codes, operands)
-            add(NEG)
+            add(machine.NEG)
             return depth
         case Binary("**", base, exponent) if (times := whole_exponent(exponent)) is not None:
             depth = _emit(base, codes, operands)
-            add(POWI, float(times))
+            add(machine.POWI, float(times))
             return depth
         case Binary(operator, left, right):
             depth = max(_emit(left, codes, operands), 1 + _emit(right, codes, operands))
@@ -144,5 +108,5 @@ def value_at(expression: Expression, job: Mapping[str, float]) -> float:
     program = compile_expression(expression)
     p, q, r, w = (np.array([float(job[name])]) for name in "pqrw")
     stack = np.empty((program.depth, 1))
-    evaluate(program.codes, program.operands, p, q, r, w, float(job["m"]), stack)
+    machine.evaluate(program.codes, program.operands, p, q, r, w, float(job["m"]), stack)
     return float(stack[0, 0])

@@ -30,29 +30,9 @@ from policyfactory.policy.nodes import (
     Negative,
     Number,
     Variable,
-    format_number,
-    number,
-    substitute,
 )
 
-__all__ = [
-    "FUNCTIONS",
-    "MAX_DEPTH",
-    "MAX_EXPONENT",
-    "MAX_LENGTH",
-    "VARIABLES",
-    "Binary",
-    "Call",
-    "Coefficient",
-    "Expression",
-    "Negative",
-    "Number",
-    "Variable",
-    "format_number",
-    "number",
-    "parse",
-    "substitute",
-]
+__all__ = ["MAX_DEPTH", "MAX_EXPONENT", "MAX_LENGTH", "parse"]
 
 MAX_LENGTH = 4000  # characters of a formula
 MAX_NESTING = 40  # parentheses, signs and powers inside each other

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 __all__ = [
     "FUNCTIONS",
@@ -24,6 +24,7 @@ __all__ = [
     "number",
     "opposite",
     "replace_variables",
+    "rewritten",
     "substitute",
     "whole_exponent",
 ]
@@ -247,34 +248,32 @@ def whole_exponent(exponent: Expression) -> int | None:
     return None
 
 
-def substitute(expression: Expression, values: Mapping[str, float]) -> Expression:
-    """Return ``expression`` with numbers in place of the named coefficients that have a value."""
+def rewritten(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """Return ``expression`` with what ``change`` makes of it or, where that is None, of its parts."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    parts = [rewritten(part, change) for part in expression.children]
     match expression:
-        case Coefficient(name) if name in values:
-            return number(values[name])
-        case Negative(part):
-            return Negative(substitute(part, values))
-        case Binary(operator, left, right):
-            return Binary(operator, substitute(left, values), substitute(right, values))
-        case Call(function, arguments):
-            return Call(function, tuple(substitute(part, values) for part in arguments))
+        case Negative():
+            return Negative(*parts)
+        case Binary(operator):
+            return Binary(operator, *parts)
+        case Call(function):
+            return Call(function, tuple(parts))
         case _:
             return expression
+
+
+def substitute(expression: Expression, values: Mapping[str, float]) -> Expression:
+    """Return ``expression`` with numbers in place of the named coefficients that have a value."""
+    parts = {name: number(value) for name, value in values.items()}
+    return rewritten(expression, lambda node: parts.get(node.name) if isinstance(node, Coefficient) else None)
 
 
 def replace_variables(expression: Expression, parts: Mapping[str, Expression]) -> Expression:
     """Return ``expression`` with other expressions in place of the variables that ``parts`` names."""
-    match expression:
-        case Variable(name):
-            return parts.get(name, expression)
-        case Negative(part):
-            return Negative(replace_variables(part, parts))
-        case Binary(operator, left, right):
-            return Binary(operator, replace_variables(left, parts), replace_variables(right, parts))
-        case Call(function, arguments):
-            return Call(function, tuple(replace_variables(part, parts) for part in arguments))
-        case _:
-            return expression
+    return rewritten(expression, lambda node: parts.get(node.name) if isinstance(node, Variable) else None)
 
 
 def opposite(expression: Expression) -> Expression:

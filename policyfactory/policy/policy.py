@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.core.present import facts_html
-from policyfactory.policy.expression import Expression, parse
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Expression
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program

@@ -17,7 +17,6 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyfactory.core.errors import FormulaError
-from policyfactory.policy.latex import to_latex
 from policyfactory.policy.multiplied import constant_value
 from policyfactory.policy.nodes import (
     FUNCTIONS,
@@ -31,14 +30,16 @@ from policyfactory.policy.nodes import (
     Variable,
     number,
     opposite,
+    rewritten,
 )
 
 if TYPE_CHECKING:
     import sympy
 
-__all__ = ["LARGEST", "from_sympy", "round_coefficients", "simplify_order", "to_latex", "to_sympy"]
+__all__ = ["LARGEST", "SHOWN_DIGITS", "from_sympy", "round_coefficients", "simplify_order", "to_sympy"]
 
 LARGEST = 1000  # nodes; a longer formula is left as it is
+SHOWN_DIGITS = 5  # of coefficients wherever they are shown; a model keeps them as they are
 _MOST_BITS = 4_000  # of an exact number
 _ROUNDS = 10
 
@@ -79,30 +80,28 @@ def simplify_order(
 
 
 def round_coefficients(
-    expression: Expression, digits: int, rounding: Literal["nearest", "truncate"] = "nearest"
+    expression: Expression,
+    digits: int = SHOWN_DIGITS,
+    rounding: Literal["nearest", "truncate"] = "nearest",
+    *,
+    exponents: bool = False,
 ) -> Expression:
-    """Return ``expression`` with its numbers, exponents apart, at ``digits`` significant digits."""
+    """Return ``expression`` with its numbers at ``digits`` significant digits; exponents only if asked for."""
     if digits < 1:
         raise ValueError(f"at least one digit is needed, got {digits}")
     mode = decimal.ROUND_DOWN if rounding == "truncate" else decimal.ROUND_HALF_EVEN
     context = decimal.Context(prec=digits, rounding=mode)
 
-    def walk(node: Expression) -> Expression:
+    def rounded(node: Expression) -> Expression | None:
         match node:
             case Number(value):
                 return Number(float(context.create_decimal(repr(value))))
-            case Negative(part):
-                return Negative(walk(part))
-            case Binary("**", base, exponent):
-                return Binary("**", walk(base), exponent)
-            case Binary(operator, left, right):
-                return Binary(operator, walk(left), walk(right))
-            case Call(function, arguments):
-                return Call(function, tuple(map(walk, arguments)))
+            case Binary("**", base, exponent) if not exponents:
+                return Binary("**", rewritten(base, rounded), exponent)
             case _:
-                return node
+                return None
 
-    return walk(expression)
+    return rewritten(expression, rounded)
 
 
 def to_sympy(expression: Expression) -> sympy.Expr:

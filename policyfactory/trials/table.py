@@ -190,6 +190,12 @@ def read_score_table(path: Path | str) -> ScoreTable:
     first = data[: data.find(b"\n") if b"\n" in data else len(data)].strip()
     if not first:
         raise ScoreTableError(f"{path}:1: no scores; expected the header {HEADER} or lines of p,q,r,score")
+    # A line of a log has 18 numbers between blanks, its header ";" before each line.
+    if path.name.lower().endswith((".swf", ".swf.gz")) or first.startswith(b";") or len(first.split()) == 18:
+        raise ScoreTableError(
+            f"{path}: is a log of jobs and not a score table; make one of it: policyfactory generate {path.name} "
+            "--output scores.csv"
+        )
     ours = first == HEADER.encode()
     if not ours and first[:1].isalpha():
         shown = first[:60].decode(errors="replace")

@@ -35,7 +35,7 @@ def test_every_program_to_stdout_and_to_a_file(run, tmp_path: Path, target: str)
     # The same command gives the same bytes, wherever they go.
     assert (tmp_path / file).read_text() == shown.stdout
     assert done.stdout == ""
-    assert f"wrote {file}: F1 as" in done.stderr
+    assert f"written: {file}, F1 as" in done.stderr
     if target != "json":
         assert f"policyfactory export F1 --to {target} --epoch 2026-01-01" in shown.stdout
 

@@ -26,6 +26,27 @@ def test_the_published_winner_with_one_command(run, shared: Shared, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["learned.json"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("site.swf", "1 0\n"), ("renamed.txt", "; Version: 2.2\n"), ("bare.txt", " ".join(["1"] * 18) + "\n")],
+)
+def test_a_log_is_no_score_table(run, tmp_path: Path, name: str, text: str) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    done = run("fit", name, code=1)
+    assert done.stderr.endswith(
+        f"error: {name}: is a log of jobs and not a score table; make one of it: policyfactory generate {name} "
+        "--output scores.csv\n"
+    )
+
+
+def test_coefficients_are_rounded_alike_wherever_they_are_shown(run, shared: Shared) -> None:  # type: ignore[no-untyped-def]
+    ratio = "25673"  # 25672.9... in the model
+    done = run("fit", shared(TABLE), "--form", "F=a*sqrt(p)*q + b*log10(r)", "--output", "f.json", "--bootstrap", 20)
+    assert f"Coefficients of F: sqrt(p)*q + {ratio}*log10(r)" in done.stdout
+    assert f" {ratio} [" in done.stdout
+    assert f"Best by mean absolute error: F: sqrt(p)*q + {ratio}*log10(r)" in done.stdout
+
+
 def test_the_same_command_writes_the_same_bytes(run, shared: Shared, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     for _ in range(2):
         run("fit", shared(TABLE), "--family", "linear", "--output", "x.json", "--bootstrap", 20, "--seed", 5)

@@ -59,7 +59,7 @@ def test_show_draws_pictures(run: Run, site: Path, tmp_path: Path) -> None:
     done = run("workload", "show", site, "--output", "pictures")
     names = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     assert names == [f"site-{what}.png" for what in ("accuracy", "arrivals", "run-times", "sizes")]
-    assert done.stderr.count("wrote pictures/site-") == 4
+    assert done.stderr.count("written: pictures/site-") == 4
 
 
 def test_show_of_a_log_without_header(run: Run, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_clean_writes_the_log_and_tells_what_it_did(run: Run, site: Path, tmp_pa
     done = run("workload", "clean", site, "out.swf.gz", "--report", "report.json")
     assert "no run time" in done.stdout
     assert "240 jobs read, 1 dropped, 239 kept; machine of 10 processors (MaxProcs of the header)" in done.stdout
-    assert done.stderr == "wrote out.swf.gz\n"
+    assert done.stderr == "written: out.swf.gz\n"
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["read"], report["kept"]) == (240, 239)
     assert report["steps"][0] == {

@@ -8,16 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from policyfactory.fit.expand import are_free, expand, monomial_name, nonlinear_names
-from policyfactory.policy.expression import (
-    Binary,
-    Coefficient,
-    Expression,
-    Negative,
-    Variable,
-    number,
-    parse,
-    substitute,
-)
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Variable, number, substitute
 
 LEAVES = st.sampled_from(
     [Coefficient("a"), Coefficient("b"), Coefficient("c"), Variable("p"), Variable("q"), number(2.0)]

@@ -135,7 +135,7 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
 def test_steps_are_told(sc17_table: ScoreTable) -> None:
     told: dict[str, list[int]] = {}
 
-    def tell(title: str, total: int):  # type: ignore[no-untyped-def]
+    def progress(title: str, total: int):  # type: ignore[no-untyped-def]
         told[title] = [total, 0]
 
         def step() -> None:
@@ -143,7 +143,7 @@ def test_steps_are_told(sc17_table: ScoreTable) -> None:
 
         return step
 
-    fit_table(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), tell=tell)
+    fit_table(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), progress=progress)
     assert told == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
 
 

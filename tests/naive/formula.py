@@ -7,8 +7,7 @@ import random
 
 from hypothesis import strategies as st
 
-from policyfactory.policy.compile import MAX_REPEATED
-from policyfactory.policy.expression import Binary, Call, Expression, Negative, Number, Variable, number
+from policyfactory.policy.nodes import MAX_REPEATED, Binary, Call, Expression, Negative, Number, Variable, number
 
 
 def evaluate(node: Expression, job: dict[str, float]) -> float:

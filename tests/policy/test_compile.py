@@ -11,8 +11,9 @@ from naive.formula import evaluate as plain
 from naive.formula import expressions, random_jobs, same_bits
 from policyfactory.core.errors import FormulaError
 from policyfactory.engine import formula as machine
-from policyfactory.policy.compile import MAX_REPEATED, compile_expression, whole_exponent
-from policyfactory.policy.expression import Expression, number, parse
+from policyfactory.policy.compile import compile_expression
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import MAX_REPEATED, Expression, number, whole_exponent
 
 JOBS = random_jobs(40, seed=1)
 

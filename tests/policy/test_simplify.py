@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import FormulaError
 from policyfactory.policy.catalogue import CATALOGUE
-from policyfactory.policy.expression import Expression, parse
-from policyfactory.policy.nodes import Binary, Call, Negative, Number, Variable
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Binary, Call, Expression, Negative, Number, Variable
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import from_sympy, round_coefficients, simplify_order, to_sympy
 
