@@ -82,11 +82,11 @@ def make_with_few_ties(target: Target, model: Model, site: Site) -> Made:
 
 def _scores(policy: Policy, site: Site) -> NDArray[np.float64]:
     sample = site.sample
-    return policy.scores(sample.p, sample.q, sample.r, sample.w, site.processors or 1)
+    return policy.scores(sample.p, sample.q, sample.r, sample.w)
 
 
 def _ties(policy: Policy, site: Site) -> float:
-    return tie_share(learn_scale(policy, site.sample, site.processors, largest=site.weight), _scores(policy, site))
+    return tie_share(learn_scale(policy, site.sample, largest=site.weight), _scores(policy, site))
 
 
 def _candidates(policy: Policy, site: Site) -> list[Policy]:

@@ -90,7 +90,7 @@ class Exported:
         """
         from policyfactory.export.preview import preview
 
-        return preview(self.export, self.policy, queue, self.processors, target=self.target.name)
+        return preview(self.export, self.policy, queue, target=self.target.name)
 
     def save(self, output: Path | str, *, overwrite: bool = False) -> list[Path]:
         """Write the files; see `write_files`."""

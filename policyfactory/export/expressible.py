@@ -16,6 +16,7 @@ from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 
 __all__ = [
+    "check_size",
     "fixed_epoch",
     "keeps_threshold",
     "left_out",
@@ -65,6 +66,18 @@ def prepare(
             expression = replace_variables(policy.expression, {"m": Number(float(processors))})
             policy = dataclasses.replace(policy, formula=expression.text())
     return dataclasses.replace(model, policy=policy)
+
+
+def check_size(policy: Policy) -> None:
+    """Refuse a policy that still has m: its target takes a number for it, which `prepare` writes.
+
+    Raises
+    ------
+    ExportError
+        If the formula has m.
+    """
+    if "m" in policy.variables:
+        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
 
 
 def fixed_epoch(policy: Policy, target: str) -> int | None:

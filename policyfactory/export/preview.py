@@ -132,9 +132,7 @@ def _from(today: int, new: int) -> str:
     return f"stays at place {new:,}" if today == new else f"from place {today:,} to {new:,}"
 
 
-def preview(
-    export: Export, policy: Policy, queue: Queue, processors: int | None = None, *, target: str = ""
-) -> Preview:
+def preview(export: Export, policy: Policy, queue: Queue, *, target: str = "") -> Preview:
     """Return the order of a queue today (by its priorities, else by submit time) and under an export.
 
     Parameters
@@ -144,19 +142,17 @@ def preview(
         What was exported.
     queue : Queue
         The jobs that wait.
-    processors : int, optional
-        The machine's, for a formula with m.
     target : str
         Its name, for what is said of its number.
 
     Raises
     ------
     ExportError
-        If the formula has m and ``processors`` is not given.
+        If the formula has m.
     """
-    scores = scores_of(policy, queue, processors)
+    scores = scores_of(policy, queue)
     given = export.priorities
-    priorities = policy_priorities(policy, processors, queue) if given is None else given(queue)
+    priorities = policy_priorities(policy, queue) if given is None else given(queue)
     today = np.zeros(len(queue)) if queue.priority is None else queue.priority
     return Preview(
         queue,

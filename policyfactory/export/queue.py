@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
+from policyfactory.export.expressible import check_size
 from policyfactory.export.scale import Scale
 from policyfactory.policy.policy import Policy
 
@@ -64,7 +64,7 @@ class Queue:
         return len(self.job)
 
 
-def scores_of(policy: Policy, queue: Queue, processors: int | None = None) -> FloatArray:
+def scores_of(policy: Policy, queue: Queue) -> FloatArray:
     """Return the score of every job of a queue at its ``now``; LOWER runs first.
 
     With a fixed epoch r is at least 1 s, as in the scripts of all schedulers: a job submitted before the epoch counts
@@ -75,20 +75,17 @@ def scores_of(policy: Policy, queue: Queue, processors: int | None = None) -> Fl
     ----------
     policy : Policy
     queue : Queue
-    processors : int, optional
-        The machine's, for a formula with m.
 
     Raises
     ------
     ExportError
-        If the formula has m and ``processors`` is not given.
+        If the formula has m.
     """
-    if "m" in policy.variables and processors is None:
-        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
+    check_size(policy)
     epoch = policy.epoch.unix_time
     oldest = queue.submit.min(initial=queue.now)
     r = queue.submit - oldest if epoch is None else np.maximum(queue.submit - epoch, 1)
-    return policy.scores(queue.p, queue.q, r, queue.now - queue.submit, processors or 1)
+    return policy.scores(queue.p, queue.q, r, queue.now - queue.submit)
 
 
 def before_epoch(policy: Policy, queue: Queue) -> int:
@@ -104,21 +101,21 @@ def overdue(policy: Policy, queue: Queue) -> NDArray[np.bool_]:
     return np.asarray(queue.now - queue.submit > policy.threshold)
 
 
-def policy_priorities(policy: Policy, processors: int | None, queue: Queue) -> FloatArray:
+def policy_priorities(policy: Policy, queue: Queue) -> FloatArray:
     """Return numbers in the policy's own order, HIGHER first: overdue jobs in submit order, the others by score."""
     late = overdue(policy, queue)
-    scores = scores_of(policy, queue, processors)
+    scores = scores_of(policy, queue)
     order = np.lexsort((np.arange(len(queue)), queue.submit, np.where(late, 0.0, scores), ~late))
     ranks = np.empty(len(queue))
     ranks[order] = np.arange(len(queue), 0, -1, dtype=np.float64)
     return ranks
 
 
-def scaled_priorities(policy: Policy, scale: Scale, processors: int | None = None) -> Callable[[Queue], FloatArray]:
+def scaled_priorities(policy: Policy, scale: Scale) -> Callable[[Queue], FloatArray]:
     """Return the function from a queue to the whole numbers of a scale, for `Export.priorities`."""
 
     def priorities(queue: Queue) -> FloatArray:
-        return scale.integers(scores_of(policy, queue, processors)).astype(np.float64)
+        return scale.integers(scores_of(policy, queue)).astype(np.float64)
 
     return priorities
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import ExportError
+from policyfactory.export.expressible import check_size
 from policyfactory.export.sample import Sample
 from policyfactory.policy.policy import Policy
 
@@ -76,7 +77,7 @@ class Scale:
         return np.where(np.isnan(numbers), 1.0, np.clip(numbers, 1.0, self.largest)).astype(np.int64)
 
 
-def learn_scale(policy: Policy, sample: Sample, processors: int | None = None, *, largest: int = LARGEST) -> Scale:
+def learn_scale(policy: Policy, sample: Sample, *, largest: int = LARGEST) -> Scale:
     """Return the map to whole numbers that suits the scores of a sample.
 
     Three quarters of the numbers go to the scores between their 0.1 % and 99.9 % quantiles.
@@ -86,19 +87,16 @@ def learn_scale(policy: Policy, sample: Sample, processors: int | None = None, *
     policy : Policy
     sample : Sample
         Jobs like the cluster's.
-    processors : int, optional
-        The machine's, for a formula with m.
     largest : int
         The highest number.
 
     Raises
     ------
     ExportError
-        If the policy gives all jobs of the sample one score, or none that is finite; or has m without processors.
+        If the policy gives all jobs of the sample one score, or none that is finite; or has m.
     """
-    if "m" in policy.variables and processors is None:
-        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
-    scores = policy.scores(sample.p, sample.q, sample.r, sample.w, processors or 1)
+    check_size(policy)
+    scores = policy.scores(sample.p, sample.q, sample.r, sample.w)
     scores = scores[np.isfinite(scores)]
     if not len(scores):
         raise ExportError(f"policy {policy.name} has no finite score for any job of {sample.origin}; check its formula")

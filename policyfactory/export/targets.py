@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import format_duration
 from policyfactory.core.version import __version__
-from policyfactory.export.expressible import open_epoch
+from policyfactory.export.expressible import prepare
 from policyfactory.export.queue import Queue
 from policyfactory.export.sample import Sample, wide_sample
 from policyfactory.export.scale import LARGEST, Scale
@@ -30,10 +30,10 @@ __all__ = [
     "Site",
     "Target",
     "ascii_text",
+    "comment",
     "header",
     "identifier",
     "instructions",
-    "single_file",
 ]
 
 _WIDTH = 110
@@ -145,30 +145,34 @@ class Target:
         As in ``--to NAME``.
     description : str
         In words.
-    make : function of Model and Site to Export
+    write : function of Model and Site to Export
         Gives the files and what must be known about them. It raises ExportError where the target cannot express the
         policy at all. ``site.sample`` costs time: only targets that need jobs ask for it.
     """
 
     name: str
     description: str
-    make: Callable[[Model, Site], Export]
+    write: Callable[[Model, Site], Export]
+
+    def make(self, model: Model, site: Site) -> Export:
+        """Return the export of a policy, its m a number where the size of the site is known."""
+        return self.write(prepare(model, processors=site.processors), site)
 
 
 _MODULES = {
-    "slurm-site-factor-lua": "slurm.site_factor_lua",
-    "slurm-priority-lua": "slurm.priority_lua",
+    "slurm-site-factor-lua": "slurm.job_submit:SITE_FACTOR",
+    "slurm-priority-lua": "slurm.job_submit:PRIORITY",
     "slurm-nice": "slurm.nice",
     "slurm-weights": "slurm.weights",
     "slurm-site-factor-c": "slurm.site_factor_c",
     "gridengine": "gridengine.files",
     "oar": "oar",
     "pbs": "pbs.script",
-    "python": "languages.python",
-    "c": "languages.c",
-    "lua": "languages.lua",
-    "latex": "languages.latex",
-    "json": "languages.model_json",
+    "python": "languages.programs:PYTHON",
+    "c": "languages.programs:C",
+    "lua": "languages.programs:LUA",
+    "latex": "languages.programs:LATEX",
+    "json": "languages.programs:JSON",
 }
 
 
@@ -178,15 +182,15 @@ class Registry(Mapping[str, Target]):
     Parameters
     ----------
     modules : mapping of str to str
-        Name of each target and of the module of this package that defines it as ``TARGET``.
+        Name of each target and of the module of this package that defines it, as ``TARGET`` or as ``MODULE:NAME`` says.
     """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._modules = dict(modules)
 
     def __getitem__(self, name: str) -> Target:
-        module = importlib.import_module(f"policyfactory.export.{self._modules[name]}")
-        target: Target = module.TARGET
+        module, _, attribute = self._modules[name].partition(":")
+        target: Target = getattr(importlib.import_module(f"policyfactory.export.{module}"), attribute or "TARGET")
         return target
 
     def __contains__(self, name: object) -> bool:
@@ -272,6 +276,11 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
     return [ascii_text(line) for line in lines]
 
 
+def comment(lines: Sequence[str], mark: str = "#") -> list[str]:
+    """Return lines, of which none has a line break, as those of a comment."""
+    return [f"{mark} {line}".rstrip() for line in lines]
+
+
 def instructions(
     settings: Sequence[str] = (), install: Sequence[str] = (), rollback: Sequence[str] = (), limits: Sequence[str] = ()
 ) -> list[str]:
@@ -307,17 +316,3 @@ def _folded(start: str, formula: str) -> list[str]:
             lines.append("    ")
         lines[-1] += word + " "
     return [line.rstrip() for line in lines]
-
-
-def single_file(model: Model, suffix: str, text: str) -> Export:
-    """Return an export of one file that a program reads; what r counts from is left to that program.
-
-    Parameters
-    ----------
-    model : Model
-    suffix : str
-        Of the file, with its dot.
-    text : str
-        Its content.
-    """
-    return Export((File(f"{identifier(model.policy.name)}{suffix}", text),), limits=open_epoch(model.policy))

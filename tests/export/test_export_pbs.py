@@ -324,7 +324,7 @@ def test_a_preview_sorts_as_the_scheduler_does(policy: Policy) -> None:
     found = export.priorities(waiting)
     text = formula(policy, 1024)
     assert found.tolist() == [server.evaluate(text, in_pbs(job)) for job in jobs]
-    shown = preview(export, policy, waiting, 1024)
+    shown = preview(export, policy, waiting)
     assert shown.order.tolist() == server.start_order(text, [in_pbs(job) for job in jobs])
 
 

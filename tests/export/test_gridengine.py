@@ -177,7 +177,7 @@ def test_every_static_policy_becomes_programs_that_compile(policy: Policy, tmp_p
     # Whichever way it takes: the order of a queue is that of the formula, but for rounding.
     queue = make_queue(100)
     assert export.priorities is not None
-    scores = scores_of(model.policy, queue, 64)
+    scores = scores_of(model.policy, queue)
     numbers = export.priorities(queue)[np.argsort(scores, kind="stable")]
     assert (np.diff(numbers) <= 1e-9 * np.abs(numbers).max()).all()
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import ExportError
-from policyfactory.export.expressible import unexpressed
+from policyfactory.export.expressible import prepare, unexpressed
 from policyfactory.export.preview import preview
 from policyfactory.export.queue import Queue, policy_priorities, scaled_priorities, scores_of, start_order
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.targets import TARGETS, Export, File
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.store import Model
 from sites import make_queue, make_sample
 
 EXPORT = Export((File("x", ""),))
@@ -123,7 +124,7 @@ def test_what_the_number_is_that_jobs_are_compared_by() -> None:
 
 def test_a_formula_with_m_needs_the_machine() -> None:
     policy = Policy("x", "q/m")
-    assert scores_of(policy, QUEUE, 4).tolist() == [1, 0.25, 0.25, 0.25]
+    assert scores_of(prepare(Model(policy), processors=4).policy, QUEUE).tolist() == [1, 0.25, 0.25, 0.25]
     with pytest.raises(ExportError, match="--processors N"):
         preview(EXPORT, policy, QUEUE)
 
@@ -140,7 +141,7 @@ def test_scaled_numbers_keep_the_policys_order(name: str) -> None:
     policy = dataclasses.replace(CATALOGUE[name], epoch=Epoch("fixed", 1_767_225_600))
     queue = make_queue(1000)
     numbers = scaled_priorities(policy, learn_scale(policy, make_sample()))(queue)
-    wanted = start_order(policy_priorities(policy, None, queue), queue.submit)
+    wanted = start_order(policy_priorities(policy, queue), queue.submit)
     found = start_order(numbers, queue.submit)
     scores = scores_of(policy, queue)
     # Neighbours with one number may change places; their scores differ by less than the map can show.

@@ -18,7 +18,7 @@ from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
 from policyfactory.export.languages.awk import score_functions
 from policyfactory.export.queue import Queue
-from policyfactory.export.slurm.nice import GAP, MOST_NICE, make, nice_priorities
+from policyfactory.export.slurm.nice import GAP, MOST_NICE, TARGET, nice_priorities
 from policyfactory.export.targets import Site
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
@@ -56,7 +56,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Here:
     ):
         (tmp_path / "queue").write_text("".join(f"{row}\n" for row in rows))
         (tmp_path / "updates").write_text("")
-        (tmp_path / "nice.sh").write_text(text or make(Model(policy), Site(processors=processors)).text)
+        (tmp_path / "nice.sh").write_text(text or TARGET.make(Model(policy), Site(processors=processors)).text)
         environment = os.environ | {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "SQUEUE_PARTITION": "other",
@@ -109,7 +109,7 @@ def test_the_nice_values_make_the_priorities_of_the_python_map(here: Here, tmp_p
     assert done.returncode == 0, done.stderr
     nice = updates(tmp_path)
     lowered = priority - [nice.get(job, 0) for job in queue.job]
-    assert list(lowered) == list(nice_priorities(policy, None, queue))
+    assert list(lowered) == list(nice_priorities(policy, queue))
 
 
 CELLS = st.tuples(st.integers(1, 40), st.integers(1, 8), st.integers(0, 50), st.integers(1, 400), st.sampled_from("ab"))
@@ -122,7 +122,7 @@ def test_nobody_is_lowered_more_than_the_order_needs(cells: list[tuple[int, int,
     jobs_of = tuple(map(str, range(len(cells))))
     queue = Queue(jobs_of, tuple(columns[4]), 60 * minutes, size, NOW - age, priority.astype(float), NOW)
     policy = CATALOGUE["SAF"]
-    found = nice_priorities(policy, None, queue)
+    found = nice_priorities(policy, queue)
     scores = policy.scores(queue.p, queue.q, 0.0)
     assert len(found) == len(cells)
     for user in set(queue.user):
@@ -138,7 +138,7 @@ def test_nobody_is_lowered_more_than_the_order_needs(cells: list[tuple[int, int,
 def test_a_nice_value_is_never_beyond_what_slurm_takes() -> None:
     queue = one_user(make_queue(2, now=NOW), priority=np.array([4e9, 4e9]), submit=np.array([NOW, NOW]))
     queue = dataclasses.replace(queue, p=np.array([1, 2]), q=np.array([1, 1]), priority=np.array([10.0, 4e9]))
-    assert list(nice_priorities(CATALOGUE["SAF"], None, queue)) == [10.0, 4e9 - MOST_NICE]
+    assert list(nice_priorities(CATALOGUE["SAF"], queue)) == [10.0, 4e9 - MOST_NICE]
 
 
 @pytest.mark.parametrize("awk", AWKS)
@@ -225,11 +225,11 @@ def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it(here: Here, tm
     assert here(policy, listed(queue), "set").returncode == 0
     nice = updates(tmp_path)
     lowered = 1e6 - np.array([nice.get(job, 0) for job in queue.job])
-    assert list(lowered) == list(nice_priorities(policy, None, queue))
+    assert list(lowered) == list(nice_priorities(policy, queue))
     # By r alone: those at the epoch tie, and ties go by submit time.
     first = queue.submit <= epoch + 1
     plain = dataclasses.replace(queue, q=np.zeros(40, dtype=np.int64))
-    by_r = nice_priorities(policy, None, plain)
+    by_r = nice_priorities(policy, plain)
     assert (np.diff(by_r[first]) > 0).all()
 
 
@@ -274,10 +274,10 @@ def test_a_submission_counts_even_where_squeue_fails(here: Here, tmp_path: Path)
 
 def test_the_machine_and_the_epoch_must_be_known_where_they_count(here: Here, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="--processors"):
-        make(Model(Policy("x", "p*q/m + q")), Site())
+        TARGET.make(Model(Policy("x", "p*q/m + q")), Site())
     with pytest.raises(ExportError, match="--epoch"):
-        make(resolve_model("F1"), Site())
-    make(resolve_model("LIN-SYNTHETIC"), Site())
+        TARGET.make(resolve_model("F1"), Site())
+    TARGET.make(resolve_model("LIN-SYNTHETIC"), Site())
     rows = [f"{job}|{job}|90|0|{NOW}|10:00|{job}|None|batch" for job in (3, 70)]
     here(Policy("x", "abs(q - m)"), rows, "set", processors=64)
     assert updates(tmp_path) == {"3": 2}
@@ -285,7 +285,7 @@ def test_the_machine_and_the_epoch_must_be_known_where_they_count(here: Here, tm
 
 def code_of(words: str) -> list[str]:
     """Return the lines of the script that are no comment, where every text of the model is ``words``."""
-    text = make(hostile_model(POLICIES[0], words), Site(command=words)).text
+    text = TARGET.make(hostile_model(POLICIES[0], words), Site(command=words)).text
     assert text.isascii()
     return [line for line in text.split("\n") if not line.startswith("#")]
 
@@ -298,7 +298,7 @@ def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
 
 def test_the_worst_texts_run_nothing(here: Here, tmp_path: Path) -> None:
     worst = "".join(PIECES)
-    text = make(hostile_model(POLICIES[0], worst), Site(command=worst)).text
+    text = TARGET.make(hostile_model(POLICIES[0], worst), Site(command=worst)).text
     (tmp_path / "worst.sh").write_text(text)
     assert subprocess.run(["sh", "-n", "worst.sh"], cwd=tmp_path, check=False).returncode == 0
     row = f"1|1|9|4|{NOW}|10:00|1|None|batch"

@@ -58,7 +58,7 @@ def by_nice(policy: Policy) -> Callable[[Queue], NDArray[np.float64]]:
 
     def priorities(queue: Queue) -> NDArray[np.float64]:
         before = dataclasses.replace(queue, priority=np.full(len(queue), float(BASE)))
-        return nice_priorities(policy, None, before)
+        return nice_priorities(policy, before)
 
     return priorities
 
@@ -89,7 +89,7 @@ def test_a_hundred_priorities_are_those_of_the_python_map(cluster: Cluster, clos
     cluster.run(*command, "set")
     after = waiting(cluster, jobs)
     assert after.priority is not None
-    assert np.abs(after.priority - nice_priorities(policy, None, queue)).max() <= 1
+    assert np.abs(after.priority - nice_priorities(policy, queue)).max() <= 1
     assert len(set(after.priority)) == 100
     # Again it changes nothing.
     cluster.run(*command, "set")

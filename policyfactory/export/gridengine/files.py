@@ -18,59 +18,18 @@ from policyfactory.core.units import format_duration
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.gridengine.scripts import JSV_NAME, RESOURCE, apply_script, rollback_script
 from policyfactory.export.gridengine.urgency import Urgencies, urgencies
-from policyfactory.export.languages.perl import comment, score_function
+from policyfactory.export.languages.perl import score_function
 from policyfactory.export.queue import scaled_priorities
 from policyfactory.export.scale import Scale, learn_scale
-from policyfactory.export.scripts import whole
-from policyfactory.export.targets import Export, File, Site, Target, header, instructions
+from policyfactory.export.scripts import sentences, whole
+from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGET", "make"]
 
 NAME = "gridengine"
-
-_EASY = (
-    (
-        "For EASY backfilling, add `-R y` to $SGE_ROOT/$SGE_CELL/common/sge_request, and set max_reservation 1 and a "
-        "default_duration of a day or so with qconf -msconf: only the first job in the order gets a reservation."
-    ),
-)
-_FIRST = "Put all files of this export into one folder on the host of the qmaster, where its user can read it"
-_ROLLBACK = (
-    (
-        "As a manager, on the host of the qmaster, also where apply.sh stopped half way: it restores what apply.sh "
-        "changed, from its folder `before`."
-    ),
-    "$ ./rollback.sh",
-)
-_LIMITS = (
-    (
-        "Without reservations (-R y and max_reservation) Grid Engine starts any job that fits, whatever waits "
-        "before it: large jobs starve under any policy that puts small ones first."
-    ),
-    (
-        "weight_ticket, weight_priority and weight_waiting_time of the scheduler's configuration become what the "
-        "formula needs (0 or its factor): share-tree, functional and override tickets, and qsub -p, do not count "
-        "then. A site that wants them gives them weights again; they are normalised, so they are weights against "
-        "the whole range of scores."
-    ),
-    "Urgencies of further resources are added to the score; apply.sh names those that are not 0.",
-)
-_JSV_LIMITS = (
-    "r is at least 1 s: a job submitted before the epoch counts as submitted at it.",
-    "The score is computed when a job is submitted. Jobs that wait already have none and run after all that have one.",
-    (
-        "With a JSV of the server, Grid Engine refuses qalter -l (jsv_allowed_mod): a limit cannot be changed "
-        "later, and nobody can give a job another score."
-    ),
-    "Every job has a request of its own, so jobs no longer share categories: the scheduler looks at each of them.",
-    "A range of slots (-pe NAME 4-8) counts with its least number, as with urgency_slots min of the environment.",
-    (
-        "If the script cannot be run at all (no Perl, not executable, a syntax error after an edit), Grid Engine "
-        "refuses submissions until it can; an error while it runs lands the job last. apply.sh tries it first."
-    ),
-)
+_WORDS = "gridengine.txt"
 
 
 def make(model: Model, site: Site) -> Export:
@@ -88,21 +47,16 @@ def make(model: Model, site: Site) -> Export:
 
 def _by_urgency(model: Model, site: Site, factors: Urgencies) -> Export:
     settings = factors.settings()
-    install = (
-        f"{_FIRST}; then, there and as a manager:",
-        "$ ./apply.sh",
-        "Jobs that wait already are ordered anew at once.",
-        *_EASY,
-    )
+    install, rollback = sentences(_WORDS, "urgency_install"), sentences(_WORDS, "rollback")
+    where = "before" if factors.time < 0 else "after"
     limits = (
-        "Exact: the formula is computed by Grid Engine itself, at every scheduling pass.",
+        *sentences(_WORDS, "urgency_exact"),
         *unexpressed(model.policy, can_oldest_waiting=True, can_wait=True),
-        *factors.limits(),
-        *_LIMITS,
+        *sentences(_WORDS, *(["urgency_limit"] if factors.time else []), "limits", WHERE=where),
     )
     head = [
         *header(model, site, NAME),
-        *instructions(settings=settings, install=install, rollback=_ROLLBACK, limits=limits),
+        *instructions(settings=settings, install=install, rollback=rollback, limits=limits),
     ]
     return Export(
         (
@@ -111,7 +65,7 @@ def _by_urgency(model: Model, site: Site, factors: Urgencies) -> Export:
         ),
         settings,
         install,
-        _ROLLBACK,
+        rollback,
         limits,
         factors.priorities,
     )
@@ -121,25 +75,13 @@ def _by_script(model: Model, site: Site) -> Export:
     policy = model.policy
     static_only(policy, NAME, "choose a policy without w (Grid Engine itself has a constant times w, no more)")
     fixed_epoch(policy, NAME)
-    scale = learn_scale(policy, site.sample, site.processors, largest=site.weight)
+    scale = learn_scale(policy, site.sample, largest=site.weight)
     longest = int(site.sample.p.max())
     settings = ("weight_urgency 1", "weight_waiting_time 0", "weight_ticket 0", "weight_priority 0")
-    install = (
-        f"{_FIRST} ($SGE_ROOT/$SGE_CELL/common/policyfactory will do); then, there and as a manager:",
-        "$ ./apply.sh",
-        *_EASY,
-    )
-    limits = (
-        *unexpressed(policy),
-        (
-            f"A job without h_rt and s_rt counts as one of {format_duration(longest)}, the longest of the sample: "
-            f"change $NO_LIMIT in {JSV_NAME} to what the queues give, or add -l h_rt=... to sge_request."
-        ),
-        *_JSV_LIMITS,
-        *_LIMITS,
-    )
+    install, rollback = sentences(_WORDS, "verifier_install"), sentences(_WORDS, "rollback")
+    limits = unexpressed(policy) + sentences(_WORDS, "verifier_limits", LONGEST=format_duration(longest), JSV=JSV_NAME)
     head = header(model, site, NAME, scale)
-    said = instructions(settings=settings, install=install, rollback=_ROLLBACK, limits=limits)
+    said = instructions(settings=settings, install=install, rollback=rollback, limits=limits)
     changes = {"slots": "0", RESOURCE: "1", "weight_waiting_time": "0"}
     return Export(
         (
@@ -149,9 +91,9 @@ def _by_script(model: Model, site: Site) -> Export:
         ),
         settings,
         install,
-        _ROLLBACK,
+        rollback,
         limits,
-        scaled_priorities(policy, scale, site.processors),
+        scaled_priorities(policy, scale),
         scale,
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from policyfactory.export.languages.perl import comment
 from policyfactory.export.scripts import parts
+from policyfactory.export.targets import comment
 
 __all__ = ["JSV_NAME", "RESOURCE", "apply_script", "rollback_script"]
 

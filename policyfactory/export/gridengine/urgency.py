@@ -59,20 +59,6 @@ class Urgencies:
             "weight_priority 0",
         )
 
-    def limits(self) -> tuple[str, ...]:
-        """Return what must be known of a job that does not ask for what the formula needs."""
-        if not self.time:
-            return ()
-        where = "before" if self.time < 0 else "after"
-        return (
-            (
-                f"A job without -l h_rt, or with s_rt alone, counts as one of 0 s, which runs {where} jobs of its "
-                "size with a limit. apply.sh wants a line with -l h_rt=... in "
-                "$SGE_ROOT/$SGE_CELL/common/sge_request, which gives every job one; a user can still take it away"
-                " with qsub -clear."
-            ),
-        )
-
     def priorities(self, queue: Queue) -> NDArray[np.float64]:
         """Return what Grid Engine shows as urgency (``qstat -urg``); HIGHER runs first."""
         p, q, waited = (np.asarray(a, dtype=np.float64) for a in (queue.p, queue.q, queue.now - queue.submit))

@@ -7,13 +7,11 @@ has no value is found by its printed form. Scores are those of Python to the las
 
 from __future__ import annotations
 
-from policyfactory.export.languages.code import Language, helpers_of, write_expression
+from policyfactory.export.languages.code import AWK, helpers_of, write_expression
 from policyfactory.export.scripts import parts
 from policyfactory.policy.nodes import Expression
 
 __all__ = ["score_functions"]
-
-_LANGUAGE = Language("pf_", parts("helpers.awk"), divides=False)
 
 
 def score_functions(expression: Expression) -> str:
@@ -24,8 +22,8 @@ def score_functions(expression: Expression) -> str:
     quotes of a shell.
     """
     score = f"""function score(  value) {{
-  value = {write_expression(expression, _LANGUAGE)}
+  value = {write_expression(expression, AWK)}
   return no_value(value) ? INF : value
 }}
 """
-    return "\n".join([_LANGUAGE.helpers["no_value"], *helpers_of(expression, _LANGUAGE), score])
+    return "\n".join([parts("helpers.awk")["no_value"], *helpers_of(expression, AWK), score])

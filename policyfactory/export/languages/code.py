@@ -8,8 +8,8 @@ calls the same C library.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
+from policyfactory.export.scripts import parts
 from policyfactory.policy.nodes import (
     Binary,
     Call,
@@ -21,7 +21,7 @@ from policyfactory.policy.nodes import (
     whole_exponent,
 )
 
-__all__ = ["Language", "helpers_of", "write_expression"]
+__all__ = ["AWK", "LUA", "PERL", "PYTHON", "C", "Language", "helpers_of", "write_expression"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,23 +30,30 @@ class Language:
 
     Parameters
     ----------
+    name : str
+        Of the language; the file ``helpers.NAME`` defines log10, pow, powi, min, ..., div.
     prefix : str
         Of the names of helper functions, for example ``policyfactory_``.
-    helpers : mapping of str to str
-        Name (log10, pow, powi, min, ..., div) -> source of its definition.
     divides : bool
         Whether its ``/`` is that of IEEE doubles; else ``div`` is called.
     """
 
+    name: str
     prefix: str
-    helpers: Mapping[str, str]
     divides: bool
 
 
+PYTHON = Language("python", "_", divides=False)
+C = Language("c", "policyfactory_", divides=True)
+LUA = Language("lua", "pf_", divides=True)
+PERL = Language("perl", "pf_", divides=False)
+AWK = Language("awk", "pf_", divides=False)
+
+
 def helpers_of(expression: Expression, language: Language) -> list[str]:
-    """Return the definitions that the expression needs, in the order of ``language.helpers``."""
+    """Return the definitions that the expression needs, in the order of their file."""
     needed = {name for node in expression.walk() if (name := _helper(node, language)) is not None}
-    return [source for name, source in language.helpers.items() if name in needed]
+    return [source for name, source in parts(f"helpers.{language.name}").items() if name in needed]
 
 
 def _helper(node: Expression, language: Language) -> str | None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from policyfactory.export.languages.code import Language, helpers_of, write_expression
-from policyfactory.export.scripts import parts
+from policyfactory.export.languages.code import PERL, helpers_of, write_expression
 from policyfactory.policy.nodes import VARIABLES, Variable, replace_variables
 from policyfactory.policy.policy import Policy
 
-__all__ = ["comment", "score_function"]
-
-_LANGUAGE = Language("pf_", parts("helpers.perl"), divides=False)
+__all__ = ["score_function"]
 
 
 def score_function(policy: Policy) -> list[str]:
@@ -23,16 +20,11 @@ def score_function(policy: Policy) -> list[str]:
         "my $INFINITY = 9**9**9;",
         "my $NAN = $INFINITY - $INFINITY;",
         "",
-        *helpers_of(inside, _LANGUAGE),
+        *helpers_of(inside, PERL),
         "# The score of a job; the job with the lowest runs first.",
         "sub pf_score {",
         "    my ($p, $q, $r, $w) = @_;",
-        f"    my $value = {write_expression(inside, _LANGUAGE)};",
+        f"    my $value = {write_expression(inside, PERL)};",
         "    return $value != $value ? $INFINITY : $value;",
         "}",
     ]
-
-
-def comment(lines: list[str]) -> list[str]:
-    """Return lines of a comment, for Perl and for the shell; a line break in one would end it, and is a blank."""
-    return [f"# {' '.join(line.splitlines())}".rstrip() for line in lines]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from types import MappingProxyType
 
-__all__ = ["filled", "parts", "whole"]
+__all__ = ["filled", "parts", "sentences", "whole"]
 
 _PLACE = re.compile(r"@([A-Z_]+)@")
 _PART = re.compile(r"^(?:#|--|//)=== (\w+)\n", re.MULTILINE)
@@ -29,4 +29,32 @@ def parts(name: str) -> Mapping[str, str]:
 
 def filled(name: str, values: Mapping[str, object]) -> str:
     """Return the text of a file with the values of ``@NAME@``; in what is put in nothing is replaced."""
-    return _PLACE.sub(lambda place: str(values[place[1]]), whole(name))
+    return _with(values, whole(name))
+
+
+def sentences(name: str, *sections: str, **values: object) -> tuple[str, ...]:
+    """Return the paragraphs of some parts of a file, each as one line.
+
+    Parameters
+    ----------
+    name : str
+        Of the file. Blank lines separate its paragraphs.
+    *sections : str
+        Names of its parts.
+    **values : object
+        What stands for ``@NAME@``; the name of a part stands for that part.
+    """
+    return tuple(_with(values, text) for section in sections for text in _paragraphs(name, section))
+
+
+@functools.cache
+def _paragraphs(name: str, section: str) -> tuple[str, ...]:
+    known = {part.upper(): text.strip("\n") for part, text in parts(name).items()}
+    text = known[section.upper()]
+    while not known.keys().isdisjoint(_PLACE.findall(text)):
+        text = _PLACE.sub(lambda place: known.get(place[1], place[0]), text)
+    return tuple(" ".join(paragraph.split("\n")) for paragraph in text.split("\n\n"))
+
+
+def _with(values: Mapping[str, object], text: str) -> str:
+    return _PLACE.sub(lambda place: str(values[place[1]]), text)

@@ -19,13 +19,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
-from policyfactory.export.expressible import fixed_epoch, slope
+from policyfactory.export.expressible import check_size, fixed_epoch, slope
 from policyfactory.export.languages.awk import score_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
-from policyfactory.export.scripts import filled
-from policyfactory.export.targets import Export, File, Site, Target, header, instructions
+from policyfactory.export.scripts import filled, sentences
+from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
@@ -36,17 +35,6 @@ GAP = 2  # between the priorities of neighbours
 MOST_NICE = 2_147_483_645
 _UNKNOWN = 1e9  # priority of every job where the queue does not tell it
 
-_INSTALL = (
-    f"Copy {FILE_NAME} to where you submit jobs; it needs sh, awk, squeue, scontrol and sbatch, and no rights.",
-    "Look at what it would do:",
-    f"$ sh {FILE_NAME} show",
-    "Set the nice values of your waiting jobs, now and whenever jobs were added:",
-    f"$ sh {FILE_NAME} set",
-    "Or submit with it, arguments as for sbatch; it then sets them at once:",
-    f"$ sh {FILE_NAME} sbatch -n 4 -t 10 job.sh",
-)
-_ROLLBACK = (f"$ sh {FILE_NAME} reset",)
-
 
 def make(model: Model, site: Site) -> Export:
     """Return the script.
@@ -54,14 +42,15 @@ def make(model: Model, site: Site) -> Export:
     Raises
     ------
     ExportError
-        If the policy has m without ``site.processors``, or an r that needs a fixed epoch and has none.
+        If the policy has m, or an r that needs a fixed epoch and has none.
     """
     policy = model.policy
-    if "m" in policy.variables and site.processors is None:
-        raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
+    check_size(policy)
     # A constant times r only adds the same to all jobs when the epoch moves: any epoch will do.
     moves = policy.epoch.rule == "oldest-waiting" or slope(policy.expression, "r") is not None
     epoch = policy.epoch.unix_time if moves else fixed_epoch(policy, "slurm-nice")
+    install = sentences("slurm.txt", "nice_install", FILE=FILE_NAME)
+    rollback = sentences("slurm.txt", "nice_rollback", FILE=FILE_NAME)
     limits = _limits(policy)
     awk = filled(
         "nice.awk",
@@ -79,66 +68,41 @@ def make(model: Model, site: Site) -> Export:
     text = "\n".join(
         [
             "#!/bin/sh",
-            *(f"# {line}".rstrip() for line in header(model, site, "slurm-nice")),
-            *(f"# {line}".rstrip() for line in instructions((), _INSTALL, _ROLLBACK, limits)),
+            *comment(header(model, site, "slurm-nice") + instructions((), install, rollback, limits)),
             "",
             filled("nice.sh", {"NAME": FILE_NAME, "AWK": awk}),
         ]
     )
     return Export(
         (File(FILE_NAME, text, executable=True),),
-        install=_INSTALL,
-        rollback=_ROLLBACK,
+        install=install,
+        rollback=rollback,
         limits=limits,
-        priorities=functools.partial(nice_priorities, policy, site.processors),
+        priorities=functools.partial(nice_priorities, policy),
     )
 
 
 def _limits(policy: Policy) -> tuple[str, ...]:
-    sentences = [
-        (
-            "It orders your own jobs among themselves, those of each partition by themselves. A user can only lower "
-            "jobs: the first by the formula keeps its priority, the others are put below it, and jobs of other users "
-            "may pass them."
-        ),
-        (
-            f"Priorities must leave room: {GAP} for each waiting job. Where they are small numbers (or all are 1, as "
-            "with priority/multifactor without weights), the last jobs tie; the script says how many."
-        ),
-        "r is at least 1 s: a job submitted before the epoch counts as submitted at it.",
-        "A job submitted since the last run stands where Slurm put it until the script runs again.",
-        "Nice values that you gave by hand are replaced. A priority that an operator set by hand takes no nice value.",
-        "Held jobs, jobs that wait for others or for a time, and heterogeneous jobs are left as they are, and counted.",
-        f"A job without a limit (UNLIMITED) counts as {UNLIMITED_S // DAY} days.",
-        (
-            "The waiting tasks of an array that ask for the same get one nice value; tasks that run are not touched. "
-            "Slurm keeps tasks that come to differ as jobs of their own."
-        ),
-    ]
-    if not policy.is_static or math.isfinite(policy.threshold):
-        sentences.append(
-            "What changes while a job waits (w, a threshold, an epoch that moves) is as of the last run: run the "
-            "script again from time to time, for example with scrontab or cron."
-        )
-    if policy.epoch.rule == "oldest-waiting" and "r" in policy.variables:
-        sentences.append("r counts from the oldest of your own waiting jobs; those of others may be hidden from you.")
-    return tuple(sentences)
+    applies = {
+        "nice_limits": True,
+        "nice_changes": not policy.is_static or math.isfinite(policy.threshold),
+        "nice_oldest": policy.epoch.rule == "oldest-waiting" and "r" in policy.variables,
+    }
+    return sentences("slurm.txt", *(name for name, does in applies.items() if does), GAP=GAP, DAYS=UNLIMITED_S // DAY)
 
 
-def nice_priorities(policy: Policy, processors: int | None, queue: Queue) -> NDArray[np.float64]:
+def nice_priorities(policy: Policy, queue: Queue) -> NDArray[np.float64]:
     """Return the priorities after every user of the queue has run the script; HIGHER runs first.
 
     Parameters
     ----------
     policy : Policy
-    processors : int or None
-        The machine's, for a formula with m.
     queue : Queue
         One partition; its priorities are those without nice.
     """
     today = np.full(len(queue), _UNKNOWN) if queue.priority is None else queue.priority
     late = overdue(policy, queue)
-    scores = np.where(late, 0.0, scores_of(policy, queue, processors))
+    scores = np.where(late, 0.0, scores_of(policy, queue))
     order = np.lexsort((np.arange(len(queue)), queue.submit, scores, ~late))
     users = np.unique(np.array(queue.user, dtype=object).astype(str), return_inverse=True)[1]
     priorities = np.array(today, dtype=np.float64)

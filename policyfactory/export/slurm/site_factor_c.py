@@ -19,25 +19,13 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.units import format_duration
-from policyfactory.export.expressible import fixed_epoch, prepare
-from policyfactory.export.languages.c import LANGUAGE
-from policyfactory.export.languages.code import helpers_of, write_expression
+from policyfactory.core.units import DAY, format_duration
+from policyfactory.export.expressible import fixed_epoch
+from policyfactory.export.languages.code import C, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scale import Scale, learn_scale
-from policyfactory.export.scripts import filled
-from policyfactory.export.slurm.instructions import (
-    BACKFILLING,
-    HARDWARE,
-    SCORE_WAITING,
-    SETTINGS_FIRST,
-    SIZE,
-    TAKE_SCORES,
-    TIME,
-    UNSCORED,
-    beside,
-)
-from policyfactory.export.targets import Export, File, Site, Target, header, identifier
+from policyfactory.export.scripts import filled, sentences
+from policyfactory.export.targets import Export, File, Site, Target, comment, header, identifier
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
@@ -57,11 +45,10 @@ def make(model: Model, site: Site) -> Export:
     ExportError
         If r counts from the start of a window; or the formula has m and the site no size.
     """
-    model = prepare(model, processors=site.processors)
     policy = model.policy
     if policy.epoch.rule != "oldest-waiting":
         fixed_epoch(policy, _NAME)
-    scale = learn_scale(policy, site.sample, site.processors, largest=site.weight)
+    scale = learn_scale(policy, site.sample, largest=site.weight)
     export = Export(
         (
             File(_SOURCE, _text(_SOURCE)),
@@ -69,8 +56,8 @@ def make(model: Model, site: Site) -> Export:
             File(_MAKEFILE, _text(_MAKEFILE)),
         ),
         settings=_settings(policy),
-        install=_INSTALL,
-        rollback=_ROLLBACK,
+        install=sentences("slurm.txt", "plugin_install"),
+        rollback=sentences("slurm.txt", "plugin_rollback"),
         limits=_limits(policy, scale),
         priorities=_priorities(policy, scale),
         scale=scale,
@@ -108,12 +95,11 @@ def policy_header(model: Model, site: Site, scale: Scale) -> str:
         The map.
     """
     policy = model.policy
-    comment = "\n".join(f" * {line}".rstrip() for line in header(model, site, _NAME, scale))
     unused = "".join(f"    (void){name};\n" for name in "pqrw" if name not in policy.variables)
     return filled(
         "policy.h",
         {
-            "COMMENT": comment,
+            "COMMENT": "\n".join(comment(header(model, site, _NAME, scale), " *")),
             "NAME": identifier(policy.name),
             "UNLIMITED": UNLIMITED_S,
             "CHANGES": int(not policy.is_static),
@@ -122,9 +108,9 @@ def policy_header(model: Model, site: Site, scale: Scale) -> str:
             "LOW": repr(scale.low),
             "HIGH": repr(scale.high),
             "THRESHOLD": repr(float(policy.threshold)) if math.isfinite(policy.threshold) else "INFINITY",
-            "HELPERS": "\n".join(helpers_of(policy.expression, LANGUAGE)),
+            "HELPERS": "\n".join(helpers_of(policy.expression, C)),
             "UNUSED": unused,
-            "SCORE": write_expression(policy.expression, LANGUAGE),
+            "SCORE": write_expression(policy.expression, C),
             "LARGEST": scale.largest,
             "BELOW_LARGEST": scale.largest - 1,
             "ABOVE_LARGEST": HIGHEST - scale.largest,
@@ -140,7 +126,7 @@ def _text(name: str) -> str:
 
 def _settings(policy: Policy) -> tuple[str, ...]:
     return (
-        SETTINGS_FIRST,
+        *sentences("slurm.txt", "settings_first"),
         "PriorityType=priority/multifactor",
         "PrioritySiteFactorPlugin=site_factor/policyfactory",
         *(["PriorityCalcPeriod=1"] if _changes(policy) else []),
@@ -149,73 +135,22 @@ def _settings(policy: Policy) -> tuple[str, ...]:
     )
 
 
-_INSTALL = (
-    (
-        "Get the source of exactly the Slurm that runs: the tar ball that it was built from or, with the packages of "
-        "Debian and Ubuntu and a deb-src line in apt's sources:"
-    ),
-    "$ apt-get source slurm-wlm",
-    "Build the plugin in this folder; the source need not be configured or compiled:",
-    "$ make SLURM_SOURCE=FOLDER_OF_THE_SOURCE",
-    "Copy it into Slurm's PluginDir (into another folder: make install PLUGINDIR=FOLDER, and PluginDir=FOLDER:OLD):",
-    "$ sudo make install",
-    (
-        "Put the settings into slurm.conf. Change lines that are there (bf_job_part_count_reserve=1 is added to the "
-        "SchedulerParameters): a second line switches the first one off. Restart slurmctld; a reconfiguration does not "
-        "load a plugin. slurmctld.log then names policy and range."
-    ),
-    (
-        "Jobs that wait already are rated at the restart with slurmdbd, else at any update. This one sets their nice "
-        "values to what they are and changes nothing else; running tasks of arrays are not touched:"
-    ),
-    SCORE_WAITING,
-    "Jobs that have no number:",
-    UNSCORED,
-    (
-        "After an update of Slurm build and install it again: slurmctld does not load a plugin of another version. It "
-        "runs on without, says so in its log, and new jobs get 0, which is last."
-    ),
-)
-
-_ROLLBACK = (
-    (
-        "Take PrioritySiteFactorPlugin and PrioritySiteFactorParameters out of slurm.conf and restart slurmctld. "
-        "Then take the numbers from the jobs that wait:"
-    ),
-    TAKE_SCORES,
-)
-
-
 def _limits(policy: Policy, scale: Scale) -> tuple[str, ...]:
-    sentences = []
-    if _changes(policy):
-        sentences.append(
-            "Slurm calculates anew when it starts and every PriorityCalcPeriod, in whole minutes from 1, and only with "
-            "slurmdbd (AccountingStorageType=accounting_storage/slurmdbd). Without it a job keeps the number of its "
-            "submission until it is changed or released, and slurmctld.log says so."
-        )
-    if math.isfinite(policy.threshold):
-        sentences.append(
-            f"A job that has waited longer than {format_duration(policy.threshold)} goes first from the next "
-            f"calculation on, with a number from {scale.largest} to {HIGHEST}: overdue jobs are told apart by the "
-            f"second up to {format_duration(HIGHEST - scale.largest)}."
-        )
-    if "r" in policy.variables and policy.epoch.rule == "oldest-waiting":
-        sentences.append("The job that has waited longest is that of the last calculation, held jobs left out.")
-    return (
-        *sentences,
-        beside(scale.largest),
-        "The plugin sets site_factor: what a job_submit.lua or an operator gave there is overwritten.",
-        f"{TIME} A job of which p or q is not known runs last.",
-        SIZE,
-        HARDWARE,
-        "Slurm counts a requeued job as submitted when it was requeued; so does the plugin at its next rating.",
-        (
-            "PrioritySiteFactorParameters=epoch=...,low=...,high=...,threshold=...,wait=... changes a value without a "
-            "new build. A value that cannot be is said in slurmctld.log, and then none of them is used. wait=eligible "
-            "counts the time waited from when a job could run, as Slurm's age factor does; wait=submit is the default."
-        ),
-        BACKFILLING,
+    oldest = "r" in policy.variables and policy.epoch.rule == "oldest-waiting"
+    applies = {
+        "plugin_changes": _changes(policy),
+        "plugin_threshold": math.isfinite(policy.threshold),
+        "plugin_oldest": oldest,
+        "plugin_limits": True,
+    }
+    return sentences(
+        "slurm.txt",
+        *(name for name, does in applies.items() if does),
+        THRESHOLD=format_duration(policy.threshold),
+        LARGEST_SCORE=scale.largest,
+        HIGHEST=HIGHEST,
+        TOLD_APART=format_duration(HIGHEST - scale.largest),
+        DAYS=UNLIMITED_S // DAY,
     )
 
 
@@ -223,7 +158,7 @@ def _readme(model: Model, site: Site, export: Export) -> Iterator[str]:
     """Yield the lines of the README; what comes from strangers is in indented lines, out of which nothing leads."""
     yield "# A priority plugin for Slurm"
     yield ""
-    yield from (f"    {line}".rstrip() for line in header(model, site, _NAME, export.scale))
+    yield from comment(header(model, site, _NAME, export.scale), "   ")
     yield ""
     yield f"`{_SOURCE}` speaks to Slurm and is the same for every policy; `policy.h` has the formula."
     yield "Both are seen with Slurm 22.05.8; the plugin is compiled against 24.11.5 as well."

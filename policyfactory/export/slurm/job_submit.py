@@ -1,0 +1,103 @@
+"""A policy as Slurm's ``job_submit.lua``, which sets ``site_factor`` (the recommended way) or the priority itself.
+
+The priority plugin adds site_factor to its other factors, so fair-share and QOS still count; hold, release, requeue, a
+restart and a change of the time limit by an ordinary user keep the order. A job without a score has 0, less than any
+with one.
+
+A priority that is set goes past the plugin, for sites whose priority is nothing but the formula: hold and release, and
+a release of a job that is not held, put the plugin's own priority in place; ``--nice``, fair-share and QOS have no
+effect. Priority 0 means held, and 4294967295 is what a release sends: both are left alone, as is a priority that
+somebody gave.
+
+Seen with Slurm 22.05.8, whose scripts run in Lua 5.1:
+
+- A field that is not set is 4294967294, or 65534 where it has 16 bits; 4294967295 is "unlimited". The size of a job is
+  in up to five fields, of which none alone is right: ``-n 4 -c 2`` fills min_cpus, ``-N 2 --mincpus=5`` only
+  min_nodes and pn_min_cpus.
+- The time limit is in minutes, rounded up. Without one, slurmctld takes the partition's DefaultTime, then its MaxTime.
+- slurm_job_modify sees what is to be changed in the description, and the job as it was in the record.
+- An error in a function is logged and the job accepted as it is; an error in loading the file keeps slurmctld from
+  starting, but while it runs, the file of before stays in force.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from policyfactory.core.units import DAY
+from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
+from policyfactory.export.languages.code import LUA, helpers_of, write_expression
+from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
+from policyfactory.export.scale import Scale, learn_scale
+from policyfactory.export.scripts import parts, sentences
+from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model
+
+__all__ = ["PRIORITY", "SITE_FACTOR"]
+
+_PARTS = parts("job_submit.lua")
+
+
+def _make(target: str, what: str, model: Model, site: Site) -> Export:
+    """Return the export of the target that sets ``what``, site_factor or priority.
+
+    Raises
+    ------
+    ExportError
+        If the score changes while a job waits, counts from no fixed date, or needs the machine's size.
+    """
+    policy = model.policy
+    static_only(policy, target)
+    fixed_epoch(policy, target)
+    scale = learn_scale(policy, site.sample, largest=site.weight)
+    settings, install, rollback, limits = (
+        sentences("slurm.txt", *names, DAYS=UNLIMITED_S // DAY, LARGEST_SCORE=site.weight)
+        for names in (
+            ["lua_settings"],
+            [f"{what}_install"],
+            [f"{what}_rollback"],
+            [*(["lua_no_threshold"] if math.isfinite(policy.threshold) else []), "lua_limits", f"{what}_limits"],
+        )
+    )
+    limits = (*unexpressed(policy), *limits)
+    head = header(model, site, target, scale) + instructions(settings, install, rollback, limits)
+    text = "\n".join([*comment(head, "--"), "", _source(policy, scale, f"set_{what}"), ""])
+    priorities = scaled_priorities(policy, scale)
+    return Export((File("job_submit.lua", text),), settings, install, rollback, limits, priorities, scale)
+
+
+def _source(policy: Policy, scale: Scale, functions: str) -> str:
+    """Return the script; ``functions`` is the part that fills the table ``policyfactory``."""
+    return "\n".join(
+        [
+            f"local EPOCH = {policy.epoch.unix_time or 0} -- r counts from it (Unix s)",
+            f"local LOW, HIGH, LARGEST = {scale.low!r}, {scale.high!r}, {scale.largest}.0",
+            "",
+            *helpers_of(policy.expression, LUA),
+            "-- The score of a job; the job with the lowest runs first.",
+            "local function score(p, q, r)",
+            f"  return {write_expression(policy.expression, LUA)}",
+            "end",
+            _PARTS["whole_number"].rstrip("\n"),
+            _PARTS["shape"].replace("@UNLIMITED@", str(UNLIMITED_S)).rstrip("\n"),
+            "",
+            "-- Global, so that another job_submit.lua can call it.",
+            "policyfactory = {}",
+            _PARTS[functions].rstrip("\n"),
+            _PARTS["entry"].rstrip("\n"),
+        ]
+    )
+
+
+SITE_FACTOR = Target(
+    "slurm-site-factor-lua",
+    "Slurm: job_submit.lua that sets site_factor, beside fair-share and QOS",
+    functools.partial(_make, "slurm-site-factor-lua", "site_factor"),
+)
+PRIORITY = Target(
+    "slurm-priority-lua",
+    "Slurm: job_submit.lua that sets the priority itself; fair-share and QOS end",
+    functools.partial(_make, "slurm-priority-lua", "priority"),
+)
