@@ -8,9 +8,6 @@ can be solved exactly.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
-
-import numpy as np
 
 from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Number
 
@@ -102,11 +99,14 @@ def are_free(monomials: list[Monomial]) -> bool:
 
     Their sizes can if the matrix of exponents has full row rank; their signs can if it has so modulo 2.
     """
+    from sympy import GF, QQ, ZZ
+    from sympy.polys.matrices import DomainMatrix
+
     names = sorted({name for monomial in monomials for name, _ in monomial})
-    exponents = np.array([[dict(monomial).get(name, 0) for name in names] for monomial in monomials], dtype=np.int64)
-    if len(monomials) > len(names):
-        return False
-    return _rank(exponents.tolist(), modulo=None) == len(monomials) == _rank((exponents % 2).tolist(), modulo=2)
+    if not monomials:
+        return True
+    exponents = DomainMatrix.from_list([[dict(monomial).get(name, 0) for name in names] for monomial in monomials], ZZ)
+    return all(exponents.convert_to(field).rank() == len(monomials) for field in (QQ, GF(2)))
 
 
 def nonlinear_names(form: Expression) -> frozenset[str]:
@@ -202,22 +202,3 @@ def _joined(operator: str, left: Expression, right: Expression) -> Expression:
     if operator == "*" and left in (one, Negative(one)):
         return right if left == one else _negative(right)
     return Binary(operator, left, right)
-
-
-def _rank(rows: list[list[int]], *, modulo: int | None) -> int:
-    """Return the rank of a small matrix of whole numbers, over the rationals or modulo a prime."""
-    matrix = [[Fraction(value) if modulo is None else Fraction(value % modulo) for value in row] for row in rows]
-    rank = 0
-    for column in range(len(matrix[0]) if matrix else 0):
-        pivot = next((row for row in range(rank, len(matrix)) if matrix[row][column]), None)
-        if pivot is None:
-            continue
-        matrix[rank], matrix[pivot] = matrix[pivot], matrix[rank]
-        for row in range(rank + 1, len(matrix)):
-            factor = matrix[row][column] / matrix[rank][column]
-            matrix[row] = [
-                value - factor * above if modulo is None else (value - factor * above) % modulo
-                for value, above in zip(matrix[row], matrix[rank], strict=True)
-            ]
-        rank += 1
-    return rank

@@ -1,4 +1,4 @@
-"""The known policies, by name.
+"""The known policies, by name; ``catalogue.toml`` has them.
 
 A formula is written so that LOWER runs first: "largest first" has a minus sign. At the edges the formulas do what
 the programs of their papers do: log10(0) is minus infinity, so a job submitted at the epoch itself (r = 0) goes
@@ -16,6 +16,8 @@ Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P systems", CL
 from __future__ import annotations
 
 import difflib
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -26,103 +28,29 @@ from policyfactory.policy.store import Model, load_model
 
 __all__ = ["ALIASES", "CATALOGUE", "PolicyLike", "published_model", "resolve", "resolve_model"]
 
-_TPDS = "Gaussier et al., TPDS 2018, section 4.1"
-_SC17 = "Carastan-Santos and de Camargo, SC 2017, table 3"
-_SC17_PROGRAMS = "Tang et al., CLUSTER 2009, as in the programs of Carastan-Santos and de Camargo, SC 2017"
 _REGRESSION = "Rosa, Carastan-Santos and Goldman, 2023, table {table}"
-
-_CLASSICAL = (
-    ("FCFS", "r", "first come, first served"),
-    ("LCFS", "-r", "last come, first served"),
-    ("SPF", "p", "smallest requested run time first"),
-    ("LPF", "-p", "longest requested run time first"),
-    ("SQF", "q", "fewest processors first"),
-    ("LQF", "-q", "most processors first"),
-    ("LEXP", "-(w + p)/p", "largest expansion factor (wait + request)/request first: who waits long for a short job"),
-    ("SEXP", "(w + p)/p", "smallest expansion factor (wait + request)/request first"),
-    ("SRF", "p/q", "smallest ratio of run time to processors first"),
-    ("LRF", "-p/q", "largest ratio of run time to processors first"),
-    ("SAF", "p*q", "smallest area (run time times processors) first"),
-    ("LAF", "-p*q", "largest area (run time times processors) first"),
-)
-
-_FITTED = (
-    ("F1", "log10(p)*q + 870*log10(r)", "small jobs first, processors weighing most; early submission dominates"),
-    ("F2", "sqrt(p)*q + 2.56e4*log10(r)", "small jobs first, run time by its square root; early submission dominates"),
-    ("F3", "p*q + 6.86e6*log10(r)", "small area first; early submission dominates"),
-    (
-        "F4",
-        "p*sqrt(q) + 5.3e5*log10(r)",
-        "short jobs first, processors by their square root; early submission dominates",
-    ),
-)
-
-_WAITING = (
-    ("WFP3", "-(w/p)**3*q", "the longer the wait relative to the request, the sooner; wide jobs favoured"),
-    (
-        "UNICEF",
-        "-(w + 1e-20)/(log2(q)*p)",
-        "short and narrow jobs that have waited first; one processor before all others",
-    ),
-)
-
-# Table 1: the monomials, in the order of the coefficients; LIN has the first 4, QDR 8, CUB 13, QUA 19.
-_MONOMIALS = (
-    "p", "q", "r",
-    "p**2", "q**2", "r**2", "p*q",
-    "p**3", "q**3", "r**3", "p**2*q", "p*q**2",
-    "p**4", "q**4", "r**4", "p**3*q", "p**2*q**2", "p*q**3",
-)  # fmt: skip
-_DEGREES = {"LIN": "linear", "QDR": "quadratic", "CUB": "cubic", "QUA": "quartic"}
-
-# Workload -> table and coefficients of LIN, QDR, CUB, QUA, the constant first.
-_POLYNOMIALS: dict[str, tuple[int, str, dict[str, tuple[float, ...]]]] = {
-    "SYNTHETIC": (3, "the Lublin-Feitelson model (256 processors)", {
-        "LIN": (3.24e-2, 1.15e-7, 2.61e-5, -1.57e-7),
-        "QDR": (3.70e-2, 2.65e-7, -3.05e-5, -3.96e-7, -3.04e-12, 1.17e-7, 2.75e-12, 6.77e-10),
-        "CUB": (3.33e-2, 2.83e-7, 8.71e-5, -5.83e-7, -6.33e-14, -5.06e-7, 6.78e-12, -6.02e-10,
-                -7.55e-18, 7.05e-10, -2.14e-17, -2.72e-14, 9.52e-12),
-        "QUA": (4.83e-2, -6.42e-7, -2.40e-4, -6.50e-7, 1.66e-11, 2.41e-6, 8.81e-12, 1.14e-8,
-                -2.03e-16, -9.52e-9, -4.67e-17, 9.29e-15, -7.94e-11,
-                9.34e-22, 1.36e-11, 9.84e-23, -9.07e-19, 1.89e-16, 1.55e-13),
-    }),
-    "CTC-SP2": (4, "the log of the CTC IBM SP2", {
-        "LIN": (3.11e-2, 3.00e-8, 5.42e-5, -6.41e-8),
-        "QDR": (2.86e-2, 2.00e-7, 2.27e-5, 1.81e-7, -3.14e-12, -2.08e-8, -4.19e-12, 8.50e-10),
-        "CUB": (2.42e-2, 1.18e-6, -1.72e-4, -1.37e-8, -3.50e-11, 1.66e-6, 4.57e-12, 3.89e-9,
-                2.97e-16, -3.91e-9, -1.02e-16, -3.33e-14, -6.33e-12),
-        "QUA": (6.09e-2, -3.13e-6, 8.73e-5, -2.40e-6, 1.42e-10, -8.57e-6, 1.86e-10, 1.49e-8,
-                -2.46e-15, 6.03e-8, -4.92e-15, -6.88e-13, 2.37e-10,
-                1.47e-20, -1.12e-10, 4.07e-20, 6.11e-18, -7.14e-16, -9.75e-13),
-    }),
-    "SDSC-BLUE": (5, "the log of SDSC Blue Horizon", {
-        "LIN": (1.83e-2, 8.88e-8, 3.05e-5, -6.87e-8),
-        "QDR": (1.39e-2, -1.47e-7, -8.40e-5, -4.02e-7, 5.59e-14, 6.92e-8, 5.77e-12, 5.50e-10),
-        "CUB": (3.34e-2, 5.97e-8, 3.09e-5, -4.79e-7, 1.79e-12, -1.02e-7, 1.12e-11, -6.67e-10,
-                -1.51e-17, 7.15e-11, -9.27e-17, -6.38e-16, 1.08e-12),
-        "QUA": (2.27e-2, 1.58e-6, 1.07e-4, -1.77e-6, -4.00e-11, -1.91e-7, 1.04e-10, -6.55e-9,
-                3.93e-16, 1.21e-10, -2.26e-15, 1.25e-13, 4.03e-12,
-                -1.28e-21, -1.49e-14, 1.50e-20, -6.68e-19, -4.72e-17, 3.65e-16),
-    }),
-}  # fmt: skip
+_KNOWN = tomllib.loads(files(__package__).joinpath("catalogue.toml").read_text(encoding="utf-8"))
+_DEGREES: dict[str, str] = _KNOWN["polynomials"]["degrees"]
 
 
-def _polynomial(coefficients: tuple[float, ...]) -> str:
+def _polynomial(coefficients: list[float]) -> str:
     constant, *rest = coefficients
     terms = [format_number(constant)]
-    for value, monomial in zip(rest, _MONOMIALS, strict=False):
+    for value, monomial in zip(rest, _KNOWN["polynomials"]["monomials"], strict=False):
         terms.append(f"{'-' if value < 0 else '+'} {format_number(abs(value))}*{monomial}")
     return " ".join(terms)
 
 
 def _build() -> dict[str, Policy]:
-    policies = [Policy(name, formula, words, _TPDS) for name, formula, words in _CLASSICAL]
-    policies += [Policy(name, formula, words, _SC17_PROGRAMS) for name, formula, words in _WAITING]
-    policies += [Policy(name, formula, words, _SC17) for name, formula, words in _FITTED]
-    for workload, (table, words, fits) in _POLYNOMIALS.items():
-        for kind, coefficients in fits.items():
-            description = f"{_DEGREES[kind]} polynomial of p, q, r fitted to scores of {words}"
-            source = _REGRESSION.format(table=table)
+    policies = [
+        Policy(name, formula, words, group["source"])
+        for group in _KNOWN["group"]
+        for name, (formula, words) in group["policies"].items()
+    ]
+    for workload, known in _KNOWN["polynomials"]["workloads"].items():
+        source = _REGRESSION.format(table=known["table"])
+        for kind, coefficients in known["fits"].items():
+            description = f"{_DEGREES[kind]} polynomial of p, q, r fitted to scores of {known['words']}"
             policies.append(Policy(f"{kind}-{workload}", _polynomial(coefficients), description, source))
     return {policy.name: policy for policy in policies}
 

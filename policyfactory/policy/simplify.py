@@ -17,7 +17,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyfactory.core.errors import FormulaError
-from policyfactory.policy.multiplied import constant_value
+from policyfactory.policy.multiplied import constant_value, exact
 from policyfactory.policy.nodes import (
     FUNCTIONS,
     VARIABLES,
@@ -34,7 +34,7 @@ from policyfactory.policy.nodes import (
 )
 
 if TYPE_CHECKING:
-    import sympy
+    pass
 
 __all__ = ["LARGEST", "SHOWN_DIGITS", "from_sympy", "round_coefficients", "simplify_order", "to_sympy"]
 
@@ -45,10 +45,6 @@ _ROUNDS = 10
 
 Sympy = Any  # sympy has no type information
 _Terms = list[tuple[Sympy, Sympy]]  # coefficient without p, q, r, w and what it multiplies
-
-
-class _NotWorthwhileError(Exception):
-    """Raised inside where an exact number would get too long or has no value: the formula is left as it is."""
 
 
 def simplify_order(
@@ -104,37 +100,6 @@ def round_coefficients(
     return rewritten(expression, rounded)
 
 
-def to_sympy(expression: Expression) -> sympy.Expr:
-    """Return the formula as a sympy expression.
-
-    Numbers are exact rationals of their decimal text; functions other than sqrt are undefined functions of the same
-    name, so that sympy assumes nothing about them.
-
-    Raises
-    ------
-    FormulaError
-        If a constant part has no finite value, or is too long to be exact.
-    """
-    try:
-        return _build(expression)
-    except _NotWorthwhileError as error:
-        raise FormulaError(str(error)) from None
-
-
-def from_sympy(value: sympy.Expr) -> Expression:
-    """Return a sympy expression of our vocabulary as a formula.
-
-    Raises
-    ------
-    FormulaError
-        If it has anything that the grammar has not.
-    """
-    try:
-        return _tree(value)
-    except _NotWorthwhileError as error:
-        raise FormulaError(str(error)) from None
-
-
 def _symbol(name: str) -> Sympy:
     import sympy
 
@@ -145,9 +110,7 @@ def _symbol(name: str) -> Sympy:
 def _exact(value: float) -> Sympy:
     import sympy
 
-    if not math.isfinite(value):
-        raise _NotWorthwhileError("a constant part of the formula has no finite value; write it without")
-    return sympy.Rational(*decimal.Decimal(repr(value)).as_integer_ratio())
+    return sympy.Rational(exact(value))
 
 
 def _checked(value: Sympy) -> Sympy:
@@ -156,13 +119,23 @@ def _checked(value: Sympy) -> Sympy:
 
     for part in value.as_coeff_Mul()[:1]:
         if part.is_Rational and max(int(part.p).bit_length(), int(part.q).bit_length()) > _MOST_BITS:
-            raise _NotWorthwhileError("a number of the formula is too long to be exact")
+            raise FormulaError("a number of the formula is too long to be exact")
     if value.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
-        raise _NotWorthwhileError("a constant part of the formula has no finite value; write it without")
+        raise FormulaError("a constant part of the formula has no finite value; write it without")
     return value
 
 
-def _build(node: Expression) -> Sympy:
+def to_sympy(node: Expression) -> Sympy:
+    """Return the formula as a sympy expression.
+
+    Numbers are exact rationals of their decimal text; functions other than sqrt are undefined functions of the same
+    name, so that sympy assumes nothing about them.
+
+    Raises
+    ------
+    FormulaError
+        If a constant part has no finite value, or is too long to be exact.
+    """
     import sympy
 
     match node:
@@ -171,16 +144,16 @@ def _build(node: Expression) -> Sympy:
         case Variable(name) | Coefficient(name):
             return _symbol(name)
         case Negative(part):
-            return -_build(part)
+            return -to_sympy(part)
         case Binary("**", base, exponent):
-            return _checked(_power(_build(base), _build(exponent)))
+            return _checked(_power(to_sympy(base), to_sympy(exponent)))
         case Binary(operator, left, right):
-            a, b = _build(left), _build(right)
+            a, b = to_sympy(left), to_sympy(right)
             return _checked({"+": a + b, "-": a - b, "*": a * b}[operator] if operator != "/" else a / b)
         case Call("sqrt", (part,)):
-            return _checked(_power(_build(part), sympy.Rational(1, 2)))
+            return _checked(_power(to_sympy(part), sympy.Rational(1, 2)))
         case Call(function, arguments):
-            parts = [_build(part) for part in arguments]
+            parts = [to_sympy(part) for part in arguments]
             if all(part.is_number for part in parts):
                 return _exact(constant_value(function, [float(part) for part in parts]))
             return sympy.Function(function)(*parts)
@@ -196,9 +169,9 @@ def _power(base: Sympy, exponent: Sympy) -> Sympy:
         if factor.is_Rational:
             bits = max(int(factor.p).bit_length(), int(factor.q).bit_length())
             if bits * max(1, abs(exponent)) > _MOST_BITS or (not exponent.is_Integer and bits > 200):
-                raise _NotWorthwhileError("a number of the formula is too long to be exact")
+                raise FormulaError("a number of the formula is too long to be exact")
     elif not exponent.is_Symbol and base.is_number:
-        raise _NotWorthwhileError("a constant to a variable power is left as it is")
+        raise FormulaError("a constant to a variable power is left as it is")
     return base**exponent
 
 
@@ -215,7 +188,7 @@ def _shorter(expression: Expression) -> Expression:
                 break
             terms = opened
         return _sum([factor * rest for factor, rest in terms]) if terms else Number(0.0)
-    except (_NotWorthwhileError, RecursionError):
+    except (FormulaError, RecursionError):
         return expression
 
 
@@ -229,13 +202,13 @@ def _additive(node: Expression, factor: Sympy) -> list[Sympy]:
         case Binary("-", left, right):
             return _additive(left, factor) + _additive(right, -factor)
         case Binary("*", left, right) if not left.variables:
-            return _additive(right, _checked(factor * _build(left)))
+            return _additive(right, _checked(factor * to_sympy(left)))
         case Binary("*" | "/", left, right) if not right.variables:
-            value = _build(right)
+            value = to_sympy(right)
             if value == 0:
-                raise _NotWorthwhileError("a division by zero is left as it is")
+                raise FormulaError("a division by zero is left as it is")
             return _additive(left, _checked(factor * value if node.operator == "*" else factor / value))
-    return [_checked(factor * _build(node))]
+    return [_checked(factor * to_sympy(node))]
 
 
 def _parts(term: Sympy) -> list[Sympy]:
@@ -289,7 +262,14 @@ def _place(value: Sympy) -> tuple[int, int, str]:
     return (min(positions, default=len(VARIABLES)), len(names), str(value))
 
 
-def _tree(value: Sympy) -> Expression:
+def from_sympy(value: Sympy) -> Expression:
+    """Return a sympy expression of our vocabulary as a formula.
+
+    Raises
+    ------
+    FormulaError
+        If it has anything that the grammar has not, or a number outside its bounds.
+    """
     if value.is_Symbol:
         return Variable(value.name) if value.name in VARIABLES else Coefficient(value.name)
     if value.is_number:
@@ -301,8 +281,8 @@ def _tree(value: Sympy) -> Expression:
         return Negative(part) if negative else part
     name = getattr(value.func, "__name__", "")
     if name in FUNCTIONS:
-        return Call(name, tuple(_tree(part) for part in value.args))
-    raise _NotWorthwhileError(f"{name or value} is not in the grammar")
+        return Call(name, tuple(from_sympy(part) for part in value.args))
+    raise FormulaError(f"{name or value} is not in the grammar")
 
 
 def _double(value: Sympy) -> float:
@@ -311,7 +291,7 @@ def _double(value: Sympy) -> float:
     except (OverflowError, TypeError):
         result = math.inf
     if not math.isfinite(result) or 0 < abs(result) < 1e-300 or abs(result) > 1e300:
-        raise _NotWorthwhileError("a number of the formula is outside 1e-300 to 1e300")
+        raise FormulaError("a number of the formula is outside 1e-300 to 1e300")
     return result
 
 
@@ -358,7 +338,7 @@ def _quotient(above: Expression, below: list[Expression]) -> Expression:
 
 def _raised(base: Sympy, exponent: Sympy) -> Expression:
     if exponent == 1:
-        return _tree(base)
+        return from_sympy(base)
     if exponent.is_Rational and exponent.p == 1 and exponent.q == 2:
-        return Call("sqrt", (_tree(base),))
-    return Binary("**", _tree(base), _tree(exponent))
+        return Call("sqrt", (from_sympy(base),))
+    return Binary("**", from_sympy(base), from_sympy(exponent))
