@@ -10,10 +10,11 @@ from policyfactory.workload.accounting.limits import ImportRules
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, Record, RecordBlock, Remark, State
 from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
+from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.accounting.to_swf import Labels
 
 COLUMNS = RECOMMENDED.rpartition(" ")[2].split(",")
-UTC = Zone(dt.UTC, "UTC", "told by the test")
+UTC = Zone(dt.UTC, "UTC", "named by the test")
 T0 = 1_700_000_000
 
 Cells = dict[str, object]
@@ -52,14 +53,14 @@ def records_of(block: RecordBlock) -> list[Record]:
         numbers = block.numbers[:, row].tolist()
         values = {name: None if number < 0 else number for name, number in zip(NUMBERS, numbers, strict=True)}
         values |= {name: texts[codes[row]] for name, (codes, texts) in zip(NAMES, block.names, strict=True)}
-        values |= {"state": list(State)[values["state"]], "limit_kind": list(Limit)[values["limit_kind"]]}
+        values |= {"state": State(values["state"]), "limit_kind": Limit(values["limit_kind"])}
         records.append(Record(job=job_id, group_id=block.groups.get(row), **values))
     return records
 
 
-def read_lines(text: str, zone: dt.tzinfo | None = dt.UTC) -> tuple[list[Record], list[Remark]]:
+def read_lines(text: str, zone: dt.tzinfo = dt.UTC) -> tuple[list[Record], list[Remark]]:
     """Give the records of a text, and the remarks on its lines."""
-    items = list(read([text.splitlines()], "log", zone))
+    items = list(read([text.splitlines()], "log", Clock(zone)))
     records = [record for item in items if isinstance(item, RecordBlock) for record in records_of(item)]
     return records, [item for item in items if isinstance(item, Remark)]
 

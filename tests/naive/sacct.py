@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import re
 from collections.abc import Iterable, Iterator
 
-from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.record import Record, Remark, State
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
     CLOCK,
@@ -19,10 +17,10 @@ from policyfactory.workload.accounting.slurm import (
     SHIFTED,
     STEPS,
     WHAT_UNREADABLE,
-    WHY_STEPS,
     ZONELESS,
     array_tasks,
     mark_asked,
+    one_cluster,
     read_limit,
     state_of,
     tres,
@@ -73,15 +71,9 @@ class _Log:
 
     def plain(self, number: int, values: dict[str, str]) -> Iterator[Record | Remark]:
         if "." in values["id"]:
-            yield Remark(number, values["id"], STEPS, WHY_STEPS, "skipped")
+            yield Remark(number, values["id"], *STEPS)
             return
-        name = values["cluster"]
-        if self.cluster and name and name != self.cluster:
-            raise TraceFormatError(
-                f"log:{number}: cluster {name!r} after {self.cluster!r}; a workload is of one machine: ask sacct for "
-                "one cluster (-M NAME)"
-            )
-        self.cluster = name or self.cluster
+        self.cluster = one_cluster(values["cluster"], self.cluster, f"log:{number}")
         try:
             record, how = self.record(values, number)
         except ValueError:
@@ -137,24 +129,20 @@ class _Log:
         if len(fields) < self.columns.width:
             yield Remark(number, job, *CUT_OFF)
             return
-        readings: list[Record] = []
-        for row in self.columns.placements(fields):
-            record = self.sensible(self.values(row), number)
-            if record is not None and record not in readings:
-                readings.append(record)
+        readings: dict[str, dict[str, str]] = {}
+        for text in self.columns.placements(self.columns.delimiter.join(fields)):
+            values = self.values(text.split(self.columns.delimiter))
+            record = self.sensible(values, number)
+            if record is not None:
+                readings.setdefault(repr(record), values)
         if len(readings) != 1:
             why = "it can be read in several ways" if readings else "no reading makes sense"
             yield Remark(number, job, SHIFTED, f"{why}; {NO_FREE_TEXTS}")
-        elif "." in readings[0].job:
-            yield Remark(number, job, STEPS, WHY_STEPS, "skipped")
-        else:
-            yield Remark(number, readings[0].job, *MENDED)
-            values = next(
-                values for row in self.columns.placements(fields)
-                if self.sensible(values := self.values(row), number) == readings[0]
-            )  # fmt: skip
-            self.count(values, readings[0])
-            yield readings[0]
+            return
+        (values,) = readings.values()
+        if "." not in values["id"]:
+            yield Remark(number, values["id"], *MENDED)
+        yield from self.plain(number, values)
 
     def sensible(self, values: dict[str, str], number: int) -> Record | None:
         step = "." in values["id"]
@@ -171,10 +159,7 @@ class _Log:
             record, _ = self.record(values, number)
         except ValueError:
             return None
-        if record.limit_kind is Limit.asked:
-            record.limit_kind = Limit.given
-        known = record.state is not State.unknown and record.submit is not None
-        return dataclasses.replace(record) if known else None
+        return record if record.state is not State.unknown and record.submit is not None else None
 
 
 def either(count: str, resources: str, name: str) -> int | None:

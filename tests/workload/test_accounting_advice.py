@@ -14,7 +14,7 @@ from policyfactory.core.units import parse_duration
 from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
 from policyfactory.workload.accounting.limits import ImportRules
 from policyfactory.workload.accounting.report import PartitionLimits
-from policyfactory.workload.accounting.times import Clock, WatchedZone, parse_date
+from policyfactory.workload.accounting.times import Clock, parse_date
 
 
 def sized(folder: Path, processors: int, *jobs: Cells, unit: str = "cpus") -> Imported:
@@ -111,25 +111,25 @@ def test_the_proposed_default_is_one_that_the_option_takes(seconds: int, told: s
 def test_a_log_of_unix_seconds_needs_no_zone(tmp_path: Path) -> None:
     done = imported(tmp_path, job(1))
     assert not done.report.zone_needed
-    assert "its times are Unix seconds; dates are in UTC (told by the test)" in done.report.totals()
+    assert "its times are Unix seconds; dates are in UTC (named by the test)" in done.report.totals()
     assert not any("zone: told" in line for line in done.log.header.lines)
     local = job(2, Submit="2023-11-14T22:13:20", Start="2023-11-14T22:13:20", End="2023-11-14T22:15:00")
     done = imported(tmp_path, job(1), local)
     assert done.report.zone_needed
-    assert "; times in UTC (told by the test)" in done.report.totals()
-    assert "; Note: time zone: told by the test" in done.log.header.lines
+    assert "; times in UTC (named by the test)" in done.report.totals()
+    assert "; Note: time zone: named by the test" in done.log.header.lines
 
 
-def test_a_watched_zone_reads_times_as_the_zone_does() -> None:
-    berlin = zoneinfo.ZoneInfo("Europe/Berlin")
-    for zone in (berlin, dt.timezone(dt.timedelta(hours=-5))):
-        watched = WatchedZone(zone)
-        assert Clock(watched).read("1700000000") == (1_700_000_000,)
-        assert not watched.used
-        for text in ("2026-03-29T02:30:00", "2026-10-25T02:30:00", "2026-07-01T12:00:00", "2026-12-01T00:00:59"):
-            assert Clock(watched).read(text) == Clock(zone).read(text)
-        assert watched.used
-    assert len(Clock(WatchedZone(berlin)).read("2026-10-25T02:30:00")) == 2
+def test_a_clock_knows_whether_a_time_needed_its_zone() -> None:
+    clock = Clock(zoneinfo.ZoneInfo("Europe/Berlin"))
+    assert clock.read("1700000000") == clock.read("2023-11-14T22:13:20Z") == (1_700_000_000,)
+    assert clock.column(["1700000000"] * 2000 + ["Unknown"]).max() == 1_700_000_000
+    assert not clock.used
+    assert clock.read("2023-11-14T23:13:20") == (1_700_000_000,)
+    assert clock.used
+    many = Clock(clock.zone)
+    assert many.column(["2023-11-14T23:13:20"] * 2000).tolist() == [1_700_000_000] * 2000
+    assert many.used
 
 
 def test_dates_are_days_times_of_day_or_unix_seconds() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import gzip
 import zoneinfo
 from collections.abc import Iterable, Iterator
@@ -16,10 +15,11 @@ from accounting_logs import COLUMNS, job, sacct_text, waiting
 from naive import sacct as naive
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting import sacct, source
-from policyfactory.workload.accounting.record import RecordBlock, Remark
-from policyfactory.workload.accounting.report import Tally
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, RecordBlock, Remark
+from policyfactory.workload.accounting.report import StepCounter
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.table import TableBuilder
+from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.models.lublin import generate_lublin
 from policyfactory.workload.swf import files as swf
 from policyfactory.workload.swf.files import format_swf
@@ -65,14 +65,14 @@ ODD = {
 
 @st.composite
 def cells(draw: st.DrawFn) -> dict[str, object]:
-    found = job(draw(st.integers(1, 9)), draw(st.integers(0, 50)), UID=draw(st.sampled_from([1000, 1001, 12]))) | MORE
+    row = job(draw(st.integers(1, 9)), draw(st.integers(0, 50)), UID=draw(st.sampled_from([1000, 1001, 12]))) | MORE
     for name in draw(st.lists(st.sampled_from(sorted(ODD)), max_size=2)):
-        found[name] = draw(st.sampled_from(ODD[name]))
+        row[name] = draw(st.sampled_from(ODD[name]))
     if draw(st.booleans()):
-        found |= {
+        row |= {
             name: "2025-12-0{0}T0{0}:00:0{0}".format(draw(st.integers(1, 9))) for name in ("Submit", "Start", "End")
         }
-    return found
+    return row
 
 
 @st.composite
@@ -90,20 +90,16 @@ def logs(draw: st.DrawFn) -> str:
 
 def gathered(items: object) -> tuple[object, ...]:
     """Give all that the rules see of a log, or the message that refuses it."""
-    tally = Tally()
-    builder = TableBuilder(tally)
+    counter = StepCounter()
+    builder = TableBuilder(counter)
     try:
         builder.add(items, "log")  # type: ignore[arg-type]
     except TraceFormatError as error:
         return (str(error),)
     table = builder.table()
-    columns = [
-        getattr(table, name).tolist()
-        for name in ("line", *table.__slots__)
-        if hasattr(getattr(table, name, None), "dtype")
-    ]
+    columns = [getattr(table, name).tolist() for name in NUMBERS + NAMES]
     # Remarks of one kind of action may be met in another order within a block.
-    return columns, table.job, table.names, table.again, table.het, sorted(tally.steps(), key=repr)
+    return columns, table.job, table.names, table.again(), table.het, sorted(counter.steps(), key=repr)
 
 
 @settings(max_examples=40)
@@ -114,7 +110,7 @@ def test_blocks_give_what_lines_give(text: str, block: int, few: int) -> None:
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(sacct, "_FEW_LINES", few)
         blocks = (lines[at : at + block] for at in range(0, len(lines), block))
-        ours = gathered(sacct.read(blocks, "log", BERLIN))
+        ours = gathered(sacct.read(blocks, "log", Clock(BERLIN)))
     assert ours == gathered(naive.read(lines, BERLIN))
 
 
@@ -122,7 +118,7 @@ def test_blocks_give_what_lines_give(text: str, block: int, few: int) -> None:
 def test_a_plain_log_is_read_as_a_block(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     monkeypatch.setattr(sacct, "_FEW_LINES", few)
     jobs = [job(1), job(2, 5, UID=7), waiting(3, 9), job(4, 9, UID=7), job("4.batch", 9)]
-    steps, block = sacct.read([sacct_text(*jobs).splitlines()], "log", dt.UTC)
+    steps, block = sacct.read([sacct_text(*jobs).splitlines()], "log", Clock())
     assert isinstance(steps, Remark)
     assert isinstance(block, RecordBlock)
     assert block.job == ["1", "2", "3", "4"]
@@ -164,7 +160,7 @@ def test_a_last_line_without_end_is_not_taken_for_a_long_one(before: int) -> Non
     whole, last = text[:-1].rsplit("\n", 1)
     for cut in (0, 1, 100):
         parts = [*chunks_of(f"{whole}\n{last[:cut]}", 1000), last[cut:50], last[max(cut, 50) :]]
-        items = sacct.read(Chunks(parts).blocks(), "log", dt.UTC)
+        items = sacct.read(Chunks(parts).blocks(), "log", Clock())
         assert sum(len(item.job) if isinstance(item, RecordBlock) else 1 for item in items) == before + 1
 
 

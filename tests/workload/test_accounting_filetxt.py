@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.filetxt import read
 from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.times import Clock
 
 SAMPLE = "oracles/slurm/jobcomp_filetxt_sample.txt"
 
@@ -48,8 +49,8 @@ def line(**changes: str) -> str:
     return f"{text} DerivedExitCode=0:0 ExitCode=0:0 "
 
 
-def records(*lines: str, zone: dt.tzinfo | None = dt.UTC) -> list[Record]:
-    return [found for found in read(lines, "jobcomp.txt", zone) if isinstance(found, Record)]
+def records(*lines: str, zone: dt.tzinfo = dt.UTC) -> list[Record]:
+    return [found for found in read(lines, "jobcomp.txt", Clock(zone)) if isinstance(found, Record)]
 
 
 # 2026-03-02 10:00:00 UTC
@@ -89,7 +90,7 @@ def test_a_line_of_the_plugin() -> None:
 
 
 def test_the_genuine_sample(shared) -> None:
-    found = list(read(shared(SAMPLE).read_text().splitlines(), SAMPLE, dt.UTC))
+    found = list(read(shared(SAMPLE).read_text().splitlines(), SAMPLE, Clock()))
     assert len(found) == 50
     assert not any(isinstance(item, Remark) for item in found)
     assert collections.Counter(record.state for record in found) == {
@@ -139,7 +140,7 @@ def test_what_a_line_can_say(changes: dict[str, str], expected: dict[str, object
 
 
 def test_a_job_that_changed_its_size_is_said() -> None:
-    found = list(read([line(JobState="RESIZING")], "x", dt.UTC))
+    found = list(read([line(JobState="RESIZING")], "x", Clock()))
     assert found[0].state is State.requeued
     assert found[1].what == "parts of jobs that changed their size while they ran"
 
@@ -151,7 +152,7 @@ def test_local_times_and_the_end_of_summer_time() -> None:
 
     def night(submit: str, start: str, end: str) -> list[Any]:
         day = "2026-10-25T"
-        return list(read([line(SubmitTime=day + submit, StartTime=day + start, EndTime=day + end)], "x", berlin))
+        return list(read([line(SubmitTime=day + submit, StartTime=day + start, EndTime=day + end)], "x", Clock(berlin)))
 
     # 02:30 comes twice that night; the end before the start tells that the clock was put back in between.
     record, note = night("01:00:00", "02:50:00", "02:10:00")
@@ -172,7 +173,7 @@ def test_lines_that_can_not_be_used_are_counted() -> None:
         line(TimeLimit="forever"),
         "rubbish",
     ]
-    found = list(read([*bad, "", line()], "x", dt.UTC))
+    found = list(read([*bad, "", line()], "x", Clock()))
     assert [(item.line, item.action) for item in found if isinstance(item, Remark)] == [
         (n, "dropped") for n in range(1, 8)
     ]
@@ -181,9 +182,9 @@ def test_lines_that_can_not_be_used_are_counted() -> None:
 
 def test_a_file_without_any_record_is_refused() -> None:
     with pytest.raises(TraceFormatError, match=r"x\.txt:2: 'JobId=1 of an old Slurm' is no record of jobcomp/filetxt"):
-        list(read(["", "JobId=1 of an old Slurm"], "x.txt", None))
+        list(read(["", "JobId=1 of an old Slurm"], "x.txt", Clock()))
     with pytest.raises(TraceFormatError, match="is no record"):
-        list(read([], "x.txt", None))
+        list(read([], "x.txt", Clock()))
 
 
 FAKE = (
@@ -200,7 +201,7 @@ TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=6)), max_s
 @given(TEXTS, TEXTS)
 def test_a_name_or_a_folder_changes_no_other_field(name: str, folder: str) -> None:
     clean = [text.replace("\n", " ").replace("\r", " ") for text in (name, folder)]
-    found = list(read([line(), line(Name=clean[0], WorkDir="/x" + clean[1])], "x", dt.UTC))
+    found = list(read([line(), line(Name=clean[0], WorkDir="/x" + clean[1])], "x", Clock()))
     if isinstance(found[1], Remark):
         # Nothing tells the fields from a text that holds all of them: dropped, and counted.
         assert found[1].what == "lines whose job name or folder looks like the fields between them"
@@ -211,7 +212,7 @@ def test_a_name_or_a_folder_changes_no_other_field(name: str, folder: str) -> No
 
 
 def test_a_name_that_is_a_whole_record_is_dropped_and_counted() -> None:
-    found = list(read([line(), line(Name="x" + FAKE + " WorkDir=/y")], "x", dt.UTC))
+    found = list(read([line(), line(Name="x" + FAKE + " WorkDir=/y")], "x", Clock()))
     assert [(item.line, type(item)) for item in found] == [(1, Record), (2, Remark)]
 
 
@@ -220,7 +221,7 @@ def test_a_name_that_is_a_whole_record_is_dropped_and_counted() -> None:
 )
 def test_any_file_is_read_or_refused(lines: list[str]) -> None:
     try:
-        found = list(read([text.replace("\n", " ") for text in lines], "x", dt.UTC))
+        found = list(read([text.replace("\n", " ") for text in lines], "x", Clock()))
     except TraceFormatError:
         return
     assert {item.line for item in found} == {n for n, text in enumerate(lines, 1) if text.strip()}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.sacct_json import read
+from policyfactory.workload.accounting.times import Clock
 
 JOB: dict[str, Any] = {
     "account": "physics", "allocation_nodes": 2, "association": {"user": "anna"}, "cluster": "one",
@@ -43,7 +44,7 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 def items_of(*jobs: Any, size: int = 1 << 20) -> list[Record | Remark]:
     text = json.dumps({"meta": {"a": [1, {}]}, "errors": [], "jobs": list(jobs), "more": "}]"})
-    return list(read([text[at : at + size] for at in range(0, len(text), size)], "log", None))
+    return list(read([text[at : at + size] for at in range(0, len(text), size)], "log", Clock()))
 
 
 def record_of(**changes: Any) -> Record:
@@ -126,7 +127,7 @@ def test_a_job_of_another_form_is_counted_and_the_next_is_read(change: dict[str,
 )  # fmt: skip
 def test_what_is_no_json_of_sacct_is_refused_with_the_place(text: str, told: str) -> None:
     with pytest.raises(TraceFormatError, match=f"log: .*{told}.*is this the whole output of sacct --json"):
-        list(read([text], "log", None))
+        list(read([text], "log", Clock()))
 
 
 def test_two_clusters_are_refused() -> None:
@@ -136,7 +137,7 @@ def test_two_clusters_are_refused() -> None:
 
 def test_the_genuine_output_is_read(shared: Callable[[str], Path]) -> None:
     text = shared("oracles/slurm/sacct_sample.json").read_text()
-    items = list(read([text], "log", None))
+    items = list(read([text], "log", Clock()))
     assert len(items) == 52
     by_job = {item.job: item for item in items if isinstance(item, Record)}
     assert by_job["21"].requested == 1

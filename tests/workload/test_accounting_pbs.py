@@ -26,6 +26,7 @@ from policyfactory.workload.accounting.pbs_fields import (
     vnode_processors,
 )
 from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.swf.files import read_swf
 
 # 2026-03-02 10:00:00 UTC
@@ -105,12 +106,12 @@ def torque(**changes: str) -> str:
     return " ".join(f"{name}={value}" for name, value in fields.items())
 
 
-def records(lines: Iterable[str], zone: dt.tzinfo | None = dt.UTC) -> list[Record]:
-    return [found for found in read(lines, "log", zone) if isinstance(found, Record)]
+def records(lines: Iterable[str], zone: dt.tzinfo = dt.UTC) -> list[Record]:
+    return [found for found in read(lines, "log", Clock(zone)) if isinstance(found, Record)]
 
 
 def remarks(lines: Iterable[str]) -> list[Remark]:
-    return [found for found in read(lines, "log", dt.UTC) if isinstance(found, Remark)]
+    return [found for found in read(lines, "log", Clock()) if isinstance(found, Remark)]
 
 
 def one(text: str) -> Record:
@@ -421,9 +422,9 @@ def test_lines_that_are_no_end_of_a_job_are_counted() -> None:
 
 def test_a_file_without_any_record_is_refused() -> None:
     with pytest.raises(TraceFormatError, match=r"other\.txt:2: has no record of PBS; a line is 'MM/DD/YYYY"):
-        list(read(["", "JobID|State"], "other.txt", None))
+        list(read(["", "JobID|State"], "other.txt", Clock()))
     with pytest.raises(TraceFormatError, match="has no record of PBS"):
-        list(read([], "empty", None))
+        list(read([], "empty", Clock()))
 
 
 def test_blanks_and_quotes_in_values() -> None:
@@ -467,7 +468,7 @@ def wild_lines(draw: st.DrawFn) -> str:
 @given(st.lists(st.one_of(wild_lines(), st.text(max_size=30)), max_size=12))
 def test_any_log_gives_records_that_make_sense(lines: list[str]) -> None:
     try:
-        found = list(read([line.replace("\n", "") for line in lines], "log", dt.UTC))
+        found = list(read([line.replace("\n", "") for line in lines], "log", Clock()))
     except TraceFormatError:
         assert not any(line.count(";") >= 3 and line[:5] in {stamp(T)[:5], "13/32", "02/30"} for line in lines)
         return

@@ -14,7 +14,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import import_logs
 from policyfactory.workload.accounting.limits import ImportRules, parse_limits
 from policyfactory.workload.accounting.record import Record, State
-from policyfactory.workload.accounting.report import Tally
+from policyfactory.workload.accounting.report import StepCounter
 from policyfactory.workload.accounting.rules import jobs_of
 from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.header import counts_nodes, parse_header
@@ -200,8 +200,8 @@ def test_a_default_limit_is_told_apart_where_it_was_told(tmp_path: Path) -> None
 
 
 def test_a_limit_that_was_asked_for_is_no_default() -> None:
-    tally = Tally()
-    gathering = TableBuilder(tally)
+    counter = StepCounter()
+    gathering = TableBuilder(counter)
     from policyfactory.workload.accounting.record import Limit
 
     kinds = [Limit.given, Limit.asked, Limit.default]
@@ -211,7 +211,7 @@ def test_a_limit_that_was_asked_for_is_no_default() -> None:
     ]
     gathering.add(records, "log")
     table = gathering.table()
-    jobs_of(table, ImportRules(default_limit={"batch": 60}, defaults="unknown"), tally)
+    jobs_of(table, ImportRules(default_limit={"batch": 60}, defaults="unknown"), counter)
     assert table.limit.tolist() == [-1, 60, -1]
 
 
@@ -331,15 +331,15 @@ RECORD = st.builds(
     st.sampled_from(["cpus", "nodes"]),
 )
 def test_every_record_is_a_job_or_is_counted(records: list[Record], requeued: str, keep: bool, unit: str) -> None:
-    tally = Tally()
-    gathering = TableBuilder(tally)
+    counter = StepCounter()
+    gathering = TableBuilder(counter)
     gathering.add(records, "log")
     table = gathering.table()
     try:
-        jobs = jobs_of(table, ImportRules(requeued=requeued, keep_unstarted=keep, unit=unit), tally)
+        jobs = jobs_of(table, ImportRules(requeued=requeued, keep_unstarted=keep, unit=unit), counter)
     except WorkloadError:
         return
-    lost = sum(step.count for step in tally.steps() if step.action in {"dropped", "merged"})
+    lost = sum(step.count for step in counter.steps() if step.action in {"dropped", "merged"})
     assert len(jobs.rows) + lost == sum(record.tasks for record in records)
     rows = jobs.rows
     assert (np.diff(table.submit[rows]) >= 0).all()
@@ -352,8 +352,8 @@ def test_every_record_is_a_job_or_is_counted(records: list[Record], requeued: st
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12))
 def test_the_peak_is_that_of_counting_every_second(jobs: list[tuple[int, int, int]]) -> None:
-    tally = Tally()
-    gathering = TableBuilder(tally)
+    counter = StepCounter()
+    gathering = TableBuilder(counter)
     gathering.add(
         [
             Record(n, str(n), T0, T0, T0 + at, T0 + at + run, run, 0, requested=1, allocated=size,
@@ -362,7 +362,7 @@ def test_the_peak_is_that_of_counting_every_second(jobs: list[tuple[int, int, in
         ],
         "log",
     )  # fmt: skip
-    found = jobs_of(gathering.table(), ImportRules(), tally)
+    found = jobs_of(gathering.table(), ImportRules(), counter)
     level = [sum(size for at, run, size in jobs if at <= second < at + run) for second in range(50)]
     if max(level):
         assert (found.peak, found.peak_time) == (max(level), T0 + level.index(max(level)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 import shlex
 
@@ -16,6 +15,7 @@ from policyfactory.workload.accounting.record import Limit, Record, Remark, Stat
 from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED, RECOMMENDED_LINES
 from policyfactory.workload.accounting.slurm import array_tasks, asked, read_limit, state_of, tres
+from policyfactory.workload.accounting.times import Clock
 
 
 def test_a_line_becomes_a_record() -> None:
@@ -250,7 +250,7 @@ def test_hostile_lines_are_counted_one_by_one(lines: list[str], cut: int) -> Non
     text = good[: len(good) - cut].split("\n")
     if len(text[0]) < len("|".join(COLUMNS)):
         return
-    items = read([[*text, *noise]], "log", dt.UTC)
+    items = read([[*text, *noise]], "log", Clock())
     counted = sum(item.count if isinstance(item, Remark) else len(item.job) for item in items)
     lines_of_jobs = [line for line in [*text[1:], *noise] if line.strip() and line.partition("|")[0] != "JobIDRaw"]
     assert counted >= len(lines_of_jobs)

@@ -1,85 +1,24 @@
-"""The lines of a table of text as places in the bytes of all of them, read by compiled kernels."""
+"""Kernels that read the cells of a table of text where they stand in its bytes."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
-from policyfactory.workload.accounting.cells import Rows
-from policyfactory.workload.accounting.sacct_columns import Columns
 
-__all__ = ["ByteRows"]
+__all__ = ["number_texts", "read_digits"]
 
 _Bytes = NDArray[np.uint8]
 _Int64Array = NDArray[np.int64]
-_Mask = NDArray[np.bool_]
 
 # More digits may have no place in 64 bits.
 _MOST_DIGITS = 18
 _ZERO, _NINE = 48, 57
 
 
-class ByteRows(Rows):
-    """Rows whose cells are places in the bytes of all lines.
-
-    Parameters
-    ----------
-    columns : Columns
-        The header.
-    lines : int64 array (n,)
-        Line of each row, from 1.
-    data : bytes
-        The lines, each cell of them with the delimiter behind it.
-    edges : tuple of int64 array (n, width)
-        Where each cell begins, and where the delimiter behind it is.
-    """
-
-    def __init__(
-        self, columns: Columns, lines: _Int64Array, data: bytes, edges: tuple[_Int64Array, _Int64Array]
-    ) -> None:
-        super().__init__(columns, lines)
-        self._data, self._edges = data, edges
-        self._bytes = np.frombuffer(data, dtype=np.uint8)
-
-    @classmethod
-    def of_lines(cls, columns: Columns, numbers: _Int64Array, lines: list[str]) -> Self:
-        """Return the rows of lines with as many fields as the header."""
-        delimiter = columns.delimiter
-        data = f"{delimiter.join(lines)}{delimiter}".encode()
-        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord(delimiter))
-        begins = np.concatenate([[0], ends[:-1] + 1])
-        return cls(columns, numbers, data, (begins.reshape(-1, columns.width), ends.reshape(-1, columns.width)))
-
-    def where(self, mask: _Mask) -> Self:
-        """Return the rows of ``mask``."""
-        begins, ends = self._edges
-        return type(self)(self.columns, self.lines[mask], self._data, (begins[mask], ends[mask]))
-
-    def _texts(self, column: int) -> Sequence[str]:
-        begins, ends = (edges[:, column].tolist() for edges in self._edges)
-        if self._data.isascii():
-            text = self._data.decode("ascii")
-            return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
-        return [self._data[begin:end].decode() for begin, end in zip(begins, ends, strict=True)]
-
-    def _coded(self, column: int) -> tuple[_Int64Array, list[str]]:
-        begins, ends = (edges[:, column] for edges in self._edges)
-        codes = np.empty(len(begins), dtype=np.int64)
-        firsts = _number_texts(self._bytes, begins, ends, codes).tolist()
-        return codes, [self._data[begins[row] : ends[row]].decode() for row in firsts]
-
-    def _numbers(self, column: int) -> _Int64Array | None:
-        numbers = np.empty(len(self), dtype=np.int64)
-        begins, ends = (edges[:, column] for edges in self._edges)
-        return numbers if _read_digits(self._bytes, begins, ends, numbers) else None
-
-
 @kernel
-def _read_digits(text: _Bytes, begins: _Int64Array, ends: _Int64Array, numbers: _Int64Array) -> bool:
+def read_digits(text: _Bytes, begins: _Int64Array, ends: _Int64Array, numbers: _Int64Array) -> bool:
     """Read cells of at most 18 digits, and return whether all are such."""
     for cell in range(len(numbers)):
         if not 0 < ends[cell] - begins[cell] <= _MOST_DIGITS:
@@ -95,7 +34,7 @@ def _read_digits(text: _Bytes, begins: _Int64Array, ends: _Int64Array, numbers: 
 
 
 @kernel
-def _number_texts(text: _Bytes, begins: _Int64Array, ends: _Int64Array, codes: _Int64Array) -> _Int64Array:
+def number_texts(text: _Bytes, begins: _Int64Array, ends: _Int64Array, codes: _Int64Array) -> _Int64Array:
     """Give the different texts of some cells numbers, by first appearance, and return the first cell of each."""
     n = len(codes)
     size = 16

@@ -1,14 +1,7 @@
-"""The lines of a table of text by column: as texts, as numbers, or as numbers of their different texts.
-
-Two forms have the same methods: `TextRows` have a string of each cell; `byte_cells.ByteRows` look at the bytes of all
-lines by compiled kernels, which is twice as fast, but takes a second to begin with.
-"""
+"""The lines of a table of text by column: as texts, as numbers, or as numbers of their different texts."""
 
 from __future__ import annotations
 
-import abc
-import itertools
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -18,13 +11,12 @@ from policyfactory.workload.accounting.record import coded
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.times import whole_numbers
 
-__all__ = ["Rows", "TextRows"]
+__all__ = ["Rows"]
 
 _Int64Array = NDArray[np.int64]
-_Mask = NDArray[np.bool_]
 
 
-class Rows(abc.ABC):
+class Rows:
     """Lines with as many fields as the header, column by column; a column that the header lacks is empty.
 
     Parameters
@@ -33,81 +25,78 @@ class Rows(abc.ABC):
         The header.
     lines : int64 array (n,)
         Line of each row, from 1.
+    data : bytes
+        The lines, each cell of them with the delimiter behind it.
+    edges : int64 array (2, n, width)
+        Where each cell begins, and where the delimiter behind it is.
+    compiled : bool
+        Let kernels look at the bytes: that is twice as fast, but they take a second to load.
     """
 
-    def __init__(self, columns: Columns, lines: _Int64Array) -> None:
+    def __init__(
+        self, columns: Columns, lines: _Int64Array, data: bytes, edges: _Int64Array, *, compiled: bool
+    ) -> None:
         self.columns, self.lines = columns, lines
+        self._data, self._edges, self._compiled = data, edges, compiled
         # What was asked for: most columns are asked for again.
-        self._known_texts: dict[str, Sequence[str]] = {}
-        self._known_codes: dict[str, tuple[_Int64Array, list[str]]] = {}
+        self._texts: dict[str, list[str]] = {}
+        self._coded: dict[str, tuple[_Int64Array, list[str]]] = {}
+
+    @classmethod
+    def of_lines(cls, columns: Columns, numbers: _Int64Array, lines: list[str], *, compiled: bool) -> Self:
+        """Return the rows of lines with as many fields as the header."""
+        data = columns.delimiter.join([*lines, ""]).encode()
+        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord(columns.delimiter))
+        begins = np.concatenate([[0], ends + 1])[:-1]
+        return cls(columns, numbers, data, np.reshape([begins, ends], (2, -1, columns.width)), compiled=compiled)
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def where(self, mask: NDArray[np.bool_]) -> Self:
+        """Return the rows of ``mask``."""
+        return type(self)(self.columns, self.lines[mask], self._data, self._edges[:, mask], compiled=self._compiled)
 
     def has(self, term: str) -> bool:
         """Tell whether the header has a column for ``term``."""
         return term in self.columns.place
 
-    def texts(self, term: str) -> Sequence[str]:
+    def texts(self, term: str) -> list[str]:
         """Return the cells of a column."""
-        if term not in self._known_texts:
-            self._known_texts[term] = self._texts(self.columns.place[term]) if self.has(term) else [""] * len(self)
-        return self._known_texts[term]
+        if term not in self._texts:
+            self._texts[term] = self._cut(term) if self.has(term) else [""] * len(self)
+        return self._texts[term]
+
+    def _cut(self, term: str) -> list[str]:
+        begins, ends = self._column(term).tolist()
+        if self._data.isascii():
+            text = self._data.decode()
+            return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        return [self._data[begin:end].decode() for begin, end in zip(begins, ends, strict=True)]
 
     def coded(self, term: str) -> tuple[_Int64Array, list[str]]:
         """Return a column as numbers of its different texts, and these."""
-        if term not in self._known_codes:
-            nothing = (np.zeros(len(self), dtype=np.int64), [""])
-            self._known_codes[term] = self._coded(self.columns.place[term]) if self.has(term) else nothing
-        return self._known_codes[term]
+        if term not in self._coded:
+            self._coded[term] = self._by_kernel(term) if self._compiled and self.has(term) else coded(self.texts(term))
+        return self._coded[term]
+
+    def _by_kernel(self, term: str) -> tuple[_Int64Array, list[str]]:
+        from policyfactory.workload.accounting.byte_cells import number_texts
+
+        begins, ends = self._column(term)
+        codes = np.empty(len(self), dtype=np.int64)
+        firsts = number_texts(np.frombuffer(self._data, dtype=np.uint8), begins, ends, codes).tolist()
+        return codes, [self._data[begins[row] : ends[row]].decode() for row in firsts]
 
     def numbers(self, term: str) -> _Int64Array | None:
         """Return a column of whole numbers, None if a cell is something else."""
-        return self._numbers(self.columns.place[term]) if self.has(term) else None
+        if not (self._compiled and self.has(term)):
+            return whole_numbers(self.texts(term)) if self.has(term) else None
+        from policyfactory.workload.accounting.byte_cells import read_digits
 
-    @abc.abstractmethod
-    def where(self, mask: _Mask) -> Self:
-        """Return the rows of ``mask``."""
+        numbers = np.empty(len(self), dtype=np.int64)
+        begins, ends = self._column(term)
+        return numbers if read_digits(np.frombuffer(self._data, dtype=np.uint8), begins, ends, numbers) else None
 
-    @abc.abstractmethod
-    def _texts(self, column: int) -> Sequence[str]: ...
-
-    @abc.abstractmethod
-    def _coded(self, column: int) -> tuple[_Int64Array, list[str]]: ...
-
-    @abc.abstractmethod
-    def _numbers(self, column: int) -> _Int64Array | None: ...
-
-
-class TextRows(Rows):
-    """Rows with a string of each cell.
-
-    Parameters
-    ----------
-    columns : Columns
-        The header.
-    lines : int64 array (n,)
-        Line of each row, from 1.
-    cells : list of sequence of str
-        The cells of each column.
-    """
-
-    def __init__(self, columns: Columns, lines: _Int64Array, cells: list[Sequence[str]]) -> None:
-        super().__init__(columns, lines)
-        self._cells = cells
-
-    def where(self, mask: _Mask) -> Self:
-        """Return the rows of ``mask``."""
-        chosen = mask.tolist()
-        return type(self)(
-            self.columns, self.lines[mask], [list(itertools.compress(texts, chosen)) for texts in self._cells]
-        )
-
-    def _texts(self, column: int) -> Sequence[str]:
-        return self._cells[column]
-
-    def _coded(self, column: int) -> tuple[_Int64Array, list[str]]:
-        return coded(self._cells[column])
-
-    def _numbers(self, column: int) -> _Int64Array | None:
-        return whole_numbers(self._cells[column])
+    def _column(self, term: str) -> _Int64Array:
+        return self._edges[:, :, self.columns.place[term]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -11,15 +10,16 @@ from typing import Any, Literal, cast
 
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.workload.accounting.record import Record, RecordBlock, Remark
+from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
 __all__ = ["FORMATS", "HEAD", "Format", "LogReader", "detect", "find_format"]
 
-# A reader is ``read(text, path, zone)``: the text of one file as it takes it, the file's name for messages, and the
-# zone of times that have none. It gives a Record for each run of a job, or a RecordBlock of many, and a Remark for
+# A reader is ``read(text, path, clock)``: the text of one file as it takes it, the file's name for messages, and what
+# reads its times. It gives a Record for each run of a job, or a RecordBlock of many, and a Remark for
 # whatever it leaves out or mends. It raises TraceFormatError only if the file as a whole cannot be used; a single bad
 # line is a Remark.
-LogReader = Callable[[Iterable[Any], str, dt.tzinfo | None], Iterator[Record | RecordBlock | Remark]]
+LogReader = Callable[[Iterable[Any], str, Clock], Iterator[Record | RecordBlock | Remark]]
 
 # Bytes at the beginning of a file that are looked at.
 HEAD = 1 << 16

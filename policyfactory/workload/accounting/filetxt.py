@@ -9,7 +9,6 @@ files cannot be used.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterable, Iterator
 
@@ -64,7 +63,7 @@ class _AmbiguousError(ValueError):
     """A line that can be read in two ways."""
 
 
-def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Remark]:
+def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Remark]:
     """Read a file of jobcomp/filetxt.
 
     Parameters
@@ -73,15 +72,14 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         Without their ends.
     path : str
         For messages.
-    zone : tzinfo or None
-        Of all times in it; None: UTC.
+    clock : Clock
+        For its times.
 
     Raises
     ------
     TraceFormatError
         If no line is such a record.
     """
-    clock = Clock(zone or dt.UTC)
     records, number = 0, 0
     first: tuple[int, str] | None = None
     for number, line in enumerate(lines, 1):

@@ -10,11 +10,11 @@ from pathlib import Path
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.detect import detect, find_format
 from policyfactory.workload.accounting.limits import ImportRules, partition_limits, unrequested
-from policyfactory.workload.accounting.report import ImportReport, Tally
+from policyfactory.workload.accounting.report import ImportReport, StepCounter
 from policyfactory.workload.accounting.rules import ImportedJobs, jobs_of
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.table import TableBuilder
-from policyfactory.workload.accounting.times import WatchedZone, machine_zone, shown
+from policyfactory.workload.accounting.times import Clock, machine_zone, shown
 from policyfactory.workload.accounting.to_swf import Labels, swf_of
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.log import SwfLog
@@ -111,9 +111,9 @@ def import_logs(
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("stdin (-) can be read once; name it once")
     wanted = None if form is None else find_format(form)
-    clock = WatchedZone(zone.clock)
-    tally = Tally()
-    builder = TableBuilder(tally)
+    clock = Clock(zone.clock)
+    counter = StepCounter()
+    builder = TableBuilder(counter)
     inputs = []
     for path in paths:
         with Source(path) as source:
@@ -121,14 +121,14 @@ def import_logs(
             text = getattr(source, known.takes)()
             builder.add(known.reader()(text, source.name, clock), source.name)
             inputs.append((source.name, known.name, source.sha256))
-    if not len(builder) and not tally.steps():
+    if not len(builder) and not counter.steps():
         raise WorkloadError(f"{_names(inputs)}: {_NO_RECORDS}")
-    dropped = sum(step.count for step in tally.steps() if step.action == "dropped")
+    dropped = sum(step.count for step in counter.steps() if step.action == "dropped")
     table = builder.table()
     records = int(table.tasks.sum()) + dropped
     try:
-        jobs = jobs_of(table, rules, tally, zone.clock)
-        machine, machine_source = _machine(jobs, rules.unit, processors, zone, tally)
+        jobs = jobs_of(table, rules, counter, zone.clock)
+        machine, machine_source = _machine(jobs, rules.unit, processors, zone, counter)
     except (UsageError, WorkloadError) as error:
         raise type(error)(f"{_names(inputs)}: {error}") from None
     started = jobs.allocated[jobs.rows] > 0
@@ -149,7 +149,7 @@ def import_logs(
         jobs=len(jobs.rows),
         begins=begins,
         ends=int(ends[started].max()) if started.any() else begins,
-        steps=tally.steps(),
+        steps=counter.steps(),
         partitions=partition_limits(table, jobs.rows, jobs.recorded_limit, rules.default_limit),
         unrequested=unrequested(table, jobs.rows[started], jobs.recorded_limit),
     )
@@ -162,7 +162,7 @@ def _names(inputs: list[tuple[str, str, str]]) -> str:
     return printable(", ".join(name for name, _, _ in inputs[:5]), 300) + more
 
 
-def _machine(jobs: ImportedJobs, unit: str, given: int | None, zone: Zone, tally: Tally) -> tuple[int, str]:
+def _machine(jobs: ImportedJobs, unit: str, given: int | None, zone: Zone, counter: StepCounter) -> tuple[int, str]:
     """Return the size of the machine, and where the number is from."""
     when = shown(jobs.peak_time, zone.clock)
     option = "--processors" if unit == "cpus" else "--processors (here: nodes)"
@@ -174,7 +174,7 @@ def _machine(jobs: ImportedJobs, unit: str, given: int | None, zone: Zone, tally
     larger = jobs.rows[size > given]
     if len(larger):
         table = jobs.table
-        tally.add(
+        counter.add(
             "kept", "jobs larger than the machine", "is --processors right? workload clean drops them", len(larger),
             table.job[larger[0]], table.place(larger[0]),
         )  # fmt: skip

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
-from policyfactory.workload.accounting.record import LIMITS, Limit
+from policyfactory.workload.accounting.record import Limit
 from policyfactory.workload.accounting.report import PartitionLimits
-from policyfactory.workload.accounting.table import Column, RecordTable
+from policyfactory.workload.accounting.table import Column, RecordTable, Sieve
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.header import printable
 
 __all__ = ["ImportRules", "parse_limit", "parse_limits", "partition_limits", "settle_limits", "unrequested"]
-
-Mask = NDArray[np.bool_]
-Count = Callable[[str, Mask, str, str], None]
-
 
 # More than a hundred years are no limit.
 _LONGEST = 1 << 32
@@ -107,59 +102,50 @@ class ImportRules:
     defaults: str = "keep"
 
 
-def settle_limits(table: RecordTable, alive: Mask, rules: ImportRules, count: Count) -> None:
+def settle_limits(sieve: Sieve, rules: ImportRules) -> None:
     """Give a number to the limits that have none, where one was given, and take away what nobody asked for.
 
     Parameters
     ----------
-    table : RecordTable
-        Its column ``limit`` is changed.
-    alive : bool array (n,)
-        Rows that count.
+    sieve : Sieve
+        The column ``limit`` of its table is changed.
     rules : ImportRules
         What was asked for.
-    count : callable
-        Counts ``(action, rows, what, why)``.
 
     Raises
     ------
     UsageError
         If a limit was given for a partition that the log does not have.
     """
+    table, count, kind = sieve.table, sieve.count, sieve.table.limit_kind
     table.check_partitions(rules.partition_limit, "--partition-limit")
     table.check_partitions(rules.default_limit, "--default-limit")
-    unlimited = table.is_limit(Limit.unlimited)
+    unlimited = kind == Limit.unlimited
     if rules.unlimited is None:
         why = "field 9 is -1; --unlimited TIME gives them a number"
         count("kept", unlimited, "jobs without a limit (UNLIMITED)", why)
     else:
         count("changed", unlimited, f"jobs without a limit (UNLIMITED): {rules.unlimited} s", "--unlimited")
-        table.limit[unlimited & alive] = rules.unlimited
+        table.limit[unlimited & sieve.alive] = rules.unlimited
     limits = _by_partition(table, rules.partition_limit)
-    of_partition = table.is_limit(Limit.partition)
-    given = of_partition & (limits >= 0)
-    count("changed", given, "jobs with the limit of their partition, as given", "--partition-limit")
-    table.limit[given] = limits[given]
+    of_partition = kind == Limit.partition
+    known = of_partition & (limits >= 0)
+    count("changed", known, "jobs with the limit of their partition, as given", "--partition-limit")
+    table.limit[known] = limits[known]
     why = "field 9 is -1; --partition-limit PARTITION=TIME gives them a number"
-    count("kept", of_partition & ~given, "jobs with the limit of their partition (Partition_Limit)", why)
-    count("kept", table.is_limit(Limit.missing), "jobs without a requested time in the log", "field 9 is -1")
-    count("kept", table.is_limit(Limit.asked), "limits that the submit line shows to be asked for", "-t or --time")
-    _defaults(table, rules, count)
-
-
-def _defaults(table: RecordTable, rules: ImportRules, count: Count) -> None:
-    """Settle limits that are, or can be, a default."""
-    defaults = _by_partition(table, rules.default_limit)
-    perhaps = table.is_limit(Limit.given) & (defaults >= 0) & (table.limit == defaults)
-    certain = table.is_limit(Limit.default)
+    count("kept", of_partition & ~known, "jobs with the limit of their partition (Partition_Limit)", why)
+    count("kept", kind == Limit.missing, "jobs without a requested time in the log", "field 9 is -1")
+    count("kept", kind == Limit.asked, "limits that the submit line shows to be asked for", "-t or --time")
+    perhaps = (kind == Limit.given) & (table.limit >= 0) & (table.limit == _by_partition(table, rules.default_limit))
+    certain = kind == Limit.default
     what = "limits equal to their partition's default: asked for or not, the log does not say"
     if rules.defaults == "unknown":
         count("changed", perhaps, f"{what}; now unknown", "--defaults unknown")
         count("changed", certain, "limits that nobody asked for; now unknown", "--defaults unknown")
         table.limit[perhaps | certain] = -1
-        return
-    count("kept", perhaps, what, "--defaults unknown makes them -1")
-    count("kept", certain, "limits that nobody asked for", "the log shows it; --defaults unknown makes them -1")
+    else:
+        count("kept", perhaps, what, "--defaults unknown makes them -1")
+        count("kept", certain, "limits that nobody asked for", "the log shows it; --defaults unknown makes them -1")
 
 
 def _by_partition(table: RecordTable, limits: Mapping[str, int]) -> Column:
@@ -189,7 +175,7 @@ def partition_limits(
         mine = rows[table.partition[rows] == number]
         if not len(mine):
             continue
-        asked = table.limit_kind[mine] == LIMITS[Limit.asked]
+        asked = table.limit_kind[mine] == Limit.asked
         limited = limit[mine] >= 0
         values, counts = np.unique(limit[mine][limited & ~asked], return_counts=True)
         most = int(np.argmax(counts)) if len(counts) else -1
@@ -220,10 +206,10 @@ def unrequested(table: RecordTable, rows: Column, limit: Column) -> dict[str, in
         Limits as the log has them, before a rule took any away.
     """
     rows = rows[table.limit[rows] < 0]
-    known = limit[rows] >= 0
+    known, kind = limit[rows] >= 0, table.limit_kind[rows]
     kinds = {
-        "UNLIMITED": ~known & table.is_limit(Limit.unlimited)[rows],
-        "Partition_Limit": ~known & table.is_limit(Limit.partition)[rows],
+        "UNLIMITED": ~known & (kind == Limit.unlimited),
+        "Partition_Limit": ~known & (kind == Limit.partition),
         "made unknown by --defaults unknown": known,
     }
     counts = {name: int(mask.sum()) for name, mask in kinds.items()}

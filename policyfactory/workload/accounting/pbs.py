@@ -13,7 +13,6 @@ administrator's guide; exit codes: the job exit status tables of both.
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator
 
@@ -80,7 +79,7 @@ class _Open:
     begun: set[str] = dataclasses.field(default_factory=set)  # tasks of an array that have records of their own
 
 
-def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Remark]:
+def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Remark]:
     """Read an accounting log.
 
     A job that has not ended by the last line comes at the end, as running or pending: of a log in daily files the
@@ -92,16 +91,16 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         Without their ends.
     path : str
         For messages.
-    zone : tzinfo or None
-        Of the time at the beginning of each line, which matters for jobs that were deleted before they began, for
-        suspended ones and for reruns; all other times are Unix seconds. None: UTC.
+    clock : Clock
+        For the time at the beginning of each line, which matters for jobs that were deleted before they began, for
+        suspended ones and for reruns; all other times are Unix seconds.
 
     Raises
     ------
     TraceFormatError
         If no line is a record of PBS.
     """
-    log = _Log(zone or dt.UTC)
+    log = _Log(clock)
     lost: Remark | None = None
     for number, line in enumerate(lines, 1):
         if not line:
@@ -126,9 +125,9 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
 class _Log:
     """What is known of the jobs that have not ended yet."""
 
-    def __init__(self, zone: dt.tzinfo) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.records = 0
-        self._clock = Clock(zone)
+        self._clock = clock
         self._open: dict[str, _Open] = {}
         self._handlers: dict[str, Callable[[int, str, str, str], Iterable[Record | Remark]]] = {
             "E": self._end,

@@ -4,46 +4,48 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import operator
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LIMITS", "NAMES", "NUMBERS", "STATES", "Limit", "Record", "RecordBlock", "Remark", "State", "coded"]
+__all__ = ["NAMES", "NUMBERS", "Limit", "Record", "RecordBlock", "Remark", "State", "coded"]
 
-# The columns of `Record`, in this order; ``state`` and ``limit_kind`` are places in `State` and `Limit`.
+# The columns of `Record`, in this order; ``state`` and ``limit_kind`` are numbers of `State` and `Limit`.
 NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind",
 )  # fmt: skip
 NAMES = ("user", "group", "account", "partition", "qos")
+_NUMBERS_OF = operator.attrgetter(*NUMBERS)
 # What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
 _LARGEST = 1 << 62
 
 
-class State(enum.Enum):
+class State(enum.IntEnum):
     """How a run of a job ended, or that it has not."""
 
-    completed = "completed"
-    failed = "failed"  # exit code, out of memory, boot failure
-    timeout = "timeout"
-    node_fail = "node_fail"
-    cancelled = "cancelled"
-    requeued = "requeued"  # this run ended and the job went back to the queue: another record follows
-    running = "running"  # also suspended: started, not over
-    pending = "pending"
-    unknown = "unknown"
+    completed = 0
+    failed = 1  # exit code, out of memory, boot failure
+    timeout = 2
+    node_fail = 3
+    cancelled = 4
+    requeued = 5  # this run ended and the job went back to the queue: another record follows
+    running = 6  # also suspended: started, not over
+    pending = 7
+    unknown = 8
 
 
-class Limit(enum.Enum):
+class Limit(enum.IntEnum):
     """What the log says about the requested run time."""
 
-    given = "given"  # a number: asked for by the user, or the partition's default; the log seldom says which
-    asked = "asked"  # a number that the user asked for: the log shows it (the submit line has --time)
-    default = "default"  # a number that nobody asked for: the log shows it
-    unlimited = "unlimited"
-    partition = "partition"  # the partition's limit, whose number the record does not have
-    missing = "missing"
+    given = 0  # a number: asked for by the user, or the partition's default; the log seldom says which
+    asked = 1  # a number that the user asked for: the log shows it (the submit line has --time)
+    default = 2  # a number that nobody asked for: the log shows it
+    unlimited = 3
+    partition = 4  # the partition's limit, whose number the record does not have
+    missing = 5
 
 
 @dataclasses.dataclass(slots=True)
@@ -109,13 +111,6 @@ class Record:
     tasks: int = 1
 
 
-STATES = {state: number for number, state in enumerate(State)}
-LIMITS = {limit: number for number, limit in enumerate(Limit)}
-# Enumerations hash slowly.
-_STATE_NUMBERS = {state.value: number for state, number in STATES.items()}
-_LIMIT_NUMBERS = {limit.value: number for limit, number in LIMITS.items()}
-
-
 def coded(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
     """Return texts as numbers of the different ones, in order of appearance, and these."""
     known: dict[str, int] = {}
@@ -147,44 +142,16 @@ class RecordBlock:
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecordBlock:
         """Return records as columns."""
-        numbers: list[int | None] = []
-        for one in records:
-            numbers += (
-                one.line, one.submit, one.eligible, one.start, one.end, one.elapsed, one.suspended, one.limit,
-                one.requested, one.allocated, one.requested_nodes, one.allocated_nodes, one.tasks,
-                _STATE_NUMBERS[one.state._value_], _LIMIT_NUMBERS[one.limit_kind._value_],
-            )  # fmt: skip
-        known = [-1 if number is None else number for number in numbers]
+        numbers = [-1 if number is None else number for one in records for number in _NUMBERS_OF(one)]
         try:
-            flat = np.array(known, dtype=np.int64)
+            flat = np.array(numbers, dtype=np.int64)
         except OverflowError:
-            flat = np.array([max(-1, min(number, _LARGEST)) for number in known], dtype=np.int64)
+            flat = np.array([max(-1, min(number, _LARGEST)) for number in numbers], dtype=np.int64)
         return cls(
             flat.reshape(-1, len(NUMBERS)).T,
             tuple(coded([getattr(one, name) for one in records]) for name in NAMES),
             [one.job for one in records],
             {place: one.group_id for place, one in enumerate(records) if one.group_id is not None},
-        )
-
-    @classmethod
-    def joined(cls, blocks: Sequence[RecordBlock]) -> RecordBlock:
-        """Return the records of several blocks as one, in the order of their lines."""
-        numbers = np.concatenate([block.numbers for block in blocks], axis=1)
-        order = np.argsort(numbers[0], kind="stable").tolist()
-        place_of = {row: place for place, row in enumerate(order)}
-        groups: dict[int, str] = {}
-        first = 0
-        for block in blocks:
-            groups |= {place_of[first + place]: group for place, group in block.groups.items()}
-            first += len(block.job)
-        columns = [[block.names[at] for block in blocks] for at in range(len(NAMES))]
-        names = (coded([texts[code] for codes, texts in column for code in codes.tolist()]) for column in columns)
-        jobs = [job for block in blocks for job in block.job]
-        return cls(
-            numbers[:, order],
-            tuple((codes[order], texts) for codes, texts in names),
-            [jobs[row] for row in order],
-            groups,
         )
 
 

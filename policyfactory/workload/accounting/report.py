@@ -9,7 +9,7 @@ from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.accounting.record import Remark
 from policyfactory.workload.header import printable
 
-__all__ = ["ImportReport", "ImportStep", "PartitionLimits", "Tally"]
+__all__ = ["ImportReport", "ImportStep", "PartitionLimits", "StepCounter"]
 
 # Above this share one limit of a partition looks like a default that nobody asked for.
 SUSPECT_SHARE = 0.3
@@ -53,7 +53,7 @@ class ImportStep:
         return f"job {self.first_job or '?'} ({self.place.rpartition('/')[2]})"
 
 
-class Tally:
+class StepCounter:
     """Counts while an import goes on; steps stay in the order in which they were met first."""
 
     def __init__(self) -> None:

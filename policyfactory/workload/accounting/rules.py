@@ -6,14 +6,13 @@ import dataclasses
 import datetime as dt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.workload.accounting.limits import ImportRules, settle_limits
 from policyfactory.workload.accounting.record import State
-from policyfactory.workload.accounting.report import Tally
-from policyfactory.workload.accounting.runs import Runs, merge_het, settle_runs
-from policyfactory.workload.accounting.table import Column, RecordTable
+from policyfactory.workload.accounting.report import StepCounter
+from policyfactory.workload.accounting.runs import merge_het, settle_runs
+from policyfactory.workload.accounting.table import Column, Mask, RecordTable, Sieve
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import printable
 
@@ -21,8 +20,6 @@ __all__ = ["ImportedJobs", "jobs_of"]
 
 # More are no log that anything could be done with.
 _MOST_JOBS = 20_000_000
-
-Mask = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -54,30 +51,7 @@ class ImportedJobs:
     peak_time: int
 
 
-class _Sieve:
-    """Takes rows away and counts them."""
-
-    def __init__(self, table: RecordTable, runs: Runs, tally: Tally) -> None:
-        self.table = table
-        self.alive = runs.alive
-        self.tally = tally
-
-    def drop(self, mask: Mask, what: str, why: str, *, expected: bool = False) -> None:
-        """Drop the rows of ``mask`` that are left."""
-        self.count("dropped", mask, what, why, expected=expected)
-        self.alive &= ~mask
-
-    def count(self, action: str, mask: Mask, what: str, why: str, *, expected: bool = False) -> None:
-        """Count the rows of ``mask`` that are left."""
-        rows = mask & self.alive
-        if rows.any():
-            row = int(np.argmax(rows))
-            jobs = int(self.table.tasks[rows].sum())
-            place = self.table.place(row)
-            self.tally.add(action, what, why, jobs, self.table.job[row], place, expected=expected)
-
-
-def jobs_of(table: RecordTable, rules: ImportRules, tally: Tally, clock: dt.tzinfo = dt.UTC) -> ImportedJobs:
+def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock: dt.tzinfo = dt.UTC) -> ImportedJobs:
     """Return the jobs that the records describe.
 
     Parameters
@@ -86,7 +60,7 @@ def jobs_of(table: RecordTable, rules: ImportRules, tally: Tally, clock: dt.tzin
         The records; its columns are changed.
     rules : ImportRules
         What was asked for.
-    tally : Tally
+    counter : StepCounter
         Where every rule counts.
     clock : tzinfo
         Zone of times in messages.
@@ -98,12 +72,12 @@ def jobs_of(table: RecordTable, rules: ImportRules, tally: Tally, clock: dt.tzin
     WorkloadError
         If no job is left, or nodes are asked for and not in the log.
     """
-    runs = settle_runs(table, rules.requeued, tally)
-    merge_het(table, runs, tally)
-    sieve = _Sieve(table, runs, tally)
+    sieve = Sieve(table, counter)
+    settle_runs(sieve, rules.requeued)
+    merge_het(sieve)
     if rules.partitions:
         other = ~_in_partitions(table, rules.partitions)
-        runs.used &= ~other
+        sieve.used &= ~other
         sieve.drop(other, "jobs of other partitions", "--partition", expected=True)
     sieve.drop(table.submit <= 0, "records without a submit time", "nobody can say when they came")
     submitted = table.submit[sieve.alive]
@@ -114,13 +88,13 @@ def jobs_of(table: RecordTable, rules: ImportRules, tally: Tally, clock: dt.tzin
     requested, allocated = _sizes(sieve, rules.unit, started)
     _impossible(sieve, started)
     recorded_limit = table.limit.copy()
-    settle_limits(table, sieve.alive, rules, sieve.count)
+    settle_limits(sieve, rules)
     _notes(sieve, started, allocated, requested)
     rows = np.flatnonzero(sieve.alive)
     if not len(rows):
-        raise WorkloadError(_nothing_left(len(table), tally, submitted, clock))
+        raise WorkloadError(_nothing_left(len(table), counter, submitted, clock))
     sieve.count("kept", ~started, "jobs that never started, kept with -1", "--keep-unstarted")
-    peak, peak_time = _peak(table, runs.used, allocated)
+    peak, peak_time = _peak(table, sieve.used, allocated)
     # The waiting rest of an array stands for its tasks.
     rows = table.in_order(rows)
     if (tasks := int(table.tasks[rows].sum())) > _MOST_JOBS:
@@ -153,9 +127,9 @@ def _outside(table: RecordTable, rules: ImportRules) -> Mask:
     return outside
 
 
-def _nothing_left(records: int, tally: Tally, submitted: Column, clock: dt.tzinfo) -> str:
+def _nothing_left(records: int, counter: StepCounter, submitted: Column, clock: dt.tzinfo) -> str:
     """Return why there is no job: what was dropped, and the time of the log where that matters."""
-    steps = [step for step in tally.steps() if step.action == "dropped"]
+    steps = [step for step in counter.steps() if step.action == "dropped"]
     reasons = "; ".join(f"{step.what}: {step.count:,}" for step in steps)
     text = f"no job is left of {records:,} records ({reasons or 'the log has none'})"
     if len(submitted) and any(step.why == "--from, --to" for step in steps):
@@ -164,13 +138,13 @@ def _nothing_left(records: int, tally: Tally, submitted: Column, clock: dt.tzinf
     return text
 
 
-def _not_over(sieve: _Sieve) -> None:
+def _not_over(sieve: Sieve) -> None:
     """Drop what has not ended: nobody knows for how long it will run."""
     table = sieve.table
-    pending = table.is_state(State.pending)
+    pending = table.state == State.pending
     sieve.drop(pending & (table.tasks > 1), "tasks of arrays that wait at the end of the log", "their run is to come")
     sieve.drop(pending, "jobs that wait at the end of the log", "their run is to come")
-    running = table.is_state(State.running) | (table.is_state(State.unknown) & (table.end < 0) & (table.elapsed < 0))
+    running = (table.state == State.running) | ((table.state == State.unknown) & (table.end < 0) & (table.elapsed < 0))
     sieve.drop(running, "jobs that run, or are suspended, at the end of the log", "their run time is not known yet")
 
 
@@ -185,21 +159,21 @@ def _times(table: RecordTable) -> None:
     )
 
 
-def _started(sieve: _Sieve, *, keep: bool) -> Mask:
+def _started(sieve: Sieve, *, keep: bool) -> Mask:
     """Return which jobs had the machine; drop the others unless they are to be kept."""
     table = sieve.table
     # A job cancelled in the queue can show Start = End = when it was cancelled (Slurm 22.05.8, seen).
     at_once = (table.elapsed <= 0) & (table.start == table.end) & (table.allocated_nodes < 0)
-    never: Mask = (table.start < 0) | (table.allocated == 0) | (table.is_state(State.cancelled) & at_once)
+    never: Mask = (table.start < 0) | (table.allocated == 0) | ((table.state == State.cancelled) & at_once)
     if not keep:
-        cancelled = table.is_state(State.cancelled)
+        cancelled = table.state == State.cancelled
         why = "they never used the machine; --keep-unstarted keeps them"
         sieve.drop(never & cancelled, "jobs cancelled before they started", why)
         sieve.drop(never, "jobs that ended in another way before they started", why)
     return ~never
 
 
-def _sizes(sieve: _Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
+def _sizes(sieve: Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
     """Return requested and allocated processors, or nodes; drop jobs without."""
     table = sieve.table
     requested, allocated = table.requested, table.allocated.copy()
@@ -218,7 +192,7 @@ def _sizes(sieve: _Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
     return requested, allocated
 
 
-def _impossible(sieve: _Sieve, started: Mask) -> None:
+def _impossible(sieve: Sieve, started: Mask) -> None:
     """Drop jobs whose times cannot be."""
     table = sieve.table
     wrong = "a clock was wrong, or the record was written after a crash"
@@ -227,7 +201,7 @@ def _impossible(sieve: _Sieve, started: Mask) -> None:
     sieve.drop(started & (table.elapsed < 0), "jobs that ended, without a run time", "no end and no elapsed time")
 
 
-def _notes(sieve: _Sieve, started: Mask, allocated: Column, requested: Column) -> None:
+def _notes(sieve: Sieve, started: Mask, allocated: Column, requested: Column) -> None:
     """Count what is kept as it is and should be known."""
     table = sieve.table
     rested = np.maximum(table.suspended, 0)
@@ -252,7 +226,7 @@ def _notes(sieve: _Sieve, started: Mask, allocated: Column, requested: Column) -
         "kept", started & (table.eligible > table.submit), "jobs that could not have run at once",
         "a dependency, a hold, a begin time or an array's own limit: that time is in their recorded wait",
     )  # fmt: skip
-    sieve.count("kept", started & table.is_state(State.unknown), "jobs whose end has no known word", "status -1")
+    sieve.count("kept", started & (table.state == State.unknown), "jobs whose end has no known word", "status -1")
 
 
 def _peak(table: RecordTable, used: Mask, allocated: Column) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 from policyfactory.core.errors import TraceFormatError
@@ -116,28 +117,23 @@ class Columns:
         """Return whether what is read for ``term`` is the column ``name``."""
         return term in self.place and self.names[self.place[term]].casefold() == name
 
-    def placements(self, fields: list[str]) -> Iterator[list[str]]:
-        """Give the ways to read a line with too many fields: the surplus belongs to the free texts.
+    def job(self, line: str) -> str:
+        """Return the job id in a line, empty if it is cut off before."""
+        return "".join(line.split(self.delimiter)[self.place["id"] :][:1])
+
+    def placements(self, line: str) -> Iterator[str]:
+        """Give the ways to read a line with too many fields, without its free texts: to these the surplus belongs.
 
         There is none if the header has no free text, or if there are more ways than can be tried.
         """
+        fields = line.split(self.delimiter)
         surplus = len(fields) - self.width
-        if not self._free or self._too_many(len(fields), surplus):
+        ways = math.comb(len(self._free) + surplus - 1, surplus) if self._free else 0
+        if ways > _MOST_PLACEMENTS or ways * len(fields) > _MOST_LOOKS:
             return
         for cuts in itertools.combinations_with_replacement(self._free, surplus):
-            more = [0] * self.width
-            for column in cuts:
-                more[column] += 1
             row, at = [], 0
-            for count in more:
-                row.append(self.delimiter.join(fields[at : at + 1 + count]))
-                at += 1 + count
-            yield row
-
-    def _too_many(self, fields: int, surplus: int) -> bool:
-        ways = 1
-        for number in range(1, surplus + 1):
-            ways = ways * (len(self._free) + number - 1) // number
-            if ways > _MOST_PLACEMENTS or ways * fields > _MOST_LOOKS:
-                return True
-        return False
+            for column in range(self.width):
+                row.append("" if column in self._free else fields[at])
+                at += 1 + cuts.count(column)
+            yield self.delimiter.join(row)

@@ -6,7 +6,6 @@ Written for the plugin openapi/dbv0.0.38 of Slurm 22.05.8; numbers that later ve
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,8 @@ from typing import Any
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import Limit, Record, Remark, State
-from policyfactory.workload.accounting.slurm import LARGEST, array_tasks, mark_asked, state_of
+from policyfactory.workload.accounting.slurm import LARGEST, array_tasks, mark_asked, one_cluster, state_of
+from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
 __all__ = ["read"]
@@ -23,9 +23,10 @@ __all__ = ["read"]
 _LARGEST_VALUE = 24 << 20
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
+_UNREADABLE = ("jobs with a time, number or word that is none", "damaged, or of a version not known")
 
 
-class _Text:
+class _JsonText:
     """A text that comes in chunks, of which the part that was read is forgotten."""
 
     def __init__(self, chunks: Iterable[str], path: str) -> None:
@@ -90,7 +91,7 @@ class _Text:
         )
 
 
-def _jobs(text: _Text) -> Iterator[Any]:
+def _jobs(text: _JsonText) -> Iterator[Any]:
     """Give the values of the list ``jobs`` of the outermost object."""
     text.take("{", "begin")
     seen = False
@@ -115,16 +116,16 @@ def _jobs(text: _Text) -> Iterator[Any]:
         text.fail("end", "no list called jobs; sacct --json prints one")
 
 
-def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Record | Remark]:  # noqa: ARG001
+def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Remark]:  # noqa: ARG001
     """Give the records of ``sacct --json``; steps are inside their jobs and are not looked at.
 
     Parameters
     ----------
-    lines : iterable of str
-        The text in chunks of any length, with its line ends.
+    chunks : iterable of str
+        The text in parts of any length, with its line ends.
     path : str
         The file, for messages.
-    zone : tzinfo or None
+    clock : Clock
         Not used: all times are Unix seconds.
 
     Raises
@@ -133,22 +134,14 @@ def read(lines: Iterable[str], path: str, zone: dt.tzinfo | None) -> Iterator[Re
         If it is no JSON, has no list of jobs, or has several clusters.
     """
     cluster = ""
-    for number, job in enumerate(_jobs(_Text(lines, path)), start=1):
+    for number, job in enumerate(_jobs(_JsonText(chunks, path)), start=1):
         try:
             record = _record(job, number)
-            name = job.get("cluster")
+            name = _text(job.get("cluster"))
         except (TypeError, ValueError, LookupError, AttributeError):
-            yield Remark(
-                number, "", "jobs with a time, number or word that is none", "damaged, or of a version not known"
-            )
+            yield Remark(number, "", *_UNREADABLE)
             continue
-        if isinstance(name, str) and name:
-            if cluster and name != cluster:
-                raise TraceFormatError(
-                    f"{path}: job {number} of the list: cluster {printable(name, 60)!r} after "
-                    f"{printable(cluster, 60)!r}; a workload is of one machine: ask sacct for one cluster (-M NAME)"
-                )
-            cluster = name
+        cluster = one_cluster(name, cluster, f"{path}: job {number} of the list")
         yield record
 
 

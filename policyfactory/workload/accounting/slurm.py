@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from policyfactory.workload.accounting.record import LIMITS, STATES, Limit, Record, State
+from policyfactory.core.errors import TraceFormatError
+from policyfactory.workload.accounting.record import Limit, Record, State
 from policyfactory.workload.accounting.times import duration
+from policyfactory.workload.header import printable
 
 __all__ = [
-    "CELLS",
     "CLOCK",
     "CUT_OFF",
     "HET_ID",
@@ -19,20 +19,18 @@ __all__ = [
     "SHIFTED",
     "STEPS",
     "WHAT_UNREADABLE",
-    "WHY_STEPS",
     "ZONELESS",
     "array_tasks",
     "asked",
     "mark_asked",
+    "one_cluster",
     "read_limit",
     "state_of",
     "tres",
 ]
 
-STEPS = "steps of a job (an id with a dot)"
-WHY_STEPS = "the job has a line of its own; sacct -X leaves steps out"
-
 # Remarks on lines of sacct -P: what, why, and what is done.
+STEPS = ("steps of a job (an id with a dot)", "the job has a line of its own; sacct -X leaves steps out", "skipped")
 SHIFTED = "lines with more columns than the header: the delimiter stands in a job name or another free text"
 NO_FREE_TEXTS = "do not ask sacct for free texts, or add --delimiter=$'\\x1f'"
 MENDED = (f"{SHIFTED}; one reading makes sense", "times, numbers and state fit in one way only", "changed")
@@ -116,6 +114,22 @@ def state_of(text: str) -> State:
     return state if state is not None else _STATES.get(text.partition(" ")[0].rstrip("+"), State.unknown)
 
 
+def one_cluster(name: str, before: str, place: str) -> str:
+    """Return the name of the cluster that a log is of, when ``name`` comes after ``before``; either may be empty.
+
+    Raises
+    ------
+    TraceFormatError
+        If they are two: such a log cannot become one workload.
+    """
+    if name and before and name != before:
+        raise TraceFormatError(
+            f"{place}: cluster {printable(name, 60)!r} after {printable(before, 60)!r}; a workload is of one machine: "
+            "ask sacct for one cluster (-M NAME)"
+        )
+    return name or before
+
+
 def array_tasks(job: str) -> int:
     """Return how many tasks the pending rest of an array has (``57_[0-20%3]``: 21); 1 for any other id."""
     match = _TASKS.fullmatch(job)
@@ -194,44 +208,3 @@ def mark_asked(record: Record, submit_line: str) -> None:
     """Note that the limit was asked for, if the submit line shows just this number."""
     if record.limit_kind is Limit.given and record.limit in asked(submit_line):
         record.limit_kind = Limit.asked
-
-
-def _count(text: str) -> int:
-    """Return a count; sacct without --noconvert prints 2048 as 2K.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    return int(text.removesuffix("K")) * 1024 if text.endswith("K") else int(text)
-
-
-def _suspended(text: str) -> int | None:
-    """Return the seconds of column Suspended; None if there is none.
-
-    Raises
-    ------
-    ValueError
-        If it is no time.
-    """
-    seconds = duration(text) if text else None
-    if text and seconds is None:
-        raise ValueError(text)
-    return seconds
-
-
-# How a cell of sacct is read, by what it is: it gives a number from 0 or None, or raises ValueError.
-CELLS: dict[str, Callable[[str], int | None]] = {
-    "elapsed_raw": int,
-    "elapsed": duration,
-    "suspended": _suspended,
-    "limit_raw": lambda text: read_limit(text, "")[0],
-    "limit": lambda text: read_limit("", text)[0],
-    "limit_kind_raw": lambda text: LIMITS[read_limit(text, "")[1]],
-    "limit_kind": lambda text: LIMITS[read_limit("", text)[1]],
-    "state": lambda text: STATES[state_of(text)],
-    "count": _count,
-    "cpus": lambda text: tres(text, "cpu"),
-    "nodes": lambda text: tres(text, "node"),
-}

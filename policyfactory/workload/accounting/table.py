@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Iterable
 
@@ -10,21 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.workload.accounting.record import (
-    LIMITS,
-    NAMES,
-    NUMBERS,
-    STATES,
-    Limit,
-    Record,
-    RecordBlock,
-    Remark,
-    State,
-)
-from policyfactory.workload.accounting.report import Tally
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, Record, RecordBlock, Remark
+from policyfactory.workload.accounting.report import StepCounter
 from policyfactory.workload.header import printable
 
-__all__ = ["RecordTable", "TableBuilder"]
+__all__ = ["RecordTable", "Sieve", "TableBuilder"]
 
 # A number above this counts nothing that a cluster has: it is taken as unknown.
 _LARGEST = 1 << 40
@@ -34,70 +23,52 @@ _BLOCK = 1 << 13
 _PARTS = re.compile(r"\d{1,15}", re.ASCII)
 
 Column = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
-@dataclasses.dataclass(slots=True, eq=False)
 class RecordTable:
     """Records as columns: int64 arrays of shape (n,), -1 where the log has no number.
 
-    The columns are those of `Record`; ``state`` and ``limit_kind`` are places in `State` and `Limit`, names are
-    places in ``names``. The rules change the columns.
+    The columns are attributes, those of `NUMBERS` and `NAMES`; names are places in ``names``. The rules change them.
 
     Parameters
     ----------
+    columns : int64 array (20, n)
+        `NUMBERS`, then `NAMES`.
     job : list of str
         Ids as the site writes them.
     names : dict of str to list of str
         The names of each column that stands for names; place 0 is the empty name.
-    again : dict of str to list of int
-        Rows of each job that has more than one.
     het : dict of str to list of int
         Rows of the components of each het job.
     files : list of (int, str)
         First row and name of each file.
     """
 
-    line: Column
-    submit: Column
-    eligible: Column
-    start: Column
-    end: Column
-    elapsed: Column
-    suspended: Column
-    limit: Column
-    requested: Column
-    allocated: Column
-    requested_nodes: Column
-    allocated_nodes: Column
-    tasks: Column
-    state: Column
-    limit_kind: Column
-    user: Column
-    group: Column
-    account: Column
-    partition: Column
-    qos: Column
-    job: list[str]
-    names: dict[str, list[str]]
-    again: dict[str, list[int]]
-    het: dict[str, list[int]]
-    files: list[tuple[int, str]]
+    def __init__(
+        self,
+        columns: Column,
+        job: list[str],
+        names: dict[str, list[str]],
+        het: dict[str, list[int]],
+        files: list[tuple[int, str]],
+    ) -> None:
+        self._columns: dict[str, Column] = dict(zip(NUMBERS + NAMES, columns, strict=True))
+        self.job, self.names, self.het, self._files = job, names, het, files
+
+    def __getattr__(self, name: str) -> Column:
+        """Return a column."""
+        if name not in NUMBERS + NAMES:
+            raise AttributeError(name)
+        return self._columns[name]
 
     def __len__(self) -> int:
         return len(self.job)
 
     def place(self, row: int) -> str:
         """Return file and line of a row, for messages."""
-        name = next(name for first, name in reversed(self.files) if first <= row)
+        name = next(name for first, name in reversed(self._files) if first <= row)
         return f"{printable(name, 200)}:{self.line[row]}"
-
-    def is_state(self, *states: State) -> NDArray[np.bool_]:
-        """Return which rows have one of ``states``."""
-        return np.isin(self.state, [STATES[state] for state in states])
-
-    def is_limit(self, kind: Limit) -> NDArray[np.bool_]:
-        """Return which rows have this kind of limit."""
-        return np.equal(self.limit_kind, LIMITS[kind])
 
     def check_partitions(self, partitions: Collection[str], option: str) -> None:
         """Refuse partitions that the log does not have; a waiting job can name several, with commas between.
@@ -116,6 +87,16 @@ class RecordTable:
                 f"{printable(', '.join(sorted(known)[:50]), 600) or 'no names of partitions'}"
             )
 
+    def again(self) -> list[list[int]]:
+        """Return the rows of each job that has more than one."""
+        first = dict(zip(reversed(self.job), range(len(self) - 1, -1, -1), strict=True))
+        rows: dict[str, list[int]] = {}
+        if len(first) < len(self):
+            for row, job in enumerate(self.job):
+                if first[job] != row:
+                    rows.setdefault(job, [first[job]]).append(row)
+        return list(rows.values())
+
     def in_order(self, rows: Column) -> Column:
         """Return ``rows`` by submit time, then by the numbers in the job ids (7 before 12, 12_2 before 12_10)."""
         rows = rows[np.argsort(self.submit[rows], kind="stable")]
@@ -129,30 +110,20 @@ class RecordTable:
         return rows
 
 
-class _Codes(dict[str, int]):
-    """Names as numbers, in order of appearance."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = number = len(self)
-        return number
-
-
 class TableBuilder:
     """Collects what readers give.
 
     Parameters
     ----------
-    tally : Tally
+    counter : StepCounter
         Where the remarks of the readers are counted.
     """
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-        self._columns: list[NDArray[np.int64]] = []
-        self._names = {name: _Codes({"": 0}) for name in NAMES}
-        self._first: dict[str, int] = {}
+    def __init__(self, counter: StepCounter) -> None:
+        self._counter = counter
+        self._columns = [np.empty((len(NUMBERS + NAMES), 0), dtype=np.int64)]
+        self._names = {name: {"": 0} for name in NAMES}
         self._job: list[str] = []
-        self._again: dict[str, list[int]] = {}
         self._het: dict[str, list[int]] = {}
         self._files: list[tuple[int, str]] = []
 
@@ -171,7 +142,7 @@ class TableBuilder:
         waiting: list[Record] = []
         for item in items:
             if isinstance(item, Remark):
-                self._tally.remark(item, path)
+                self._counter.remark(item, path)
             elif isinstance(item, RecordBlock):
                 self._add(item, path)
             else:
@@ -183,44 +154,59 @@ class TableBuilder:
 
     def _add(self, block: RecordBlock, path: str) -> None:
         begin = len(self._job)
-        rows = range(begin, begin + len(block.job))
-        if rows.stop > _MOST_RECORDS:
-            raise WorkloadError(f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once")
         self._job += block.job
-        firsts = list(map(self._first.setdefault, block.job, rows))
-        if firsts != list(rows):
-            for job, first, row in zip(block.job, firsts, rows, strict=True):
-                if first != row:
-                    self._again.setdefault(job, [first]).append(row)
+        if len(self._job) > _MOST_RECORDS:
+            raise WorkloadError(f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once")
         for place, group in block.groups.items():
             self._het.setdefault(group, []).append(begin + place)
-        names = [self._coded(name, *codes) for name, codes in zip(NAMES, block.names, strict=True)]
-        self._columns.append(np.concatenate([self._bounded(block, path), names]))
+        columns = [*self._bounded(block, path)]
+        for known, (codes, texts) in zip(self._names.values(), block.names, strict=True):
+            numbers = [known.setdefault(text, len(known)) for text in texts]
+            columns.append(np.array(numbers, dtype=np.int64)[codes])
+        self._columns.append(np.array(columns))
 
-    def _coded(self, name: str, codes: Column, texts: list[str]) -> Column:
-        """Return a block's names as the numbers of this table."""
-        numbers = self._names[name]
-        return np.array([numbers[text] for text in texts], dtype=np.int64)[codes]
-
-    def _bounded(self, block: RecordBlock, path: str) -> NDArray[np.int64]:
+    def _bounded(self, block: RecordBlock, path: str) -> Column:
         """Return the numbers of a block; what no cluster counts to is unknown, and counted."""
         numbers = block.numbers
         for row in np.flatnonzero((numbers > _LARGEST).any(axis=0)).tolist():
             what, why = "records with numbers beyond what a cluster counts to", "they are taken as unknown"
-            self._tally.remark(Remark(int(numbers[0, row]), block.job[row], what, why, "changed"), path)
+            self._counter.remark(Remark(int(numbers[0, row]), block.job[row], what, why, "changed"), path)
         return np.where((numbers < 0) | (numbers > _LARGEST), -1, numbers)
 
     def table(self) -> RecordTable:
         """Return the columns; nothing can be added afterwards."""
-        empty = np.empty((len(NUMBERS) + len(NAMES), 0), dtype=np.int64)
-        columns = np.concatenate([empty, *self._columns], axis=1)
+        columns = np.concatenate(self._columns, axis=1)
         self._columns.clear()
-        self._first.clear()
-        return RecordTable(
-            **dict(zip(NUMBERS + NAMES, columns, strict=True)),
-            job=self._job,
-            names={name: list(codes) for name, codes in self._names.items()},
-            again=self._again,
-            het=self._het,
-            files=self._files,
-        )
+        names = {name: list(known) for name, known in self._names.items()}
+        return RecordTable(columns, self._job, names, self._het, self._files)
+
+
+class Sieve:
+    """Which records are left, and the count of what becomes of the others.
+
+    Parameters
+    ----------
+    table : RecordTable
+        The records.
+    counter : StepCounter
+        Where it is counted.
+    """
+
+    def __init__(self, table: RecordTable, counter: StepCounter) -> None:
+        self.table, self.counter = table, counter
+        # Rows that stand for a job, and those that say when the machine was used: also runs that were thrown away.
+        self.alive, self.used = np.ones((2, len(table)), dtype=bool)
+
+    def drop(self, rows: Mask | list[int], what: str, why: str, *, expected: bool = False) -> None:
+        """Drop rows: those of a mask that are left, or those of a list."""
+        self.alive[self.count("dropped", rows, what, why, expected=expected)] = False
+
+    def count(self, action: str, rows: Mask | list[int], what: str, why: str, *, expected: bool = False) -> list[int]:
+        """Count rows, those of a mask that are left or those of a list, and return them."""
+        if not isinstance(rows, list):
+            rows = np.flatnonzero(rows & self.alive).tolist()
+        if rows:
+            jobs = int(self.table.tasks[rows].sum())
+            place = self.table.place(rows[0])
+            self.counter.add(action, what, why, jobs, self.table.job[rows[0]], place, expected=expected)
+        return rows

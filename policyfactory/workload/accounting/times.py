@@ -21,7 +21,6 @@ __all__ = [
     "NO_TIME",
     "UNREADABLE",
     "Clock",
-    "WatchedZone",
     "duration",
     "find_zone",
     "machine_zone",
@@ -129,33 +128,6 @@ def shown(seconds: int, zone: dt.tzinfo) -> str:
         return f"second {seconds}"
 
 
-class WatchedZone(dt.tzinfo):
-    """A time zone that remembers whether it was asked for: a log of Unix seconds never needs one.
-
-    Parameters
-    ----------
-    zone : tzinfo
-        The zone.
-    """
-
-    def __init__(self, zone: dt.tzinfo) -> None:
-        self.zone = zone
-        self.used = False
-
-    def utcoffset(self, moment: dt.datetime | None, /) -> dt.timedelta | None:
-        """Return what the zone says, and remember it."""
-        self.used = True
-        return self.zone.utcoffset(moment)
-
-    def dst(self, moment: dt.datetime | None, /) -> dt.timedelta | None:
-        """Return what the zone says."""
-        return self.zone.dst(moment)
-
-    def tzname(self, moment: dt.datetime | None, /) -> str | None:
-        """Return what the zone says."""
-        return self.zone.tzname(moment)
-
-
 def duration(text: str) -> int | None:
     """Return the seconds of a duration as Slurm reads and prints it, None if it is none.
 
@@ -182,10 +154,15 @@ class Clock:
     ----------
     zone : tzinfo
         Zone of times that have none.
+
+    Attributes
+    ----------
+    used : bool
+        A time was read that needed the zone: a log of Unix seconds never does.
     """
 
-    def __init__(self, zone: dt.tzinfo) -> None:
-        self.zone = zone
+    def __init__(self, zone: dt.tzinfo = dt.UTC) -> None:
+        self.zone, self.used = zone, False
         # Times of a log stand close together: most share their minute with many others.
         self._minutes: dict[str, tuple[int, ...]] = {}
 
@@ -225,19 +202,15 @@ class Clock:
 
     def _of_minute(self, minute: str) -> tuple[int, ...]:
         moment = dt.datetime.fromisoformat(minute).replace(tzinfo=self.zone)
+        self.used = True
         first, second = int(moment.timestamp()), int(moment.replace(fold=1).timestamp())
         return (first,) if first == second else (first, second)
 
     def column(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return the Unix time of each of many texts, or `NO_TIME`, `UNREADABLE` or `AMBIGUOUS`."""
-        numbers = self._alike(texts)
-        if numbers is not None:
-            return numbers
         numbers = np.full(len(texts), NO_TIME, dtype=np.int64)
         known = np.array([text not in _NO_TIME for text in texts], dtype=bool)
-        rest = list(itertools.compress(texts, known))
-        times = self._alike(rest)
-        numbers[known] = [self._number(text) for text in rest] if times is None else times
+        numbers[known] = self._numbers(list(itertools.compress(texts, known)))
         return numbers
 
     def _number(self, text: str) -> int:
@@ -245,26 +218,21 @@ class Clock:
             times = self.read(text)
         except ValueError:
             return UNREADABLE
-        if len(times) > 1:
-            return AMBIGUOUS
-        return max(NO_TIME, min(times[0], _LATEST)) if times else NO_TIME
+        return AMBIGUOUS if len(times) > 1 else max(NO_TIME, min(times[0], _LATEST))
 
-    def _alike(self, texts: Sequence[str]) -> NDArray[np.int64] | None:
-        """Return the times of texts that are all Unix seconds, or all dates without a zone; else None."""
+    def _numbers(self, texts: list[str]) -> NDArray[np.int64] | list[int]:
+        """Return the time of each text that says one, many together where all are of one form."""
         numbers = whole_numbers(texts)
         if numbers is not None:
-            return numbers if numbers.all() else None
+            return numbers
         if len(texts) < _MANY or set(map(len, texts)) != {_DATE_LENGTH} or not _DATES.fullmatch("".join(texts)):
-            return None
+            return [self._number(text) for text in texts]
         import pandas as pd
 
-        zone = self.zone
-        if isinstance(zone, WatchedZone):
-            zone.used = True
-            zone = zone.zone
-        dates = pd.to_datetime(list(texts), format="%Y-%m-%dT%H:%M:%S", errors="coerce")
-        times = dates.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
-        numbers = np.asarray(np.maximum(times.as_unit("s").asi8, NO_TIME))
+        self.used = True
+        dates = pd.to_datetime(texts, format="%Y-%m-%dT%H:%M:%S", errors="coerce")
+        times = dates.tz_localize(self.zone, ambiguous="NaT", nonexistent="NaT")
+        numbers = np.array(np.maximum(times.as_unit("s").asi8, NO_TIME))
         for row in np.flatnonzero(times.isna()).tolist():
             numbers[row] = self._number(texts[row])
         return numbers

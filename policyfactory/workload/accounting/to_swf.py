@@ -13,7 +13,7 @@ import numpy as np
 
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
-from policyfactory.workload.accounting.record import STATES, State
+from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import ImportedJobs
 from policyfactory.workload.accounting.table import Column
@@ -78,9 +78,9 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     count = len(rows)
     unknown = np.full(count, -1, dtype=np.int64)
     started = jobs.allocated[rows] > 0
-    status = np.full(len(STATES), -1, dtype=np.int64)
+    status = np.full(len(State), -1, dtype=np.int64)
     for state, number in _STATUS.items():
-        status[STATES[state]] = number
+        status[state] = number
     queue, queues = _numbered(table.partition[rows], table.names["partition"], labels, 0)
     groups = table.group if (table.group[rows] > 0).any() else table.account
     columns: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
