@@ -195,20 +195,22 @@ def slope(expression: Expression, name: str) -> float | None:
         return None
 
 
-def linear_coefficients(expression: Expression) -> dict[str, float] | None:
-    """Return the factors of p, q, r and w if ``expression`` is a sum of their multiples and a constant, else None.
+def linear_coefficients(
+    expression: Expression, products: tuple[str, ...] = ("p", "q", "r", "w")
+) -> dict[str, float] | None:
+    """Return the factors of some products if ``expression`` is a sum of their multiples and a constant, else None.
 
     Parameters
     ----------
     expression : Expression
-        Without m and without named coefficients.
+        Without named coefficients.
+    products : tuple of str
+        Variables side by side: ``pq`` is p*q.
     """
-    if "m" in expression.variables:
+    try:
+        terms = dict(multiply_out(expression).terms)
+        names = {product: tuple((name, Fraction(1)) for name in product) for product in products}
+        factors = {product: float(terms.pop(term, 0)) for product, term in names.items()}
+    except (FormulaError, OverflowError):
         return None
-    factors = {}
-    for name in "pqrw":
-        factor = slope(expression, name)
-        if factor is None:
-            return None
-        factors[name] = factor
-    return factors
+    return None if any(terms) else factors

@@ -14,9 +14,9 @@ import functools
 import math
 
 from policyfactory.export.expressible import check_size, fixed_epoch
-from policyfactory.export.languages.perl import score_function
+from policyfactory.export.languages.code import perl_function
 from policyfactory.export.queue import policy_priorities
-from policyfactory.export.scripts import sentences, whole
+from policyfactory.export.scripts import filled, sentences
 from policyfactory.export.targets import Export, File, Site, Target, comment, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -64,32 +64,16 @@ def _scheduler(policy: Policy, head: list[str]) -> str:
     epoch = "undef" if oldest else str(policy.epoch.unix_time or 0)
     what = "the submission of the job that has waited longest" if oldest else "this Unix time"
     threshold = "9**9**9" if math.isinf(policy.threshold) else repr(policy.threshold)
-    return "\n".join(
-        [
-            "#!/usr/bin/perl",
-            *comment(head),
-            "",
-            "use strict;",
-            "use warnings;",
-            "",
-            "# The scheduler that plans the sorted jobs: the one that the queue had.",
-            f"my $STOCK = '{_STOCK}';",
-            "",
-            "package PolicyFactory;",
-            "",
-            "use POSIX ();",
-            "use OAR::Conf;",
-            "use OAR::IO;",
-            "use OAR::Modules::Judas qw(oar_error oar_warn);",
-            "",
-            f"my $EPOCH = {epoch};  # r counts from {what}",
-            f"my $THRESHOLD = {threshold};  # jobs that have waited longer go first, s",
-            "my $MOST = 1000;  # jobs planned in a pass",
-            "my $ALL = 1_000_000;",
-            "",
-            *score_function(policy),
-            whole("oar.perl"),
-        ]
+    return filled(
+        "oar.perl",
+        {
+            "HEAD": "\n".join(comment(head)),
+            "STOCK": _STOCK,
+            "EPOCH": epoch,
+            "COUNTED_FROM": what,
+            "THRESHOLD": threshold,
+            "SCORE": "\n".join(perl_function(policy.expression)),
+        },
     )
 
 

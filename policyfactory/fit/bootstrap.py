@@ -105,13 +105,12 @@ def interval(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def draw_counts(tuples: int, replicates: int, seed: int, *, drawn: int | None = None) -> NDArray[np.int64]:
+def draw_counts(tuples: int, replicates: int, seed: int) -> NDArray[np.int64]:
     """Return how often each tuple is in each replicate, shape (tuples, replicates): draws with replacement."""
     rng = generator(seed, _STREAM)
-    size = tuples if drawn is None else drawn
     counts = np.empty((replicates, tuples), dtype=np.int64)
     for row in counts:
-        row[:] = np.bincount(rng.integers(0, tuples, size), minlength=tuples)
+        row[:] = np.bincount(rng.integers(0, tuples, tuples), minlength=tuples)
     return np.ascontiguousarray(counts.T)
 
 

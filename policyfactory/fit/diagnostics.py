@@ -20,7 +20,7 @@ from policyfactory.fit.wls import solve
 from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import Expression
 
-__all__ = ["Diagnosis", "Slope", "agreement", "diagnose", "order_share", "slopes"]
+__all__ = ["Diagnosis", "agreement", "diagnose", "order_share", "slopes"]
 
 FloatArray = NDArray[np.float64]
 
@@ -40,29 +40,13 @@ _EFFECT = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Slope:
-    """How the formula changes along one variable, on a grid of the data's quantiles.
-
-    Parameters
-    ----------
-    variable : str
-        p, q or r.
-    falling : float
-        Share of the grid's steps in which the formula falls (0 to 1).
-    """
-
-    variable: str
-    falling: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What was checked and what to be warned of.
 
     Parameters
     ----------
-    slopes : tuple of Slope
-        For p, q and r.
+    slopes : dict of str to float
+        For p, q and r, the share of the steps on a grid of the data's quantiles in which the formula falls (0 to 1).
     dominance : dict of str to float
         For each term, the share of the pairs of a queue that it alone orders as the formula does.
     order : float
@@ -71,7 +55,7 @@ class Diagnosis:
         Sentences; empty if nothing was found.
     """
 
-    slopes: tuple[Slope, ...]
+    slopes: dict[str, float]
     dominance: dict[str, float]
     order: float
     warnings: tuple[str, ...]
@@ -95,7 +79,7 @@ def diagnose(fit: Fit, sample: Sample, inference: Inference, unstable: dict[str,
         *_about_inflation(fit, inference),
         *_about_signs(unstable or {}),
         *_about_level(fit, sample),
-        *(_about_slope(slope) for slope in falls if slope.falling > 0),
+        *(_about_slope(name, falling) for name, falling in falls.items() if falling > 0),
         *(
             f"the term {term} alone orders {share:.1%} of the pairs of a queue as the whole formula does"
             for term, share in dominance.items()
@@ -111,8 +95,8 @@ def order_share(fit: Fit, sample: Sample) -> float:
     return agreement(sample.score, sample.values(fit.expression), sample)
 
 
-def slopes(formula: Expression, sample: Sample) -> tuple[Slope, ...]:
-    """Return how often the formula falls along p, q and r.
+def slopes(formula: Expression, sample: Sample) -> dict[str, float]:
+    """Return in which share of the steps the formula falls along p, q and r.
 
     The grid has the 21 quantiles 0, 5, ..., 100 % of each variable, from the smallest to the largest value in the
     data; a fall of less than 1e-9 of the formula's range on the grid is none.
@@ -121,11 +105,11 @@ def slopes(formula: Expression, sample: Sample) -> tuple[Slope, ...]:
     p, q, r = (axis.ravel() for axis in np.meshgrid(*axes, indexing="ij"))
     values = sample.with_jobs(p, q, r).values(formula).reshape([len(axis) for axis in axes])
     flat = _FLAT * float(np.ptp(values))
-    falls = []
+    falls = {}
     for position, variable in enumerate("pqr"):
         steps = np.diff(values, axis=position)
-        falls.append(Slope(variable, float(np.mean(steps < -flat)) if steps.size else 0.0))
-    return tuple(falls)
+        falls[variable] = float(np.mean(steps < -flat)) if steps.size else 0.0
+    return falls
 
 
 def agreement(first: FloatArray, second: FloatArray, sample: Sample) -> float:
@@ -225,8 +209,7 @@ def _about_order(order: float) -> list[str]:
     return [f"orders only {order:.0%} of the pairs of jobs in a queue as their scores are; 50% is chance"]
 
 
-def _about_slope(slope: Slope) -> str:
+def _about_slope(variable: str, falling: float) -> str:
     return (
-        f"not monotone: the formula falls as {slope.variable} grows in {slope.falling:.0%} of the data's range; "
-        f"{_EFFECT[slope.variable]}"
+        f"not monotone: the formula falls as {variable} grows in {falling:.0%} of the data's range; {_EFFECT[variable]}"
     )

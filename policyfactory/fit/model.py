@@ -102,7 +102,7 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
         "stderr_classical": by_name(inference.stderr_classical),
         "vif": by_name(inference.vif),
         "vif_weighted": by_name(inference.vif_weighted),
-        "falls_along": {slope.variable: slope.falling for slope in diagnosis.slopes},
+        "falls_along": diagnosis.slopes,
         "one_term_orders_as_all": dict(diagnosis.dominance),
         "pairs_ordered_as_scores": _finite(diagnosis.order),
         "data_range": {

@@ -77,11 +77,8 @@ def exact(value: float) -> Fraction:
 def constant_value(function: str, values: list[float]) -> float:
     """Return a function of constants (``**`` is the power), NaN where it has no value."""
     table: dict[str, Any] = {
-        "log10": math.log10,
-        "log2": math.log2,
+        **{name: getattr(math, name) for name in ("log10", "log2", "sqrt", "exp")},
         "ln": math.log,
-        "sqrt": math.sqrt,
-        "exp": math.exp,
         "abs": abs,
         "min": min,
         "max": max,

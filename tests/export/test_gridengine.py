@@ -207,7 +207,7 @@ def test_urgencies_sort_a_queue_as_the_formula_does_whatever_the_epoch() -> None
             found = urgencies(policy)
             assert found is not None
             # No digit of the weight of the waiting time is lost in qconf's six decimals.
-            assert float(found.changes()["weight_waiting_time"]) == pytest.approx(found.waiting, rel=1e-9)
+            assert float(found.changes()["WAITING"]) == pytest.approx(found.waiting, rel=1e-9)
             scores = policy.scores(queue.p, queue.q, queue.submit - 1_767_225_600, queue.now - queue.submit)
             numbers = found.priorities(queue)
             assert np.corrcoef(scores, numbers)[0, 1] == pytest.approx(-1.0, abs=1e-12)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from naive.exports import JOBS, POLICIES, expected
-from policyfactory.export.languages.perl import score_function
+from policyfactory.export.languages.code import perl_function
+from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import Number, replace_variables
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require
@@ -31,7 +32,7 @@ def scores(policies: list[Policy]) -> np.ndarray:
                 f"package P{i};",
                 "use POSIX ();",
                 f"my $m = {size!r};",
-                *score_function(policy),
+                *perl_function(policy.expression),
             ]
         )
         for i, policy in enumerate(policies)
@@ -73,6 +74,6 @@ def test_a_division_by_zero_and_a_logarithm_of_nothing_do_not_end_the_program() 
 
 def test_the_machine_is_a_variable_of_the_program() -> None:
     policy = Policy("m", "p/m + q")
-    assert "$m" in "\n".join(score_function(policy))
+    assert "$m" in "\n".join(perl_function(policy.expression))
     fixed = replace_variables(policy.expression, {"m": Number(64.0)}).text()
-    assert "$m" not in "\n".join(score_function(Policy("fixed", fixed)))
+    assert "$m" not in "\n".join(perl_function(parse(fixed)))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
-from policyfactory.export.languages.awk import score_functions
+from policyfactory.export.languages.code import awk_functions
 from policyfactory.export.queue import Queue
 from policyfactory.export.slurm.nice import GAP, MOST_NICE, TARGET, nice_priorities
 from policyfactory.export.targets import Site
@@ -155,7 +155,7 @@ def test_awk_computes_the_scores_of_python(awk: str) -> None:
     for name, formula in formulas.items():
         policy = Policy("x", formula)
         program = f"""BEGIN {{ INF = 1e300 * 1e300; NAN = INF - INF; m = 1 }}
-{score_functions(policy.expression)}
+{awk_functions(policy.expression)}
 {{ p = $1; q = $2; r = $3; w = $4; value = score()
    print (value == INF ? "inf" : (value == -INF ? "-inf" : sprintf("%.17g", value))) }}"""
         done = subprocess.run([awk, program], input=given_rows, capture_output=True, text=True, check=False)

@@ -16,20 +16,24 @@ from __future__ import annotations
 
 from policyfactory.core.units import format_duration
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
-from policyfactory.export.gridengine.scripts import JSV_NAME, RESOURCE, apply_script, rollback_script
 from policyfactory.export.gridengine.urgency import Urgencies, urgencies
-from policyfactory.export.languages.perl import score_function
+from policyfactory.export.languages.code import perl_function
 from policyfactory.export.queue import scaled_priorities
-from policyfactory.export.scale import Scale, learn_scale
-from policyfactory.export.scripts import sentences, whole
+from policyfactory.export.scale import learn_scale
+from policyfactory.export.scripts import fill, filled, parts, sentences
 from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
-from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGET", "make"]
 
 NAME = "gridengine"
+RESOURCE = "pf_score"
+JSV_NAME = "policyfactory_jsv.pl"
 _WORDS = "gridengine.txt"
+_TITLES = {
+    "apply.sh": "apply.sh: puts the order into a running Grid Engine; run it as a manager.",
+    "rollback.sh": "rollback.sh: undoes apply.sh; run it as a manager.",
+}
 
 
 def make(model: Model, site: Site) -> Export:
@@ -56,12 +60,18 @@ def _by_urgency(model: Model, site: Site, factors: Urgencies) -> Export:
     )
     head = [
         *header(model, site, NAME),
-        *instructions(settings=settings, install=install, rollback=rollback, limits=limits),
+        *instructions(settings, install, rollback, limits),
     ]
     return Export(
         (
-            File("apply.sh", apply_script(head, factors.changes()), executable=True),
-            File("rollback.sh", rollback_script(head[:2], scripted=False), executable=True),
+            _shell(
+                "apply.sh",
+                head,
+                f"start save {'check_limit' if factors.time else ''} keep slots limit complexes weights applied",
+                KNOWN="h_rt",
+                **factors.changes(),
+            ),
+            _shell("rollback.sh", head[:2], "start before rollback"),
         ),
         settings,
         install,
@@ -81,13 +91,29 @@ def _by_script(model: Model, site: Site) -> Export:
     install, rollback = sentences(_WORDS, "verifier_install"), sentences(_WORDS, "rollback")
     limits = unexpressed(policy) + sentences(_WORDS, "verifier_limits", LONGEST=format_duration(longest), JSV=JSV_NAME)
     head = header(model, site, NAME, scale)
-    said = instructions(settings=settings, install=install, rollback=rollback, limits=limits)
-    changes = {"slots": "0", RESOURCE: "1", "weight_waiting_time": "0"}
+    verifier = filled(
+        "verifier.perl",
+        {
+            "HEAD": "\n".join(comment([*head, *instructions(settings, install, rollback, limits)])),
+            "RESOURCE": RESOURCE,
+            "EPOCH": policy.epoch.unix_time or 0,
+            "LONGEST": longest,
+            "RANGE": f"{scale.low!r}, {scale.high!r}, {scale.largest}",
+            "SCORE": "\n".join(perl_function(policy.expression)),
+        },
+    )
     return Export(
         (
-            File(JSV_NAME, _verifier(policy, scale, longest, [*head, *said]), executable=True),
-            File("apply.sh", apply_script(head[:2], changes), executable=True),
-            File("rollback.sh", rollback_script(head[:2], scripted=True), executable=True),
+            File(JSV_NAME, verifier, executable=True),
+            _shell(
+                "apply.sh",
+                head[:2],
+                "start save check_verifier keep slots request complexes offer weights verifier applied",
+                SLOTS="0",
+                KNOWN=RESOURCE,
+                WAITING="0",
+            ),
+            _shell("rollback.sh", head[:2], "start before rollback_verifier rollback"),
         ),
         settings,
         install,
@@ -98,25 +124,12 @@ def _by_script(model: Model, site: Site) -> Export:
     )
 
 
-def _verifier(policy: Policy, scale: Scale, no_limit: int, head: list[str]) -> str:
-    return "\n".join(
-        [
-            "#!/usr/bin/perl",
-            *comment(head),
-            "",
-            "use strict;",
-            "use warnings;",
-            "use POSIX ();",
-            "",
-            f"my $RESOURCE = '{RESOURCE}';",
-            f"my $EPOCH = {policy.epoch.unix_time or 0};  # Unix time from which r counts",
-            f"my $NO_LIMIT = {no_limit};  # p of a job without h_rt and s_rt, s",
-            f"my ($LOW, $HIGH, $LARGEST) = ({scale.low!r}, {scale.high!r}, {scale.largest});",
-            "",
-            *score_function(policy),
-            whole("verifier.perl"),
-        ]
-    )
+def _shell(name: str, head: list[str], chosen: str, **values: str) -> File:
+    """Return apply.sh or rollback.sh: the ``chosen`` parts of its template, with the values."""
+    text = "".join(parts("gridengine.sh")[part] for part in chosen.split())
+    # Never the header: it has texts of strangers.
+    text = fill(text, {"RESOURCE": RESOURCE, "JSV": JSV_NAME, **values})
+    return File(name, "\n".join(["#!/bin/sh", *comment([_TITLES[name], *head]), text]), executable=True)
 
 
 TARGET = Target(NAME, "Grid Engine: urgencies where they suffice, else a submission verifier (JSV)", make)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import FormulaError
+from policyfactory.export.expressible import linear_coefficients
 from policyfactory.export.queue import Queue
-from policyfactory.policy.multiplied import Term, multiply_out
 from policyfactory.policy.policy import Policy
 
 __all__ = ["Urgencies", "urgencies"]
 
 # qconf keeps six decimals of weight_waiting_time: the smallest factor is brought above this, for nine digits of it.
 _LEAST = 1000.0
-# What a formula may be a sum of: p*q, q, r, w.
-_TERMS: tuple[Term, ...] = tuple(tuple((name, Fraction(1)) for name in names) for names in ("pq", "q", "r", "w"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,19 +37,16 @@ class Urgencies:
     waiting: float
 
     def changes(self) -> dict[str, str]:
-        """Return the new value of every setting that the formula needs, by its name."""
-        return {
-            "slots": _plain(self.slots),
-            "h_rt": _plain(self.time),
-            "weight_waiting_time": f"{self.waiting:.6f}",
-        }
+        """Return what apply.sh sets, by the names that its template has."""
+        return {"SLOTS": _plain(self.slots), "H_RT": _plain(self.time), "WAITING": f"{self.waiting:.6f}"}
 
     def settings(self) -> tuple[str, ...]:
         """Return the lines of the complexes (``qconf -mc``, last column) and of the scheduler (``qconf -msconf``)."""
+        changes = self.changes()
         return (
-            f"h_rt urgency {_plain(self.time)}",
-            f"slots urgency {_plain(self.slots)}",
-            f"weight_waiting_time {self.waiting:.6f}",
+            f"h_rt urgency {changes['H_RT']}",
+            f"slots urgency {changes['SLOTS']}",
+            f"weight_waiting_time {changes['WAITING']}",
             "weight_urgency 1",
             "weight_ticket 0",
             "weight_priority 0",
@@ -75,17 +68,11 @@ def urgencies(policy: Policy) -> Urgencies | None:
     ----------
     policy : Policy
     """
-    if "m" in policy.variables:
-        return None
-    try:
-        terms = dict(multiply_out(policy.expression).terms)
-        product, of_q, of_r, of_w = (float(terms.pop(term, 0)) for term in _TERMS)
-    except (FormulaError, OverflowError):
-        return None
-    if any(terms):
+    terms = linear_coefficients(policy.expression, ("pq", "q", "r", "w"))
+    if terms is None:
         return None
     # Lower scores run first, higher urgencies do. (0.0 - x has no negative zero.)
-    factors = (0.0 - product, 0.0 - of_q, of_r - of_w)
+    factors = (0.0 - terms["pq"], 0.0 - terms["q"], terms["r"] - terms["w"])
     sizes = [abs(factor) for factor in factors if factor]
     if not sizes or not all(map(math.isfinite, sizes)):
         return None

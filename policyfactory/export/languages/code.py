@@ -11,6 +11,7 @@ import dataclasses
 
 from policyfactory.export.scripts import parts
 from policyfactory.policy.nodes import (
+    VARIABLES,
     Binary,
     Call,
     Coefficient,
@@ -18,10 +19,22 @@ from policyfactory.policy.nodes import (
     Negative,
     Number,
     Variable,
+    replace_variables,
     whole_exponent,
 )
 
-__all__ = ["AWK", "LUA", "PERL", "PYTHON", "C", "Language", "helpers_of", "write_expression"]
+__all__ = [
+    "AWK",
+    "LUA",
+    "PERL",
+    "PYTHON",
+    "C",
+    "Language",
+    "awk_functions",
+    "helpers_of",
+    "perl_function",
+    "write_expression",
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -110,3 +123,47 @@ def write_expression(node: Expression, language: Language) -> str:
         case Coefficient(name):
             raise ValueError(f"the coefficient {name} has no value")
     raise TypeError(f"{type(node).__name__} is no part of a formula")
+
+
+# For scripts of schedulers: a function alone. ------------------------------------------------------------------------
+
+
+def perl_function(expression: Expression) -> list[str]:
+    """Return the lines of ``sub pf_score($p, $q, $r, $w)`` and of what it calls; the file needs ``use POSIX ();``.
+
+    What has no value is plus infinity. Perl multiplies whole numbers exactly where a double would round, so the last
+    digit of a score may differ from other targets'.
+    """
+    inside = replace_variables(expression, {name: Variable(f"${name}") for name in VARIABLES})
+    return [
+        "my $INFINITY = 9**9**9;",
+        "my $NAN = $INFINITY - $INFINITY;",
+        "",
+        *helpers_of(inside, PERL),
+        "# The score of a job; the job with the lowest runs first.",
+        "sub pf_score {",
+        "    my ($p, $q, $r, $w) = @_;",
+        f"    my $value = {write_expression(inside, PERL)};",
+        "    return $value != $value ? $INFINITY : $value;",
+        "}",
+    ]
+
+
+def awk_functions(expression: Expression) -> str:
+    """Return awk source of ``score()``, a function of the global p, q, r, w and m.
+
+    Any awk of POSIX runs it (mawk, gawk and the original awk are tested). awk ends the program at a division by zero,
+    has no base-10 logarithm, and its implementations disagree about comparisons with NaN; so the helpers keep to
+    numbers, and what has no value is found by its printed form. Scores are those of Python to the last digits, which
+    logarithms may change.
+
+    It needs the global INF and NAN, which awk cannot write as constants: ``INF = 1e300 * 1e300; NAN = INF - INF``.
+    What has no value is INF and runs last. The text has no quote and no backslash, so it may stand between the single
+    quotes of a shell.
+    """
+    score = f"""function score(  value) {{
+  value = {write_expression(expression, AWK)}
+  return no_value(value) ? INF : value
+}}
+"""
+    return "\n".join([parts("helpers.awk")["no_value"], *helpers_of(expression, AWK), score])

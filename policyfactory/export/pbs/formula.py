@@ -45,6 +45,7 @@ from policyfactory.policy.nodes import (
     format_number,
     opposite,
     replace_variables,
+    rewritten,
 )
 from policyfactory.policy.policy import Policy
 
@@ -251,38 +252,36 @@ def _longest_fall(scores: NDArray[np.float64], values: NDArray[np.float64]) -> i
 def _guarded(node: Expression, policy: Policy) -> Expression:
     """Return the formula in PBS's names, such that no job makes it raise."""
 
-    def walk(part: Expression) -> Expression:
-        return _guarded(part, policy)
+    def guard(part: Expression) -> Expression | None:
+        match part:
+            case Variable("p"):
+                return _Walltime()
+            case Variable(name):
+                return Coefficient(_NAMES[name])
+            case Binary("/", left, right):
+                return Binary("/", _guarded(left, policy), _divisor(right, policy))
+            case Binary("**", base, exponent):
+                return _power(part, base, exponent, policy)
+            case Call("log10" | "log2" | "ln" | "sqrt" | "exp" | "abs", (argument,)):
+                return _guarded_call(part.function, argument, policy)
+            case _:
+                return None
 
-    match node:
-        case Variable("p"):
-            return _Walltime()
-        case Variable(name):
-            return Coefficient(_NAMES[name])
-        case Number():
-            return node
-        case Negative(part):
-            return Negative(walk(part))
-        case Binary("/", left, right):
-            return Binary("/", walk(left), _divisor(right, policy))
-        case Binary("**", base, exponent):
-            return _power(node, base, exponent, policy)
-        case Binary(operator, left, right):
-            return Binary(operator, walk(left), walk(right))
-        case Call("log10" | "log2" | "ln", (part,)):
-            name = "log" if node.function == "ln" else node.function
-            if part == Variable("p"):
-                return Call(name, (_Walltime(alone=True),))
-            return Call(name, (_at_least_one(part) or _at_least(walk(part), 1e-300),))
-        case Call("sqrt" | "abs", (Variable("p"),)):
-            return Call(node.function, (_Walltime(alone=True),))
-        case Call("sqrt", (part,)):
-            return Call("sqrt", (walk(part) if isinstance(part, Variable | Number) else _at_least(walk(part), 0.0),))
-        case Call("exp", (part,)):
-            return Call("exp", (Call("min", (walk(part), Number(700.0))),))
-        case Call(function, arguments):
-            return Call(function, tuple(map(walk, arguments)))
-    raise TypeError(f"{type(node).__name__} is no part of a formula")
+    return rewritten(node, guard)
+
+
+def _guarded_call(function: str, argument: Expression, policy: Policy) -> Expression:
+    name = "log" if function == "ln" else function
+    inside = _guarded(argument, policy)
+    if argument == Variable("p") and function != "exp":
+        inside = _Walltime(alone=True)
+    elif function in {"log10", "log2", "ln"}:
+        inside = _at_least_one(argument) or _at_least(inside, 1e-300)
+    elif function == "sqrt" and not isinstance(argument, Variable | Number):
+        inside = _at_least(inside, 0.0)
+    elif function == "exp":
+        inside = Call("min", (inside, Number(700.0)))
+    return Call(name, (inside,))
 
 
 def _at_least(part: Expression, least: float) -> Expression:

@@ -101,18 +101,16 @@ def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...
 
 def _script(text: str, epoch: int | None) -> str:
     """Return the commands; ``epoch`` is that of the hook, None without one."""
-    known = parts("pbs.sh")
     hook, eligible = epoch is not None, "eligible_time" in text
-    chosen = {
-        "start": True,
-        "remove_eligible": eligible,
-        "remove_hook": hook,
-        "keep": True,
-    }
-    script = "".join(known[name] for name, does in chosen.items() if does)
-    script += filled("pbs_hook.sh", {"EPOCH": epoch}) if hook else ""
-    script += known["set_eligible"] if eligible else ""
-    return script + f"qmgr -c 'set server job_sort_formula = \"{text}\"'\n"
+    chosen = f"start {'remove_eligible' if eligible else ''} {'remove_hook' if hook else ''} keep".split()
+    return "".join(
+        [
+            *(parts("pbs.sh")[name] for name in chosen),
+            filled("pbs_hook.sh", {"EPOCH": epoch}) if hook else "",
+            parts("pbs.sh")["set_eligible"] if eligible else "",
+            f"qmgr -c 'set server job_sort_formula = \"{text}\"'\n",
+        ]
+    )
 
 
 TARGET = Target("pbs", "OpenPBS: shell script that sets job_sort_formula (and a hook where r needs one)", make)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from types import MappingProxyType
 
-__all__ = ["filled", "parts", "sentences", "whole"]
+__all__ = ["fill", "filled", "parts", "sentences", "whole"]
 
 _PLACE = re.compile(r"@([A-Z_]+)@")
 _PART = re.compile(r"^(?:#|--|//)=== (\w+)\n", re.MULTILINE)
@@ -28,8 +28,8 @@ def parts(name: str) -> Mapping[str, str]:
 
 
 def filled(name: str, values: Mapping[str, object]) -> str:
-    """Return the text of a file with the values of ``@NAME@``; in what is put in nothing is replaced."""
-    return _with(values, whole(name))
+    """Return the text of a file with the values; see `fill`."""
+    return fill(whole(name), values)
 
 
 def sentences(name: str, *sections: str, **values: object) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def sentences(name: str, *sections: str, **values: object) -> tuple[str, ...]:
     **values : object
         What stands for ``@NAME@``; the name of a part stands for that part.
     """
-    return tuple(_with(values, text) for section in sections for text in _paragraphs(name, section))
+    return tuple(fill(text, values) for section in sections for text in _paragraphs(name, section))
 
 
 @functools.cache
@@ -56,5 +56,6 @@ def _paragraphs(name: str, section: str) -> tuple[str, ...]:
     return tuple(" ".join(paragraph.split("\n")) for paragraph in text.split("\n\n"))
 
 
-def _with(values: Mapping[str, object], text: str) -> str:
+def fill(text: str, values: Mapping[str, object]) -> str:
+    """Return ``text`` with the values of ``@NAME@``; in what is put in nothing is replaced."""
     return _PLACE.sub(lambda place: str(values[place[1]]), text)

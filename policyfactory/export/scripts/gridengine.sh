@@ -112,6 +112,38 @@ if [ ! -d "$before" ]; then
   cp "$work/configuration" "$work/complexes" "$work/scheduler" "$before"
 fi
 changing=yes
+#=== slots
+
+awk '$1 != "@RESOURCE@"' "$work/complexes" > "$work/now"
+urgency slots @SLOTS@ < "$work/now" > "$work/next"
+cp "$work/next" "$work/now"
+#=== limit
+urgency h_rt @H_RT@ < "$work/now" > "$work/next"
+cp "$work/next" "$work/now"
+awk '$1 == "@RESOURCE@" { $8 = 0; print }' "$work/complexes" >> "$work/now"
+#=== request
+echo "@RESOURCE@ @RESOURCE@ DOUBLE <= YES NO 0 1" >> "$work/now"
+#=== complexes
+complexes "$work/now"
+others=$(awk -v known=" slots @KNOWN@ " '
+  !/^#/ && $8 + 0 != 0 && !index(known, " " $1 " ") { print $1 "=" $8 }
+' "$work/now")
+[ -z "$others" ] || echo "these resources have urgencies too, which are added to the score:" $others
+#=== offer
+# Every host offers more of it than any job asks for.
+qconf -se global | grep -q '@RESOURCE@=' ||
+  qconf -aattr exechost complex_values @RESOURCE@=1e18 global > "$work/out" 2>&1 ||
+  fail "qconf -aattr: $(cat "$work/out")"
+#=== weights
+scheduler weight_urgency 1
+scheduler weight_waiting_time @WAITING@
+scheduler weight_ticket 0
+scheduler weight_priority 0
+#=== verifier
+# Last: until now no job was given a score.
+verifier "script:$jsv"
+#=== applied
+echo "applied; what was before is in $before"
 #=== before
 
 [ -d "$before" ] || fail "$before is missing: apply.sh was not run here, or was rolled back already"

@@ -1,5 +1,14 @@
 -- Parts of job_submit.lua for Slurm, each from the line behind its ===.
---=== whole_number
+--=== start
+@HEAD@
+
+local EPOCH = @EPOCH@ -- r counts from it (Unix s)
+local LOW, HIGH, LARGEST = @RANGE@
+
+@HELPERS@-- The score of a job; the job with the lowest runs first.
+local function score(p, q, r)
+  return @SCORE@
+end
 
 -- Lower scores get higher numbers, 1 to LARGEST, and none is cut off; no value gets 1.
 local function whole_number(value)
@@ -15,7 +24,6 @@ local function whole_number(value)
   if number > LARGEST then return LARGEST end
   return number
 end
---=== shape
 
 -- Slurm's marks for "not set", in fields of 32 and of 16 bits; "unlimited" is one more.
 local NO_VAL, NO_VAL16 = 4294967294, 65534
@@ -90,6 +98,9 @@ local function attempt(what)
   if not fine then pcall(slurm.log_error, "policyfactory: %s", tostring(problem)) end
   return fine
 end
+
+-- Global, so that another job_submit.lua can call it.
+policyfactory = {}
 --=== set_site_factor
 
 -- A job without a site_factor has 0, which is last.

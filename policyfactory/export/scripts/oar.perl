@@ -1,3 +1,25 @@
+#!/usr/bin/perl
+@HEAD@
+
+use strict;
+use warnings;
+
+# The scheduler that plans the sorted jobs: the one that the queue had.
+my $STOCK = '@STOCK@';
+
+package PolicyFactory;
+
+use POSIX ();
+use OAR::Conf;
+use OAR::IO;
+use OAR::Modules::Judas qw(oar_error oar_warn);
+
+my $EPOCH = @EPOCH@;  # r counts from @COUNTED_FROM@
+my $THRESHOLD = @THRESHOLD@;  # jobs that have waited longer go first, s
+my $MOST = 1000;  # jobs planned in a pass
+my $ALL = 1_000_000;
+
+@SCORE@
 
 # The tuples of these properties that the resources have which a job may use; remembered, as most jobs ask alike.
 my (%counted, $reader);

@@ -1,3 +1,16 @@
+#!/usr/bin/perl
+@HEAD@
+
+use strict;
+use warnings;
+use POSIX ();
+
+my $RESOURCE = '@RESOURCE@';
+my $EPOCH = @EPOCH@;  # Unix time from which r counts
+my $NO_LIMIT = @LONGEST@;  # p of a job without h_rt and s_rt, s
+my ($LOW, $HIGH, $LARGEST) = (@RANGE@);
+
+@SCORE@
 
 # The whole number of a score, 1 to $LARGEST; higher runs first.
 sub pf_priority {

@@ -29,15 +29,12 @@ from policyfactory.core.units import DAY
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.languages.code import LUA, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
-from policyfactory.export.scale import Scale, learn_scale
-from policyfactory.export.scripts import parts, sentences
+from policyfactory.export.scale import learn_scale
+from policyfactory.export.scripts import fill, parts, sentences
 from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
-from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
 __all__ = ["PRIORITY", "SITE_FACTOR"]
-
-_PARTS = parts("job_submit.lua")
 
 
 def _make(target: str, what: str, model: Model, site: Site) -> Export:
@@ -63,32 +60,18 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
     )
     limits = (*unexpressed(policy), *limits)
     head = header(model, site, target, scale) + instructions(settings, install, rollback, limits)
-    text = "\n".join([*comment(head, "--"), "", _source(policy, scale, f"set_{what}"), ""])
+    values = {
+        "HEAD": "\n".join(comment(head, "--")),
+        "EPOCH": policy.epoch.unix_time or 0,
+        "RANGE": f"{scale.low!r}, {scale.high!r}, {scale.largest}.0",
+        "HELPERS": "".join(f"{source}\n" for source in helpers_of(policy.expression, LUA)),
+        "SCORE": write_expression(policy.expression, LUA),
+        "UNLIMITED": UNLIMITED_S,
+    }
+    script = parts("job_submit.lua")
+    text = "".join(fill(script[part], values) for part in ("start", f"set_{what}", "entry"))
     priorities = scaled_priorities(policy, scale)
     return Export((File("job_submit.lua", text),), settings, install, rollback, limits, priorities, scale)
-
-
-def _source(policy: Policy, scale: Scale, functions: str) -> str:
-    """Return the script; ``functions`` is the part that fills the table ``policyfactory``."""
-    return "\n".join(
-        [
-            f"local EPOCH = {policy.epoch.unix_time or 0} -- r counts from it (Unix s)",
-            f"local LOW, HIGH, LARGEST = {scale.low!r}, {scale.high!r}, {scale.largest}.0",
-            "",
-            *helpers_of(policy.expression, LUA),
-            "-- The score of a job; the job with the lowest runs first.",
-            "local function score(p, q, r)",
-            f"  return {write_expression(policy.expression, LUA)}",
-            "end",
-            _PARTS["whole_number"].rstrip("\n"),
-            _PARTS["shape"].replace("@UNLIMITED@", str(UNLIMITED_S)).rstrip("\n"),
-            "",
-            "-- Global, so that another job_submit.lua can call it.",
-            "policyfactory = {}",
-            _PARTS[functions].rstrip("\n"),
-            _PARTS["entry"].rstrip("\n"),
-        ]
-    )
 
 
 SITE_FACTOR = Target(

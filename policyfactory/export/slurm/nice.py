@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY
 from policyfactory.export.expressible import check_size, fixed_epoch, slope
-from policyfactory.export.languages.awk import score_functions
+from policyfactory.export.languages.code import awk_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scripts import filled, sentences
 from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
@@ -62,7 +62,7 @@ def make(model: Model, site: Site) -> Export:
             "PROCESSORS": site.processors or 1,
             "GAP": GAP,
             "MOST": MOST_NICE,
-            "SCORE": score_functions(policy.expression),
+            "SCORE": awk_functions(policy.expression),
         },
     )
     text = "\n".join(

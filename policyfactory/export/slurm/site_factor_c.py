@@ -62,8 +62,18 @@ def make(model: Model, site: Site) -> Export:
         priorities=_priorities(policy, scale),
         scale=scale,
     )
-    readme = File("README.md", "\n".join(_readme(model, site, export)) + "\n")
-    return dataclasses.replace(export, files=(*export.files, readme))
+    # What comes from strangers is in indented lines, out of which nothing leads.
+    readme = filled(
+        "plugin_readme.md",
+        {
+            "HEAD": "\n".join(comment(header(model, site, _NAME, scale), "   ")),
+            "SETTINGS": "\n".join(export.settings),
+            "INSTALL": "\n".join(_items(export.install)),
+            "ROLLBACK": "\n".join(_items(export.rollback)),
+            "LIMITS": "\n".join(_items(export.limits)),
+        },
+    )
+    return dataclasses.replace(export, files=(*export.files, File("README.md", readme)))
 
 
 def _changes(policy: Policy) -> bool:
@@ -152,23 +162,6 @@ def _limits(policy: Policy, scale: Scale) -> tuple[str, ...]:
         TOLD_APART=format_duration(HIGHEST - scale.largest),
         DAYS=UNLIMITED_S // DAY,
     )
-
-
-def _readme(model: Model, site: Site, export: Export) -> Iterator[str]:
-    """Yield the lines of the README; what comes from strangers is in indented lines, out of which nothing leads."""
-    yield "# A priority plugin for Slurm"
-    yield ""
-    yield from comment(header(model, site, _NAME, export.scale), "   ")
-    yield ""
-    yield f"`{_SOURCE}` speaks to Slurm and is the same for every policy; `policy.h` has the formula."
-    yield "Both are seen with Slurm 22.05.8; the plugin is compiled against 24.11.5 as well."
-    yield from ("", "## Settings in slurm.conf", "", "```", *export.settings, "```")
-    yield from ("", "## Build and install", "", *_items(export.install))
-    yield from ("", "## Roll back", "", *_items(export.rollback))
-    yield from ("", "## Limits", "", *_items(export.limits))
-    yield from ("", "## Licence", "")
-    yield "The source includes headers of Slurm, which are under the GNU General Public License, version 2 or later,"
-    yield "and so is the plugin. Pass the built plugin on only with its source."
 
 
 def _items(texts: Iterable[str]) -> Iterator[str]:
