@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from collections import Counter
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,47 +45,56 @@ class Occupancy:
     utilisation: float
 
 
+class Shown(NamedTuple):
+    """How the table shows a number: its label, its format, in how many of its units, and what stands for unknown."""
+
+    label: str
+    form: str = ",.0f"
+    unit: int = 1
+    unknown: int | None = None
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Description:
-    """The numbers of one log; NaN where the log cannot tell.
+    """The numbers of one log, in the order of the table; NaN where the log cannot tell.
 
-    Shares are 0 to 1, times are seconds. ``*_count`` are numbers of jobs.
+    Shares are 0 to 1, times are seconds.
     """
 
     name: str
     sha256: str
-    jobs: int
-    machine: int | None
-    nodes: int | None
+    jobs: Annotated[int, Shown("jobs")]
+    machine: Annotated[int | None, Shown("MaxProcs")]
+    nodes: Annotated[int | None, Shown("MaxNodes")]
     unix_start: int | None
     time_zone: str | None
-    span: float
-    utilisation: float
-    users: int
-    mean_processors: float
-    largest_job: int
-    size_gcd: int
-    serial_share: float
-    power_of_two_share: float
-    mean_run_time: float
-    median_run_time: float
-    mean_requested_time: float
-    distinct_requests: int
-    request_missing_share: float
-    requested_processors_missing_share: float
-    allocated_missing_share: float
-    size_differs_share: float
-    overrun_share: float
-    zero_run_share: float
-    missing_run_share: float
-    out_of_order_share: float
+    span: Annotated[float, Shown("span, days", ",.1f", DAY)]
+    utilisation: Annotated[float, Shown("utilisation (first start to last end), %", ".2%")]
+    users: Annotated[int, Shown("users", unknown=0)]
+    mean_processors: Annotated[float, Shown("mean size, processors", ",.1f")]
+    largest_job: Annotated[int, Shown("largest size")]
+    size_gcd: Annotated[int, Shown("gcd of sizes")]
+    serial_share: Annotated[float, Shown("serial jobs, %", ".1%")]
+    power_of_two_share: Annotated[float, Shown("powers of two, %", ".1%")]
+    mean_run_time: Annotated[float, Shown("mean run time, s")]
+    median_run_time: Annotated[float, Shown("median run time, s")]
+    mean_requested_time: Annotated[float, Shown("mean request, s")]
+    distinct_requests: Annotated[int, Shown("distinct requests")]
+    mean_accuracy: Annotated[float, Shown("mean run / request", ",.3f")]
+    median_accuracy: Annotated[float, Shown("median run / request", ",.3f")]
+    premature_share: Annotated[float, Shown("request / run ≥ 100, %", ".2%")]
+    mean_wait: Annotated[float, Shown("mean wait, s")]
+    request_missing_share: Annotated[float, Shown("request missing, %", ".2%")]
+    requested_processors_missing_share: Annotated[float, Shown("requested q missing, %", ".2%")]
+    allocated_missing_share: Annotated[float, Shown("allocated q missing, %", ".2%")]
+    size_differs_share: Annotated[float, Shown("requested ≠ allocated, %", ".2%")]
+    overrun_share: Annotated[float, Shown("run > request, %", ".2%")]
+    zero_run_share: Annotated[float, Shown("run 0, %", ".3%")]
+    missing_run_share: Annotated[float, Shown("run missing, %", ".2%")]
+    out_of_order_share: Annotated[float, Shown("out of order, %", ".2%")]
     tie_share: float
-    mean_accuracy: float
-    median_accuracy: float
-    premature_share: float
-    mean_wait: float
-    peak_processors: int
     above_capacity_share: float
+    peak_processors: Annotated[int, Shown("peak processors")]
     statuses: dict[str, int]
 
     def as_dict(self) -> dict[str, Any]:
@@ -242,58 +252,30 @@ def _times(log: SwfLog) -> dict[str, Any]:
 
 # The table of a description. ------------------------------------------------------------------------------------------
 
-_STATUS = {"-1": "unknown", "0": "failed", "1": "completed", "5": "cancelled"}
-
-
-def _number(value: float | None, form: str = ",.0f") -> str:
-    return "-" if value is None or math.isnan(value) else format(value, form)
-
-
-def _percent(value: float) -> str:
-    return _number(100 * value, ".2f")
+_STATUS = {
+    "-1": "status -1 (unknown)",
+    "0": "status 0 (failed)",
+    "1": "status 1 (completed)",
+    "5": "status 5 (cancelled)",
+}
+_OTHER_STATUS = "status not of the format"
 
 
 def description_rows(descriptions: list[Description]) -> list[list[str]]:
     """Return the cells of the table: the name of the number, then one cell for each log."""
-    columns = [_column(description) for description in descriptions]
-    rows = [[label, *(column[label] for column in columns)] for label in columns[0]]
-    for status, meaning in _STATUS.items():
-        rows.append([f"status {status} ({meaning})", *(_number(log.statuses.get(status, 0)) for log in descriptions)])
-    others = [sum(count for status, count in log.statuses.items() if status not in _STATUS) for log in descriptions]
-    rows.append(["status not of the format", *map(_number, others)])
+    hints = get_type_hints(Description, include_extras=True)
+    shown = {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
+    rows = [[how.label, *(_cell(getattr(log, name), how) for log in descriptions)] for name, how in shown.items()]
+    statuses = [Counter[str]() for _ in descriptions]
+    for log, counted in zip(descriptions, statuses, strict=True):
+        for status, jobs in log.statuses.items():
+            counted[_STATUS.get(status, _OTHER_STATUS)] += jobs
     # A status that no log has is not worth a line.
-    return [row for row in rows if not row[0].startswith("status") or set(row[1:]) != {"0"}]
+    seen = [label for label in (*_STATUS.values(), _OTHER_STATUS) if any(counted[label] for counted in statuses)]
+    return rows + [[label, *(f"{counted[label]:,}" for counted in statuses)] for label in seen]
 
 
-def _column(log: Description) -> dict[str, str]:
-    """Return the numbers of one log as texts."""
-    return {
-        "jobs": _number(log.jobs),
-        "MaxProcs": _number(log.machine),
-        "MaxNodes": _number(log.nodes),
-        "span, days": _number(log.span / DAY, ".1f"),
-        "utilisation, %": _percent(log.utilisation),
-        "users": _number(log.users or None),
-        "mean size, processors": _number(log.mean_processors, ",.1f"),
-        "largest size": _number(log.largest_job),
-        "gcd of sizes": _number(log.size_gcd),
-        "serial jobs, %": _number(100 * log.serial_share, ".1f"),
-        "powers of two, %": _number(100 * log.power_of_two_share, ".1f"),
-        "mean run time, s": _number(log.mean_run_time),
-        "median run time, s": _number(log.median_run_time),
-        "mean request, s": _number(log.mean_requested_time),
-        "distinct requests": _number(log.distinct_requests),
-        "mean run / request": _number(log.mean_accuracy, ".3f"),
-        "median run / request": _number(log.median_accuracy, ".3f"),
-        "request / run ≥ 100, %": _percent(log.premature_share),
-        "mean wait, s": _number(log.mean_wait),
-        "request missing, %": _percent(log.request_missing_share),
-        "requested q missing, %": _percent(log.requested_processors_missing_share),
-        "allocated q missing, %": _percent(log.allocated_missing_share),
-        "requested ≠ allocated, %": _percent(log.size_differs_share),
-        "run > request, %": _percent(log.overrun_share),
-        "run 0, %": _number(100 * log.zero_run_share, ".3f"),
-        "run missing, %": _percent(log.missing_run_share),
-        "out of order, %": _percent(log.out_of_order_share),
-        "peak processors": _number(log.peak_processors),
-    }
+def _cell(value: float | None, how: Shown) -> str:
+    if value is None or math.isnan(value) or value == how.unknown:
+        return "-"
+    return format(value / how.unit, how.form).removesuffix("%")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,36 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Workload"]
+__all__ = ["Workload", "offered_load", "work"]
 
 Int64Array = NDArray[np.int64]
 
 _LATEST = 2.0**62  # ticks
 _COLUMNS = ("job_id", "submit", "run_time", "requested_time", "processors", "user", "start")
+
+
+def offered_load(submit: Int64Array, run_time: Int64Array, processors: Int64Array, machine: int) -> float:
+    """Return sum(run time * processors) / (machine * (last submission - first submission)).
+
+    Parameters
+    ----------
+    submit, run_time, processors : int64 array (n,)
+        Of jobs in submit order; times in one unit.
+    machine : int
+        Processors of the machine.
+
+    Returns
+    -------
+    float
+        NaN if all jobs are submitted at one time.
+    """
+    span = int(submit[-1] - submit[0]) if len(submit) else 0
+    return work(run_time, processors) / (machine * span) if span else math.nan
+
+
+def work(run_time: Int64Array, processors: Int64Array) -> float:
+    """Return sum(run time * processors), the work of jobs."""
+    return float((run_time.astype(np.float64) * processors).sum())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -142,18 +167,19 @@ class Workload:
     def __repr__(self) -> str:
         return f"<Workload {self.name}: {len(self):,} jobs on {self.machine:,} processors>"
 
-    def _repr_html_(self) -> str:
-        return facts_html(repr(self)[1:-1], self._facts())
+    @property
+    def offered_load(self) -> float:
+        """Run time x processors of all jobs, over the machine's from first to last submission; NaN without a span."""
+        return offered_load(self.submit, self.run_time, self.processors, self.machine)
 
-    def _facts(self) -> dict[str, str]:
-        span = (self.submit[-1] - self.submit[0]) / self.ticks if len(self) else 0.0
-        area = float(np.sum(self.run_time * self.processors.astype(np.float64))) / self.ticks
-        load = f"{100 * area / (span * self.machine):.1f} %" if span > 0 else "-"
-        return {
-            "from first to last submission": format_duration(float(span)),
-            "work over capacity in that time": load,
+    def _repr_html_(self) -> str:
+        span = float(self.submit[-1] - self.submit[0]) / self.ticks if len(self) else 0.0
+        facts = {
+            "from first to last submission": format_duration(span),
+            "offered load: work over capacity in that time": f"{100 * self.offered_load:.1f} %" if span > 0 else "-",
             "where from": self.origin,
         }
+        return facts_html(repr(self)[1:-1], facts)
 
     @classmethod
     def from_frame(

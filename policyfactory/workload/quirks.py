@@ -11,7 +11,7 @@ from policyfactory.core.units import DAY, format_duration
 from policyfactory.workload.clock import LONGEST_SPAN
 from policyfactory.workload.describe import Description, joined_log, share, size_of
 from policyfactory.workload.parts import join_parts
-from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, SwfLog
+from policyfactory.workload.swf.log import FIELD_NAMES, SwfLog
 
 __all__ = ["find_quirks"]
 
@@ -52,6 +52,11 @@ def _jobs(mask: NDArray[np.bool_]) -> str:
     return f"{count:,} {'job' if count == 1 else 'jobs'} ({size})"
 
 
+def _counted(*noticed: tuple[NDArray[np.bool_], str]) -> Iterator[str]:
+    """Give a sentence for each thing that some jobs have."""
+    return (f"{_jobs(mask)} {what}" for mask, what in noticed if mask.any())
+
+
 def _header(log: SwfLog, description: Description) -> Iterator[str]:
     header = log.header
     if not header.lines:
@@ -82,12 +87,10 @@ def _header(log: SwfLog, description: Description) -> Iterator[str]:
 def _lines(log: SwfLog, _: Description) -> Iterator[str]:
     for what, count in log.oddities.items():
         yield f"{what}: {count:,}"
-    decimal = [field for field, column in log.columns().items() if column.dtype != np.int64]
-    for field in decimal:
-        column = log.columns()[field]
-        number = FIELDS.index(field) + 1
-        some = int(np.count_nonzero(column != np.floor(column)))
-        yield f"decimals in field {number} ({FIELD_NAMES[field]}) of {some:,} lines"
+    for number, (field, column) in enumerate(log.columns().items(), start=1):
+        if column.dtype != np.int64:
+            some = int(np.count_nonzero(column != np.floor(column)))
+            yield f"decimals in field {number} ({FIELD_NAMES[field]}) of {some:,} lines"
     joined = join_parts(log)
     if joined.summed_up.any():
         parts = int(joined.summed_up.sum())
@@ -98,13 +101,11 @@ def _lines(log: SwfLog, _: Description) -> Iterator[str]:
     if again > 0:
         yield f"{again:,} job numbers are used more than once"
     linked = (log.preceding > 0) | (log.think_time > 0)
-    if linked.any():
-        yield f"{_jobs(linked)} that wait for another one (fields 17 and 18), which is not simulated"
+    yield from _counted((linked, "that wait for another one (fields 17 and 18), which is not simulated"))
 
 
 def _clock(log: SwfLog, description: Description) -> Iterator[str]:
-    if (log.submit < 0).any():
-        yield f"{_jobs(log.submit < 0)} without submit time"
+    yield from _counted((log.submit < 0, "without submit time"))
     known = log.submit[log.submit >= 0]
     if len(known) and known.max() > LONGEST_SPAN:
         yield f"the last job is submitted {known.max() / DAY:,.0f} days after the log's 0: are these times in seconds?"
@@ -123,13 +124,12 @@ def _clock(log: SwfLog, description: Description) -> Iterator[str]:
 
 
 def _runs(log: SwfLog, _: Description) -> Iterator[str]:
-    if (log.run_time < 0).any():
-        yield f"{_jobs(log.run_time < 0)} without run time"
-    if (log.run_time == 0).any():
-        yield f"{_jobs(log.run_time == 0)} with run time 0"
     over = (log.run_time > log.requested_time) & (log.requested_time > 0)
-    if over.any():
-        yield f"{_jobs(over)} with a run longer than requested"
+    yield from _counted(
+        (log.run_time < 0, "without run time"),
+        (log.run_time == 0, "with run time 0"),
+        (over, "with a run longer than requested"),
+    )
     both = (log.run_time > 0) & (log.requested_time > 0)
     if over.mean() > 0.2 and float((log.run_time[both] / log.requested_time[both]).mean()) > 1:
         yield "on average jobs run longer than they request: the request is no limit here, perhaps it is CPU time"
@@ -170,9 +170,8 @@ def _processors(log: SwfLog, description: Description) -> Iterator[str]:
     machine = description.machine
     if machine is None:
         return
-    large = size_of(log) > machine
-    if large.any():
-        yield f"{_jobs(large)} larger than the machine's {machine:,} processors: is the number right?"
+    too_large = f"larger than the machine's {machine:,} processors: is the number right?"
+    yield from _counted((size_of(log) > machine, too_large))
     # Without waits the starts are made up, and no machine had to hold them.
     if description.peak_processors > machine and (log.wait >= 0).any():
         yield (

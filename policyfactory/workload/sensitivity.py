@@ -14,7 +14,6 @@ limit; noise to both sides would have half of the jobs killed or outlive their r
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from typing import Literal
 
@@ -25,7 +24,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import generator
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["EstimateRule", "Sensitivity", "apply_estimates", "offered_load", "parse_estimates", "scale_load"]
+__all__ = ["EstimateRule", "Sensitivity", "apply_estimates", "parse_estimates", "scale_load"]
 
 _PURPOSE = 1109  # our branch of the random streams
 _LEAST, _MOST = 0.01, 100.0
@@ -75,13 +74,6 @@ def parse_estimates(text: str) -> EstimateRule:
     return EstimateRule("noisy", noise)
 
 
-def offered_load(workload: Workload) -> float:
-    """Return sum(run time x processors) / (machine x time from first to last submission); NaN without a span."""
-    span = int(workload.submit[-1] - workload.submit[0]) if len(workload) else 0
-    area = float((workload.run_time.astype(np.float64) * workload.processors).sum())
-    return area / (float(workload.machine) * span) if span else math.nan
-
-
 def scale_load(workload: Workload, factor: float) -> Workload:
     """Return the jobs with the times between their arrivals divided by ``factor``.
 
@@ -114,7 +106,7 @@ def scale_load(workload: Workload, factor: float) -> Workload:
             "first, more than is counted exactly; use a larger factor"
         )
     scaled = dataclasses.replace(workload, submit=first + after.astype(np.int64), start=np.full(len(workload), -1))
-    loads = f"offered load {offered_load(workload):.4f} -> {offered_load(scaled):.4f}"
+    loads = f"offered load {workload.offered_load:.4f} -> {scaled.offered_load:.4f}"
     return dataclasses.replace(
         scaled, origin=f"{workload.origin}; times between arrivals divided by {factor:g}, {loads}"
     )

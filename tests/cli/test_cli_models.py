@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.workload.models.lublin import offered_load
+from policyfactory.workload.jobs import offered_load
 from policyfactory.workload.swf.files import read_swf
 
 

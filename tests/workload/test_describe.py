@@ -81,7 +81,7 @@ def test_a_log_that_tells_nothing_is_described_all_the_same() -> None:
     assert math.isnan(found.span)
     assert math.isnan(found.mean_accuracy)
     assert json.dumps(found.as_dict(), allow_nan=False)
-    assert ["utilisation, %", "-"] in description_rows([found])
+    assert ["utilisation (first start to last end), %", "-"] in description_rows([found])
     assert find_quirks(log, found)
 
 
@@ -109,8 +109,9 @@ def archive(name: str) -> tuple[SwfLog, Description]:
 
 # The rows of notes/SWF.md section 5 and, for premature jobs, row 2 of section 7, as printed there.
 COLUMNS = [
-    "jobs", "MaxProcs", "MaxNodes", "span, days", "utilisation, %", "request missing, %", "requested q missing, %",
-    "allocated q missing, %", "requested ≠ allocated, %", "run > request, %", "run 0, %", "run missing, %",
+    "jobs", "MaxProcs", "MaxNodes", "span, days", "utilisation (first start to last end), %", "request missing, %",
+    "requested q missing, %", "allocated q missing, %", "requested ≠ allocated, %", "run > request, %", "run 0, %",
+    "run missing, %",
     "out of order, %", "users", "gcd of sizes", "largest size", "mean size, processors", "mean run time, s",
     "mean request, s", "distinct requests", "serial jobs, %", "powers of two, %", "peak processors",
     "request / run ≥ 100, %",

@@ -19,13 +19,13 @@ from scipy import stats
 
 from naive.lublin_measures import CONFIGS, flatten, measure, model_of
 from policyfactory.core.errors import UsageError
+from policyfactory.workload.jobs import offered_load
 from policyfactory.workload.models.lublin import (
     Draw,
     LublinModel,
     default_workload,
     draw_jobs,
     generate_lublin,
-    offered_load,
     scale_to_load,
 )
 from policyfactory.workload.models.lublin_model import MAX_LN_GAP, TYPELESS, daily_weights
@@ -186,7 +186,7 @@ def test_jobs_above_a_machine_of_100_are_drawn_again_and_counted() -> None:
 def test_offered_load_is_met(stream, typed: bool, load: float) -> None:
     workload = generate_lublin(200, 5000, seed=9, stream=stream, typed=typed, load=load)
     plain = generate_lublin(200, 5000, seed=9, stream=stream, typed=typed)
-    got = offered_load(workload.submit, workload.run_time, workload.processors, 200)
+    got = workload.offered_load
     # Times are whole seconds: the span is wrong by at most one of them.
     assert got == pytest.approx(load, rel=1.5 / int(np.ptp(workload.submit)))
     jobs = sorted(zip(workload.processors.tolist(), workload.run_time.tolist(), strict=True))
@@ -223,7 +223,7 @@ def test_default_workload_is_what_its_text_says() -> None:
     assert (workload.requested_time >= workload.run_time).all()
     assert workload.requested_time.max() == 64_800
     assert np.ptp(workload.submit) // 86_400 == 211
-    assert offered_load(workload.submit, workload.run_time, workload.processors, 256) == pytest.approx(0.87, abs=0.005)
+    assert workload.offered_load == pytest.approx(0.87, abs=0.005)
     first = default_workload(100)
     assert first.origin.startswith("the first 100 jobs of: ")
     assert (first.requested_time == workload.requested_time[:100]).all()

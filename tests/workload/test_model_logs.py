@@ -10,7 +10,8 @@ import pytest
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.workload.clean import read
-from policyfactory.workload.models.lublin import LublinModel, cut_run_times, draw_jobs, offered_load, scale_to_load
+from policyfactory.workload.jobs import offered_load
+from policyfactory.workload.models.lublin import LublinModel, cut_run_times, draw_jobs, scale_to_load
 from policyfactory.workload.models.lublin_log import format_log, load_of, log_of_draw, write_log
 from policyfactory.workload.models.tsafrir import Estimates, draw_estimates, replace_requests, usable_lines
 from policyfactory.workload.swf.files import parse_swf, read_swf

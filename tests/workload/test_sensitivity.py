@@ -18,7 +18,6 @@ from policyfactory.workload.sensitivity import (
     EstimateRule,
     Sensitivity,
     apply_estimates,
-    offered_load,
     parse_estimates,
     scale_load,
 )
@@ -50,7 +49,7 @@ def test_gaps_are_divided_and_nothing_else_changes(kth: Workload) -> None:
     unchanged(scaled, kth, *OTHERS, "requested_time")
     assert np.abs((scaled.submit - kth.submit[0]) * 1.1 - (kth.submit - kth.submit[0])).max() <= 0.5 * 1.1 + 1e-6
     assert (scaled.start == -1).all()
-    assert offered_load(scaled) == pytest.approx(1.1 * offered_load(kth), rel=1e-6)
+    assert scaled.offered_load == pytest.approx(1.1 * kth.offered_load, rel=1e-6)
     # Run time x processors of the cleaned log over 100 processors x its span.
     assert "offered load 0.7011 -> 0.7712" in scaled.origin
 
@@ -85,9 +84,9 @@ def test_arrivals_beyond_the_clock_are_refused() -> None:
 
 
 def test_the_load_of_jobs_without_a_span_is_not_known() -> None:
-    assert np.isnan(offered_load(toy([5, 5])))
-    assert np.isnan(offered_load(toy([])))
-    assert offered_load(toy([0, 10])) == 20 / 40
+    assert np.isnan(toy([5, 5]).offered_load)
+    assert np.isnan(toy([]).offered_load)
+    assert toy([0, 10]).offered_load == 20 / 40
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 from policyfactory.core.units import HOUR
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Workload, offered_load, work
 from policyfactory.workload.models.lublin_model import LublinModel, PerClass, SizeOptions
 from policyfactory.workload.models.lublin_streams import Draw, clock_time, draw_drand48, draw_numpy
 from policyfactory.workload.models.tsafrir import tsafrir_estimates
@@ -36,7 +36,6 @@ __all__ = [
     "default_workload",
     "draw_jobs",
     "generate_lublin",
-    "offered_load",
     "scale_to_load",
     "to_workload",
 ]
@@ -115,29 +114,6 @@ def draw_jobs(model: LublinModel, jobs: int, *, seed: int, stream: Stream = "num
     return draw_numpy(model, jobs, seed) if stream == "numpy" else draw_drand48(model, jobs, seed)
 
 
-def offered_load(submit: Int64Array, run_time: Int64Array, processors: Int64Array, machine: int) -> float:
-    """Return sum(run time * processors) / (machine * (last submission - first submission)).
-
-    Parameters
-    ----------
-    submit, run_time, processors : int64 array (n,)
-        Of jobs in submit order; s, s, processors.
-    machine : int
-        Processors of the machine.
-
-    Returns
-    -------
-    float
-        NaN if all jobs are submitted at one time.
-    """
-    span = int(submit[-1] - submit[0]) if len(submit) else 0
-    return float(_area(run_time, processors) / (machine * span)) if span else math.nan
-
-
-def _area(run_time: Int64Array, processors: Int64Array) -> float:
-    return float((run_time.astype(np.float64) * processors).sum())
-
-
 def cut_run_times(draw: Draw, longest: int) -> tuple[Draw, int]:
     """Return the jobs with run times of at most ``longest`` seconds, and how many were cut."""
     return dataclasses.replace(draw, run_time=np.minimum(draw.run_time, longest)), int((draw.run_time > longest).sum())
@@ -166,7 +142,7 @@ def scale_to_load(draw: Draw, load: float) -> Draw:
         raise UsageError(f"load {load:g} is outside {_LEAST_LOAD:g} to {_MOST_LOAD:g}; a busy machine has 0.7 to 1")
     if len(draw.submit) < 2:
         raise UsageError(f"{len(draw.submit)} job has no offered load; give at least 2 --jobs with --load")
-    span = _area(draw.run_time, draw.processors) / (draw.model.processors * load)
+    span = work(draw.run_time, draw.processors) / (draw.model.processors * load)
     times = _times(draw, _factor_for_span(draw, span))
     order = np.argsort(times, kind="stable")
     submit = np.floor(times[order]).astype(np.int64)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from policyfactory.core.units import HOUR, format_duration
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import parse_header, printable
+from policyfactory.workload.jobs import offered_load
 from policyfactory.workload.models.lublin import (
     LublinModel,
     Stream,
     cut_run_times,
     draw_jobs,
-    offered_load,
     scale_to_load,
 )
 from policyfactory.workload.models.lublin_model import JobClass
