@@ -24,6 +24,7 @@ from policyfactory.engine.events import (
     SMALLEST,
     STARTED,
     Jobs,
+    Order,
     advance,
     complete,
     start_job,
@@ -33,7 +34,6 @@ from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.engine.waiting import (
     Formula,
     Space,
-    Timing,
     close_gaps,
     count_overdue,
     new_space,
@@ -50,7 +50,7 @@ Float64Array = NDArray[np.float64]
 TIME, LEFT = 0, 1
 
 
-def conservative(jobs: Jobs, formula: Formula, timing: Timing, processors: int) -> None:
+def conservative(jobs: Jobs, formula: Formula, order: Order, processors: int) -> None:
     """Fill in the start of each job, and whether it was started ahead of one that stayed waiting.
 
     Parameters
@@ -59,7 +59,7 @@ def conservative(jobs: Jobs, formula: Formula, timing: Timing, processors: int) 
         Without keys; ``start`` and ``backfilled`` are filled in.
     formula : Formula
         The order of the queue.
-    timing : Timing
+    order : Order
         The rest of the order; what is said of backfilling in it is not read.
     processors : int
         Processors of the machine, at least those of any job.
@@ -67,11 +67,11 @@ def conservative(jobs: Jobs, formula: Formula, timing: Timing, processors: int) 
     n = len(jobs.submit)
     # The step that begins now, and one for the end of each running or planned job.
     profile = np.empty((2, n + min(n, processors) + 2), dtype=np.int64)
-    _run(jobs, new_space(n, processors, formula.depth), profile, formula, timing, processors)
+    _run(jobs, new_space(n, processors, formula.depth), profile, formula, order, processors)
 
 
 @kernel
-def _run(jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, timing: Timing, processors: int) -> None:
+def _run(jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, order: Order, processors: int) -> None:
     state, heap, running, waiting, all_scores, work = space
     scores = all_scores[0]
     while state[STARTED] < len(jobs.submit) and advance(jobs, state, heap):
@@ -79,20 +79,20 @@ def _run(jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, timing
         submit_all(jobs, state, waiting)
         if state[FREE] < state[SMALLEST]:
             continue
-        score_waiting(jobs, state[NOW], waiting, formula, (timing.ticks, processors), work, scores)
-        count_overdue(jobs, state, waiting, timing.threshold)
-        queue = _sorted(waiting, scores, state[OVERDUE], timing)
+        score_waiting(jobs, state[NOW], waiting, formula, (order.ticks, processors), work, scores)
+        count_overdue(jobs, state, waiting, order.threshold)
+        queue = _sorted(waiting, scores, state[OVERDUE], order)
         _plan(jobs, state, heap, running, queue, _smallest_behind(jobs, queue), profile)
         close_gaps(jobs, state, waiting)
 
 
 @kernel
-def _sorted(waiting: Int64Array, scores: Float64Array, overdue: int, timing: Timing) -> Int64Array:
+def _sorted(waiting: Int64Array, scores: Float64Array, overdue: int, order: Order) -> Int64Array:
     """Return the waiting jobs in the order of the queue."""
     count = waiting[0]
     queue = waiting[1 : count + 1].copy()
     rest = scores[overdue + 1 : count + 1]
-    if timing.last_first:
+    if order.last_first:
         queue[overdue:] = queue[overdue:][::-1].copy()
         rest = rest[::-1]
     queue[overdue:] = queue[overdue:][np.argsort(rest, kind="mergesort")]

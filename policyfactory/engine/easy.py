@@ -19,8 +19,6 @@ are used. Only jobs started from the head change places after their pass: then t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,6 +34,7 @@ from policyfactory.engine.events import (
     STARTED,
     VALID,
     Jobs,
+    Order,
     advance,
     backfill,
     complete,
@@ -61,7 +60,7 @@ from policyfactory.engine.sliding import (
     upper_bound,
 )
 
-__all__ = ["JOB", "RANK", "WIDTH", "Order", "easy", "easy_until", "new_queue", "overdue_key"]
+__all__ = ["JOB", "RANK", "WIDTH", "easy", "easy_until", "new_queue", "overdue_key"]
 
 Int64Array = NDArray[np.int64]
 
@@ -69,27 +68,6 @@ Int64Array = NDArray[np.int64]
 # where the jobs are that may be backfilled.
 RANK, WIDTH, JOB = 1, 2, 3
 CANDIDATES = HIGH + 1
-
-
-class Order(NamedTuple):
-    """What decides between jobs besides their keys.
-
-    Parameters
-    ----------
-    threshold : int
-        Ticks; a job that has waited longer goes before all that have not, in submit order.
-    last_first : bool
-        Equal keys: the last submitted first.
-    backfill : bool
-        False: strict order.
-    own_order : bool
-        Candidates for backfilling are tried by their backfill key, not in the queue's order.
-    """
-
-    threshold: int
-    last_first: bool
-    backfill: bool
-    own_order: bool
 
 
 def easy(jobs: Jobs, order: Order, processors: int) -> None:

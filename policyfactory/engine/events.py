@@ -17,8 +17,8 @@ from policyfactory.engine.running import next_end, pop_end, push_end, put_runnin
 
 __all__ = [
     "EXTRA", "FREE", "NEVER", "NEXT", "NOW", "ONCE", "OVERDUE", "SHADOW", "SMALLEST", "STARTED", "UNTIL", "VALID",
-    "Jobs", "advance", "backfill", "complete", "is_listed", "may_backfill", "new_jobs", "new_state", "reserve_for",
-    "start_job",
+    "Jobs", "Order", "advance", "backfill", "complete", "is_listed", "may_backfill", "new_jobs", "new_state",
+    "reserve_for", "start_job",
 ]  # fmt: skip
 
 Int64Array = NDArray[np.int64]
@@ -61,6 +61,34 @@ class Jobs(NamedTuple):
     start: Int64Array
     backfilled: NDArray[np.bool_]
     sequence: Int64Array
+
+
+class Order(NamedTuple):
+    """What decides between jobs besides their keys, or scores.
+
+    Parameters
+    ----------
+    threshold : int
+        Ticks; a job that has waited longer goes before all that have not, in submit order.
+    last_first : bool
+        Equal keys: the last submitted first.
+    backfill : bool
+        False: strict order.
+    own_order : bool
+        Candidates for backfilling are tried by a key or formula of their own, not in the queue's order.
+    same_formula : bool
+        That formula is the queue's: jobs that have waited longer than the threshold are not tried first. Read where
+        scores change with time.
+    ticks : int
+        Ticks in a second; read there too.
+    """
+
+    threshold: int
+    last_first: bool
+    backfill: bool
+    own_order: bool
+    same_formula: bool = False
+    ticks: int = 1
 
 
 def new_jobs(

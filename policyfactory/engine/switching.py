@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
-from policyfactory.engine.easy import JOB, RANK, WIDTH, Order, easy_until, new_queue, overdue_key
+from policyfactory.engine.easy import JOB, RANK, WIDTH, easy_until, new_queue, overdue_key
 from policyfactory.engine.events import (
     FREE,
     NEVER,
@@ -26,10 +26,11 @@ from policyfactory.engine.events import (
     UNTIL,
     VALID,
     Jobs,
+    Order,
 )
 from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.engine.timed import timed_until
-from policyfactory.engine.waiting import Formula, Space, Timing, new_space
+from policyfactory.engine.waiting import Formula, Space, new_space
 
 __all__ = ["Arms", "Run", "new_run", "run_timetable", "sorted_periods", "timed_periods"]
 
@@ -91,7 +92,7 @@ def new_run(jobs: int, processors: int, depth: int) -> Run:
 
 @kernel
 def run_timetable(
-    jobs: Jobs, run: Run, arms: Arms, timing: Timing, choices: Int64Array, untils: Int64Array, processors: int
+    jobs: Jobs, run: Run, arms: Arms, order: Order, choices: Int64Array, untils: Int64Array, processors: int
 ) -> None:
     """Go on with a run, one policy after another.
 
@@ -103,7 +104,7 @@ def run_timetable(
         Where the run stands.
     arms : Arms
         The policies.
-    timing : Timing
+    order : Order
         The rest of the order; the threshold and the order for backfilling are those of the policy in force.
     choices, untils : int64 array (k,)
         Policies, and the instants (ticks) before which each of them stops.
@@ -115,24 +116,16 @@ def run_timetable(
         arm = choices[step]
         own = arms.own[arm]
         state[UNTIL] = untils[step]
-        order = Order(arms.threshold[arm], timing.last_first, timing.backfill, timing.own_order)
+        now = Order(arms.threshold[arm], order.last_first, order.backfill, order.own_order, own == arm, order.ticks)
         mine = _with_keys(jobs, arms.keys[arm], arms.keys[own])
         if run.in_force[0] != arm:
             _list_waiting(run, arms)
             if arms.is_sorted[arm]:
-                _sort_waiting(mine, run, order)
+                _sort_waiting(mine, run, now)
             run.in_force[0] = arm
         if arms.is_sorted[arm]:
-            easy_until(mine, state, heap, running, run.queue, order)
+            easy_until(mine, state, heap, running, run.queue, now)
         else:
-            now = Timing(
-                arms.threshold[arm],
-                timing.last_first,
-                timing.backfill,
-                timing.own_order,
-                own == arm,
-                timing.ticks,
-            )
             timed_until(jobs, run.space, _formula(arms, arm), _formula(arms, own), now, processors)
 
 
@@ -236,7 +229,7 @@ def timed_periods(
     run: Run,
     formula: Formula,
     backfill_formula: Formula,
-    timing: Timing,
+    order: Order,
     bounds: Int64Array,
     processors: int,
 ) -> Int64Array:
@@ -250,7 +243,7 @@ def timed_periods(
         Space to work on.
     formula, backfill_formula : Formula
         As for `policyfactory.engine.timed.easy_timed`; r counts as it should in each period.
-    timing : Timing
+    order : Order
         The rest of the order.
     bounds : int64 array (periods + 1,)
         As for `sorted_periods`.
@@ -263,7 +256,7 @@ def timed_periods(
         part = _part(jobs, first, last)
         _reset(run, processors)
         one, other = _cut(formula, first, last), _cut(backfill_formula, first, last)
-        timed_until(part, run.space, one, other, timing, processors)
+        timed_until(part, run.space, one, other, order, processors)
         waits[period] = _total_wait(part)
     return waits
 

@@ -16,6 +16,7 @@ from policyfactory.engine.events import (
     SMALLEST,
     STARTED,
     Jobs,
+    Order,
     advance,
     backfill,
     complete,
@@ -26,7 +27,6 @@ from policyfactory.engine.events import (
 from policyfactory.engine.waiting import (
     Formula,
     Space,
-    Timing,
     close_gaps,
     count_overdue,
     head,
@@ -45,7 +45,7 @@ Float64Array = NDArray[np.float64]
 QUEUE, OWN = 0, 1
 
 
-def easy_timed(jobs: Jobs, formula: Formula, backfill_formula: Formula, timing: Timing, processors: int) -> None:
+def easy_timed(jobs: Jobs, formula: Formula, backfill_formula: Formula, order: Order, processors: int) -> None:
     """Fill in the start of each job, and whether it was backfilled.
 
     Parameters
@@ -55,19 +55,19 @@ def easy_timed(jobs: Jobs, formula: Formula, backfill_formula: Formula, timing: 
     formula : Formula
         The order of the queue.
     backfill_formula : Formula
-        The order of the candidates for backfilling, if ``timing.own_order``; else not read.
-    timing : Timing
+        The order of the candidates for backfilling, if ``order.own_order``; else not read.
+    order : Order
         The rest of the order.
     processors : int
         Processors of the machine, at least those of any job.
     """
     space = new_space(len(jobs.submit), processors, max(formula.depth, backfill_formula.depth))
-    timed_until(jobs, space, formula, backfill_formula, timing, processors)
+    timed_until(jobs, space, formula, backfill_formula, order, processors)
 
 
 @kernel
 def timed_until(
-    jobs: Jobs, space: Space, formula: Formula, backfill_formula: Formula, timing: Timing, processors: int
+    jobs: Jobs, space: Space, formula: Formula, backfill_formula: Formula, order: Order, processors: int
 ) -> None:
     """Go on with a run until all jobs are started, or up to the last instant before ``state[UNTIL]``.
 
@@ -79,23 +79,23 @@ def timed_until(
         Where the run stands.
     formula, backfill_formula : Formula
         As for `easy_timed`; they may be others than before.
-    timing : Timing
+    order : Order
         The rest of the order.
     processors : int
         Processors of the machine.
     """
     state, heap, running, waiting, scores, work = space
-    machine = (timing.ticks, processors)
+    machine = (order.ticks, processors)
     while state[STARTED] < len(jobs.submit) and advance(jobs, state, heap):
         complete(jobs, state, heap, running)
         submit_all(jobs, state, waiting)
         if state[FREE] < state[SMALLEST]:
             continue
-        count_overdue(jobs, state, waiting, timing.threshold)
+        count_overdue(jobs, state, waiting, order.threshold)
         score_waiting(jobs, state[NOW], waiting, formula, machine, work, scores[QUEUE])
-        if timing.own_order and not timing.same_formula:
+        if order.own_order and not order.same_formula:
             score_waiting(jobs, state[NOW], waiting, backfill_formula, machine, work, scores[OWN])
-        _schedule(jobs, state, heap, running, waiting, scores, timing)
+        _schedule(jobs, state, heap, running, waiting, scores, order)
         close_gaps(jobs, state, waiting)
 
 
@@ -107,41 +107,41 @@ def _schedule(
     running: Int64Array,
     waiting: Int64Array,
     scores: Float64Array,
-    timing: Timing,
+    order: Order,
 ) -> None:
     """Make one pass over scored jobs."""
-    first = head(jobs, state, waiting, scores[QUEUE], timing)
+    first = head(jobs, state, waiting, scores[QUEUE], order)
     while first > 0 and jobs.processors[waiting[first]] <= state[FREE]:
         start_job(jobs, state, heap, running, waiting[first])
-        first = head(jobs, state, waiting, scores[QUEUE], timing)
-    if first == 0 or not timing.backfill or state[FREE] < state[SMALLEST]:
+        first = head(jobs, state, waiting, scores[QUEUE], order)
+    if first == 0 or not order.backfill or state[FREE] < state[SMALLEST]:
         return
     reserve_for(jobs, state, running, waiting[first])
     # A start only takes from the free and the extra processors, so the next to start is the first of all that can.
     while state[FREE] >= state[SMALLEST]:
-        best = _best_candidate(jobs, state, waiting, scores, timing)
+        best = _best_candidate(jobs, state, waiting, scores, order)
         if best == 0:
             return
         backfill(jobs, state, heap, running, waiting[best])
 
 
 @inlined
-def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: Float64Array, timing: Timing) -> int:
+def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: Float64Array, order: Order) -> int:
     """Return the place of the first job behind the head (which does not fit) that may start, 0 if there is none."""
     best = 0
     for at in range(1, waiting[0] + 1):
         job = waiting[at]
         if jobs.processors[job] > state[FREE] or jobs.start[job] >= 0:
             continue
-        if may_backfill(jobs, state, job) and (best == 0 or _goes_before(state, scores, timing, at, best)):
+        if may_backfill(jobs, state, job) and (best == 0 or _goes_before(state, scores, order, at, best)):
             best = at
     return best
 
 
 @inlined
-def _goes_before(state: Int64Array, scores: Float64Array, timing: Timing, at: int, other: int) -> bool:
+def _goes_before(state: Int64Array, scores: Float64Array, order: Order, at: int, other: int) -> bool:
     """Say whether the candidate at ``at`` is tried before that at ``other``, an earlier place in the list."""
-    own = QUEUE if timing.same_formula else OWN
-    if timing.own_order and scores[own, at] != scores[own, other]:
+    own = QUEUE if order.same_formula else OWN
+    if order.own_order and scores[own, at] != scores[own, other]:
         return bool(scores[own, at] < scores[own, other])
-    return is_ahead(state, scores[QUEUE], timing, at, other)
+    return is_ahead(state, scores[QUEUE], order, at, other)

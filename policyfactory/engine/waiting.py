@@ -20,6 +20,7 @@ from policyfactory.engine.events import (
     OVERDUE,
     SMALLEST,
     Jobs,
+    Order,
     is_listed,
     new_state,
 )
@@ -29,7 +30,6 @@ from policyfactory.engine.running import new_heap, new_running
 __all__ = [
     "Formula",
     "Space",
-    "Timing",
     "close_gaps",
     "count_overdue",
     "head",
@@ -65,33 +65,6 @@ class Formula(NamedTuple):
     depth: int
     r: Float64Array
     from_oldest: bool
-
-
-class Timing(NamedTuple):
-    """What decides between jobs besides their scores.
-
-    Parameters
-    ----------
-    threshold : int
-        Ticks; a job that has waited longer goes before all that have not, in submit order.
-    last_first : bool
-        Equal scores: the last submitted first.
-    backfill : bool
-        False: strict order.
-    own_order : bool
-        Candidates for backfilling are tried by a formula of their own, not in the queue's order.
-    same_formula : bool
-        That formula is the queue's: jobs that have waited longer than the threshold are not tried first.
-    ticks : int
-        Ticks in a second.
-    """
-
-    threshold: int
-    last_first: bool
-    backfill: bool
-    own_order: bool
-    same_formula: bool
-    ticks: int
 
 
 class Space(NamedTuple):
@@ -165,19 +138,19 @@ def _turn_instants(jobs: Jobs, waiting: Int64Array, count: int) -> None:
 
 
 @inlined
-def is_ahead(state: Int64Array, scores: Float64Array, timing: Timing, at: int, other: int) -> bool:
+def is_ahead(state: Int64Array, scores: Float64Array, order: Order, at: int, other: int) -> bool:
     """Say whether the job at place ``at`` is ahead in the queue of the one at ``other``, an earlier place."""
     if other <= state[OVERDUE]:
         return False
-    return bool(scores[at] < scores[other] or (timing.last_first and scores[at] == scores[other]))
+    return bool(scores[at] < scores[other] or (order.last_first and scores[at] == scores[other]))
 
 
 @inlined
-def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: Float64Array, timing: Timing) -> int:
+def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: Float64Array, order: Order) -> int:
     """Return the place of the first job in the queue, 0 if none waits."""
     best = 0
     for at in range(1, waiting[0] + 1):
-        if jobs.start[waiting[at]] < 0 and (best == 0 or is_ahead(state, scores, timing, at, best)):
+        if jobs.start[waiting[at]] < 0 and (best == 0 or is_ahead(state, scores, order, at, best)):
             best = at
             if best <= state[OVERDUE]:
                 break

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.engine.easy import Order
-from policyfactory.engine.events import NEVER, Jobs, new_jobs
+from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs
 from policyfactory.engine.ocst import WIDEST
 from policyfactory.engine.sliding import sort_keys
-from policyfactory.engine.waiting import Formula, Timing
+from policyfactory.engine.waiting import Formula
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
@@ -72,14 +71,10 @@ class Prepared:
         return NEVER if ticks >= NEVER else math.floor(ticks)
 
     def order(self, policy: Policy) -> Order:
-        """Return what decides besides the keys."""
-        rules = self.rules
-        own = self.own_order(policy) is not None
-        return Order(self.threshold(policy), rules.ties == "lifo", rules.backfill == "easy", own)
-
-    def timing(self, policy: Policy) -> Timing:
-        """Return what decides besides the scores."""
-        return Timing(*self.order(policy), self.own_order(policy) is policy, self.workload.ticks)
+        """Return what decides besides the keys or scores."""
+        rules, own = self.rules, self.own_order(policy)
+        last_first, backfill = rules.ties == "lifo", rules.backfill == "easy"
+        return Order(self.threshold(policy), last_first, backfill, own is not None, own is policy, self.workload.ticks)
 
     def columns(self, key: Int64Array | None = None, backfill_key: Int64Array | None = None) -> Jobs:
         """Return the jobs for the engine, none of them started yet."""

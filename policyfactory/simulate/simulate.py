@@ -85,17 +85,18 @@ def _run(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray
     """Choose the engine's kernel for the rules, run it, and return start and backfilled."""
     own, machine = prepared.own_order(policy), prepared.workload.machine
     conserves = prepared.rules.backfill == "conservative"
+    order = prepared.order(policy)
     if prepared.is_sorted(policy) and not conserves:
         key = prepared.keys(policy)
         own_key = None if own is None else key if own is policy else prepared.keys(own)
         jobs = prepared.columns(key, own_key)
-        easy(jobs, prepared.order(policy), machine)
+        easy(jobs, order, machine)
         return jobs.start, jobs.backfilled
-    jobs, timing = prepared.columns(), prepared.timing(policy)
+    jobs = prepared.columns()
     formula = prepared.formula(policy)
     if conserves:
-        conservative(jobs, formula, timing, machine)
+        conservative(jobs, formula, order, machine)
     else:
         own_formula = formula if own is None or own is policy else prepared.formula(own)
-        easy_timed(jobs, formula, own_formula, timing, machine)
+        easy_timed(jobs, formula, own_formula, order, machine)
     return jobs.start, jobs.backfilled

@@ -73,7 +73,7 @@ class SwitchingSimulation:
             )
         self._prepared = prepare(workload, self.rules, prediction, tie_rank)
         self._arms = _Arms(self._prepared, self.policies)
-        self._timing = self._prepared.timing(self.policies[0])
+        self._order = self._prepared.order(self.policies[0])
         self.reset()
 
     def reset(self) -> None:
@@ -147,7 +147,7 @@ class SwitchingSimulation:
                 raise UsageError(f"there is no policy {arm}; give numbers from 0 to {len(self.policies) - 1}")
             self._arms.complete(arm)
         with np.errstate(all="ignore"):
-            run_timetable(self._jobs, self._run, self._arms.arrays, self._timing, arms, untils, self.workload.machine)
+            run_timetable(self._jobs, self._run, self._arms.arrays, self._order, arms, untils, self.workload.machine)
 
     def ended(self, since: int, until: int) -> NDArray[np.intp]:
         """Return the rows of the jobs that ended from ``since`` to before ``until`` (ticks), in submit order.
@@ -308,8 +308,8 @@ def _periods(prepared: Prepared, policy: Policy, space: Run, bounds: Int64Array,
         return sorted_periods(prepared.columns(key, own_key), space, prepared.order(policy), bounds, machine)
     formula = prepared.formula(policy, epoch(policy))
     own_formula = formula if own is None or own is policy else prepared.formula(own, epoch(own))
-    timing = prepared.timing(policy)
-    return timed_periods(prepared.columns(), space, formula, own_formula, timing, bounds, machine)
+    order = prepared.order(policy)
+    return timed_periods(prepared.columns(), space, formula, own_formula, order, bounds, machine)
 
 
 def _cut_and_simulate(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.engine.easy import Order, easy_until, new_queue
+from policyfactory.engine.easy import easy_until, new_queue
 from policyfactory.engine.events import (
     EXTRA,
     FREE,
@@ -18,6 +18,7 @@ from policyfactory.engine.events import (
     SMALLEST,
     UNTIL,
     VALID,
+    Order,
     new_jobs,
     new_state,
 )
