@@ -83,7 +83,7 @@ def lublin(
     the first submission to the last.
     """
     from policyfactory.workload.models.lublin import LublinModel
-    from policyfactory.workload.models.lublin_log import Recipe, format_log, make_log, write_log
+    from policyfactory.workload.models.lublin_log import Recipe, make_log, write_log
 
     if requests == "none" and (max_estimate or bins):
         raise UsageError("--max-estimate and --bin belong to the estimate model; add --estimates tsafrir")
@@ -100,10 +100,7 @@ def lublin(
     recipe = Recipe(model, jobs, seed, stream, load, longest, tuple(_user_bins(bins or [], jobs)))
     with exclusive(output):
         log, notes = make_log(recipe, _command())
-        if output is None:
-            sys.stdout.buffer.write(format_log(log))
-        else:
-            write_log(log, output)
+        write_log(log, output)
     _report(notes, output)
 
 
@@ -182,24 +179,17 @@ def estimates(
     All other fields stay. Run times above the longest request are cut to it; lines without run time or processors
     are dropped.
     """
-    from policyfactory.workload.models.lublin_log import note_of
     from policyfactory.workload.models.tsafrir import draw_estimates, replace_requests, usable_lines
-    from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
+    from policyfactory.workload.swf.files import read_swf, write_swf
 
     longest = _longest(max_estimate)
-    how = f"{stream} stream, seed {seed}"
     with exclusive(output):
         log = read_swf(trace)
         pairs = _user_bins(bins or [], int(usable_lines(log).sum()))
         result, made = replace_requests(
-            log,
-            lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream),
-            lambda made: note_of(made, longest, how),
+            log, lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream)
         )
-        if output is None:
-            sys.stdout.buffer.write(format_swf(result))
-        else:
-            write_swf(result, output)
+        write_swf(result, output)
     if len(log) > len(result):
         warn(f"{len(log) - len(result):,} of {len(log):,} lines have no run time or no processors and were dropped")
-    _report([f"{len(result):,} jobs", note_of(made, longest, how)], output)
+    _report([f"{len(result):,} jobs", made.note], output)

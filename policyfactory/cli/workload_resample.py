@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -67,7 +66,7 @@ def resample(
     from policyfactory.workload.clean import read
     from policyfactory.workload.resample import History, Resampling, parse_length
     from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
-    from policyfactory.workload.swf.files import format_swf, write_swf
+    from policyfactory.workload.swf.files import write_swf
 
     if weeks is not None and length is not None:
         raise UsageError("--weeks and --length say the same thing; give one of them")
@@ -88,13 +87,10 @@ def resample(
                 f"{trace}: no user had a job in the week drawn for it; ask for more weeks or another --seed"
             )
         _report(history, how, made)
-        swf = _as_log(made)
-        if output is None:
-            sys.stdout.buffer.write(format_swf(swf))
-            return
-        write_swf(swf, output)
-        _manifest(output, log.cleaning, seed, {"number": number, **_parameters(history, how, axes)})
-        note(f"written: {output}")
+        write_swf(_as_log(made), output)
+        if output is not None:
+            _manifest(output, log.cleaning, seed, {"number": number, **_parameters(history, how, axes)})
+            note(f"written: {output}")
 
 
 def _report(history: History, how: Resampling, made: Workload) -> None:

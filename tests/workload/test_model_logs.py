@@ -77,13 +77,13 @@ def test_a_written_log_is_read_back(tmp_path: Path) -> None:
 
 def test_requests_of_a_log_are_replaced_and_nothing_else() -> None:
     log = parse_swf(small_log(), "site.swf")
-    result, made = replace_requests(log, drawn, lambda made: f"estimates, {made.cut} cut")
+    result, made = replace_requests(log, drawn)
     assert (result.requested_time == made.requested_time).all()
     assert (result.requested_time >= result.run_time).all()
     for field, column in log.columns().items():
         if field != "requested_time":
             assert (getattr(result, field) == column).all(), field
-    assert result.header.values("Note") == ("from a site", "estimates, 0 cut")
+    assert result.header.values("Note") == ("from a site", made.note)
     assert result.header.positive("MaxJobs") == 300
 
 
@@ -92,18 +92,19 @@ def test_unusable_lines_are_dropped_and_counted_and_long_runs_cut() -> None:
     extra += LINE.format(303, 9002, 99_999, 4, 4, 500) + LINE.format(304, 9003, 10.5, -1, 4, -1)
     log = parse_swf(small_log(extra), "site.swf")
     assert usable_lines(log).sum() == 302
-    result, made = replace_requests(log, drawn, lambda made: f"{made.cut} cut")
+    result, made = replace_requests(log, drawn)
     assert result.job_id.tolist() == [*range(1, 301), 303, 304]
     assert result.run_time[-2:].tolist() == [7200, 10.5]
     assert made.cut == 1
+    assert made.note.endswith("values, at most 2h; 1 longer run times were cut to that")
     assert result.requested_time[-2] == 7200
-    assert result.header.values("Note")[1:] == ("1 cut", "2 lines without run time or processors were dropped")
+    assert result.header.values("Note")[1:] == (made.note, "2 lines without run time or processors were dropped")
 
 
 def test_a_log_without_a_job_that_ran_is_refused() -> None:
     log = parse_swf((HEAD + LINE.format(1, 1, -1, 4, 4, 500)).encode(), "site.swf")
     with pytest.raises(WorkloadError, match=r"site\.swf: none of the 1 jobs has a run time"):
-        replace_requests(log, drawn, lambda made: "")
+        replace_requests(log, drawn)
 
 
 def test_offered_load_of_a_log_is_that_of_its_jobs() -> None:

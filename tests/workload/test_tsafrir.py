@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.models import tsafrir, tsafrir_bins
 from policyfactory.workload.models.drand48 import GlibcRand
 from policyfactory.workload.models.lublin import LublinModel, draw_jobs, generate_lublin
-from policyfactory.workload.models.tsafrir import assign, draw_estimates, draw_histogram, tsafrir_estimates
+from policyfactory.workload.models.tsafrir import assign, draw_estimates, tsafrir_estimates
 from policyfactory.workload.models.tsafrir_bins import (
     chance,
     distinct_estimates,
@@ -48,7 +48,7 @@ def reseeded(seed: int):
 )  # fmt: skip
 def test_golden_histograms_of_the_original_program(oracle: dict, jobs: int, longest: int, seed: int) -> None:
     golden = oracle["golden_histograms_original_program"][f"N{jobs}_Tmax{longest}_seed{seed}"]
-    histogram = draw_histogram(jobs, longest, seed=seed, stream="drand48")
+    histogram = make_histogram(jobs, longest, (), chance(seed, "drand48"))
     assert np.column_stack([histogram.times, histogram.jobs]).tolist() == golden
 
 
@@ -69,7 +69,7 @@ def test_number_of_values_and_shares_of_the_popular_ones(oracle: dict) -> None:
     for jobs, expected in oracle["K_of_N"].items():
         assert distinct_estimates(int(jobs)) == expected["K"]
         for stream in ("numpy", "drand48"):
-            histogram = draw_histogram(int(jobs), 162_754, seed=3, stream=stream)
+            histogram = make_histogram(int(jobs), 162_754, (), chance(3, stream))
             assert histogram.jobs.sum() == int(jobs)
             assert len(histogram.times) == expected["distinct_estimates_Tmax162754"]
             for count in (1, 2, 5, 10, 20, 50):
@@ -78,7 +78,7 @@ def test_number_of_values_and_shares_of_the_popular_ones(oracle: dict) -> None:
 
 def test_a_tail_that_can_not_be_placed_is_shorter() -> None:
     # 250,000 jobs have 565 values, but of a longest of 4 h only 517 find a place (notes of the program's author).
-    assert len(draw_histogram(250_000, 4 * HOUR, seed=0).times) == 517
+    assert len(make_histogram(250_000, 4 * HOUR, (), chance(0, "numpy")).times) == 517
     # The value at x = 1 is the longest itself and moves 30 s down; the next minute is free.
     assert tail_times(2, 565, 7200, {7200})[-1] == 7170
 
@@ -173,14 +173,14 @@ def test_a_clock_of_microseconds_gets_requests_of_whole_seconds() -> None:
 )
 def test_what_can_not_be_meant_is_refused(jobs: int, longest: int, bins: tuple, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        draw_histogram(jobs, longest, seed=0, user_bins=bins)
+        make_histogram(jobs, longest, bins, chance(0, "numpy"))
 
 
 def test_unknown_stream_and_seed_are_refused() -> None:
     with pytest.raises(UsageError, match="unknown stream 'mt'"):
-        draw_histogram(1000, 64800, seed=0, stream="mt")
+        chance(0, "mt")
     with pytest.raises(UsageError, match="seed -1"):
-        draw_histogram(1000, 64800, seed=-1, stream="drand48")
+        chance(-1, "drand48")
 
 
 def test_runs_that_no_estimates_can_cover_are_refused_with_the_cure() -> None:

@@ -20,8 +20,16 @@ from scipy import stats
 import naive.tsafrir as naive
 from naive.tsafrir_measures import SAMPLES, measure
 from policyfactory.workload.models.lublin import LublinModel, draw_jobs
-from policyfactory.workload.models.tsafrir import assign, draw_estimates, draw_histogram
-from policyfactory.workload.models.tsafrir_bins import _RANKS_SEEN, JOINT, chance, head_sizes, head_times, rank_head
+from policyfactory.workload.models.tsafrir import assign, draw_estimates
+from policyfactory.workload.models.tsafrir_bins import (
+    _RANKS_SEEN,
+    JOINT,
+    chance,
+    head_sizes,
+    head_times,
+    make_histogram,
+    rank_head,
+)
 from policyfactory.workload.models.tsafrir_user import merge_sizes, merge_times
 
 HOUR = 3600
@@ -59,7 +67,7 @@ def test_distribution_of_estimates(oracle: dict) -> None:
     points = np.array(expected["estimate_cdf_points_s"])
     cdfs, means = [], []
     for seed in range(100):
-        histogram = draw_histogram(expected["N"], expected["Tmax"], seed=seed)
+        histogram = make_histogram(expected["N"], expected["Tmax"], (), chance(seed, "numpy"))
         cdfs.append([histogram.jobs[histogram.times <= point].sum() / expected["N"] for point in points])
         means.append((histogram.times * histogram.jobs).sum() / expected["N"])
     deviation = np.array(expected["estimate_cdf_sd_between_seeds"])
@@ -156,7 +164,7 @@ def test_only_a_pair_for_the_longest_changes_rank_one() -> None:
 
 def test_a_known_share_of_the_longest_is_kept() -> None:
     for stream in ("numpy", "drand48"):
-        histogram = draw_histogram(10_000, 64_800, seed=4, user_bins=((64_800, 970), (420, 333)), stream=stream)
+        histogram = make_histogram(10_000, 64_800, ((64_800, 970), (420, 333)), chance(4, stream))
         counts = dict(zip(histogram.times.tolist(), histogram.jobs.tolist(), strict=True))
         assert counts[64_800] == 970
         assert counts[420] == 333
@@ -178,7 +186,7 @@ def test_any_bins_of_users_are_met_exactly(data: st.DataObject) -> None:
             bins.append((time, count))
             left -= count
     stream = data.draw(st.sampled_from(["numpy", "drand48"]))
-    histogram = draw_histogram(jobs, longest, seed=data.draw(st.integers(0, 99)), user_bins=bins, stream=stream)
+    histogram = make_histogram(jobs, longest, bins, chance(data.draw(st.integers(0, 99)), stream))
     counts = dict(zip(histogram.times.tolist(), histogram.jobs.tolist(), strict=True))
     assert all(counts[time] == count for time, count in bins)
     assert histogram.jobs.sum() == jobs

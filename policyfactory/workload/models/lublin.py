@@ -146,8 +146,7 @@ def scale_to_load(draw: Draw, load: float) -> Draw:
     times = _times(draw, _factor_for_span(draw, span))
     order = np.argsort(times, kind="stable")
     submit = np.floor(times[order]).astype(np.int64)
-    columns = {name: getattr(draw, name)[order] for name in ("processors", "run_time", "kind", "weighted")}
-    return dataclasses.replace(draw, submit=submit, **columns)
+    return dataclasses.replace(draw.select(order), submit=submit)
 
 
 def _times(draw: Draw, factor: float) -> NDArray[np.float64]:
@@ -162,8 +161,7 @@ def _factor_for_span(draw: Draw, span: float) -> float:
     """Return the factor of weighted time at which first and last submission are ``span`` seconds apart."""
     # Arrivals ascend within a stream, so its first and last job are enough.
     ends = np.unique(np.concatenate([np.flatnonzero(draw.kind == k)[[0, -1]] for k in np.unique(draw.kind)]))
-    picked = {name: getattr(draw, name)[ends] for name in ("submit", "processors", "run_time", "kind", "weighted")}
-    few = dataclasses.replace(draw, **picked)
+    few = draw.select(ends)
     low, high = math.log(1e-12), math.log(1e12)
     for _ in range(200):
         middle = (low + high) / 2

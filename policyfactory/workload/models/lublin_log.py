@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.units import HOUR, format_duration
 from policyfactory.core.version import __version__
-from policyfactory.workload.header import parse_header, printable
+from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import offered_load
 from policyfactory.workload.models.lublin import (
     LublinModel,
@@ -26,12 +25,11 @@ from policyfactory.workload.models.tsafrir import Estimates, UserBin, draw_estim
 from policyfactory.workload.swf.files import format_swf, write_swf
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
-__all__ = ["Recipe", "format_log", "load_of", "log_of_draw", "make_log", "note_of", "write_log"]
+__all__ = ["Recipe", "format_log", "load_of", "log_of_draw", "make_log", "write_log"]
 
 # As the archive's program prints; a longer number moves the rest of its line.
 _WIDTHS = (5, 7, 2, 7, 3, 2, 2, 2, 2, 2, 1, 2, 2, 2, 1, 2, 2, 2)
 _REQUEST, _REQUEST_WIDTH = 8, 6
-Column = NDArray[np.int64]
 _LONGEST_RUN = 162_754  # floor(e^12) s
 
 
@@ -64,27 +62,20 @@ def log_of_draw(draw: Draw, how: tuple[str, ...], estimates: Estimates | None = 
         "queue": draw.kind,
     }
     name = f"lublin-{draw.model.processors}"
-    return SwfLog(
-        name=name,
-        path=name,
-        header=parse_header([f"; {line}" for line in _header(draw, how, columns)]),
-        line=np.arange(1, jobs + 1),
-        **columns,
-    )
+    log = SwfLog(name, name, Header(), line=np.arange(1, jobs + 1), **columns)
+    header = parse_header([f"; {line}" for line in _header(log, draw.model, how)])
+    return dataclasses.replace(log, header=header)
 
 
-def _header(draw: Draw, how: tuple[str, ...], columns: dict[str, Any]) -> list[str]:
-    model = draw.model
-    jobs = len(draw.submit)
-    estimated = bool((columns["requested_time"] >= 0).all())
-    longest = int(columns["requested_time"].max()) if estimated else _LONGEST_RUN
+def _header(log: SwfLog, model: LublinModel, how: tuple[str, ...]) -> list[str]:
+    longest = int(log.requested_time.max()) if (log.requested_time >= 0).all() else _LONGEST_RUN
     lines = [
         "Version: 2.2",
         f"Computer: none, jobs of a model for {model.processors} processors",
         "Information: https://www.cs.huji.ac.il/labs/parallel/workload/m_lublin99/",
         f"Conversion: policyfactory {__version__}, {printable(how[0], 400)}",
-        f"MaxJobs: {jobs}",
-        f"MaxRecords: {jobs}",
+        f"MaxJobs: {len(log)}",
+        f"MaxRecords: {len(log)}",
     ]
     if model.start_hour:
         # Only the hour of the day is meant.
@@ -95,7 +86,7 @@ def _header(draw: Draw, how: tuple[str, ...], columns: dict[str, Any]) -> list[s
         f"MaxRuntime: {longest}",
         f"Note: model: {model.describe()}",
         *(f"Note: constants: {_constants(job_class)}" for job_class in model.classes),
-        f"Note: {_load(draw.submit, columns['run_time'], draw.processors, model.processors)}",
+        f"Note: {load_of(log, model.processors)}",
         *(f"Note: {printable(line, 400)}" for line in how[1:]),
         f"Note: field 15 (queue): {'0 interactive, 1 batch' if model.typed else '0, one type of jobs'}",
     ]
@@ -104,12 +95,8 @@ def _header(draw: Draw, how: tuple[str, ...], columns: dict[str, Any]) -> list[s
 
 def load_of(log: SwfLog, machine: int) -> str:
     """Return the offered load of a model log in words."""
-    return _load(log.submit, log.run_time, log.allocated, machine)
-
-
-def _load(submit: Column, run_time: Column, processors: Column, machine: int) -> str:
-    load = offered_load(submit, run_time, processors, machine)
-    span = format_duration(int(submit[-1] - submit[0]))
+    load = offered_load(log.submit, log.run_time, log.allocated, machine)
+    span = format_duration(int(log.submit[-1] - log.submit[0]))
     return (
         f"offered load {load:.4f} (run time x processors, over {machine} processors x the {span} from first to last "
         "submission)"
@@ -132,8 +119,8 @@ def format_log(log: SwfLog) -> bytes:
     return format_swf(log, _widths(log))
 
 
-def write_log(log: SwfLog, path: Path) -> None:
-    """Write a model log; a name that ends in ``.gz`` is packed (the same bytes every time).
+def write_log(log: SwfLog, path: Path | None) -> None:
+    """Write a model log as `format_log` has it, to stdout if ``path`` is None; ``.gz`` is packed.
 
     Raises
     ------
@@ -210,24 +197,6 @@ def make_log(recipe: Recipe, command: str) -> tuple[SwfLog, tuple[str, ...]]:
             draw.run_time, recipe.max_estimate, seed=recipe.seed, user_bins=recipe.user_bins, stream=recipe.stream
         )
         made = dataclasses.replace(made, cut=cut)
-        notes.append(note_of(made, recipe.max_estimate, how))
+        notes.append(made.note)
     log = log_of_draw(draw, (command, *notes), made)
     return log, (recipe.model.describe(), f"{recipe.jobs:,} jobs; {load_of(log, recipe.model.processors)}", *notes)
-
-
-def note_of(made: Estimates, longest: int, how: str) -> str:
-    """Return in one line how requested times were made.
-
-    Parameters
-    ----------
-    made : Estimates
-        The requests.
-    longest : int
-        Longest request, s.
-    how : str
-        Stream and seed.
-    """
-    return (
-        f"requested times: Tsafrir-Etsion-Feitelson model, {how}, {len(made.histogram.times)} values, "
-        f"at most {format_duration(longest)}; {made.cut} longer run times were cut to that"
-    )

@@ -67,6 +67,11 @@ class Draw:
     weighted: FloatArray
     oversized: int
 
+    def select(self, rows: Int64Array) -> Draw:
+        """Return the jobs ``rows``."""
+        columns = ("submit", "processors", "run_time", "kind", "weighted")
+        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
 
 def clock_time(weighted: FloatArray, job_class: JobClass, start_hour: int) -> FloatArray:
     """Return the times of day-and-night seconds that belong to ``weighted`` seconds.

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.jit import kernel
-from policyfactory.core.random import check_seed
 from policyfactory.core.units import format_duration
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.tsafrir_bins import Chance, Histogram, chance, make_histogram
@@ -28,7 +27,6 @@ __all__ = [
     "UserBin",
     "assign",
     "draw_estimates",
-    "draw_histogram",
     "replace_requests",
     "tsafrir_estimates",
     "usable_lines",
@@ -51,12 +49,26 @@ class Estimates:
         Jobs whose run time was cut.
     histogram : Histogram
         Jobs of each estimate.
+    max_estimate : int
+        Longest estimate that was allowed, s.
+    how : str
+        Stream and seed, in words.
     """
 
     requested_time: Int64Array
     run_time: Int64Array
     cut: int
     histogram: Histogram
+    max_estimate: int
+    how: str
+
+    @property
+    def note(self) -> str:
+        """How the requested times were made, in one line."""
+        return (
+            f"requested times: Tsafrir-Etsion-Feitelson model, {self.how}, {len(self.histogram.times)} values, "
+            f"at most {format_duration(self.max_estimate)}; {self.cut} longer run times were cut to that"
+        )
 
 
 def tsafrir_estimates(
@@ -99,20 +111,8 @@ def tsafrir_estimates(
         run_time=np.minimum(workload.run_time, max_estimate * ticks),
         requested_time=made.requested_time * ticks,
         origin=f"{workload.origin.removesuffix('; requested time = run time (the model has none)')}; requested time: "
-        f"Tsafrir model, {stream} stream, seed {seed}, at most {format_duration(max_estimate)}{cut}",
+        f"Tsafrir model, {made.how}, at most {format_duration(max_estimate)}{cut}",
     )
-
-
-def draw_histogram(
-    jobs: int,
-    max_estimate: int,
-    *,
-    seed: int,
-    user_bins: Sequence[UserBin] = (),
-    stream: Literal["numpy", "drand48"] = "numpy",
-) -> Histogram:
-    """Return how many of ``jobs`` jobs use which estimate; arguments as for `draw_estimates`."""
-    return make_histogram(jobs, max_estimate, user_bins, chance(check_seed(seed), stream))
 
 
 def draw_estimates(
@@ -145,10 +145,11 @@ def draw_estimates(
     WorkloadError
         If the run times are too long for the estimates.
     """
-    luck = chance(check_seed(seed), stream)
+    luck = chance(seed, stream)
     histogram = make_histogram(len(run_time), max_estimate, user_bins, luck)
     held = np.minimum(run_time, max_estimate)
-    return Estimates(_give(held, histogram, luck), held, int((run_time > max_estimate).sum()), histogram)
+    cut = int((run_time > max_estimate).sum())
+    return Estimates(_give(held, histogram, luck), held, cut, histogram, max_estimate, f"{stream} stream, seed {seed}")
 
 
 def _give(run_time: Int64Array, histogram: Histogram, luck: Chance) -> Int64Array:
@@ -198,9 +199,7 @@ def usable_lines(log: SwfLog) -> NDArray[np.bool_]:
     return np.asarray((log.run_time >= 0) & ((log.allocated > 0) | (log.requested > 0)))
 
 
-def replace_requests(
-    log: SwfLog, draw: Callable[[NDArray[np.int64]], Estimates], note: Callable[[Estimates], str]
-) -> tuple[SwfLog, Estimates]:
+def replace_requests(log: SwfLog, draw: Callable[[NDArray[np.int64]], Estimates]) -> tuple[SwfLog, Estimates]:
     """Return the usable lines of ``log`` with field 9 drawn anew and field 4 cut to the longest request.
 
     Parameters
@@ -209,8 +208,6 @@ def replace_requests(
         The log.
     draw : callable
         Gives the estimates of run times (int64 array (n,), s), for example `draw_estimates`.
-    note : callable
-        Says in one line, for the header, how they were made.
 
     Raises
     ------
@@ -227,7 +224,7 @@ def replace_requests(
     shortened = np.where(np.ceil(kept.run_time) > made.run_time, made.run_time, kept.run_time)
     counts = {"MaxJobs": str(len(kept)), "MaxRecords": str(len(kept))}
     dropped = len(log) - len(kept)
-    notes = (note(made), *((f"{dropped} lines without run time or processors were dropped",) if dropped else ()))
-    header = kept.header.replace(counts, notes)
+    left_out = (f"{dropped} lines without run time or processors were dropped",) if dropped else ()
+    header = kept.header.replace(counts, (made.note, *left_out))
     run_time = shortened.astype(kept.run_time.dtype)
     return dataclasses.replace(kept, requested_time=made.requested_time, run_time=run_time, header=header), made

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.random import generator
+from policyfactory.core.random import check_seed, generator
 from policyfactory.core.units import HOUR, MINUTE
 from policyfactory.workload.models.drand48 import GlibcRand, lrand48_values, random_shuffle, seed48
 from policyfactory.workload.models.std_sort import largest_first
@@ -105,10 +105,11 @@ def chance(seed: int, stream: Literal["numpy", "drand48"]) -> Chance:
     Raises
     ------
     UsageError
-        If there is no such stream.
+        If there is no such stream, or the seed is out of range.
     """
     if stream not in ("numpy", "drand48"):
         raise UsageError(f"unknown stream {stream!r}; numpy (ours) and drand48 (the original program's) are known")
+    check_seed(seed)
     return _OurChance(seed) if stream == "numpy" else _LibraryChance(seed)
 
 

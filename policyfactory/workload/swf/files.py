@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -315,15 +316,17 @@ def _cells(column: NDArray[Any]) -> list[Any]:
     return [int(value) if value.is_integer() else value for value in column.tolist()]
 
 
-def write_swf(log: SwfLog | Workload, path: Path | str, widths: Sequence[int] = WIDTHS, *, level: int = 9) -> None:
+def write_swf(
+    log: SwfLog | Workload, path: Path | str | None, widths: Sequence[int] = WIDTHS, *, level: int = 9
+) -> None:
     """Write a log or a workload, a part at a time.
 
     Parameters
     ----------
     log : SwfLog or Workload
         The jobs.
-    path : Path or str
-        The file; a name that ends in ``.gz`` is packed (the same bytes every time).
+    path : Path or str or None
+        The file; a name that ends in ``.gz`` is packed (the same bytes every time). None: stdout.
     widths : sequence of int
         The least width of each of the 18 fields.
     level : int
@@ -334,6 +337,9 @@ def write_swf(log: SwfLog | Workload, path: Path | str, widths: Sequence[int] = 
     OutputError
         If the file cannot be written; an earlier one stays as it was.
     """
+    if path is None:
+        sys.stdout.buffer.write(format_swf(log, widths))
+        return
     path = Path(path)
     parts = _parts(log_of_workload(log) if isinstance(log, Workload) else log, widths)
     atomic_write(path, _packed(parts, level) if path.suffix == ".gz" else parts)
