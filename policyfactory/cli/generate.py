@@ -74,6 +74,7 @@ def generate(
     preset: Annotated[str, typer.Option(help="Filter for the log (policyfactory workload clean).")] = "default",
 ) -> None:
     """Score jobs by simulating random orders of a queue; an interrupted run goes on with the same command."""
+    from policyfactory.engine.moments import VARIANTS
     from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
 
     workers = workers_of(jobs, backend, scheduler)
@@ -82,15 +83,19 @@ def generate(
             "--convergence measures what one worker does, in this process; leave out --backend and --scheduler"
         )
     _check(output, convergence=convergence)
-    workload, inputs = _workload(trace, processors, preset)
     number = tuples if tuples is not None else _CONVERGENCE_TUPLES if convergence else DEFAULT_TUPLES
     options = GenerateOptions(number, trials, state_size, queue_size, estimator, seed)
+    options.check()
+    workload, inputs = _workload(trace, processors, preset)
     places = check_options(workload, options)
     if convergence:
         _converge(workload, options, repeats, output or Path("convergence.svg"))
         return
     if number > places:
         note(f"{number:,} tuples from {places:,} places of {workload.name}: places are used more than once")
+    if options.trials_each != trials:
+        block = f"whole blocks of {VARIANTS * queue_size} (4 x --queue-size)"
+        note(f"--trials {trials:,} becomes {options.trials_each:,}: the stratified estimator runs {block}")
     if output is None:
         output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
     written = _write(workload, options, output, workers, overwrite=overwrite, inputs=inputs)

@@ -33,20 +33,18 @@ from policyfactory.core.artefact import (
     read_bytes,
     sha256_file,
 )
-from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError
+from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, ScoreTableError
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
 from policyfactory.parallel.workers import Notify, Workers
-from policyfactory.trials.estimators import trials_run
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
-from policyfactory.trials.table import HEADER, csv_number
+from policyfactory.trials.table import HEADER, ScoreTable, csv_rows, parse_rows
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["KIND", "Written", "write_scores"]
 
 KIND = "score-table"
 # A line break inside a record; the numbers of a table have none of it.
-_BREAK = b"|"
-_COLUMNS = HEADER.split(",")
+_BREAK = "|"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,12 +57,8 @@ class Written:
         The table.
     resumed : int
         Tuples that an earlier run had finished.
-    damaged : int
-        Records of the journal that were torn or changed, and done again.
     done : int
         Tuples finished by this run.
-    trials : int
-        Trials run by this run.
     seconds : float
         How long they took.
     trials_each : int
@@ -79,14 +73,17 @@ class Written:
 
     output: Path
     resumed: int
-    damaged: int
     done: int
-    trials: int
     seconds: float
     trials_each: int
     precision: tuple[float, float, float]
     idle: int
     damage: str = ""
+
+    @property
+    def trials(self) -> int:
+        """Trials run by this run."""
+        return self.done * self.trials_each
 
 
 def write_scores(
@@ -128,8 +125,7 @@ def write_scores(
     with exclusive(output):
         partial = partial_path(output)
         if not overwrite and not partial.exists() and output.exists():
-            _check_finished(output, run)
-            return Written(output, options.tuples, 0, 0, 0, 0.0, _trials(options), *_recorded(output))
+            return Written(output, options.tuples, 0, 0.0, options.trials_each, *_finished(output, run))
         # Not in the manifest's description: a table that is whole is right, whatever version it was made with.
         head = run | library_versions()
         claim(partial, head, "tuples", _difference, overwrite=overwrite)
@@ -178,7 +174,7 @@ def _fill(
                 finished_tuples(workload, options, missing, workers=workers, notify=notify)
             ) as finished:
                 for number, rows in finished:
-                    journal.append(number, rows.encode("ascii").rstrip(b"\n").replace(b"\n", _BREAK))
+                    journal.append(number, _record(rows))
                     done += 1
                     report(resumed + done)
         except PolicyfactoryError:
@@ -193,54 +189,37 @@ def _fill(
     low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
     # In floating point equal scores differ in their last bits.
     idle = int((spreads < 1e-12).sum())
-    trials = _trials(options)
-    return Written(
-        output,
-        resumed,
-        journal.damaged,
-        done,
-        done * trials,
-        seconds,
-        trials,
-        (low, middle, high),
-        idle,
-        journal.in_words(),
-    )
+    return Written(output, resumed, done, seconds, options.trials_each, (low, middle, high), idle, journal.in_words())
+
+
+def _table_of(number: int, record: bytes) -> ScoreTable:
+    """Return the table that a record of the journal is, of one tuple."""
+    return parse_rows(record.decode("latin-1").replace(_BREAK, "\n") + "\n", name=f"tuple {number}", origin="")
 
 
 def _usable(number: int, record: bytes, *, jobs: int) -> bool:
     """Say whether a record is what `finished_tuples` gives of a tuple: a line a job, numbers as it writes them."""
-    lines = record.decode("latin-1").split(_BREAK.decode())
-    return len(lines) == jobs and all(_is_row(line.split(","), str(number)) for line in lines)
-
-
-def _is_row(cells: list[str], number: str) -> bool:
-    if len(cells) != len(_COLUMNS) or cells[-1] != number:
-        return False
     try:
-        values = [float(cell) for cell in cells]
-        written = [csv_number(value) for value in values]
-    except (ValueError, OverflowError):
+        table = _table_of(number, record)
+        written = csv_rows((table.p, table.q, table.r, table.score, table.stderr), number)
+    except (ScoreTableError, UnicodeEncodeError, ValueError, OverflowError):
         return False
-    # The rules of `ScoreTable`; an unknown standard error is no number.
-    p, q, r, score, stderr, _ = values
-    possible = p >= 0 and q >= 1 and r >= 0 and 0 <= score <= 1.000001 and not stderr < 0
-    return written == cells and possible and not any(map(math.isinf, values))
+    return len(table) == jobs and _record(written) == record
+
+
+def _record(rows: str) -> bytes:
+    """Return the lines of a tuple as one line."""
+    return rows.removesuffix("\n").replace("\n", _BREAK).encode("ascii")
 
 
 def _table(journal: Journal, errors: NDArray[np.float64], spreads: NDArray[np.float64]) -> Iterator[bytes]:
     """Give the table in parts; note for each tuple the typical standard error and the range of the scores."""
     yield HEADER.encode() + b"\n"
     for number, record in journal.records():
-        rows = record.replace(_BREAK, b"\n") + b"\n"
-        columns = dict(zip(_COLUMNS, zip(*(line.split(b",") for line in rows.splitlines()), strict=True), strict=True))
-        errors[number] = np.sqrt(np.mean(np.array(columns["stderr"], dtype=np.float64) ** 2))
-        spreads[number] = np.ptp(np.array(columns["score"], dtype=np.float64))
-        yield rows
-
-
-def _trials(options: GenerateOptions) -> int:
-    return trials_run(options.estimator, options.trials, options.queue_size)
+        table = _table_of(number, record)
+        errors[number] = np.sqrt(np.mean(table.stderr**2))
+        spreads[number] = np.ptp(table.score)
+        yield record.replace(_BREAK.encode(), b"\n") + b"\n"
 
 
 def _measured(written: Written, workers: Workers) -> dict[str, Any]:
@@ -256,32 +235,33 @@ def _measured(written: Written, workers: Workers) -> dict[str, Any]:
     }
 
 
-def _check_finished(output: Path, run: dict[str, Any]) -> None:
-    """Check that a table that is already there is the one that this run would write."""
-    manifest = Manifest.path_for(output)
+def _finished(output: Path, run: dict[str, Any]) -> tuple[tuple[float, float, float], int]:
+    """Return what the manifest of a finished table says about its precision and its idle tuples.
+
+    Raises
+    ------
+    OutputError
+        If the table is not the one that this run would write.
+    """
     try:
-        content = json.loads(read_bytes(manifest, limit=1 << 20))
-        parameters = {key: content["parameters"].get(key) for key in run}
+        content = json.loads(read_bytes(Manifest.path_for(output), limit=1 << 20))
+        parameters = content["parameters"]
+        there = {key: parameters.get(key) for key in run}
         same = content["outputs"][output.name] == sha256_file(output)
     except (ValueError, KeyError, AttributeError, TypeError, InputError, RecursionError):
         raise OutputError(
             f"{output}: exists, and has no manifest that says how it was made; --overwrite replaces it, "
             "or name another output"
         ) from None
-    if parameters != run:
+    if there != run:
         raise OutputError(
-            f"{output}: exists and was made with {_difference(parameters, run)}; --overwrite replaces it, "
+            f"{output}: exists and was made with {_difference(there, run)}; --overwrite replaces it, "
             "or name another output"
         )
     if not same:
         raise OutputError(
             f"{output}: was changed since it was made; --overwrite makes it again, or name another output"
         )
-
-
-def _recorded(output: Path) -> tuple[tuple[float, float, float], int]:
-    """Return what the manifest of a finished table says about its precision and its idle tuples."""
-    parameters = json.loads(read_bytes(Manifest.path_for(output), limit=1 << 20))["parameters"]
     try:
         low, middle, high = map(float, parameters["standard_error_percent"])
         return (low, middle, high), int(parameters["idle_tuples"])

@@ -16,9 +16,9 @@ from policyfactory.core.random import check_seed, generator
 from policyfactory.core.version import __version__
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Backend, Notify, StopCheck, Workers
-from policyfactory.trials.estimators import ESTIMATORS, Estimator, check_trials, estimate
+from policyfactory.trials.estimators import ESTIMATORS, Estimator, check_trials, estimate, trials_run
 from policyfactory.trials.table import csv_rows
-from policyfactory.trials.tuples import check_sizes, cut_tuple, draw_places
+from policyfactory.trials.tuples import MAX_QUEUE, MAX_STATE, count_places, cut_tuple, draw_places
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
@@ -72,6 +72,30 @@ class GenerateOptions:
     estimator: Estimator = "stratified"
     seed: int = 1
 
+    @property
+    def trials_each(self) -> int:
+        """Trials that are run of each tuple."""
+        return trials_run(self.estimator, self.trials, self.queue_size)
+
+    def check(self) -> None:
+        """Check what can be checked without a workload.
+
+        Raises
+        ------
+        UsageError
+            If an option is out of range.
+        """
+        check_seed(self.seed)
+        if self.estimator not in ESTIMATORS:
+            raise UsageError(f"unknown estimator {self.estimator!r}; {' and '.join(ESTIMATORS)} are known")
+        if not 1 <= self.tuples <= _MAX_TUPLES:
+            raise UsageError(f"{self.tuples} tuples; give --tuples 1 to {_MAX_TUPLES:,}")
+        if not 2 <= self.queue_size <= MAX_QUEUE:
+            raise UsageError(f"a queue of {self.queue_size} jobs; give --queue-size 2 to {MAX_QUEUE}")
+        if not 0 <= self.state_size <= MAX_STATE:
+            raise UsageError(f"a state of {self.state_size} jobs; give --state-size 0 to {MAX_STATE}")
+        check_trials(self.trials, self.queue_size)
+
 
 def check_options(workload: Workload, options: GenerateOptions) -> int:
     """Return from how many places of the workload a tuple can be cut.
@@ -83,14 +107,8 @@ def check_options(workload: Workload, options: GenerateOptions) -> int:
     WorkloadError
         If the workload is shorter than a tuple.
     """
-    check_seed(options.seed)
-    if options.estimator not in ESTIMATORS:
-        raise UsageError(f"unknown estimator {options.estimator!r}; {' and '.join(ESTIMATORS)} are known")
-    if not 1 <= options.tuples <= _MAX_TUPLES:
-        raise UsageError(f"{options.tuples} tuples; give 1 to {_MAX_TUPLES:,}")
-    places = check_sizes(workload, options.state_size, options.queue_size)
-    check_trials(options.trials, options.queue_size)
-    return places
+    options.check()
+    return count_places(workload, options.state_size, options.queue_size)
 
 
 def describe(workload: Workload, options: GenerateOptions) -> dict[str, Any]:
@@ -114,14 +132,6 @@ def tuple_rows(
     return csv_rows((cut.p, cut.q, cut.r, scores.score, scores.stderr), number)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Shared:
-    """What all tuples share."""
-
-    workload: Workload
-    options: GenerateOptions
-
-
 class TupleBatch(NamedTuple):
     """Tuples that are scored together: their numbers, and the rows of the workload at which they begin."""
 
@@ -129,10 +139,11 @@ class TupleBatch(NamedTuple):
     places: tuple[int, ...]
 
 
-def _score(shared: _Shared, unit: TupleBatch, go_on: StopCheck) -> list[tuple[int, str]]:
+def _score(shared: tuple[Workload, GenerateOptions], unit: TupleBatch, go_on: StopCheck) -> list[tuple[int, str]]:
     """Return number and lines of the table of each tuple of a work unit."""
+    workload, options = shared
     return [
-        (number, tuple_rows(shared.workload, place, number, shared.options, go_on=go_on))
+        (number, tuple_rows(workload, place, number, options, go_on=go_on))
         for number, place in zip(unit.numbers, unit.places, strict=True)
     ]
 
@@ -185,6 +196,6 @@ def finished_tuples(
     size = tuples_a_unit(workers.backend, options.trials, len(numbers))
     chunks = (numbers[begin : begin + size] for begin in range(0, len(numbers), size))
     units = (TupleBatch(tuple(chunk), tuple(places[chunk].tolist())) for chunk in chunks)
-    with contextlib.closing(results(_score, _Shared(workload, options), units, workers, notify=notify)) as finished:
+    with contextlib.closing(results(_score, (workload, options), units, workers, notify=notify)) as finished:
         for scored in finished:
             yield from scored

@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.errors import WorkloadError
 from policyfactory.core.random import generator
 from policyfactory.engine.trials import Problem, pose
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["MAX_QUEUE", "MAX_STATE", "TAU", "Tuple", "check_sizes", "cut_tuple", "draw_places"]
+__all__ = ["MAX_QUEUE", "MAX_STATE", "TAU", "Tuple", "count_places", "cut_tuple", "draw_places"]
 
 # Seconds below which a run time counts as this long in the bounded slowdown (docs/architecture.md).
 TAU = 10
@@ -40,20 +40,14 @@ class Tuple:
     problem: Problem
 
 
-def check_sizes(workload: Workload, state_size: int, queue_size: int) -> int:
+def count_places(workload: Workload, state_size: int, queue_size: int) -> int:
     """Return from how many places of the workload a tuple can be cut.
 
     Raises
     ------
-    UsageError
-        If a size is out of range.
     WorkloadError
         If the workload is shorter than a tuple.
     """
-    if not 2 <= queue_size <= MAX_QUEUE:
-        raise UsageError(f"a queue of {queue_size} jobs; give --queue-size 2 to {MAX_QUEUE}")
-    if not 0 <= state_size <= MAX_STATE:
-        raise UsageError(f"a state of {state_size} jobs; give --state-size 0 to {MAX_STATE}")
     size = state_size + queue_size
     if len(workload) < size:
         raise WorkloadError(

@@ -54,6 +54,13 @@ def test_a_log_is_scored_with_every_option(run, tmp_path, trace):
     assert re.search(r"3/3 .*trials/s .*left", done.stderr)
 
 
+def test_trials_that_are_no_whole_blocks_are_rounded_up_and_it_is_said(run, trace):
+    done = run("generate", trace, "--tuples", "2", "--trials", "300", "-o", "t.csv")
+    words = "--trials 300 becomes 384: the stratified estimator runs whole blocks of 128 (4 x --queue-size)"
+    assert words in " ".join(done.stderr.split())
+    assert "becomes" not in run("generate", trace, "--tuples", "2", "--trials", "384", "-o", "u.csv").stderr
+
+
 def test_a_smaller_machine_drops_the_jobs_that_do_not_fit_and_says_so(run, trace):
     done = run("generate", trace, *SMALL, "--processors", "64", "-o", "t.csv")
     dropped = re.search(r"([\d,]+) of 10,000 jobs kept", done.stderr)
@@ -167,6 +174,7 @@ def test_convergence_is_drawn_and_tabulated(run, tmp_path):
         (("--convergence", "-o", "t.txt"), 2, "name a picture (.svg, .png, .pdf)"),
         (("--trials", "10"), 2, "needs at least 256"),
         (("--state-size", "-1"), 2, "--state-size 0 to 10000"),
+        (("none.swf", "--tuples", "0"), 2, "0 tuples; give --tuples 1 to 10,000,000"),
         (("--jobs", "0"), 2, "at least 1 worker"),
         (("--preset", "dirty"), 2, "dirty"),
     ],

@@ -98,7 +98,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(tmp_path, after
     assert partial_path(output).exists()
     assert not output.exists()
     written = write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
-    assert (written.resumed, written.done, written.damaged) == (after, 9 - after, 0)
+    assert (written.resumed, written.done, written.damage) == (after, 9 - after, "")
     assert output.read_bytes() == expected
     assert not partial_path(output).exists()
 
@@ -124,7 +124,7 @@ def test_a_torn_last_record_is_dropped_and_done_again(tmp_path, cut, expected):
     partial = partial_path(output)
     partial.write_bytes(partial.read_bytes()[:-cut])
     written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done, written.damaged) == (4, 5, 1)
+    assert (written.resumed, written.done, written.damage) == (4, 5, "1 damaged ones are done again")
     assert output.read_bytes() == expected
 
 
@@ -137,7 +137,7 @@ def test_a_changed_record_is_dropped_and_done_again(tmp_path, expected):
     lines[4] = b"garbage"
     partial.write_bytes(b"\n".join(lines))
     written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done, written.damaged) == (3, 6, 2)
+    assert (written.resumed, written.done, written.damage) == (3, 6, "2 damaged ones are done again")
     assert output.read_bytes() == expected
 
 
@@ -164,8 +164,7 @@ def test_a_record_with_a_right_checksum_and_no_scores_is_done_again(tmp_path, ex
     with Journal(partial, head, OPTIONS.tuples) as journal:
         journal.append(0, rows)
     written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done, written.damaged) == (1, 8, 1)
-    assert written.damage == "1 damaged ones are done again"
+    assert (written.resumed, written.done, written.damage) == (1, 8, "1 damaged ones are done again")
     assert output.read_bytes() == expected
 
 
@@ -177,7 +176,7 @@ def test_a_changed_seed_in_the_first_line_brings_no_scores_of_the_other_seed(tmp
     partial = partial_path(output)
     partial.write_bytes(partial.read_bytes().replace(b'"seed": 5', b'"seed": 7', 1))
     written = write_scores(WORKLOAD, other, output)
-    assert (written.resumed, written.done, written.damaged) == (0, 9, 5)
+    assert (written.resumed, written.done) == (0, 9)
     assert "was damaged and is written anew, 5 damaged ones are done again" in written.damage
     assert output.read_bytes() == (tmp_path / "right.csv").read_bytes()
 
@@ -188,7 +187,7 @@ def test_with_the_right_seed_a_damaged_first_line_costs_nothing(tmp_path, expect
     partial = partial_path(output)
     partial.write_bytes(partial.read_bytes().replace(b'"seed": 5', b'"seed": 7', 1))
     written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done, written.damaged) == (5, 4, 0)
+    assert (written.resumed, written.done) == (5, 4)
     assert written.damage == f"the first line of {partial} was damaged and is written anew"
     assert output.read_bytes() == expected
 
@@ -306,7 +305,7 @@ def test_a_full_disk_keeps_what_is_there(tmp_path, monkeypatch, expected, jobs):
         write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
     monkeypatch.setattr(Journal, "append", append)
     written = write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
-    assert (written.resumed, written.damaged) == (3, 1)
+    assert (written.resumed, written.damage) == (3, "1 damaged ones are done again")
     assert output.read_bytes() == expected
 
 
@@ -321,7 +320,7 @@ def test_tuples_in_which_nobody_waits_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"tuples": 0}, UsageError, "0 tuples; give 1"),
+        ({"tuples": 0}, UsageError, "0 tuples; give --tuples 1"),
         ({"trials": 10}, UsageError, "needs at least 64"),
         ({"estimator": "exact"}, UsageError, "unknown estimator 'exact'; stratified and paper are known"),
         ({"seed": -1}, UsageError, "seed -1"),

@@ -8,7 +8,8 @@ from numpy.testing import assert_array_equal
 
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.trials.tuples import check_sizes, cut_tuple, draw_places
+from policyfactory.trials.run import GenerateOptions
+from policyfactory.trials.tuples import count_places, cut_tuple, draw_places
 
 
 def test_a_tuple_is_consecutive_jobs_with_times_from_the_first():
@@ -39,29 +40,29 @@ def test_every_place_is_used_once_before_any_is_used_twice():
 
 def test_sizes_that_can_not_be_meant_are_refused():
     workload = workload_of(20)
-    assert check_sizes(workload, 5, 15) == 1
+    assert count_places(workload, 5, 15) == 1
     with pytest.raises(
         WorkloadError, match="needs 16 \\+ 32 = 48 consecutive jobs, the workload has 20; use a longer log"
     ):
-        check_sizes(workload, 16, 32)
+        count_places(workload, 16, 32)
     with pytest.raises(UsageError, match="--queue-size 2 to 255"):
-        check_sizes(workload, 5, 1)
+        GenerateOptions(state_size=5, queue_size=1).check()
     with pytest.raises(UsageError, match="--state-size 0 to 10000"):
-        check_sizes(workload, -1, 5)
+        GenerateOptions(state_size=-1, queue_size=5).check()
 
 
 def test_sizes_up_to_the_limits_are_accepted():
     workload = workload_of(10_010)
-    assert check_sizes(workload, 0, 2) == 10_009
-    assert check_sizes(workload, 16, 255) == 9_740
-    assert check_sizes(workload, 10_000, 9) == 2
-    assert check_sizes(workload, 10_000, 10) == 1
+    assert count_places(workload, 0, 2) == 10_009
+    assert count_places(workload, 16, 255) == 9_740
+    assert count_places(workload, 10_000, 9) == 2
+    assert count_places(workload, 10_000, 10) == 1
     with pytest.raises(UsageError, match="a queue of 256 jobs"):
-        check_sizes(workload, 16, 256)
+        GenerateOptions(state_size=16, queue_size=256).check()
     with pytest.raises(UsageError, match="a state of 10001 jobs"):
-        check_sizes(workload, 10_001, 2)
+        GenerateOptions(state_size=10_001, queue_size=2).check()
     with pytest.raises(WorkloadError, match="needs 10000 \\+ 11 = 10011"):
-        check_sizes(workload, 10_000, 11)
+        count_places(workload, 10_000, 11)
 
 
 def test_the_bounded_slowdown_divides_by_ten_seconds_at_least():
