@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
-from policyfactory.workload.derive import derive
+from policyfactory.workload.cutting import derive
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.parts import join_parts

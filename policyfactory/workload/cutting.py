@@ -1,21 +1,69 @@
-"""Cutting a log line by line: the windows of `policyfactory.workload.windows`, with all 18 fields kept."""
+"""Logs made from other ones, all 18 fields kept: fewer lines, times from a new zero, and a header that says so."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime as dt
 import math
+from typing import Any
 
 import numpy as np
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import format_duration
-from policyfactory.workload.derive import derive
 from policyfactory.workload.header import printable
 from policyfactory.workload.moments import second_of, site_clock
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import WindowSpec, slices_of
 
-__all__ = ["cut_between", "cut_windows", "in_order"]
+__all__ = ["cut_between", "cut_windows", "derive", "in_order"]
+
+
+def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:
+    """Return the lines ``rows`` with times counted from ``shift`` s later.
+
+    As in the archive's cleaned files, MaxJobs stays what it was and a note says how many jobs were removed, so
+    that the three numbers can be checked against each other.
+
+    Parameters
+    ----------
+    log : SwfLog
+        Where the lines are from.
+    rows : slice, mask or indices
+        Which lines.
+    shift : int
+        Second of the log's clock that becomes 0.
+    note : str
+        What was done, for the header.
+    """
+    chosen = log.select(rows)
+    submit = np.where(chosen.submit >= 0, chosen.submit - shift, chosen.submit)
+    values = {"MaxRecords": str(len(chosen))}
+    if log.header.positive("MaxJobs") is None:
+        values["MaxJobs"] = str(len(log))
+    unix_start = log.header.unix_start
+    if unix_start is not None:
+        values["UnixStartTime"] = str(unix_start + shift)
+        clock, _ = site_clock(log.header)
+        known = chosen.submit >= 0
+        if known.any():
+            end = chosen.submit[known] + np.maximum(chosen.wait[known], 0) + np.maximum(chosen.run_time[known], 0)
+            values |= _dates({"StartTime": unix_start + shift, "EndTime": unix_start + int(end.max())}, clock)
+    notes = [f"{note} ({len(log) - len(chosen)} jobs removed)"]
+    if shift:
+        notes.append(f"time 0 is second {shift} of the original log")
+    return dataclasses.replace(chosen, submit=submit, header=log.header.replace(values, tuple(notes)))
+
+
+def _dates(unix: dict[str, int], clock: dt.tzinfo | None) -> dict[str, str]:
+    """Return times as the headers of the archive have them; a time beyond all calendars is left out."""
+    dates = {}
+    for label, seconds in unix.items():
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            moment = dt.datetime.fromtimestamp(seconds, clock or dt.UTC)
+            dates[label] = moment.strftime("%a %b %d %H:%M:%S %Z %Y")
+    return dates
 
 
 def in_order(log: SwfLog) -> tuple[SwfLog, int]:
@@ -51,15 +99,14 @@ def cut_windows(log: SwfLog, spec: WindowSpec) -> list[SwfLog]:
     slices = slices_of(spec, log.submit, printable(log.path, 300))
     digits = max(2, len(str(len(slices))))
     return [
-        _piece(log, rows, f"window {number} of {len(slices)}, {spec}, cut by policyfactory", f"-w{number:0{digits}}")
+        _cut(log, rows, f"window {number} of {len(slices)}, {spec}, cut by policyfactory", f"-w{number:0{digits}}")
         for number, rows in enumerate(slices, start=1)
     ]
 
 
-def _piece(log: SwfLog, rows: slice, note: str, suffix: str = "") -> SwfLog:
+def _cut(log: SwfLog, rows: slice, note: str, suffix: str = "") -> SwfLog:
     zero = math.floor(log.submit[rows.start])
-    piece = derive(log, rows, shift=zero, note=note)
-    return dataclasses.replace(piece, name=f"{log.name}{suffix}")
+    return dataclasses.replace(derive(log, rows, shift=zero, note=note), name=f"{log.name}{suffix}")
 
 
 def cut_between(
@@ -94,7 +141,7 @@ def cut_between(
             f"{printable(log.path, 300)}: no job is left; the log has {len(log):,} jobs in {span}: choose a later "
             "--to, an earlier --from or a smaller --skip"
         )
-    return _piece(log, slice(first, last), "cut by policyfactory workload window")
+    return _cut(log, slice(first, last), "cut by policyfactory workload window")
 
 
 def _second(log: SwfLog, text: str, option: str) -> float:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
-from policyfactory.core.picture import keeps_settings
+from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
 from policyfactory.core.present import facts_html
-from policyfactory.core.units import format_duration
+from policyfactory.core.units import DAY, format_duration
 from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
 from policyfactory.workload.moments import second_of, zone
 
@@ -276,12 +276,30 @@ class Workload:
     @keeps_settings
     def plot(self) -> Figure:
         """Return a picture: jobs a day, run times, processors, and how much of their requests jobs use."""
-        from policyfactory.workload.glance import draw_glance
-
-        submit, run_time, requested_time = (
-            column / self.ticks for column in (self.submit, self.run_time, self.requested_time)
-        )
-        return draw_glance(self.name, submit, run_time, requested_time, self.processors)
+        figure = new_figure(9.0, 5.5)
+        figure.suptitle(f"{self.name}: {len(self):,} jobs")
+        days, sizes, times, shares = figure.subplots(2, 2).ravel()
+        if len(self):
+            submit, run_time, requested_time = (
+                column / self.ticks for column in (self.submit, self.run_time, self.requested_time)
+            )
+            day = ((submit - submit[0]) // DAY).astype(np.int64)
+            days.bar(np.arange(day[-1] + 1), np.bincount(day), width=1.0)
+            octave = np.bincount(np.ceil(np.log2(self.processors)).astype(np.int64))
+            sizes.bar([f"{2**power}" for power in range(len(octave))], octave)
+            longest = max(float(run_time.max()), float(requested_time.max()), 2.0)
+            edges = np.geomspace(1.0, longest, 40)
+            for label, values in (("run time", run_time), ("requested", requested_time)):
+                times.hist(np.maximum(values, 1.0), edges, histtype="step", linewidth=1.5, label=label)
+            times.legend(fontsize=9)
+            shares.hist(np.minimum(run_time / np.maximum(requested_time, 1.0), 1.0), np.linspace(0.0, 1.0, 41))
+        days.set(xlabel="day since the first submission", ylabel="jobs a day")
+        sizes.set(xlabel="processors (up to)", ylabel="jobs")
+        sizes.tick_params("x", rotation=45)
+        times.set(xlabel="seconds", ylabel="jobs", xscale="log")
+        plain_numbers(times.xaxis, minor=False)
+        shares.set(xlabel="run time over requested time (at most 1)", ylabel="jobs")
+        return figure
 
     def select(self, rows: Any, *, name: str | None = None, rebase: bool = False) -> Workload:
         """Return the jobs ``rows`` (slice, mask or ascending indices).

@@ -1,9 +1,11 @@
-"""Named filters: which jobs of a log are used, and how its gaps are filled."""
+"""Named filters: which jobs of a log are used, and how its gaps are filled. ``presets.toml`` has them."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import tomllib
+from importlib.resources import files
 from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
@@ -57,46 +59,12 @@ class Preset:
     longest_request: int | None = None
 
 
-PRESETS = {
-    preset.name: preset
-    for preset in (
-        Preset(
-            "default",
-            "jobs that were submitted, ran and had processors; q is the allocated processors, the requested ones where "
-            "no allocation is recorded; runs beyond the request are kept",
-        ),
-        Preset(
-            "tpds18",
-            "the filter of Online tuning of EASY-backfilling (TPDS 2018), section 6.1.1, as its text has it: drop a "
-            "job if either number of processors exceeds the machine, if both are missing, or if run or submit time is "
-            "negative; q is the requested processors, else the allocated ones",
-            size="requested",
-            large="either",
-            zero_run="keep",
-        ),
-        Preset(
-            "tpds18-workflow",
-            "the filter of the same article as its published workflow has it (obps/obps, misc/strong_filter): as "
-            "tpds18, and jobs with run time 0, without a requested time, or running beyond it are dropped too",
-            size="requested",
-            large="either",
-            overrun="drop",
-            drop_missing_request=True,
-        ),
-        Preset(
-            "sc17",
-            "the filter of the programs of Obtaining dynamic scheduling policies (SC 2017): q is the allocated "
-            "processors, jobs without them or with run time 0 or less are dropped, the status is never looked at",
-            other_size=False,
-        ),
-        Preset(
-            "none",
-            "no filter: a job that cannot be used as it stands is an error",
-            zero_run="keep",
-            strict=True,
-        ),
-    )
-}
+def _read_presets() -> dict[str, Preset]:
+    text = files(__package__).joinpath("presets.toml").read_text(encoding="utf-8")
+    return {name: Preset(name, **rules) for name, rules in tomllib.loads(text).items()}
+
+
+PRESETS = _read_presets()
 
 
 def find_preset(name: str | Preset) -> Preset:

@@ -125,21 +125,6 @@ class History:
         If the log is shorter than a week.
     """
 
-    __slots__ = (
-        "_block_of",
-        "_columns",
-        "_key",
-        "_rank",
-        "_size",
-        "_start",
-        "_user_first",
-        "jobs",
-        "left_out",
-        "users",
-        "weeks",
-        "workload",
-    )
-
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         week = WEEK * workload.ticks
