@@ -243,22 +243,11 @@ def _converge(workload: Workload, options: GenerateOptions, repeats: int, pictur
 def _show_convergence(measured: list[EstimatorPrecision], title: str, repeats: int) -> None:
     """Print both estimators side by side."""
     rows = []
-    for paper, stratified in zip(
-        (row for row in measured if row.estimator == "paper"),
-        (row for row in measured if row.estimator == "stratified"),
-        strict=True,
-    ):
+    by_estimator = {name: [row for row in measured if row.estimator == name] for name in ("paper", "stratified")}
+    for paper, stratified in zip(*by_estimator.values(), strict=True):
         gain = paper.stated**2 * paper.trials / (stratified.stated**2 * stratified.trials)
-        rows.append(
-            [
-                f"{paper.trials:,}",
-                f"{100 * paper.spread:.3g}",
-                f"{100 * paper.stated:.3g}",
-                f"{100 * stratified.spread:.3g}",
-                f"{100 * stratified.stated:.3g}",
-                f"{gain:,.0f}",
-            ]
-        )
+        shares = (paper.spread, paper.stated, stratified.spread, stratified.stated)
+        rows.append([f"{paper.trials:,}", *(f"{100 * share:.3g}" for share in shares), f"{gain:,.0f}"])
     columns = ["trials", "paper %", "stated %", "stratified %", "stated %", "gain"]
     caption = (
         f"Standard deviation of a score over {repeats} repetitions, and what the standard errors state, in % of the "

@@ -85,10 +85,10 @@ class Screen(Progress):
 
     def cut(self, log: SwfLog) -> None:
         """Print the row of a log."""
-        from policyfactory.cli.workload import show_pieces
+        from policyfactory.cli.workload import show_written
 
         with self._results():
-            show_pieces([(Path(log.path), log)])
+            show_written({Path(log.path): log})
 
     def scored(self, written: Written, options: GenerateOptions) -> None:
         """Print how precise the scores are."""

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from policyfactory.workload.describe import Description
     from policyfactory.workload.presets import Preset
     from policyfactory.workload.swf.archive import KnownLog
-    from policyfactory.workload.swf.download import Download, Patience
+    from policyfactory.workload.swf.download import Patience
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["app", "show_pieces"]
+__all__ = ["app", "show_written"]
 
 app = typer.Typer(help="Workload logs and models: show, clean, cut, download, resample, make.", no_args_is_help=True)
 
@@ -48,6 +48,7 @@ def show(
 ) -> None:
     """Describe logs: size, load, requests and their accuracy, what is missing, what is odd."""
     from policyfactory.workload.describe import describe
+    from policyfactory.workload.picture import draw_log
     from policyfactory.workload.quirks import find_quirks
     from policyfactory.workload.swf.files import read_swf
 
@@ -57,20 +58,13 @@ def show(
             log = read_swf(trace)
             description = describe(log, processors)
             described.append((description, find_quirks(log, description)))
-            if output is not None:
-                _draw(log, description, output)
+            for path in draw_log(log, description, output) if output is not None else ():
+                note(f"written: {path}")
     if json:
         values = [{**description.as_dict(), "quirks": quirks} for description, quirks in described]
         console().file.write(dump_json({"schema_version": 1, "logs": values}))
         return
     _print_descriptions(described)
-
-
-def _draw(log: SwfLog, description: Description, output: Path) -> None:
-    from policyfactory.workload.picture import draw_log
-
-    for path in draw_log(log, description, output):
-        note(f"written: {path}")
 
 
 def _print_descriptions(described: list[tuple[Description, list[str]]]) -> None:
@@ -82,7 +76,7 @@ def _print_descriptions(described: list[tuple[Description, list[str]]]) -> None:
     out = console()
     for description, quirks in described:
         out.print(f"{description.name}: what to know", style="bold", markup=False)
-        for quirk in quirks or ["nothing odd was found"]:
+        for quirk in quirks or ["nothing is odd"]:
             out.print(f"  - {quirk}", markup=False, soft_wrap=True)
         out.print()
 
@@ -138,20 +132,15 @@ def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longe
     from policyfactory.workload.presets import find_preset
 
     rules = find_preset(preset)
-    changes: dict[str, Any] = {}
-    if overrun is not None:
-        changes["overrun"] = overrun
-    if zero_run is not None:
-        changes["zero_run"] = zero_run
-    if longest_request is not None:
-        longest = parse_duration(longest_request)
-        if not 1 <= longest < float("inf"):
-            raise UsageError(f"--longest-request {longest_request!r}: a cap is at least 1 s; leave it out for none")
-        changes["longest_request"] = int(longest)
-    if changes:
-        words = ", ".join(f"{key} {value}" for key, value in changes.items())
-        changes["name"] = f"{rules.name} with {words}"
-    return dataclasses.replace(rules, **changes)
+    longest = None if longest_request is None else parse_duration(longest_request)
+    if longest is not None and not 1 <= longest < float("inf"):
+        raise UsageError(f"--longest-request {longest_request!r}: a cap is at least 1 s; leave it out for none")
+    asked: dict[str, Any] = {"overrun": overrun, "zero_run": zero_run, "longest_request": longest}
+    changes = {key: value for key, value in asked.items() if value is not None}
+    if not changes:
+        return rules
+    words = ", ".join(f"{key} {value}" for key, value in changes.items())
+    return dataclasses.replace(rules, name=f"{rules.name} with {words}", **changes)
 
 
 def _print_report(account: CleaningReport) -> None:
@@ -183,7 +172,7 @@ def window(
     skip: Annotated[int, typer.Option(help="Leave out this many jobs at the beginning.", min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(help="Keep at most this many jobs.", min=1)] = None,
 ) -> None:
-    """Cut a log by time or by number of jobs; all fields are kept, times count from each piece's first job."""
+    """Cut a log by time or by number of jobs; all fields are kept, times count from the first job of each part."""
     from policyfactory.workload.cutting import cut_between, cut_windows, in_order
     from policyfactory.workload.swf.files import read_swf, write_swf
     from policyfactory.workload.windows import parse_windows
@@ -201,22 +190,22 @@ def window(
         if dropped:
             warn(f"{dropped:,} jobs without a submit time were left out")
         if spec is None:
-            pieces = [(target, cut_between(log, start=start, end=end, skip=skip, jobs=jobs))]
+            parts = {target: cut_between(log, start=start, end=end, skip=skip, jobs=jobs)}
         else:
-            pieces = [(target / f"{piece.name}.swf.gz", piece) for piece in cut_windows(log, spec)]
-        for path, piece in pieces:
-            write_swf(piece, path)
-    show_pieces(pieces)
+            parts = {target / f"{part.name}.swf.gz": part for part in cut_windows(log, spec)}
+        for path, part in parts.items():
+            write_swf(part, path)
+    show_written(parts)
 
 
-def show_pieces(pieces: list[tuple[Path, SwfLog]]) -> None:
-    """Print what was cut, a row each: its file and its log."""
+def show_written(logs: dict[Path, SwfLog]) -> None:
+    """Print which logs were written, a row each."""
     from policyfactory.core.units import format_duration
 
     rows = []
-    for path, piece in pieces:
-        begins = piece.header.text("StartTime") or "-"
-        rows.append([str(path), begins, f"{len(piece):,}", format_duration(float(piece.submit.max()))])
+    for path, log in logs.items():
+        begins = log.header.text("StartTime") or "-"
+        rows.append([str(path), begins, f"{len(log):,}", format_duration(float(log.submit.max()))])
     show_table("written", ["file", "begins", "jobs", "last submission after"], rows, left=(0, 1))
 
 
@@ -264,6 +253,7 @@ def download(
 def _download_one(log: KnownLog, path: Path, base_url: str, sha256: str | None, patience: Patience) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+    from policyfactory.core.artefact import Manifest, command_line
     from policyfactory.workload.swf.download import download as fetch
     from policyfactory.workload.swf.files import read_swf
 
@@ -286,12 +276,6 @@ def _download_one(log: KnownLog, path: Path, base_url: str, sha256: str | None, 
             patience=patience,
         )
         bar.update(task, completed=result.size, total=result.size)
-    _print_download(log, result, jobs[0] if jobs else len(read_swf(path)))
-
-
-def _print_download(log: KnownLog, result: Download, jobs: int) -> None:
-    from policyfactory.core.artefact import Manifest, command_line
-
     if not result.present:
         manifest = Manifest(
             "log",
@@ -303,13 +287,11 @@ def _print_download(log: KnownLog, result: Download, jobs: int) -> None:
         manifest.write(Manifest.path_for(result.path))
     went_on = f", went on after {result.resumed_from:,} bytes" if result.resumed_from else ""
     what = "was there already" if result.present else f"{result.size:,} bytes{went_on}"
-    console().print(f"{result.path}: {jobs:,} jobs, {what}", markup=False, soft_wrap=True)
-    console().print(f"SHA-256 {result.sha256} {_trust(result.pinned)}", markup=False, soft_wrap=True)
+    trust = "as expected" if result.pinned else "no digest is pinned for this log: note it down, or give --sha256"
+    count = jobs[0] if jobs else len(read_swf(path))
+    console().print(f"{result.path}: {count:,} jobs, {what}", markup=False, soft_wrap=True)
+    console().print(f"SHA-256 {result.sha256} ({trust})", markup=False, soft_wrap=True)
     note(f"cite the archive and the site when you use it: {log.page}")
-
-
-def _trust(pinned: bool) -> str:
-    return "(as expected)" if pinned else "(no digest is pinned for this log: note it down, or give --sha256)"
 
 
 workload_import.register(app)

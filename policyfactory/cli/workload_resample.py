@@ -101,7 +101,7 @@ def _report(history: History, how: Resampling, made: Workload) -> None:
     note(f"{len(made):,} jobs: {made.origin.removeprefix(f'{log.origin}; ')}")
     note(f"offered load {made.offered_load:.4f}, that of the log is {log.offered_load:.4f}")
     if history.users == 1:
-        warn("the log tells of one user only, so that whole weeks of it are drawn")
+        warn("the log has one user only, so that whole weeks of it are drawn")
     if how.draw == "active":
         more = history.expected_work("active") / history.expected_work("log") if history.expected_work() else 1.0
         warn(f"every user is active every week: the expected work of a week is {more:.2f} times the log's")

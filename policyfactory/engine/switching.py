@@ -32,7 +32,7 @@ from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.engine.timed import timed_until
 from policyfactory.engine.waiting import Formula, Space, new_space
 
-__all__ = ["Arms", "Run", "new_run", "run_timetable", "sorted_periods", "timed_periods"]
+__all__ = ["Arms", "SwitchingState", "new_run", "run_timetable", "sorted_periods", "timed_periods"]
 
 Int64Array = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -77,7 +77,7 @@ class Arms(NamedTuple):
     from_oldest: BoolArray
 
 
-class Run(NamedTuple):
+class SwitchingState(NamedTuple):
     """Where a run stands: what both kinds of policies work on, the sorted queue, and the policy in force (or -1)."""
 
     space: Space
@@ -85,14 +85,14 @@ class Run(NamedTuple):
     in_force: Int64Array
 
 
-def new_run(jobs: int, processors: int, depth: int) -> Run:
+def new_run(jobs: int, processors: int, depth: int) -> SwitchingState:
     """Return a run of ``jobs`` jobs with formulas that need ``depth`` rows of a stack, before its first event."""
-    return Run(new_space(jobs, processors, depth), new_queue(jobs), np.array([-1], dtype=np.int64))
+    return SwitchingState(new_space(jobs, processors, depth), new_queue(jobs), np.array([-1], dtype=np.int64))
 
 
 @kernel
 def run_timetable(
-    jobs: Jobs, run: Run, arms: Arms, order: Order, choices: Int64Array, untils: Int64Array, processors: int
+    jobs: Jobs, run: SwitchingState, arms: Arms, order: Order, choices: Int64Array, untils: Int64Array, processors: int
 ) -> None:
     """Go on with a run, one policy after another.
 
@@ -100,7 +100,7 @@ def run_timetable(
     ----------
     jobs : Jobs
         Without keys; ``start`` and ``backfilled`` are filled in.
-    run : Run
+    run : SwitchingState
         Where the run stands.
     arms : Arms
         The policies.
@@ -151,7 +151,7 @@ def _formula(arms: Arms, arm: int) -> Formula:
 
 
 @kernel
-def _list_waiting(run: Run, arms: Arms) -> None:
+def _list_waiting(run: SwitchingState, arms: Arms) -> None:
     """Let the list have the waiting jobs in submit order, wherever they are."""
     waiting, queue, arm = run.space.waiting, run.queue, run.in_force[0]
     if arm >= 0 and arms.is_sorted[arm]:
@@ -164,7 +164,7 @@ def _list_waiting(run: Run, arms: Arms) -> None:
 
 
 @kernel
-def _sort_waiting(jobs: Jobs, run: Run, order: Order) -> None:
+def _sort_waiting(jobs: Jobs, run: SwitchingState, order: Order) -> None:
     """Fill the sorted queue from the list."""
     state, waiting, queue = run.space.state, run.space.waiting, run.queue
     count, now = waiting[0], state[NOW]
@@ -193,14 +193,14 @@ def _sort_waiting(jobs: Jobs, run: Run, order: Order) -> None:
 
 
 @kernel
-def sorted_periods(jobs: Jobs, run: Run, order: Order, bounds: Int64Array, processors: int) -> Int64Array:
+def sorted_periods(jobs: Jobs, run: SwitchingState, order: Order, bounds: Int64Array, processors: int) -> Int64Array:
     """Return the total wait of each period's jobs, run alone from an empty machine, under one policy with keys.
 
     Parameters
     ----------
     jobs : Jobs
         With keys; ``start`` and ``backfilled`` are filled in.
-    run : Run
+    run : SwitchingState
         Space to work on.
     order : Order
         The rest of the order.
@@ -226,7 +226,7 @@ def sorted_periods(jobs: Jobs, run: Run, order: Order, bounds: Int64Array, proce
 @kernel
 def timed_periods(
     jobs: Jobs,
-    run: Run,
+    run: SwitchingState,
     formula: Formula,
     backfill_formula: Formula,
     order: Order,
@@ -239,7 +239,7 @@ def timed_periods(
     ----------
     jobs : Jobs
         Without keys; ``start`` and ``backfilled`` are filled in.
-    run : Run
+    run : SwitchingState
         Space to work on.
     formula, backfill_formula : Formula
         As for `policyfactory.engine.timed.easy_timed`; r counts as it should in each period.
@@ -285,7 +285,7 @@ def _part(jobs: Jobs, first: int, last: int) -> Jobs:
 
 
 @kernel
-def _reset(run: Run, processors: int) -> None:
+def _reset(run: SwitchingState, processors: int) -> None:
     """Empty the machine and the queues."""
     state = run.space.state
     state[:] = 0

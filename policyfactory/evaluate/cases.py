@@ -24,7 +24,7 @@ from policyfactory.simulate.cases import Case
 from policyfactory.simulate.recorded import RECORDED, lacking_starts
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.resample import Draw, History, parse_length
+from policyfactory.workload.resample import DrawFrom, History, parse_length
 from policyfactory.workload.sensitivity import Sensitivity
 from policyfactory.workload.windows import cut, parse_windows
 
@@ -72,7 +72,7 @@ def cases_of(
     windows: str | None = None,
     resamples: int | None = None,
     length: str = "log",
-    draw: Draw = "log",
+    draw: DrawFrom = "log",
     seed: int = 0,
 ) -> list[Case]:
     """Return the cases of one log: its windows, logs that are drawn from it, or the whole of it.

@@ -42,7 +42,7 @@ from policyfactory.simulate.rules import Backfill, Compatibility, DecideBy, Over
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.tuning.strategies import Feedback
 from policyfactory.workload.presets import EstimateMissing
-from policyfactory.workload.resample import Draw
+from policyfactory.workload.resample import DrawFrom
 from policyfactory.workload.sensitivity import EstimateRule
 
 __all__ = [
@@ -175,7 +175,8 @@ class ResampleTable(Table):
         Option("length of a drawn log: `2y`, `26w`, or `log` for as long as the log", kind="a length", default="log"),
     ] = None
     draw: Annotated[
-        Draw, Option("a user's weeks are drawn from all weeks of the log, or from those in which the user was active")
+        DrawFrom,
+        Option("a user's weeks are drawn from all weeks of the log, or from those in which the user was active"),
     ] = "log"
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
-from policyfactory.engine.switching import Arms, Run, new_run, run_timetable, sorted_periods, timed_periods
+from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -79,7 +79,7 @@ class SwitchingSimulation:
     def reset(self) -> None:
         """Go back to the empty machine before the first submission; what was learned of the policies is kept."""
         self._jobs = self._prepared.columns()
-        self._run: Run = new_run(len(self._prepared), self.workload.machine, self._arms.arrays.depth)
+        self._run: SwitchingState = new_run(len(self._prepared), self.workload.machine, self._arms.arrays.depth)
         self._start = _read_only(self._jobs.start)
         # Every job before this place ended before that instant.
         self._ended, self._ended_before = 0, 0
@@ -295,7 +295,9 @@ def _first_submissions(submit: Int64Array, bounds: Int64Array) -> Int64Array:
     return since
 
 
-def _periods(prepared: Prepared, policy: Policy, space: Run, bounds: Int64Array, since: Int64Array) -> Int64Array:
+def _periods(
+    prepared: Prepared, policy: Policy, space: SwitchingState, bounds: Int64Array, since: Int64Array
+) -> Int64Array:
     """Return the total waits (ticks) under one policy."""
     own, machine = prepared.own_order(policy), prepared.workload.machine
 

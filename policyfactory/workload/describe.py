@@ -1,4 +1,4 @@
-"""What a log looks like: the numbers that tell one machine's load from another's.
+"""What a log looks like: the numbers in which one machine's load differs from another's.
 
 Utilisation is the sum of run time x allocated processors over the jobs that have both, divided by the machine's
 processors x (last end - first start). Premature jobs are those whose request is at least 100 times their run
@@ -56,7 +56,7 @@ class Shown(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Description:
-    """The numbers of one log, in the order of the table; NaN where the log cannot tell.
+    """The numbers of one log, in the order of the table; NaN where the log does not say.
 
     Shares are 0 to 1, times are seconds.
     """

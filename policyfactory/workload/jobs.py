@@ -152,7 +152,7 @@ class Workload:
         if latest + float(self.submit.max(initial=0)) >= _LATEST:
             raise WorkloadError(
                 f"{self.name}: the times of its jobs add up to {latest:.3g} ticks of its clock, beyond 64 bits; is a "
-                "time wrong? leave such jobs out (policyfactory workload show tells the mean request)"
+                "time wrong? leave such jobs out (policyfactory workload show prints the mean request)"
             )
         if n and (np.diff(self.submit) < 0).any():
             at = int(np.argmax(np.diff(self.submit) < 0)) + 1

@@ -167,7 +167,7 @@ def draw_accuracy(log: SwfLog, description: Description) -> Figure | None:
         return None
     accuracy = log.run_time[both] / log.requested_time[both]
     figure = new_figure(9.0, 4.0)
-    figure.suptitle(f"{description.name}: how well requests tell run times")
+    figure.suptitle(f"{description.name}: how well requests predict run times")
     used, popular = figure.subplots(1, 2)
     edges = np.arange(0, 106, 2) / 100
     # A run that ends with its request belongs below 100 %.

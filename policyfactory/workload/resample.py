@@ -27,10 +27,10 @@ from policyfactory.core.random import check_seed, generator
 from policyfactory.core.units import WEEK, format_duration, parse_duration
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["MAX_JOBS", "MAX_WEEKS", "Draw", "History", "Resampling", "parse_length", "resample"]
+__all__ = ["MAX_JOBS", "MAX_WEEKS", "DrawFrom", "History", "Resampling", "parse_length", "resample"]
 
 Int64Array = NDArray[np.int64]
-Draw = Literal["log", "active"]
+DrawFrom = Literal["log", "active"]
 
 MAX_WEEKS = 5_200
 MAX_JOBS = 20_000_000
@@ -61,11 +61,11 @@ class Resampling:
     """
 
     weeks: int | None = None
-    draw: Draw = "log"
+    draw: DrawFrom = "log"
 
     def __post_init__(self) -> None:
-        if self.draw not in get_args(Draw):
-            raise UsageError(f"draw is {self.draw!r}; choose one of {', '.join(get_args(Draw))}")
+        if self.draw not in get_args(DrawFrom):
+            raise UsageError(f"draw is {self.draw!r}; choose one of {', '.join(get_args(DrawFrom))}")
         if self.weeks is not None and not 1 <= self.weeks <= MAX_WEEKS:
             raise UsageError(f"{self.weeks:,} weeks; a resampled log has 1 to {MAX_WEEKS:,}")
 
@@ -165,21 +165,21 @@ class History:
             self._block_of = np.full(self.users * self.weeks, -1)
             self._block_of[self._key] = np.arange(len(self._key))
 
-    def expected_jobs(self, draw: Draw = "log") -> float:
+    def expected_jobs(self, draw: DrawFrom = "log") -> float:
         """Return how many jobs a resampled week has on average."""
         return self.jobs / self.weeks if draw == "log" else self._expected(np.ones(self.jobs), draw)
 
-    def expected_work(self, draw: Draw = "log") -> float:
+    def expected_work(self, draw: DrawFrom = "log") -> float:
         """Return run time x processors (s) of a resampled week on average; over machine x week it is the load."""
         area = self._columns["run_time"].astype(np.float64) * self._columns["processors"]
         return self._expected(area, draw) / self.workload.ticks
 
-    def _expected(self, amount: NDArray[np.float64], draw: Draw) -> float:
+    def _expected(self, amount: NDArray[np.float64], draw: DrawFrom) -> float:
         blocks = np.add.reduceat(amount[self._rank], self._start)
         users = np.add.reduceat(blocks, self._user_first[:-1])
         return float((users / (self.weeks if draw == "log" else np.diff(self._user_first))).sum())
 
-    def sample(self, weeks: int | None = None, seed: int = 0, number: int = 1, draw: Draw = "log") -> Workload:
+    def sample(self, weeks: int | None = None, seed: int = 0, number: int = 1, draw: DrawFrom = "log") -> Workload:
         """Return resample ``number``; the first weeks of a longer one are those of a shorter one.
 
         Parameters
@@ -231,7 +231,7 @@ class History:
     def _weeks_at_once(self) -> int:
         return max(1, _AT_ONCE // self.users)
 
-    def _draw(self, uniform: NDArray[np.float64], draw: Draw) -> tuple[Int64Array, Int64Array]:
+    def _draw(self, uniform: NDArray[np.float64], draw: DrawFrom) -> tuple[Int64Array, Int64Array]:
         """Return the ranks of the jobs of some new weeks, week by week, and the number of jobs of each."""
         first = self._user_first[:-1]
         if draw == "active":
@@ -275,7 +275,7 @@ class History:
         )
 
 
-def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw: Draw = "log") -> Workload:
+def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw: DrawFrom = "log") -> Workload:
     """Return one resampled log of ``workload``; for several of one log prepare a `History` once.
 
     Parameters

@@ -16,7 +16,7 @@ from policyfactory.engine.compat.sc17_events import (
     LATENCY,
     PLACE,
     Sc17Jobs,
-    Space,
+    Sc17Space,
     go_on_to,
     new_space,
     next_event,
@@ -48,7 +48,7 @@ def sc17(jobs: Sc17Jobs, order: Sc17Order, machine: int) -> None:
 
 
 @kernel
-def _run(jobs: Sc17Jobs, space: Space, order: Sc17Order, picks: Picks) -> None:
+def _run(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Picks) -> None:
     state = space.state
     for place in range(len(jobs.submit)):
         state[PLACE] = place
@@ -64,7 +64,7 @@ def _run(jobs: Sc17Jobs, space: Space, order: Sc17Order, picks: Picks) -> None:
 
 
 @inlined
-def _wait_for_head(jobs: Sc17Jobs, space: Space, order: Sc17Order, picks: Picks) -> None:
+def _wait_for_head(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Picks) -> None:
     """Go on until the job that is to be dispatched next has come and fits."""
     state, place = space.state, space.state[PLACE]
     while True:

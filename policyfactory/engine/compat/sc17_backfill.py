@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import inlined
-from policyfactory.engine.compat.sc17_events import FREE, PLACE, RUNNING, Sc17Jobs, Space
+from policyfactory.engine.compat.sc17_events import FREE, PLACE, RUNNING, Sc17Jobs, Sc17Space
 
 __all__ = ["Picks", "bring_forward", "new_picks"]
 
@@ -33,14 +33,14 @@ class Picks(NamedTuple):
     left: Float64Array
 
 
-def new_picks(space: Space) -> Picks:
+def new_picks(space: Sc17Space) -> Picks:
     """Return work space for a run."""
     rows = len(space.running)
     return Picks(np.empty(rows, dtype=np.int64), np.empty(rows))
 
 
 @inlined
-def bring_forward(jobs: Sc17Jobs, space: Space, picks: Picks, count: int) -> None:
+def bring_forward(jobs: Sc17Jobs, space: Sc17Space, picks: Picks, count: int) -> None:
     """Bring the first job to the front that may go before the head of the queue; one at most.
 
     Parameters
@@ -74,7 +74,7 @@ def bring_forward(jobs: Sc17Jobs, space: Space, picks: Picks, count: int) -> Non
 
 
 @inlined
-def _some_fits(jobs: Sc17Jobs, space: Space, count: int) -> bool:
+def _some_fits(jobs: Sc17Jobs, space: Sc17Space, count: int) -> bool:
     smallest, place = jobs.processors[space.queue[space.state[PLACE]]], space.state[PLACE]
     for at in range(place + 1, place + count):
         smallest = min(smallest, jobs.processors[space.queue[at]])
@@ -88,7 +88,7 @@ def _rest(jobs: Sc17Jobs, job: int, now: float) -> float:
 
 
 @inlined
-def _reservation(jobs: Sc17Jobs, space: Space, picks: Picks, now: float) -> tuple[float, int]:
+def _reservation(jobs: Sc17Jobs, space: Sc17Space, picks: Picks, now: float) -> tuple[float, int]:
     """Return when the head can start, by the requests of the running jobs, and how many processors are left then.
 
     Rests differ from start + request - now by less than ``doubt``. If u is that of the first job, in the order of
@@ -127,7 +127,7 @@ def _counted(jobs: Sc17Jobs, job: int, predicted: float, now: float, doubt: floa
 
 @inlined
 def _pick(
-    jobs: Sc17Jobs, space: Space, picks: Picks, rows: tuple[int, int], counted: tuple[float, int]
+    jobs: Sc17Jobs, space: Sc17Space, picks: Picks, rows: tuple[int, int], counted: tuple[float, int]
 ) -> tuple[float, int]:
     """Pick running jobs of ``rows`` as the programs do, until the head fits; ``counted``: now, processors so far."""
     job, left, (first, last), (now, future) = picks.job, picks.left, rows, counted

@@ -15,7 +15,7 @@ from policyfactory.core.jit import inlined
 
 __all__ = [
     "ARRIVED", "DELAY", "FREE", "LATENCY", "PLACE", "RUNNING", "SORTED",
-    "Sc17Jobs", "Space", "go_on_to", "new_space", "next_event", "put_running", "somebody_runs",
+    "Sc17Jobs", "Sc17Space", "go_on_to", "new_space", "next_event", "put_running", "somebody_runs",
 ]  # fmt: skip
 
 Int64Array = NDArray[np.int64]
@@ -58,7 +58,7 @@ class Sc17Jobs(NamedTuple):
     backfilled: NDArray[np.bool_]
 
 
-class Space(NamedTuple):
+class Sc17Space(NamedTuple):
     """What a run works on.
 
     Parameters
@@ -88,29 +88,29 @@ class Space(NamedTuple):
     queue: Int64Array
 
 
-def new_space(jobs: int, machine: int, *, backfill: bool) -> Space:
+def new_space(jobs: int, machine: int, *, backfill: bool) -> Sc17Space:
     """Return the space for a run of ``jobs`` jobs on an idle machine."""
     state = np.zeros(5, dtype=np.int64)
     state[FREE] = machine
     rows = min(jobs, machine) if backfill else 0
     heap, running = np.zeros(jobs + 1, dtype=np.int64), np.empty(rows, dtype=np.int64)
-    return Space(state, np.zeros(1), np.empty(jobs), heap, running, np.empty(rows), np.arange(jobs))
+    return Sc17Space(state, np.zeros(1), np.empty(jobs), heap, running, np.empty(rows), np.arange(jobs))
 
 
 @inlined
-def somebody_runs(space: Space) -> bool:
+def somebody_runs(space: Sc17Space) -> bool:
     """Say whether a job is running."""
     return bool(space.heap[0] > 0)
 
 
 @inlined
-def next_event(jobs: Sc17Jobs, space: Space) -> None:
+def next_event(jobs: Sc17Jobs, space: Sc17Space) -> None:
     """Go on to the instant at which a job arrives or ends next."""
     _settle(jobs, space, _next_instant(jobs, space))
 
 
 @inlined
-def go_on_to(jobs: Sc17Jobs, space: Space, instant: float) -> None:
+def go_on_to(jobs: Sc17Jobs, space: Sc17Space, instant: float) -> None:
     """Go on to ``instant``, through all that happens before it."""
     at = _next_instant(jobs, space)
     while at < instant:
@@ -120,7 +120,7 @@ def go_on_to(jobs: Sc17Jobs, space: Space, instant: float) -> None:
 
 
 @inlined
-def put_running(jobs: Sc17Jobs, space: Space, job: int) -> None:
+def put_running(jobs: Sc17Jobs, space: Sc17Space, job: int) -> None:
     """Let ``job`` start now; its processors are taken already."""
     heap, due = space.heap, space.due
     now = space.clock[0]
@@ -140,7 +140,7 @@ def put_running(jobs: Sc17Jobs, space: Space, job: int) -> None:
 
 
 @inlined
-def _next_instant(jobs: Sc17Jobs, space: Space) -> float:
+def _next_instant(jobs: Sc17Jobs, space: Sc17Space) -> float:
     arrived = space.state[ARRIVED]
     instant = jobs.submit[arrived] if arrived < len(jobs.submit) else np.inf
     if space.heap[0] > 0:
@@ -149,7 +149,7 @@ def _next_instant(jobs: Sc17Jobs, space: Space) -> float:
 
 
 @inlined
-def _settle(jobs: Sc17Jobs, space: Space, instant: float) -> None:
+def _settle(jobs: Sc17Jobs, space: Sc17Space, instant: float) -> None:
     """Let the clock be ``instant``, and let happen what happens then."""
     state = space.state
     space.clock[0] = instant
@@ -159,7 +159,7 @@ def _settle(jobs: Sc17Jobs, space: Space, instant: float) -> None:
 
 
 @inlined
-def _complete(jobs: Sc17Jobs, space: Space) -> None:
+def _complete(jobs: Sc17Jobs, space: Sc17Space) -> None:
     """Free the processors of all jobs that end now, or so soon that it counts as now."""
     heap, now = space.heap, space.clock[0]
     while heap[0] > 0 and space.due[heap[1]] - now < AT_ONCE:
@@ -172,7 +172,7 @@ def _complete(jobs: Sc17Jobs, space: Space) -> None:
 
 
 @inlined
-def _list(space: Space, job: int, predicted: float) -> None:
+def _list(space: Sc17Space, job: int, predicted: float) -> None:
     at = space.state[RUNNING]
     space.state[RUNNING] = at + 1
     while at > 0 and space.predicted[at - 1] > predicted:
@@ -184,7 +184,7 @@ def _list(space: Space, job: int, predicted: float) -> None:
 
 
 @inlined
-def _unlist(space: Space, job: int, predicted: float) -> None:
+def _unlist(space: Sc17Space, job: int, predicted: float) -> None:
     low, high = 0, space.state[RUNNING] - 1
     while low < high:
         middle = (low + high) >> 1
@@ -201,7 +201,7 @@ def _unlist(space: Space, job: int, predicted: float) -> None:
 
 
 @inlined
-def _drop_first(space: Space) -> None:
+def _drop_first(space: Sc17Space) -> None:
     heap, due = space.heap, space.due
     last = heap[0]
     heap[0] = last - 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import inlined, kernel
-from policyfactory.engine.compat.sc17_events import PLACE, SORTED, Sc17Jobs, Space
+from policyfactory.engine.compat.sc17_events import PLACE, SORTED, Sc17Jobs, Sc17Space
 from policyfactory.engine.formula import evaluate
 from policyfactory.engine.waiting import Formula
 
@@ -94,7 +94,7 @@ def program_keys(function: int, decide: Float64Array, processors: Int64Array, su
 
 
 @inlined
-def sort_visible(jobs: Sc17Jobs, space: Space, order: Sc17Order, count: int) -> None:
+def sort_visible(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int) -> None:
     """Sort the first ``count`` jobs of the queue, at least 2; equal keys stay in the order in which they are."""
     if order.kind == BY_KEY:
         _insert_new(space, order, count)
@@ -106,7 +106,7 @@ def sort_visible(jobs: Sc17Jobs, space: Space, order: Sc17Order, count: int) -> 
 
 
 @inlined
-def _insert_new(space: Space, order: Sc17Order, count: int) -> None:
+def _insert_new(space: Sc17Space, order: Sc17Order, count: int) -> None:
     """Sort where keys never change: only what has come since the last time is inserted."""
     queue, key, place = space.queue, order.key, space.state[PLACE]
     for at in range(max(space.state[SORTED], place), place + count):
@@ -121,7 +121,7 @@ def _insert_new(space: Space, order: Sc17Order, count: int) -> None:
 
 
 @inlined
-def _insert_all(space: Space, keys: Float64Array, count: int) -> None:
+def _insert_all(space: Sc17Space, keys: Float64Array, count: int) -> None:
     queue, place = space.queue, space.state[PLACE]
     for at in range(1, count):
         own, job = keys[at], queue[place + at]
@@ -135,7 +135,7 @@ def _insert_all(space: Space, keys: Float64Array, count: int) -> None:
 
 
 @inlined
-def _exchange(space: Space, order: Sc17Order, count: int) -> None:
+def _exchange(space: Sc17Space, order: Sc17Order, count: int) -> None:
     """Do what ``for a: for b: if key[a] < key[b]: swap`` does, which turns equal keys round at each call.
 
     Its first round leaves the largest key in front; round a then sends the job at place a through those before it,
@@ -164,7 +164,7 @@ def _swap(queue: Int64Array, keys: Float64Array, place: int, a: int, b: int) -> 
 
 
 @inlined
-def _find_keys(jobs: Sc17Jobs, space: Space, order: Sc17Order, count: int) -> None:
+def _find_keys(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int) -> None:
     """Fill in the keys of the first ``count`` jobs at this second, lower first."""
     queue, keys, place = space.queue, order.keys, space.state[PLACE]
     now = math.floor(space.clock[0])
@@ -186,7 +186,7 @@ def _find_keys(jobs: Sc17Jobs, space: Space, order: Sc17Order, count: int) -> No
 
 
 @kernel
-def _evaluate(jobs: Sc17Jobs, space: Space, order: Sc17Order, count: int, now: float) -> None:
+def _evaluate(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int, now: float) -> None:
     queue, work, place, formula = space.queue, order.work, space.state[PLACE], order.formula
     oldest = jobs.submit[queue[place]]
     for at in range(1, count):

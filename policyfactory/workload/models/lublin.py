@@ -88,7 +88,7 @@ def generate_lublin(
     Raises
     ------
     UsageError
-        If an argument cannot be meant.
+        If an argument is out of range.
     """
     model = LublinModel.for_machine(processors, typed=typed, **sizes)
     draw = draw_jobs(model, jobs, seed=seed, stream=stream)
@@ -104,7 +104,7 @@ def draw_jobs(model: LublinModel, jobs: int, *, seed: int, stream: Stream = "num
     Raises
     ------
     UsageError
-        If the number of jobs, the seed or the stream cannot be meant.
+        If the number of jobs or the seed is out of range, or there is no such stream.
     """
     if not 1 <= jobs <= _MAX_JOBS:
         raise UsageError(f"{jobs} jobs; give 1 to {_MAX_JOBS:,}")

@@ -174,7 +174,7 @@ def make_log(recipe: Recipe, command: str) -> tuple[SwfLog, tuple[str, ...]]:
     Raises
     ------
     UsageError
-        If a number cannot be meant.
+        If a number is out of range.
     WorkloadError
         If the run times are too long for the requests.
     """

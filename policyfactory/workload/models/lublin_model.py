@@ -204,7 +204,7 @@ class LublinModel:
         Raises
         ------
         UsageError
-            If a number cannot be meant.
+            If a number is out of range.
         """
         if not 1 <= processors <= _MAX_PROCESSORS:
             raise UsageError(f"a machine of {processors} processors; give 1 to {_MAX_PROCESSORS:,}")

@@ -97,7 +97,7 @@ def tsafrir_estimates(
     Raises
     ------
     UsageError
-        If an argument cannot be meant, or there are fewer than 227 jobs.
+        If an argument is out of range, or there are fewer than 227 jobs.
     WorkloadError
         If the jobs run so long that the estimates cannot cover them.
     """
@@ -141,7 +141,7 @@ def draw_estimates(
     Raises
     ------
     UsageError
-        If an argument cannot be meant.
+        If an argument is out of range.
     WorkloadError
         If the run times are too long for the estimates.
     """

@@ -150,7 +150,7 @@ def make_histogram(jobs: int, max_estimate: int, user_bins: Sequence[UserBin], l
     Raises
     ------
     UsageError
-        If a number cannot be meant.
+        If a number is out of range.
     """
     if jobs < LEAST_JOBS:
         raise UsageError(f"{jobs} jobs are too few for the estimate model; it needs at least {LEAST_JOBS}")

@@ -163,13 +163,13 @@ def _given_up(url: str, path: Path, fault: Exception, tries: int) -> str:
 
 
 def _already_there(url: str, path: Path, sha256: str | None) -> Download:
-    found = sha256_file(path)
-    if sha256 is not None and found != sha256:
+    digest = sha256_file(path)
+    if sha256 is not None and digest != sha256:
         raise InputError(
-            f"{path}: is there already with SHA-256 {found}, expected is {sha256}: it is damaged, filtered or another "
+            f"{path}: is there already with SHA-256 {digest}, expected is {sha256}: it is damaged, filtered or another "
             "version; move it away and try again"
         )
-    return Download(path, url, path.stat().st_size, 0, found, sha256 is not None, present=True)
+    return Download(path, url, path.stat().st_size, 0, digest, sha256 is not None, present=True)
 
 
 def _throw_away(path: Path) -> None:
@@ -180,11 +180,11 @@ def _throw_away(path: Path) -> None:
 def _finish(url: str, path: Path, sha256: str | None, check: Check | None, resumed_from: int) -> Download:
     """Check the whole part and give it its name."""
     part = partial_path(path)
-    found = sha256_file(part)
-    if sha256 is not None and found != sha256:
+    digest = sha256_file(part)
+    if sha256 is not None and digest != sha256:
         _throw_away(path)
         raise InputError(
-            f"{url}: SHA-256 is {found}, expected {sha256}: the transfer was damaged, or the server has another "
+            f"{url}: SHA-256 is {digest}, expected {sha256}: the transfer was damaged, or the server has another "
             "version than this project was tested with; what came was removed, try again or use a mirror (--base-url)"
         )
     if check is not None:
@@ -196,7 +196,7 @@ def _finish(url: str, path: Path, sha256: str | None, check: Check | None, resum
     size = part.stat().st_size
     part.replace(path)
     _validator_path(path).unlink(missing_ok=True)
-    return Download(path, url, size, resumed_from, found, sha256 is not None)
+    return Download(path, url, size, resumed_from, digest, sha256 is not None)
 
 
 def _fetch(url: str, path: Path, timeout: float, progress: Progress | None) -> None:
@@ -297,8 +297,8 @@ def _start_of(answer: Any, have: int) -> int:
     """
     if answer.status != http.HTTPStatus.PARTIAL_CONTENT:
         return 0
-    found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-    if not found or int(found.group(1)) != have:
+    sent = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+    if not sent or int(sent.group(1)) != have:
         raise _PassingFaultError("the server sent another part than was asked for")
     return have
 

@@ -64,5 +64,5 @@ def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
             if not data:
                 raise InputError(
                     f"{place}: ends in the middle of its packed data, after {given:,} bytes of text: it was cut off; "
-                    "download or copy it again (gzip -t tells whether it is whole)"
+                    "download or copy it again (gzip -t says whether it is whole)"
                 )
