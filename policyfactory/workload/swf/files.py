@@ -7,6 +7,7 @@ second.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import sys
@@ -188,21 +189,22 @@ def _split(text: bytes | bytearray, path: Path) -> tuple[Header, bytes | bytearr
     return parse_header(lines), text, at, skipped, oddities
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in a file something is wrong."""
+    """Where in a file something is wrong; ``first``: in its very first job line."""
 
-    def __init__(self, path: Path, text: bytes | bytearray, start: int, line: int, *, first: bool = False) -> None:
-        self.path = path
-        self.text = text
-        self.start = start
-        self.line = line
-        self.first = first
-        # A fault in the very first job line more often means: not such a file at all.
-        self.hint = (
-            "; is this a log in the Standard Workload Format (18 numbers a line, -1 for unknown)?"
-            if first
-            else "; mend or delete this line"
-        )
+    path: Path
+    text: bytes | bytearray
+    start: int
+    line: int
+    first: bool = False
+
+    @property
+    def hint(self) -> str:
+        """What to do about it; a fault in the very first job more often means: not such a file at all."""
+        if self.first:
+            return "; is this a log in the Standard Workload Format (18 numbers a line, -1 for unknown)?"
+        return "; mend or delete this line"
 
     def cut(self, first: int, end: int) -> bytes:
         """Return some bytes behind the header; places are counted from its end."""
@@ -291,11 +293,12 @@ def format_swf(log: SwfLog | Workload, widths: Sequence[int] = WIDTHS) -> bytes:
     widths : sequence of int
         The least width of each of the 18 fields.
     """
-    return b"".join(_parts(log_of_workload(log) if isinstance(log, Workload) else log, widths))
+    return b"".join(_parts(log, widths))
 
 
-def _parts(log: SwfLog, widths: Sequence[int]) -> Iterator[bytes]:
+def _parts(jobs: SwfLog | Workload, widths: Sequence[int]) -> Iterator[bytes]:
     """Give the text of a log in parts: Python's numbers are many times larger than their digits."""
+    log = log_of_workload(jobs) if isinstance(jobs, Workload) else jobs
     yield "".join(f"{line}\n" for line in log.header.lines).encode("utf-8", errors="surrogateescape")
     columns = list(log.columns().values())
     if len(log) >= _MANY and all(column.dtype == np.int64 for column in columns):
@@ -341,7 +344,7 @@ def write_swf(
         sys.stdout.buffer.write(format_swf(log, widths))
         return
     path = Path(path)
-    parts = _parts(log_of_workload(log) if isinstance(log, Workload) else log, widths)
+    parts = _parts(log, widths)
     atomic_write(path, _packed(parts, level) if path.suffix == ".gz" else parts)
 
 
