@@ -87,16 +87,25 @@ class SharedCache(FunctionCache):
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the machine code for ``signature``; None tells the caller to compile it."""
-        found = super().load_overload(signature, target)
-        if found is None and self._depth:
+        code = self._kept(signature, target)
+        if code is None and self._depth:
             self._take()
             # Another process may have made it while this one waited.
-            found = super().load_overload(signature, target)
-        return found
+            code = self._kept(signature, target)
+        return code
+
+    def _kept(self, signature: Any, target: Any) -> Any:
+        try:
+            return super().load_overload(signature, target)
+        except (AttributeError, ImportError):
+            # Of an older version of the package, with a class that is gone: numba reads the names before the date.
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
 
     def save_overload(self, signature: Any, code: Any) -> None:
         """Keep machine code for ``signature``; a full disk costs the next process the time to compile it again."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError, ImportError):
             super().save_overload(signature, code)
 
     @contextlib.contextmanager

@@ -69,6 +69,18 @@ def test_three_processes_at_once_compile_each_kernel_once(tmp_path: Path) -> Non
     assert sorted(map(tuple, found)) == [("0", "1", "0", "1"), ("1", "0", "0", "0"), ("1", "0", "0", "0")]
 
 
+def test_code_of_an_older_version_with_a_class_that_is_gone_is_made_anew(tmp_path: Path) -> None:
+    old = "from typing import NamedTuple\n" + KERNELS
+    use = "import mykernels\nprint(mykernels.inner(mykernels.{}(4)))"
+    classes = "\nclass {}(NamedTuple):\n    n: int\n"
+    kernels = old.replace("total = 0.0", "total = 0.0\n    n = n.n")
+    for name in ("Before", "After"):
+        (tmp_path / "mykernels.py").write_text(kernels + classes.format(name))
+        command = [sys.executable, "-c", use.format(name)]
+        done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, "4.146264369941973"), done.stderr
+
+
 def test_a_kernel_that_can_not_be_compiled_keeps_nobody_waiting() -> None:
     @kernel
     def odd(n: int) -> int:
