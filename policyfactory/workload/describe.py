@@ -179,8 +179,16 @@ def describe(log: SwfLog, machine: int | None = None) -> Description:
     """
     log = joined_log(log)
     machine = _machine(log, machine)
-    submitted = log.submit[log.submit >= 0]
     use = occupancy(log, machine)
+    submitted = log.submit[log.submit >= 0]
+    size = size_of(log)
+    sizes = size[size > 0]
+    two_sizes = (log.allocated > 0) & (log.requested > 0)
+    ran, asked = log.run_time > 0, log.requested_time > 0
+    two_times = ran & asked
+    run_time = log.run_time[log.run_time >= 0]
+    accuracy = log.run_time[two_times] / log.requested_time[two_times]
+    statuses = zip(*np.unique(log.status, return_counts=True), strict=True)
     return Description(
         name=printable(log.name, 80),
         sha256=log.sha256,
@@ -192,16 +200,31 @@ def describe(log: SwfLog, machine: int | None = None) -> Description:
         span=float(submitted.max() - submitted.min()) if len(submitted) else math.nan,
         utilisation=use.utilisation,
         users=len(np.unique(log.user[log.user >= 0])),
-        peak_processors=use.peak,
-        above_capacity_share=use.above,
+        mean_processors=mean(sizes),
+        largest_job=int(sizes.max(initial=0)),
+        size_gcd=int(np.gcd.reduce(sizes)),
+        serial_share=share(sizes == 1),
+        power_of_two_share=share((sizes & (sizes - 1)) == 0),
+        mean_run_time=mean(run_time),
+        median_run_time=median(run_time),
+        mean_requested_time=mean(log.requested_time[asked]),
+        distinct_requests=len(np.unique(log.requested_time[asked])),
+        mean_accuracy=mean(accuracy),
+        median_accuracy=median(accuracy),
+        premature_share=share(log.requested_time >= PREMATURE * log.run_time, two_times),
+        mean_wait=mean(log.wait[log.wait >= 0]),
+        request_missing_share=share(~asked),
+        requested_processors_missing_share=share(log.requested <= 0),
+        allocated_missing_share=share(log.allocated <= 0),
+        size_differs_share=share(log.allocated != log.requested, two_sizes),
+        overrun_share=share(log.run_time > log.requested_time, (log.run_time >= 0) & asked),
+        zero_run_share=share(log.run_time == 0),
+        missing_run_share=share(log.run_time < 0),
         out_of_order_share=share(np.diff(log.submit) < 0),
         tie_share=share(np.diff(log.submit) == 0),
-        mean_wait=mean(log.wait[log.wait >= 0]),
-        statuses={
-            str(status): int(count) for status, count in zip(*np.unique(log.status, return_counts=True), strict=True)
-        },
-        **_sizes(log),
-        **_times(log),
+        above_capacity_share=use.above,
+        peak_processors=use.peak,
+        statuses={str(status): int(count) for status, count in statuses},
     )
 
 
@@ -211,43 +234,6 @@ def _machine(log: SwfLog, machine: int | None) -> int | None:
         return machine if machine is not None else log.header.processors
     nodes = log.header.nodes
     return nodes if nodes is not None and nodes >= size_of(log).max() else None
-
-
-def _sizes(log: SwfLog) -> dict[str, Any]:
-    """Return the numbers about processors."""
-    size = size_of(log)
-    sizes = size[size > 0]
-    both = (log.allocated > 0) & (log.requested > 0)
-    return {
-        "mean_processors": mean(sizes),
-        "largest_job": int(sizes.max()) if len(sizes) else 0,
-        "size_gcd": int(np.gcd.reduce(sizes)) if len(sizes) else 0,
-        "serial_share": share(sizes == 1),
-        "power_of_two_share": share((sizes & (sizes - 1)) == 0),
-        "requested_processors_missing_share": share(log.requested <= 0),
-        "allocated_missing_share": share(log.allocated <= 0),
-        "size_differs_share": share(log.allocated != log.requested, both),
-    }
-
-
-def _times(log: SwfLog) -> dict[str, Any]:
-    """Return the numbers about run and requested times."""
-    ran, asked = log.run_time > 0, log.requested_time > 0
-    both = ran & asked
-    accuracy = log.run_time[both] / log.requested_time[both]
-    return {
-        "mean_run_time": mean(log.run_time[log.run_time >= 0]),
-        "median_run_time": median(log.run_time[log.run_time >= 0]),
-        "mean_requested_time": mean(log.requested_time[asked]),
-        "distinct_requests": len(np.unique(log.requested_time[asked])),
-        "request_missing_share": share(~asked),
-        "overrun_share": share(log.run_time > log.requested_time, (log.run_time >= 0) & asked),
-        "zero_run_share": share(log.run_time == 0),
-        "missing_run_share": share(log.run_time < 0),
-        "mean_accuracy": mean(accuracy),
-        "median_accuracy": median(accuracy),
-        "premature_share": share(log.requested_time >= PREMATURE * log.run_time, both),
-    }
 
 
 # The table of a description. ------------------------------------------------------------------------------------------

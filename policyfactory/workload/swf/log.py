@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,33 +15,6 @@ from policyfactory.workload.jobs import Workload
 __all__ = ["FIELDS", "FIELD_NAMES", "WHOLE_FIELDS", "SwfLog", "log_of_workload"]
 
 Column = NDArray[Any]
-
-# Attribute of SwfLog and name in messages, in the order of the file.
-FIELD_NAMES = {
-    "job_id": "job number",
-    "submit": "submit time",
-    "wait": "wait time",
-    "run_time": "run time",
-    "allocated": "allocated processors",
-    "cpu_time": "average CPU time",
-    "memory": "used memory",
-    "requested": "requested processors",
-    "requested_time": "requested time",
-    "requested_memory": "requested memory",
-    "status": "status",
-    "user": "user",
-    "group": "group",
-    "executable": "executable",
-    "queue": "queue",
-    "partition": "partition",
-    "preceding": "preceding job",
-    "think_time": "think time",
-}
-FIELDS = tuple(FIELD_NAMES)
-# Counts and identities; times and memory may have decimals.
-WHOLE_FIELDS = frozenset(FIELDS) - {
-    "submit", "wait", "run_time", "cpu_time", "memory", "requested_time", "requested_memory", "think_time",
-}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -98,24 +71,24 @@ class SwfLog:
     name: str
     path: str
     header: Header
-    job_id: Column
-    submit: Column
-    wait: Column
-    run_time: Column
-    allocated: Column
-    cpu_time: Column
-    memory: Column
-    requested: Column
-    requested_time: Column
-    requested_memory: Column
-    status: Column
-    user: Column
-    group: Column
-    executable: Column
-    queue: Column
-    partition: Column
-    preceding: Column
-    think_time: Column
+    job_id: Annotated[Column, "job number"]
+    submit: Annotated[Column, "submit time"]
+    wait: Annotated[Column, "wait time"]
+    run_time: Annotated[Column, "run time"]
+    allocated: Annotated[Column, "allocated processors"]
+    cpu_time: Annotated[Column, "average CPU time"]
+    memory: Annotated[Column, "used memory"]
+    requested: Annotated[Column, "requested processors"]
+    requested_time: Annotated[Column, "requested time"]
+    requested_memory: Annotated[Column, "requested memory"]
+    status: Annotated[Column, "status"]
+    user: Annotated[Column, "user"]
+    group: Annotated[Column, "group"]
+    executable: Annotated[Column, "executable"]
+    queue: Annotated[Column, "queue"]
+    partition: Annotated[Column, "partition"]
+    preceding: Annotated[Column, "preceding job"]
+    think_time: Annotated[Column, "think time"]
     line: NDArray[np.int64]
     sha256: str = ""
     oddities: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -141,6 +114,19 @@ class SwfLog:
         """Return the log with the lines ``rows`` only (slice, mask or indices)."""
         columns = {field: getattr(self, field)[rows] for field in (*FIELDS, "line")}
         return dataclasses.replace(self, **columns)
+
+
+# Attribute of SwfLog and name in messages, in the order of the file.
+FIELD_NAMES: dict[str, str] = {
+    field: hint.__metadata__[0]
+    for field, hint in get_type_hints(SwfLog, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+}
+FIELDS = tuple(FIELD_NAMES)
+# Counts and identities; times and memory may have decimals.
+WHOLE_FIELDS = frozenset(FIELDS) - {
+    "submit", "wait", "run_time", "cpu_time", "memory", "requested_time", "requested_memory", "think_time",
+}  # fmt: skip
 
 
 def log_of_workload(workload: Workload) -> SwfLog:
