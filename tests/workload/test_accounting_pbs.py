@@ -17,7 +17,6 @@ from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.importing import Zone, import_logs
 from policyfactory.workload.accounting.pbs import read
 from policyfactory.workload.accounting.pbs_fields import (
-    array_size,
     count_slots,
     fields_of,
     hosts_of,
@@ -25,7 +24,7 @@ from policyfactory.workload.accounting.pbs_fields import (
     requested_processors,
     vnode_processors,
 )
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State, array_size
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.swf.files import read_swf
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.pbs_fields import (
-    array_size,
     count_slots,
     fields_of,
     hosts_of,
@@ -27,7 +27,7 @@ from policyfactory.workload.accounting.pbs_fields import (
     vnode_processors,
     whole,
 )
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State, array_size
 from policyfactory.workload.accounting.times import Clock
 
 __all__ = ["read"]
@@ -61,6 +61,20 @@ _LONG_PAUSE = (
 )
 
 
+class _Event(NamedTuple):
+    """One line."""
+
+    line: int
+    stamp: str
+    kind: str
+    job: str
+    text: str
+
+    def remark(self, kind: tuple[str, str, str]) -> Remark:
+        """Return a remark on it."""
+        return Remark(self.line, self.job, *kind)
+
+
 @dataclasses.dataclass(slots=True)
 class _Open:
     """A job that has not ended yet, as far as the lines up to here say."""
@@ -73,10 +87,13 @@ class _Open:
     stopped: int | None = None  # D or A record
     aborted: bool = False
     paused: int | None = None  # z record without its r
-    suspended: int = 0
-    known_suspended: bool = False
+    suspended: int | None = None  # None: no z record since the start
     tasks: int = 1
     begun: set[str] = dataclasses.field(default_factory=set)  # tasks of an array that have records of their own
+
+    def begin(self, line: int, started: str | None) -> None:
+        """Note that it began, or with None that it went back to the queue."""
+        self.start_line, self.started, self.paused, self.suspended = line, started, None, None
 
 
 def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Remark]:
@@ -101,22 +118,20 @@ def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Rem
         If no line is a record of PBS.
     """
     log = _Log(clock)
-    lost: Remark | None = None
+    records, lost = 0, ""
     for number, line in enumerate(lines, 1):
         if not line:
             continue
         parts = line.split(";", 3)
         if len(parts) != 4 or len(parts[1]) != 1 or len(parts[2]) > _LONGEST_ID or not _STAMP.fullmatch(parts[0]):
-            bad = Remark(number, "", *_NO_RECORD)
-            lost = lost or bad
-            yield bad
+            lost = lost or f":{number}"
+            yield Remark(number, "", *_NO_RECORD)
             continue
-        log.records += 1
-        yield from log.take(number, parts[0], parts[1], parts[2], parts[3])
-    if not log.records:
-        where = f":{lost.line}" if lost else ""
+        records += 1
+        yield from log.take(_Event(number, *parts))
+    if not records:
         raise TraceFormatError(
-            f"{path}{where}: has no record of PBS; a line is 'MM/DD/YYYY HH:MM:SS;E;JOB;user=...', as in "
+            f"{path}{lost}: has no record of PBS; a line is 'MM/DD/YYYY HH:MM:SS;E;JOB;user=...', as in "
             "PBS_HOME/server_priv/accounting"
         )
     yield from log.unfinished()
@@ -126,201 +141,173 @@ class _Log:
     """What is known of the jobs that have not ended yet."""
 
     def __init__(self, clock: Clock) -> None:
-        self.records = 0
         self._clock = clock
         self._open: dict[str, _Open] = {}
-        self._handlers: dict[str, Callable[[int, str, str, str], Iterable[Record | Remark]]] = {
-            "E": self._end,
-            "Q": self._queue,
-            "S": self._start,
-            "R": self._rerun,
-            "D": self._stop,
-            "A": self._abort,
-            "M": self._move,
-            "z": self._pause,
-            "r": self._resume,
-        }
 
-    def take(self, line: int, stamp: str, kind: str, job: str, text: str) -> Iterable[Record | Remark]:
-        """Return what one record gives."""
-        handler = self._handlers.get(kind)
-        if handler is None:
-            return (Remark(line, job, *_OTHER),)
-        return handler(line, stamp, job, text)
+    def take(self, event: _Event) -> Iterator[Record | Remark]:
+        """Give what one line says."""
+        match event.kind:
+            case "E":
+                yield from self._end(event)
+            case "Q":
+                self._queue(event)
+            case "S" if "[]" in event.job:
+                yield event.remark(_PARENT)
+            case "S":
+                # Only the last start counts: a job that could not begin is started again without an R record.
+                self._entry(event).begin(event.line, event.text)
+            case "R":
+                yield from self._rerun(event)
+            case "D" | "A":
+                entry = self._entry(event)
+                entry.stopped = self._seconds(event)
+                entry.aborted = entry.aborted or event.kind == "A"
+            case "M":
+                self._open.pop(event.job, None)
+                yield event.remark(_MOVED)
+            case "z" | "r":
+                self._pause(event)
+            case _:
+                yield event.remark(_OTHER)
 
-    def unfinished(self) -> Iterator[Record | Remark]:
+    def unfinished(self) -> Iterator[Record]:
         """Give the jobs that the log leaves waiting or running."""
         for job, entry in self._open.items():
             if entry.started is not None:
-                record = self._record(entry.start_line, job, fields_of(entry.started))
+                record = _record(entry.start_line, job, fields_of(entry.started))
                 record.state = State.failed if entry.aborted else State.running
                 record.end = entry.stopped if entry.aborted else None
                 yield record
             elif (tasks := entry.tasks - len(entry.begun)) > 0 and (entry.queued or entry.stopped):
-                record = self._record(entry.line, job, fields_of(entry.request))
+                record = _record(entry.line, job, fields_of(entry.request))
                 record.submit, record.start, record.end, record.tasks = entry.queued, None, entry.stopped, tasks
                 record.state = State.pending if entry.stopped is None else State.cancelled
                 yield record
 
-    def _seconds(self, stamp: str) -> int | None:
+    def _seconds(self, event: _Event) -> int | None:
         """Return the Unix time of a line; where an hour comes twice the first, None if there is no such date."""
-        month, day, year, clock = _STAMP.fullmatch(stamp).groups()  # type: ignore[union-attr]
+        month, day, year, clock = _STAMP.fullmatch(event.stamp).groups()  # type: ignore[union-attr]
         try:
             return min(self._clock.read(f"{year}-{month:>02}-{day:>02}T{clock}"))
         except (ValueError, OverflowError, OSError):
             return None
 
-    def _entry(self, line: int, job: str) -> _Open:
-        entry = self._open.get(job)
+    def _entry(self, event: _Event) -> _Open:
+        entry = self._open.get(event.job)
         if entry is None:
-            entry = self._open[job] = _Open(line)
-            array = self._array_of(job)
+            entry = self._open[event.job] = _Open(event.line)
+            array = self._array_of(event.job)
             if array is not None:
                 entry.queued, entry.request = array.queued, array.request
         return entry
 
     def _array_of(self, job: str) -> _Open | None:
         """Return the array that a task belongs to, and note that the task has begun or ended."""
-        if "[" not in job:
-            return None
         match = _TASK.fullmatch(job)
         array = self._open.get(f"{match[1]}[]{match[3]}") if match and match[2] else None
         if array is not None and match is not None:
             array.begun.add(match[2])
         return array
 
-    def _queue(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
-        entry = self._entry(line, job)
-        fields = fields_of(text)
+    def _queue(self, event: _Event) -> None:
+        entry = self._entry(event)
+        fields = fields_of(event.text)
         if entry.queued is None:
-            entry.queued = whole(fields.get("ctime")) or self._seconds(stamp)
-        entry.request = text
+            entry.queued = whole(fields, "ctime") or self._seconds(event)
+        entry.request = event.text
         if "array_indices" in fields:
             entry.tasks = array_size(fields["array_indices"]) or 1
-        return ()
 
-    def _start(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
-        if "[]" in job:
-            return (Remark(line, job, *_PARENT),)
-        entry = self._entry(line, job)
-        # Only the last start counts: a job that could not begin is started again without an R record.
-        entry.started, entry.start_line = text, line
-        entry.paused, entry.suspended, entry.known_suspended = None, 0, False
-        return ()
+    def _pause(self, event: _Event) -> None:
+        entry, now = self._entry(event), self._seconds(event)
+        if event.kind == "z":
+            entry.suspended = entry.suspended or 0
+            entry.paused = now if entry.paused is None else entry.paused
+        else:
+            if entry.paused is not None and now is not None:
+                entry.suspended = (entry.suspended or 0) + max(now - entry.paused, 0)
+            entry.paused = None
 
-    def _rerun(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
-        entry = self._open.get(job)
-        fields = fields_of(text)
-        if whole(fields.get("start")) is None:
+    def _rerun(self, event: _Event) -> Iterator[Record | Remark]:
+        entry = self._open.get(event.job)
+        fields = fields_of(event.text)
+        if whole(fields, "start") is None:
             fields = {**fields_of(entry.started if entry and entry.started else ""), **fields}
-        if whole(fields.get("start")) is None:
-            return (Remark(line, job, *_LOST_RERUN),)
-        record = self._record(line, job, fields)
-        record.end = whole(fields.get("end")) or self._seconds(stamp)
+        record = _record(event.line, event.job, fields)
+        if record.start is None:
+            yield event.remark(_LOST_RERUN)
+            return
+        record.end = whole(fields, "end") or self._seconds(event)
         record.state = State.requeued
-        items: list[Record | Remark] = [record, *self._elapse(record, entry)]
+        yield from _elapse(record, entry)
+        yield record
         if entry is None:
-            entry = self._entry(line, job)
-            entry.queued, entry.request = record.submit, text
-        entry.started, entry.paused, entry.suspended, entry.known_suspended = None, None, 0, False
-        return items
+            entry = self._entry(event)
+            entry.queued, entry.request = record.submit, event.text
+        entry.begin(0, None)
 
-    def _stop(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
-        entry = self._entry(line, job)
-        entry.stopped = self._seconds(stamp)
-        return ()
-
-    def _abort(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
-        self._stop(line, stamp, job, text)
-        self._open[job].aborted = True
-        return ()
-
-    def _move(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
-        self._open.pop(job, None)
-        return (Remark(line, job, *_MOVED),)
-
-    def _pause(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
-        entry = self._entry(line, job)
-        entry.known_suspended = True
-        if entry.paused is None:
-            entry.paused = self._seconds(stamp)
-        return ()
-
-    def _resume(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:  # noqa: ARG002
-        entry = self._entry(line, job)
-        now = self._seconds(stamp)
-        if entry.paused is not None and now is not None:
-            entry.suspended += max(now - entry.paused, 0)
-        entry.paused = None
-        return ()
-
-    def _end(self, line: int, stamp: str, job: str, text: str) -> Iterable[Record | Remark]:
-        entry = self._open.pop(job, None)
-        if "[]" in job:
-            return (Remark(line, job, *_PARENT),)
+    def _end(self, event: _Event) -> Iterator[Record | Remark]:
+        entry = self._open.pop(event.job, None)
+        if "[]" in event.job:
+            yield event.remark(_PARENT)
+            return
         if entry is None:
-            self._array_of(job)
-        fields = fields_of(text)
-        record = self._record(line, job, fields)
-        if record.submit is None:
-            return (Remark(line, job, *_NO_SUBMIT),)
-        if "start" not in fields:
-            return (Remark(line, job, *_NO_START),)
-        record.end = whole(fields.get("end")) or self._seconds(stamp)
-        items: list[Record | Remark] = [record]
+            self._array_of(event.job)
+        fields = fields_of(event.text)
+        record = _record(event.line, event.job, fields)
+        if record.submit is None or "start" not in fields:
+            yield event.remark(_NO_SUBMIT if record.submit is None else _NO_START)
+            return
+        record.end = whole(fields, "end") or self._seconds(event)
         if record.limit is None and "Resource_List.walltime" in fields:
-            items.append(Remark(line, job, *_BAD_LIMIT))
-        items += self._elapse(record, entry)
-        record.state = _state(
-            record, fields.get("Exit_status"), deleted=entry is not None and entry.stopped is not None
-        )
-        return items
+            yield event.remark(_BAD_LIMIT)
+        yield from _elapse(record, entry)
+        deleted = entry is not None and entry.stopped is not None
+        record.state = _state(record, fields.get("Exit_status"), deleted=deleted)
+        yield record
 
-    @staticmethod
-    def _elapse(record: Record, entry: _Open | None) -> list[Remark]:
-        """Set the run time: from start to end, without the time suspended as far as the log has it."""
-        if record.start is None or record.end is None:
-            return []
-        held = record.end - record.start
-        if entry is None or not entry.known_suspended:
-            record.elapsed = held
-            return []
+
+def _elapse(record: Record, entry: _Open | None) -> Iterator[Remark]:
+    """Set the run time: from start to end, without the time suspended as far as the log has it."""
+    if record.start is None or record.end is None:
+        return
+    record.elapsed = held = record.end - record.start
+    if entry is not None and entry.suspended is not None:
         paused = entry.suspended + (0 if entry.paused is None else max(record.end - entry.paused, 0))
         if paused > held:
-            record.elapsed = held
-            return [Remark(record.line, record.job, *_LONG_PAUSE)]
-        record.suspended, record.elapsed = paused, held - paused
-        return []
+            yield Remark(record.line, record.job, *_LONG_PAUSE)
+        else:
+            record.suspended, record.elapsed = paused, held - paused
 
-    @staticmethod
-    def _record(line: int, job: str, fields: dict[str, str]) -> Record:
-        """Return what the fields say of a job that has started."""
-        hosts, vnodes = fields.get("exec_host", ""), fields.get("exec_vnode", "")
-        allocated = vnode_processors(vnodes) or (count_slots(hosts) if hosts else None)
-        width = whole(fields.get("Resource_List.mppwidth"))
-        if width is not None:
-            # On a Cray exec_host is the login node.
-            allocated = max(width, allocated or 0)
-        limit = parse_walltime(fields.get("Resource_List.walltime", ""))
-        project = fields.get("project", "")
-        return Record(
-            line,
-            job,
-            submit=whole(fields.get("ctime")) or whole(fields.get("qtime")),
-            eligible=whole(fields.get("etime")),
-            start=whole(fields.get("start")),
-            limit=limit or None,
-            limit_kind=Limit.given if limit else Limit.missing,
-            requested=requested_processors(fields),
-            allocated=allocated,
-            requested_nodes=whole(fields.get("Resource_List.nodect")),
-            allocated_nodes=hosts_of(hosts) if hosts else None,
-            user=fields.get("user", ""),
-            group=fields.get("group", ""),
-            account=fields.get("account", "") or (project if project != _NO_PROJECT else ""),
-            partition=fields.get("queue", ""),
-            qos=fields.get("Resource_List.qos", ""),
-        )
+
+def _record(line: int, job: str, fields: dict[str, str]) -> Record:
+    """Return what the fields say of a job that has started."""
+    hosts, vnodes = fields.get("exec_host", ""), fields.get("exec_vnode", "")
+    allocated = vnode_processors(vnodes) or (count_slots(hosts) if hosts else None)
+    width = whole(fields, "Resource_List.mppwidth")
+    if width is not None:
+        # On a Cray exec_host is the login node.
+        allocated = max(width, allocated or 0)
+    limit = parse_walltime(fields.get("Resource_List.walltime", ""))
+    project = fields.get("project", "")
+    return Record(
+        line,
+        job,
+        submit=whole(fields, "ctime") or whole(fields, "qtime"),
+        eligible=whole(fields, "etime"),
+        start=whole(fields, "start"),
+        limit=limit or None,
+        limit_kind=Limit.given if limit else Limit.missing,
+        requested=requested_processors(fields),
+        allocated=allocated,
+        requested_nodes=whole(fields, "Resource_List.nodect"),
+        allocated_nodes=hosts_of(hosts) if hosts else None,
+        user=fields.get("user", ""),
+        group=fields.get("group", ""),
+        account=fields.get("account", "") or (project if project != _NO_PROJECT else ""),
+        partition=fields.get("queue", ""),
+        qos=fields.get("Resource_List.qos", ""),
+    )
 
 
 def _state(record: Record, status: str | None, *, deleted: bool) -> State:

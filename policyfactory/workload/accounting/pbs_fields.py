@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
+from policyfactory.workload.accounting.record import array_size
+
 __all__ = [
-    "array_size",
     "count_slots",
     "fields_of",
     "hosts_of",
@@ -27,13 +28,10 @@ _FIELD = re.compile(r"""(?:^| )([A-Za-z_][\w.-]*)=((?<!jobname=)(?:"[^"]*"|'[^']
 _BEFORE_NAME = ("user", "group", "account", "project")
 _FIRST = 12
 _WHOLE = re.compile(r"[0-9]{1,12}")
-_CHUNK_NCPUS = re.compile(r"(?:^|:)ncpus=([0-9]{1,9})(?=:|$)")
 _VNODE_NCPUS = re.compile(r":ncpus=([0-9]{1,9})(?=[:+)]|$)")
-_PPN = re.compile(r":(?:ppn|ncpus)=([0-9]{1,9})(?=[:#]|$)")
+_NCPUS = re.compile(r"(?:^|:)(?:ppn|ncpus)=([0-9]{1,9})(?=[:#]|$)")
 _CPP = re.compile(r":cpp=([0-9]{1,9})(?=[:#]|$)")
-_INDICES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 _MOST = 10**9
-_MOST_TASKS = 10**7
 
 
 def fields_of(text: str) -> dict[str, str]:
@@ -55,9 +53,13 @@ def fields_of(text: str) -> dict[str, str]:
     return fields
 
 
-def whole(text: str | None) -> int | None:
+def whole(fields: dict[str, str], name: str) -> int | None:
     """Return a whole number of at most 12 digits; None for what is missing, is none, or is 0 (PBS's "not yet")."""
-    return (int(text) or None) if text is not None and _WHOLE.fullmatch(text) else None
+    return _whole(fields.get(name, ""))
+
+
+def _whole(text: str) -> int | None:
+    return (int(text) or None) if _WHOLE.fullmatch(text) else None
 
 
 def parse_walltime(text: str) -> int | None:
@@ -86,12 +88,7 @@ def count_slots(exec_host: str) -> int:
         if star:
             total += int(times) if _WHOLE.fullmatch(times) else 1
             continue
-        for span in slots.split(","):
-            begin, dash, end = span.partition("-")
-            count = 1
-            if dash and _WHOLE.fullmatch(begin) and _WHOLE.fullmatch(end):
-                count = max(int(end) - int(begin) + 1, 1)
-            total += count
+        total += array_size(slots) or 1
     return min(total, _MOST)
 
 
@@ -106,54 +103,33 @@ def requested_processors(fields: dict[str, str]) -> int | None:
     OpenPBS adds up the chunks of ``select`` in ``ncpus``. TORQUE has ``nodes=N:ppn=M(+...)``, ``procs=N`` or, on a
     Cray, ``mppwidth=N``, and may set ``ncpus=1`` or ``nodes=1`` by default beside them: there the largest counts.
     """
-    ncpus = whole(fields.get("Resource_List.ncpus"))
+    ncpus = whole(fields, "Resource_List.ncpus")
     select = fields.get("Resource_List.select")
     if select is not None:
         return ncpus or _chunks(select)
     nodes = fields.get("Resource_List.nodes")
-    numbers = [
-        ncpus,
-        whole(fields.get("Resource_List.procs")),
-        whole(fields.get("Resource_List.mppwidth")),
-        None if nodes is None else _nodes(nodes),
+    known = [
+        ncpus or 0,
+        whole(fields, "Resource_List.procs") or 0,
+        whole(fields, "Resource_List.mppwidth") or 0,
+        0 if nodes is None else _chunks(nodes),
     ]
-    known = [number for number in numbers if number]
-    return min(max(known), _MOST) if known else None
+    return min(max(known), _MOST) or None
 
 
-def _chunks(select: str) -> int | None:
-    """Return the processors of ``2:ncpus=4:mem=1gb+1:ncpus=2``; a chunk without a count is one, without ncpus 1."""
+def _chunks(text: str) -> int:
+    """Return the processors of ``2:ncpus=4:mem=1gb+1:ncpus=2`` (select) or ``4:ppn=16+node2#shared`` (nodes).
+
+    A chunk without a count is one, one without processors has one.
+    """
     total = 0
-    for chunk in select.split("+"):
-        head, _, rest = chunk.partition(":")
-        count = whole(head)
-        ncpus = _CHUNK_NCPUS.search(rest if count else chunk)
-        total += (count or 1) * (int(ncpus[1]) if ncpus else 1)
-    return min(total, _MOST) or None
-
-
-def _nodes(nodes: str) -> int | None:
-    """Return the processors of ``4:ppn=16``, ``node1:ppn=2+node2``, ``2:fast:ppn=8+1#shared``."""
-    total = 0
-    for chunk in nodes.split("+"):
-        count = whole(re.split(r"[:#]", chunk, maxsplit=1)[0]) or 1
-        ppn, cpp = _PPN.search(chunk), _CPP.search(chunk)
-        total += count * (int(ppn[1]) if ppn else 1) * (int(cpp[1]) if cpp else 1)
-    return min(total, _MOST) or None
+    for chunk in text.split("+"):
+        count = _whole(re.split(r"[:#]", chunk, maxsplit=1)[0]) or 1
+        ncpus, cpp = _NCPUS.search(chunk), _CPP.search(chunk)
+        total += count * (int(ncpus[1]) if ncpus else 1) * (int(cpp[1]) if cpp else 1)
+    return min(total, _MOST)
 
 
 def vnode_processors(exec_vnode: str) -> int:
     """Return the sum of ncpus in ``(v1:ncpus=4:mem=2kb)+(v2:ncpus=2+v3:ncpus=1)``."""
     return min(sum(map(int, _VNODE_NCPUS.findall(exec_vnode))), _MOST)
-
-
-def array_size(indices: str) -> int:
-    """Return how many tasks ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it) are; 0 if it cannot be read."""
-    total = 0
-    for part in indices.partition("%")[0].split(","):
-        match = _INDICES.fullmatch(part.strip())
-        if match is None:
-            return 0
-        begin, end, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        total += max((end - begin) // max(step, 1) + 1, 0)
-    return min(total, _MOST_TASKS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
+import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NAMES", "NUMBERS", "Limit", "Record", "RecordBlock", "Remark", "State", "coded"]
+__all__ = ["NAMES", "NUMBERS", "Limit", "Record", "RecordBlock", "Remark", "State", "array_size", "coded"]
 
 # The columns of `Record`, in this order; ``state`` and ``limit_kind`` are numbers of `State` and `Limit`.
 NUMBERS = (
@@ -21,6 +22,8 @@ NAMES = ("user", "group", "account", "partition", "qos")
 _NUMBERS_OF = operator.attrgetter(*NUMBERS)
 # What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
 _LARGEST = 1 << 62
+_INDICES = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?::([0-9]{1,12}))?)?")
+_MOST_TASKS = 10**7
 
 
 class State(enum.IntEnum):
@@ -109,6 +112,18 @@ class Record:
     qos: str = ""
     group_id: str | None = None
     tasks: int = 1
+
+
+def array_size(indices: str) -> int:
+    """Return how many tasks ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it) are; 0 if it cannot be read."""
+    total = 0
+    for part in indices.partition("%")[0].split(","):
+        match = _INDICES.fullmatch(part.strip())
+        if match is None:
+            return 0
+        begin, end, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        total += max((end - begin) // max(step, 1) + 1, 0)
+    return min(total, _MOST_TASKS)
 
 
 def coded(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import Limit, Record, State, array_size
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.header import printable
 
@@ -103,8 +103,7 @@ _STATES = {
     "SUSPENDED": State.running,
     "TIMEOUT": State.timeout,
 }
-_TASKS = re.compile(r"(\d{1,10})_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%\d{1,9})?\]", re.ASCII)
-_MOST_TASKS = 10_000_000
+_TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%\d{1,9})?\]", re.ASCII)
 _TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
 
 
@@ -133,16 +132,7 @@ def one_cluster(name: str, before: str, place: str) -> str:
 def array_tasks(job: str) -> int:
     """Return how many tasks the pending rest of an array has (``57_[0-20%3]``: 21); 1 for any other id."""
     match = _TASKS.fullmatch(job)
-    if not match:
-        return 1
-    count = 0
-    for part in match.group(2).split(","):
-        span, _, step = part.partition(":")
-        first, _, last = span.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()) or (step and not step.isdigit()):
-            return 1
-        count += max(0, (int(last or first) - int(first)) // max(int(step or 1), 1) + 1)
-    return min(max(count, 1), _MOST_TASKS)
+    return (array_size(match[1]) or 1) if match else 1
 
 
 def tres(text: str, name: str) -> int | None:
