@@ -188,8 +188,7 @@ def test_lines_are_cut_where_they_end_and_only_long_ones_are_refused(
         if members:
             path = tmp_path_factory.mktemp("members") / "log.gz"
             path.write_bytes(b"".join(gzip.compress(part.encode(), mtime=0) for part in parts) or gzip.compress(b""))
-            with Source(path) as opened:
-                parts = list(opened.chunks())
+            parts = list(Source(path).chunks())
         try:
             blocks = list(Chunks(parts).blocks())
         except TraceFormatError as error:

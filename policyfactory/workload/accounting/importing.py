@@ -116,11 +116,11 @@ def import_logs(
     builder = TableBuilder(counter)
     inputs = []
     for path in paths:
-        with Source(path) as source:
-            known = wanted or detect(source.head, source.name)
-            text = getattr(source, known.takes)()
-            builder.add(known.reader()(text, source.name, clock), source.name)
-            inputs.append((source.name, known.name, source.sha256))
+        source = Source(path)
+        known = wanted or detect(source.head, source.name)
+        text = getattr(source, known.takes)()
+        builder.add(known.reader()(text, source.name, clock), source.name)
+        inputs.append((source.name, known.name, source.sha256))
     if not len(builder) and not counter.steps():
         raise WorkloadError(f"{_names(inputs)}: {_NO_RECORDS}")
     dropped = sum(step.count for step in counter.steps() if step.action == "dropped")

@@ -72,45 +72,26 @@ LARGEST = 1 << 40
 # Het job 17 has the components 17+0, 17+1 (22.05.8, seen).
 HET_ID = re.compile(r"(\d+)\+\d+", re.ASCII)
 
-# JOB STATE CODES of the man page of sacct, 22.05.8, and the names that later versions print.
-_STATES = {
-    "BOOT_FAIL": State.failed,
-    "CANCELLED": State.cancelled,
-    "COMPLETED": State.completed,
-    "COMPLETING": State.running,
-    "CONFIGURING": State.running,
-    "DEADLINE": State.cancelled,
-    "FAILED": State.failed,
-    "LAUNCH_FAILED": State.failed,
-    "NODE_FAIL": State.node_fail,
-    "OUT_OF_MEMORY": State.failed,
-    "PENDING": State.pending,
-    "POWER_UP_NODE": State.running,
-    # Preempted jobs are cancelled or go back to the queue; if they do, another record follows.
-    "PREEMPTED": State.cancelled,
-    "RECONFIG_FAIL": State.failed,
-    "REQUEUED": State.requeued,
-    "REQUEUE_FED": State.requeued,
-    "REQUEUE_HOLD": State.requeued,
-    "RESIZING": State.running,
-    "RESV_DEL_HOLD": State.pending,
-    "REVOKED": State.cancelled,
-    "RUNNING": State.running,
-    "SIGNALING": State.running,
-    "SPECIAL_EXIT": State.requeued,
-    "STAGE_OUT": State.running,
-    "STOPPED": State.running,
-    "SUSPENDED": State.running,
-    "TIMEOUT": State.timeout,
+# JOB STATE CODES of the man page of sacct, 22.05.8, and the names that later versions print. A preempted job is
+# cancelled or goes back to the queue; if it does, another record follows.
+_WORDS = {
+    State.completed: "COMPLETED",
+    State.failed: "BOOT_FAIL FAILED LAUNCH_FAILED OUT_OF_MEMORY RECONFIG_FAIL",
+    State.timeout: "TIMEOUT",
+    State.node_fail: "NODE_FAIL",
+    State.cancelled: "CANCELLED DEADLINE PREEMPTED REVOKED",
+    State.requeued: "REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT",
+    State.running: "COMPLETING CONFIGURING POWER_UP_NODE RESIZING RUNNING SIGNALING STAGE_OUT STOPPED SUSPENDED",
+    State.pending: "PENDING RESV_DEL_HOLD",
 }
+_STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 _TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%\d{1,9})?\]", re.ASCII)
 _TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
 
 
 def state_of(text: str) -> State:
     """Return the state that ``text`` begins with (``CANCELLED by 1000``); a new word is unknown."""
-    state = _STATES.get(text)
-    return state if state is not None else _STATES.get(text.partition(" ")[0].rstrip("+"), State.unknown)
+    return _STATES.get(text.partition(" ")[0].rstrip("+"), State.unknown)
 
 
 def one_cluster(name: str, before: str, place: str) -> str:

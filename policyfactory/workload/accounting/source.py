@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import hashlib
 import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Self
 
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.accounting.detect import HEAD
@@ -27,7 +27,7 @@ _OTHER_FORMS = OTHER_PACKINGS | {b"\xff\xfe": "as UTF-16 text", b"\xfe\xff": "as
 
 
 class Source:
-    """One input, a context manager: its beginning can be looked at, then its text is read once.
+    """One input: its beginning can be looked at, then its text is read once.
 
     Bytes that are no UTF-8 become the replacement character. The digest is that of the file as it lies on the disk;
     it is known once the text has been read.
@@ -45,38 +45,13 @@ class Source:
 
     def __init__(self, path: Path | str) -> None:
         self.name = "stdin" if str(path) == "-" else str(path)
+        self._path = path
         self._digest = hashlib.sha256()
-        self._room = _LARGEST_TEXT
-        self._file = self._open(path)
-        self._text = self._decoded()
-        try:
-            self._first = self._peek()
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; stdin stays open."""
-        if self.name != "stdin":
-            self._file.close()
-
-    def _open(self, path: Path | str) -> IO[bytes]:
-        if str(path) == "-":
-            return sys.stdin.buffer
-        try:
-            return Path(path).open("rb")
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
-        except IsADirectoryError:
-            raise InputError(f"{path}: is a directory; name a file in it") from None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
+        self._text = codecs.iterdecode(self._unpacked(), "utf-8", "replace")
+        first = ""
+        while len(first) < HEAD and (chunk := next(self._text, "")):
+            first += chunk
+        self._first = first.removeprefix("\ufeff")
 
     @property
     def sha256(self) -> str:
@@ -86,11 +61,11 @@ class Source:
     @property
     def head(self) -> str:
         """The first 64 KiB of text."""
-        return "".join(self._first)[:HEAD]
+        return self._first[:HEAD]
 
     def chunks(self) -> Iterator[str]:
         """Give the text in parts of any length, line ends kept; can be asked for once."""
-        yield from self._first
+        yield self._first
         yield from self._text
 
     def blocks(self) -> Iterator[list[str]]:
@@ -132,39 +107,22 @@ class Source:
             return [*(line.removesuffix("\r") for line in lines), last]
         return lines
 
-    def _peek(self) -> list[str]:
-        chunks: list[str] = []
-        for chunk in self._text:
-            chunks.append(chunk)
-            if sum(map(len, chunks)) >= HEAD:
-                break
-        if chunks:
-            chunks[0] = chunks[0].removeprefix("\ufeff")
-        return chunks
-
-    def _decoded(self) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        for data in self._unpacked():
-            self._room -= len(data)
-            if self._room < 0:
-                raise InputError(f"{self.name}: has more than {_LARGEST_TEXT:,} bytes of text; split the log")
-            text = decoder.decode(data)
-            if text:
-                yield text
-        tail = decoder.decode(b"", final=True)
-        if tail:
-            yield tail
-
     def _blocks(self) -> Iterator[bytes]:
-        while True:
-            try:
-                block = self._file.read(PART)
-            except OSError as error:
-                raise InputError(f"{self.name}: cannot be read: {error.strerror}; check the disk") from None
-            if not block:
-                return
-            self._digest.update(block)
-            yield block
+        try:
+            with (
+                contextlib.nullcontext(sys.stdin.buffer) if self.name == "stdin" else Path(self.name).open("rb") as file
+            ):
+                while block := file.read(PART):
+                    self._digest.update(block)
+                    yield block
+        except FileNotFoundError:
+            raise InputError(f"{self.name}: no such file; check the name and the current folder {Path.cwd()}") from None
+        except IsADirectoryError:
+            raise InputError(f"{self.name}: is a directory; name a file in it") from None
+        except OSError as error:
+            raise InputError(
+                f"{self.name}: cannot be read: {error.strerror}; check its permissions and the disk"
+            ) from None
 
     def _unpacked(self) -> Iterator[bytes]:
         blocks = self._blocks()
@@ -172,8 +130,10 @@ class Source:
         for magic, packing in _OTHER_FORMS.items():
             if first.startswith(magic):
                 raise InputError(f"{self.name}: is packed or written {packing}, only plain text and gzip are read")
-        if not first.startswith(GZIP):
-            yield first
-            yield from blocks
-            return
-        yield from unpacked(itertools.chain([first], blocks), self.name)
+        blocks = itertools.chain([first], blocks)
+        room = _LARGEST_TEXT
+        for part in unpacked(blocks, self.name) if first.startswith(GZIP) else blocks:
+            room -= len(part)
+            if room < 0:
+                raise InputError(f"{self.name}: has more than {_LARGEST_TEXT:,} bytes of text; split the log")
+            yield part
