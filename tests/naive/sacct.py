@@ -9,15 +9,7 @@ from collections.abc import Iterable, Iterator
 from policyfactory.workload.accounting.record import Record, Remark, State
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
-    CLOCK,
-    CUT_OFF,
     HET_ID,
-    MENDED,
-    NO_FREE_TEXTS,
-    SHIFTED,
-    STEPS,
-    WHAT_UNREADABLE,
-    ZONELESS,
     array_tasks,
     mark_asked,
     one_cluster,
@@ -36,7 +28,7 @@ def read(lines: Iterable[str], zone: dt.tzinfo) -> Iterator[Record | Remark]:
     for number, line in numbered:
         yield from log.line(number, line)
     if log.zoneless:
-        yield Remark(*log.first_zoneless, *ZONELESS, log.zoneless)
+        yield Remark(*log.first_zoneless, "sacct.zoneless", log.zoneless)
 
 
 class _Log:
@@ -71,16 +63,16 @@ class _Log:
 
     def plain(self, number: int, values: dict[str, str]) -> Iterator[Record | Remark]:
         if "." in values["id"]:
-            yield Remark(number, values["id"], *STEPS)
+            yield Remark(number, values["id"], "sacct.steps")
             return
         self.cluster = one_cluster(values["cluster"], self.cluster, f"log:{number}")
         try:
             record, how = self.record(values, number)
         except ValueError:
-            yield Remark(number, values["id"], *WHAT_UNREADABLE)
+            yield Remark(number, values["id"], "sacct.unreadable")
             return
         if how:
-            yield Remark(number, record.job, *CLOCK[how])
+            yield Remark(number, record.job, f"sacct.{how}")
         self.count(values, record)
         yield record
 
@@ -127,7 +119,7 @@ class _Log:
         place = self.columns.place["id"]
         job = fields[place] if place < len(fields) else ""
         if len(fields) < self.columns.width:
-            yield Remark(number, job, *CUT_OFF)
+            yield Remark(number, job, "sacct.cut_off")
             return
         readings: dict[str, dict[str, str]] = {}
         for text in self.columns.placements(self.columns.delimiter.join(fields)):
@@ -136,12 +128,11 @@ class _Log:
             if record is not None:
                 readings.setdefault(repr(record), values)
         if len(readings) != 1:
-            why = "it can be read in several ways" if readings else "no reading makes sense"
-            yield Remark(number, job, SHIFTED, f"{why}; {NO_FREE_TEXTS}")
+            yield Remark(number, job, "sacct.ambiguous" if readings else "sacct.senseless")
             return
         (values,) = readings.values()
         if "." not in values["id"]:
-            yield Remark(number, values["id"], *MENDED)
+            yield Remark(number, values["id"], "sacct.mended")
         yield from self.plain(number, values)
 
     def sensible(self, values: dict[str, str], number: int) -> Record | None:

@@ -119,7 +119,7 @@ def test_a_job_of_another_form_is_counted_and_the_next_is_read(change: dict[str,
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[1]", "begin: one of"), ('{"jobs": 3}', "no list called jobs"), ('{"jobs": [{"a": 1}', "after job 1"),
+        ("[1]", "begin: { expected"), ('{"jobs": 3}', "no list called jobs"), ('{"jobs": [{"a": 1}', "after job 1"),
         ('{"jobs": [{]}', "job 1 of the list"), ("{}", "no list called jobs"), ("", "begin"), ('{"a" 1}', "entry"),
         ('{"jobs": ' + "[" * 100_000, "nested too deep"), ('{"jobs": [], "x": 1', "between entries"),
         ('{"a": ' + "9" * 5000 + "}", "number too long"),

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import Record, Remark, State
-from policyfactory.workload.accounting.slurm import CLOCK, read_limit, state_of, tres
+from policyfactory.workload.accounting.slurm import read_limit, state_of, tres
 from policyfactory.workload.accounting.times import Clock, settle
 from policyfactory.workload.header import printable
 
@@ -33,30 +33,6 @@ _TRES = re.compile(r" (?:Tres|Gres)=(?P<tres>\S*) Account=(?P<account>[^=]*) QOS
 _TAIL = re.compile(r" SubmitTime=(?P<submit>\S+)(?: EligibleTime=(?P<eligible>\S+))?")
 _ARRAY = re.compile(r" ArrayJobId=([0-9]{1,10}) ArrayTaskId=([0-9]{1,10})(?= |$)")
 _HET = re.compile(r" (?:Het|Pack)JobId=([0-9]{1,10}) (?:Het|Pack)JobOffset=([0-9]{1,9})(?= |$)")
-
-_UNREADABLE = (
-    "lines that are no record of jobcomp/filetxt, or have a time or number that is none",
-    "damaged, cut off, or of a version that writes no submit time",
-    "dropped",
-)
-_AMBIGUOUS = (
-    "lines whose job name or folder looks like the fields between them",
-    "they can be read in two ways",
-    "dropped",
-)
-_RESIZED = (
-    "parts of jobs that changed their size while they ran",
-    "each part has a line; they count like the runs of a job that was requeued",
-    "kept",
-)
-_CLOCK = CLOCK | {
-    "settled": (
-        "times in the hour that comes twice when summer time ends, settled by the order of the times",
-        "one reading only has submit, start and end in this order",
-        "kept",
-    ),
-    "guessed": (CLOCK["guessed"][0], "nothing in the line says; an hour too early at most", "changed"),
-}
 
 
 class _AmbiguousError(ValueError):
@@ -88,11 +64,11 @@ def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Rem
         try:
             items = _record(number, line, clock)
         except _AmbiguousError:
-            yield Remark(number, "", *_AMBIGUOUS)
+            yield Remark(number, "", "filetxt.ambiguous")
             continue
         except ValueError:
             first = first or (number, line)
-            yield Remark(number, "", *_UNREADABLE)
+            yield Remark(number, "", "filetxt.unreadable")
             continue
         records += 1
         yield from items
@@ -126,7 +102,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
         state = State.requeued
     elif state is State.running:
         state = State.requeued
-        remarks.append(Remark(number, fields["id"], *_RESIZED))
+        remarks.append(Remark(number, fields["id"], "filetxt.resized"))
     if not processors:
         # Cancelled in the queue: StartTime is that of the end (22.05.8, seen).
         start = None
@@ -158,7 +134,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
     if submit is None:
         raise ValueError("no submit time")
     if any(len(time) > 1 for time in times):
-        remarks.append(Remark(number, record.job, *_CLOCK[how]))
+        remarks.append(Remark(number, record.job, f"filetxt.{how}"))
     return [record, *remarks]
 
 

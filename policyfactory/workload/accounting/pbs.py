@@ -38,27 +38,6 @@ _LONGEST_ID = 256
 # JOB_EXEC_KILL_WALLTIME of OpenPBS; TORQUE and older PBS end the job by a signal, as they do for qdel.
 _KILLED_BY_WALLTIME = "-29"
 _NO_PROJECT = "_pbs_project_default"
-_PARENT = (
-    "job arrays as a whole",
-    "each task that began has a record of its own, and only tasks use the machine",
-    "skipped",
-)
-_NO_RECORD = ("lines that are no record of PBS", "they are damaged, or belong to another log", "dropped")
-_OTHER = (
-    "records of reservations, licences, provisioning, phases and changes",
-    "they are not about the end of a job; what a changed job asked for is in its last record",
-    "skipped",
-)
-_MOVED = ("jobs moved to another server", "they ran there, and are in that server's log", "dropped")
-_NO_SUBMIT = ("jobs whose end record has no time of creation", "their submit time is not known", "dropped")
-_NO_START = ("jobs whose end record has no start time", "neither their wait nor their run time is known", "dropped")
-_BAD_LIMIT = ("jobs whose walltime cannot be read", "they count as jobs without a requested time", "changed")
-_LOST_RERUN = ("reruns whose first start is not in this file", "their earlier run is not known", "kept")
-_LONG_PAUSE = (
-    "jobs suspended for longer than they ran by their own times",
-    "the records of suspension are incomplete; their whole time from start to end counts as run time",
-    "changed",
-)
 
 
 class _Event(NamedTuple):
@@ -70,9 +49,9 @@ class _Event(NamedTuple):
     job: str
     text: str
 
-    def remark(self, kind: tuple[str, str, str]) -> Remark:
+    def remark(self, kind: str) -> Remark:
         """Return a remark on it."""
-        return Remark(self.line, self.job, *kind)
+        return Remark(self.line, self.job, kind)
 
 
 @dataclasses.dataclass(slots=True)
@@ -125,7 +104,7 @@ def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Rem
         parts = line.split(";", 3)
         if len(parts) != 4 or len(parts[1]) != 1 or len(parts[2]) > _LONGEST_ID or not _STAMP.fullmatch(parts[0]):
             lost = lost or f":{number}"
-            yield Remark(number, "", *_NO_RECORD)
+            yield Remark(number, "", "pbs.damaged")
             continue
         records += 1
         yield from log.take(_Event(number, *parts))
@@ -152,7 +131,7 @@ class _Log:
             case "Q":
                 self._queue(event)
             case "S" if "[]" in event.job:
-                yield event.remark(_PARENT)
+                yield event.remark("pbs.array")
             case "S":
                 # Only the last start counts: a job that could not begin is started again without an R record.
                 self._entry(event).begin(event.line, event.text)
@@ -164,11 +143,11 @@ class _Log:
                 entry.aborted = entry.aborted or event.kind == "A"
             case "M":
                 self._open.pop(event.job, None)
-                yield event.remark(_MOVED)
+                yield event.remark("pbs.moved")
             case "z" | "r":
                 self._pause(event)
             case _:
-                yield event.remark(_OTHER)
+                yield event.remark("pbs.other")
 
     def unfinished(self) -> Iterator[Record]:
         """Give the jobs that the log leaves waiting or running."""
@@ -235,7 +214,7 @@ class _Log:
             fields = {**fields_of(entry.started if entry and entry.started else ""), **fields}
         record = _record(event.line, event.job, fields)
         if record.start is None:
-            yield event.remark(_LOST_RERUN)
+            yield event.remark("pbs.lost_rerun")
             return
         record.end = whole(fields, "end") or self._seconds(event)
         record.state = State.requeued
@@ -249,18 +228,18 @@ class _Log:
     def _end(self, event: _Event) -> Iterator[Record | Remark]:
         entry = self._open.pop(event.job, None)
         if "[]" in event.job:
-            yield event.remark(_PARENT)
+            yield event.remark("pbs.array")
             return
         if entry is None:
             self._array_of(event.job)
         fields = fields_of(event.text)
         record = _record(event.line, event.job, fields)
         if record.submit is None or "start" not in fields:
-            yield event.remark(_NO_SUBMIT if record.submit is None else _NO_START)
+            yield event.remark("pbs.no_submit" if record.submit is None else "pbs.no_start")
             return
         record.end = whole(fields, "end") or self._seconds(event)
         if record.limit is None and "Resource_List.walltime" in fields:
-            yield event.remark(_BAD_LIMIT)
+            yield event.remark("pbs.bad_limit")
         yield from _elapse(record, entry)
         deleted = entry is not None and entry.stopped is not None
         record.state = _state(record, fields.get("Exit_status"), deleted=deleted)
@@ -275,7 +254,7 @@ def _elapse(record: Record, entry: _Open | None) -> Iterator[Remark]:
     if entry is not None and entry.suspended is not None:
         paused = entry.suspended + (0 if entry.paused is None else max(record.end - entry.paused, 0))
         if paused > held:
-            yield Remark(record.line, record.job, *_LONG_PAUSE)
+            yield Remark(record.line, record.job, "pbs.long_pause")
         else:
             record.suspended, record.elapsed = paused, held - paused
 

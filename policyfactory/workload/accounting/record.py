@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import operator
 import re
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,8 +177,8 @@ class RecordBlock:
 class Remark:
     """What a reader left out of a line, changed or noticed, beside the record that it may give of it.
 
-    The report adds up what has the same ``action`` and ``what``, and names the first; so both are fixed texts of the
-    reader, without anything of the line in them.
+    The report adds up what has the same ``action`` and ``what``, and names the first; so both are fixed texts, those
+    of ``remarks.toml``, without anything of the line in them.
 
     Parameters
     ----------
@@ -183,20 +186,34 @@ class Remark:
         Line of the file (from 1), or place of the job in a JSON list (from 1).
     job : str
         Id of the job, as far as it could be read; may be empty.
-    what : str
-        What the line has, for example ``"steps of a job"``.
-    why : str
-        Why that is right, or why it matters.
-    action : str
-        ``"dropped"`` (the line gives no record), ``"changed"`` (something was mended), ``"kept"`` (noticed only) or
-        ``"skipped"`` (the line is not about a job of its own: nothing is lost).
+    kind : str
+        Section and name in ``remarks.toml``, for example ``"sacct.steps"``.
     count : int
         How many jobs or lines it stands for.
     """
 
     line: int
     job: str
-    what: str
-    why: str
-    action: str = "dropped"
+    kind: str
     count: int = 1
+
+    @property
+    def action(self) -> str:
+        """``"dropped"``, ``"changed"``, ``"kept"`` or ``"skipped"``."""
+        return _remarks()[self.kind][0]
+
+    @property
+    def what(self) -> str:
+        """What the line has."""
+        return _remarks()[self.kind][1]
+
+    @property
+    def why(self) -> str:
+        """Why that is right, or why it matters."""
+        return _remarks()[self.kind][2]
+
+
+@functools.cache
+def _remarks() -> dict[str, list[str]]:
+    sections = tomllib.loads(files(__package__).joinpath("remarks.toml").read_text("utf-8"))
+    return {f"{section}.{name}": texts for section, kinds in sections.items() for name, texts in kinds.items()}

@@ -16,7 +16,7 @@ SUSPECT_SHARE = 0.3
 _FEWEST_JOBS = 10
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class ImportStep:
     """One rule and what it met.
 
@@ -57,31 +57,27 @@ class StepCounter:
     """Counts while an import goes on; steps stay in the order in which they were met first."""
 
     def __init__(self) -> None:
-        self._steps: dict[tuple[str, str], list[Any]] = {}
+        self._steps: dict[tuple[str, str], ImportStep] = {}
 
     def add(
         self, action: str, what: str, why: str, count: int, job: str, place: str, *, expected: bool = False
     ) -> None:
         """Count ``count`` more; nothing happens if it is 0."""
         if count:
-            self._steps.setdefault((action, what), [0, why, job, place, expected])[0] += count
+            step = self._steps.get((action, what))
+            if step is None:
+                step = self._steps[action, what] = ImportStep(action, 0, what, why, printable(job, 40), place, expected)
+            step.count += count
 
     def remark(self, item: Remark, path: str) -> None:
         """Count what a reader remarks."""
-        step = self._steps.get((item.action, item.what))
-        if step is not None:
-            step[0] += item.count
-        else:
-            self.add(item.action, item.what, item.why, item.count, item.job, f"{printable(path, 200)}:{item.line}")
+        place = f"{printable(path, 200)}:{item.line}"
+        self.add(item.action, item.what, item.why, item.count, item.job, place)
 
     def steps(self) -> tuple[ImportStep, ...]:
         """Return the steps, those that took something away first."""
         order = ("skipped", "dropped", "merged", "changed", "kept")
-        made = [
-            ImportStep(action, count, what, why, printable(job, 40), place, expected)
-            for (action, what), (count, why, job, place, expected) in self._steps.items()
-        ]
-        return tuple(sorted(made, key=lambda step: order.index(step.action)))
+        return tuple(sorted(self._steps.values(), key=lambda step: order.index(step.action)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

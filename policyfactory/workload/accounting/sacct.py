@@ -21,16 +21,8 @@ from policyfactory.workload.accounting.cells import Rows
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, RecordBlock, Remark, State
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
-    CLOCK,
-    CUT_OFF,
     HET_ID,
     LARGEST,
-    MENDED,
-    NO_FREE_TEXTS,
-    SHIFTED,
-    STEPS,
-    WHAT_UNREADABLE,
-    ZONELESS,
     array_tasks,
     asked,
     one_cluster,
@@ -74,22 +66,16 @@ def read(blocks: Iterable[list[str]], path: str, clock: Clock) -> Iterator[Recor
     TraceFormatError
         If the header lacks what is needed, or the lines are of several clusters.
     """
-    log: _Log | None = None
+    log = _Log(path, clock)
     number = 1
     for lines in blocks:
-        begin = 0
-        if log is None:
-            begin = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
-            if begin < len(lines):
-                log = _Log(path, clock, lines[begin], number + begin)
-                begin += 1
-        if log is not None:
-            yield from log.block(lines[begin:], number + begin)
+        yield from log.block(lines, number)
         number += len(lines)
-    if log is None:
-        log = _Log(path, clock, "", 1)
+    if not log.mark:
+        # Says what is missing.
+        Columns("", f"{path}:1")
     if log.zoneless:
-        yield Remark(*log.first_zoneless, *ZONELESS, log.zoneless)
+        yield Remark(*log.first_zoneless, "sacct.zoneless", log.zoneless)
 
 
 def _count(text: str) -> int:
@@ -232,35 +218,33 @@ class _Log:
         The file, for messages.
     clock : Clock
         For its times.
-    header : str
-        Its header line.
-    line : int
-        Where it is.
     """
 
-    def __init__(self, path: str, clock: Clock, header: str, line: int) -> None:
+    def __init__(self, path: str, clock: Clock) -> None:
         self.zoneless = 0
         self.first_zoneless = (0, "")
-        self._path = path
-        self._clock = clock
-        self._columns = Columns(header, f"{path}:{line}")
-        self._header_mark = f"{header.partition(self._columns.delimiter)[0]}{self._columns.delimiter}"
+        # How the first header begins, so that others are known by it; empty: it has not come yet.
+        self.mark = ""
+        self._columns: Columns
+        self._path, self._clock = path, clock
         self._cluster = ""
         self._read = 0
 
     def block(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
         """Give what some lines hold, the first of which is line ``number`` of the file."""
-        mark = self._header_mark
-        # Dumps one after the other in one file: each has its header.
-        headers = [place for place, line in enumerate(lines) if line.startswith(mark) and line != mark]
         begin = 0
-        for header in headers:
-            yield from self._under_one_header(lines[begin:header], number + begin)
-            self._columns = Columns(lines[header], f"{self._path}:{number + header}")
-            begin = header + 1
+        for place, line in enumerate(lines):
+            # Dumps one after the other in one file: each has its header.
+            if line.startswith(self.mark) and line != self.mark and line.strip():
+                yield from self._under_one_header(lines[begin:place], number + begin)
+                self._columns = Columns(line, f"{self._path}:{number + place}")
+                self.mark = self.mark or line.partition(self._columns.delimiter)[0] + self._columns.delimiter
+                begin = place + 1
         yield from self._under_one_header(lines[begin:], number + begin)
 
     def _under_one_header(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
+        if not self.mark or not lines:
+            return
         columns = self._columns
         originals = lines
         if columns.closed:
@@ -269,17 +253,17 @@ class _Log:
         whole = fields == columns.width
         odd = [place for place in np.flatnonzero(~whole).tolist() if originals[place].strip()]
         short = [place for place in odd if fields[place] < columns.width]
-        remarks = [Remark(number + place, columns.job(lines[place]), *CUT_OFF) for place in short]
+        remarks = [Remark(number + place, columns.job(lines[place]), "sacct.cut_off") for place in short]
         wide = [place for place in odd if fields[place] > columns.width]
         readings = self._readings(lines, wide)
         for place in wide:
             if len(readings[place]) == 1:
                 whole[place], lines[place] = True, readings[place][0]
                 job = columns.job(lines[place])
-                remarks += [] if "." in job else [Remark(number + place, job, *MENDED)]
+                remarks += [] if "." in job else [Remark(number + place, job, "sacct.mended")]
             else:
-                why = "it can be read in several ways" if readings[place] else "no reading makes sense"
-                remarks.append(Remark(number + place, columns.job(lines[place]), SHIFTED, f"{why}; {NO_FREE_TEXTS}"))
+                kind = "sacct.ambiguous" if readings[place] else "sacct.senseless"
+                remarks.append(Remark(number + place, columns.job(lines[place]), kind))
         texts = lines if whole.all() else list(itertools.compress(lines, whole.tolist()))
         self._read += len(texts)
         compiled = self._read > _FEW_LINES
@@ -295,14 +279,14 @@ class _Log:
             steps = np.array(["." in job for job in jobs], dtype=bool)
             # Without -X most lines are steps: they are counted together.
             first = int(np.argmax(steps))
-            remarks.append(Remark(int(rows.lines[first]), jobs[first], *STEPS, int(steps.sum())))
+            remarks.append(Remark(int(rows.lines[first]), jobs[first], "sacct.steps", int(steps.sum())))
             rows = rows.where(~steps)
             jobs = rows.texts("id")
         self._check_cluster(rows)
         parsed = _parse(rows, self._clock)
-        odd = [(row, WHAT_UNREADABLE) for row in np.flatnonzero(~parsed.readable).tolist()]
-        odd += [(row, CLOCK[how]) for row, how in parsed.settled]
-        remarks += [Remark(int(rows.lines[row]), jobs[row], *text) for row, text in odd]
+        odd = [(row, "unreadable") for row in np.flatnonzero(~parsed.readable).tolist()]
+        odd += parsed.settled
+        remarks += [Remark(int(rows.lines[row]), jobs[row], f"sacct.{kind}") for row, kind in odd]
         self._count_zoneless(rows, parsed.readable)
         rows = rows if parsed.readable.all() else rows.where(parsed.readable)
         numbers = np.array([parsed.numbers[name][parsed.readable] for name in NUMBERS])

@@ -23,7 +23,6 @@ __all__ = ["read"]
 _LARGEST_VALUE = 24 << 20
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
-_UNREADABLE = ("jobs with a time, number or word that is none", "damaged, or of a version not known")
 
 
 class _JsonText:
@@ -55,13 +54,11 @@ class _JsonText:
             if not self._more():
                 return ""
 
-    def take(self, marks: str, where: str) -> str:
-        """Pass one of the characters ``marks`` and return it."""
-        mark = self.mark()
-        if not mark or mark not in marks:
-            self.fail(where, f"one of {' '.join(marks)} expected")
+    def take(self, mark: str, where: str) -> None:
+        """Pass the character ``mark``."""
+        if self.mark() != mark:
+            self.fail(where, f"{mark} expected")
         self._at += 1
-        return mark
 
     def value(self, where: str) -> Any:
         """Pass one whole value and return it."""
@@ -91,27 +88,31 @@ class _JsonText:
         )
 
 
+def _entries(text: _JsonText, end: str, between: str) -> Iterator[int]:
+    """Stand before each entry of a list or an object, and give its number; ``between`` is where its comma is."""
+    number = 0
+    while text.mark() != end:
+        number += 1
+        yield number
+        if text.mark() != end:
+            text.take(",", between.format(number))
+    text.take(end, between)
+
+
 def _jobs(text: _JsonText) -> Iterator[Any]:
     """Give the values of the list ``jobs`` of the outermost object."""
     text.take("{", "begin")
     seen = False
-    while text.mark() != "}":
+    for _ in _entries(text, "}", "between entries"):
         name = text.value("name of an entry")
         text.take(":", "entry")
         if name == "jobs" and text.mark() == "[":
             seen = True
             text.take("[", "jobs")
-            number = 0
-            while text.mark() != "]":
-                number += 1
+            for number in _entries(text, "]", "after job {} of the list"):
                 yield text.value(f"job {number} of the list")
-                if text.mark() != "]":
-                    text.take(",", f"after job {number} of the list")
-            text.take("]", "jobs")
         else:
             text.value("value of an entry")
-        if text.mark() != "}":
-            text.take(",", "between entries")
     if not seen:
         text.fail("end", "no list called jobs; sacct --json prints one")
 
@@ -139,7 +140,7 @@ def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Re
             record = _record(job, number)
             name = _text(job.get("cluster"))
         except (TypeError, ValueError, LookupError, AttributeError):
-            yield Remark(number, "", *_UNREADABLE)
+            yield Remark(number, "", "sacct-json.unreadable")
             continue
         cluster = one_cluster(name, cluster, f"{path}: job {number} of the list")
         yield record

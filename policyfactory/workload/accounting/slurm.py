@@ -10,16 +10,8 @@ from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.header import printable
 
 __all__ = [
-    "CLOCK",
-    "CUT_OFF",
     "HET_ID",
     "LARGEST",
-    "MENDED",
-    "NO_FREE_TEXTS",
-    "SHIFTED",
-    "STEPS",
-    "WHAT_UNREADABLE",
-    "ZONELESS",
     "array_tasks",
     "asked",
     "mark_asked",
@@ -28,43 +20,6 @@ __all__ = [
     "state_of",
     "tres",
 ]
-
-# Remarks on lines of sacct -P: what, why, and what is done.
-STEPS = ("steps of a job (an id with a dot)", "the job has a line of its own; sacct -X leaves steps out", "skipped")
-SHIFTED = "lines with more columns than the header: the delimiter stands in a job name or another free text"
-NO_FREE_TEXTS = "do not ask sacct for free texts, or add --delimiter=$'\\x1f'"
-MENDED = (f"{SHIFTED}; one reading makes sense", "times, numbers and state fit in one way only", "changed")
-CUT_OFF = (
-    "lines with fewer columns than the header",
-    "cut off, or a line break stands in a job name or another free text",
-)
-WHAT_UNREADABLE = (
-    "lines with a time, number or word that is none",
-    "damaged, or printed in a form that is not known; use SLURM_TIME_FORMAT=%s and --noconvert",
-    "dropped",
-)
-CLOCK = {
-    "settled": (
-        "times in the hour that comes twice when summer time ends, settled by the run time",
-        "End - Start is the run time and Submit is not after Start in one reading only",
-        "kept",
-    ),
-    "guessed": (
-        "times in the hour that comes twice when summer time ends, taken as the earlier",
-        "nothing in the line says; an hour too early at most (SLURM_TIME_FORMAT=%s has no such hour)",
-        "changed",
-    ),
-    "never": (
-        "times that never were, in the hour that summer time leaves out",
-        "is --time-zone the zone of the site? taken as on a clock that nobody put forward",
-        "changed",
-    ),
-}
-ZONELESS = (
-    "lines with times that have no zone",
-    "they are local times of --time-zone; SLURM_TIME_FORMAT=%s needs none",
-    "kept",
-)
 
 # A number above this is none that a cluster has: seconds, processors, minutes.
 LARGEST = 1 << 40

@@ -169,8 +169,7 @@ class TableBuilder:
         """Return the numbers of a block; what no cluster counts to is unknown, and counted."""
         numbers = block.numbers
         for row in np.flatnonzero((numbers > _LARGEST).any(axis=0)).tolist():
-            what, why = "records with numbers beyond what a cluster counts to", "they are taken as unknown"
-            self._counter.remark(Remark(int(numbers[0, row]), block.job[row], what, why, "changed"), path)
+            self._counter.remark(Remark(int(numbers[0, row]), block.job[row], "table.huge"), path)
         return np.where((numbers < 0) | (numbers > _LARGEST), -1, numbers)
 
     def table(self) -> RecordTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import itertools
 import os
 import re
@@ -41,7 +42,6 @@ _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:?\d{2})?"
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 # Readings are an hour apart, or half an hour on Lord Howe Island.
 _TOLERANCE = 300
-_MOST_MINUTES = 1 << 16
 # Beyond all calendars; the table of records takes it as unknown, and counts it.
 _LATEST = 1 << 62
 # Dates as Slurm prints them, one after the other; pandas alone would take other forms too.
@@ -163,8 +163,6 @@ class Clock:
 
     def __init__(self, zone: dt.tzinfo = dt.UTC) -> None:
         self.zone, self.used = zone, False
-        # Times of a log stand close together: most share their minute with many others.
-        self._minutes: dict[str, tuple[int, ...]] = {}
 
     def read(self, text: str) -> tuple[int, ...]:
         """Return the Unix times that ``text`` can mean.
@@ -189,22 +187,11 @@ class Clock:
             raise ValueError(text)
         if len(text) > 19:
             return (int(dt.datetime.fromisoformat(text).timestamp()),)
-        minute = text[:16]
-        known = self._minutes.get(minute)
-        if known is None:
-            if len(self._minutes) > _MOST_MINUTES:
-                self._minutes.clear()
-            known = self._minutes[minute] = self._of_minute(minute)
-        seconds = int(text[17:])
+        minute, seconds = _minute(text[:16], self.zone), int(text[17:])
+        self.used = True
         if seconds > 60:
             raise ValueError(text)
-        return tuple([start + seconds for start in known])
-
-    def _of_minute(self, minute: str) -> tuple[int, ...]:
-        moment = dt.datetime.fromisoformat(minute).replace(tzinfo=self.zone)
-        self.used = True
-        first, second = int(moment.timestamp()), int(moment.replace(fold=1).timestamp())
-        return (first,) if first == second else (first, second)
+        return tuple([start + seconds for start in minute])
 
     def column(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return the Unix time of each of many texts, or `NO_TIME`, `UNREADABLE` or `AMBIGUOUS`."""
@@ -236,6 +223,14 @@ class Clock:
         for row in np.flatnonzero(times.isna()).tolist():
             numbers[row] = self._number(texts[row])
         return numbers
+
+
+# Times of a log stand close together: most share their minute with many others.
+@functools.lru_cache(maxsize=1 << 16)
+def _minute(text: str, zone: dt.tzinfo) -> tuple[int, ...]:
+    moment = dt.datetime.fromisoformat(text).replace(tzinfo=zone)
+    first, second = int(moment.timestamp()), int(moment.replace(fold=1).timestamp())
+    return (first,) if first == second else (first, second)
 
 
 def whole_numbers(texts: Sequence[str]) -> NDArray[np.int64] | None:
