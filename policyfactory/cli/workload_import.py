@@ -15,7 +15,7 @@ from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:
-    from policyfactory.workload.accounting.importing import Imported, Zone
+    from policyfactory.workload.accounting.importing import Imported
     from policyfactory.workload.accounting.report import ImportReport
 
 __all__ = ["import_log", "register"]
@@ -119,14 +119,14 @@ def import_log(
     never its run time. The recorded starts are kept.
     """
     from policyfactory.core.random import check_seed
-    from policyfactory.workload.accounting.importing import import_logs
+    from policyfactory.workload.accounting.importing import Zone, import_logs
     from policyfactory.workload.accounting.limits import ImportRules, parse_limit, parse_limits
-    from policyfactory.workload.accounting.times import parse_date
+    from policyfactory.workload.accounting.times import find_zone, parse_date
     from policyfactory.workload.accounting.to_swf import Labels
     from policyfactory.workload.swf.files import write_swf
 
     check_seed(seed)
-    zone = _zone(time_zone)
+    zone = Zone.of_machine() if time_zone is None else Zone(find_zone(time_zone), time_zone, "given by --time-zone")
     rules = ImportRules(
         partitions=tuple(name for text in partition or [] for name in text.split(",") if name),
         unit=unit,
@@ -156,13 +156,6 @@ def import_log(
         note("nothing was written; add --output OUT.swf.gz")
     else:
         note(f"written: {output}")
-
-
-def _zone(name: str | None) -> Zone:
-    from policyfactory.workload.accounting.importing import Zone
-    from policyfactory.workload.accounting.times import find_zone
-
-    return Zone.of_machine() if name is None else Zone(find_zone(name), name, "given by --time-zone")
 
 
 def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:

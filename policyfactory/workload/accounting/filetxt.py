@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import Record, Remark, State
+from policyfactory.workload.accounting.record import NAMES, Record, Remark, State
 from policyfactory.workload.accounting.slurm import read_limit, state_of, tres
 from policyfactory.workload.accounting.times import Clock, settle
 from policyfactory.workload.header import printable
@@ -63,15 +64,13 @@ def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Rem
             continue
         try:
             items = _record(number, line, clock)
-        except _AmbiguousError:
-            yield Remark(number, "", "filetxt.ambiguous")
-            continue
-        except ValueError:
+        except ValueError as error:
             first = first or (number, line)
-            yield Remark(number, "", "filetxt.unreadable")
-            continue
-        records += 1
-        yield from items
+            ambiguous = isinstance(error, _AmbiguousError)
+            yield Remark(number, "", "filetxt.ambiguous" if ambiguous else "filetxt.unreadable")
+        else:
+            records += 1
+            yield from items
     if not records:
         line_number, shown = first or (number, "")
         raise TraceFormatError(
@@ -106,6 +105,8 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
     if not processors:
         # Cancelled in the queue: StartTime is that of the end (22.05.8, seen).
         start = None
+    limit, kind = read_limit(fields["limit"], "")
+    names: dict[str, Any] = {name: fields.get(name, "") for name in NAMES}
     record = Record(
         number,
         fields["id"],
@@ -113,19 +114,15 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
         eligible[0] if eligible else None,
         start,
         end,
-        None if start is None or end is None else end - start,
-        None,
-        *read_limit(fields["limit"], ""),
-        tres(fields.get("tres", ""), "cpu"),
-        processors,
-        tres(fields.get("tres", ""), "node"),
-        nodes,
-        state,
-        fields["user"],
-        fields["group"],
-        fields.get("account", ""),
-        fields["partition"],
-        fields.get("qos", ""),
+        elapsed=None if start is None or end is None else end - start,
+        limit=limit,
+        limit_kind=kind,
+        requested=tres(fields.get("tres", ""), "cpu"),
+        allocated=processors,
+        requested_nodes=tres(fields.get("tres", ""), "node"),
+        allocated_nodes=nodes,
+        state=state,
+        **names,
     )
     if array := _ARRAY.search(rest):
         record.job = f"{array[1]}_{array[2]}"

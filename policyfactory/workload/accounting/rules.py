@@ -20,6 +20,8 @@ __all__ = ["ImportedJobs", "jobs_of"]
 
 # More are no log that anything could be done with.
 _MOST_JOBS = 20_000_000
+# After all times of a table.
+_LATEST = 1 << 62
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -81,7 +83,9 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
         sieve.drop(other, "jobs of other partitions", "--partition", expected=True)
     sieve.drop(table.submit <= 0, "records without a submit time", "nobody can say when they came")
     submitted = table.submit[sieve.alive]
-    sieve.drop(_outside(table, rules), "jobs submitted at another time", "--from, --to", expected=True)
+    outside = table.submit < (-1 if rules.begin is None else rules.begin)
+    outside |= table.submit >= (_LATEST if rules.end is None else rules.end)
+    sieve.drop(outside, "jobs submitted at another time", "--from, --to", expected=True)
     _not_over(sieve)
     _times(table)
     started = _started(sieve, keep=rules.keep_unstarted)
@@ -115,16 +119,6 @@ def _in_partitions(table: RecordTable, partitions: tuple[str, ...]) -> Mask:
     names = table.names["partition"]
     wanted = [number for number, name in enumerate(names) if not set(name.split(",")).isdisjoint(partitions)]
     return np.isin(table.partition, wanted)
-
-
-def _outside(table: RecordTable, rules: ImportRules) -> Mask:
-    """Return the rows submitted at a time that is not wanted."""
-    outside = np.zeros(len(table), dtype=bool)
-    if rules.begin is not None:
-        outside |= table.submit < rules.begin
-    if rules.end is not None:
-        outside |= table.submit >= rules.end
-    return outside
 
 
 def _nothing_left(records: int, counter: StepCounter, submitted: Column, clock: dt.tzinfo) -> str:

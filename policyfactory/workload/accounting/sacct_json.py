@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.record import NAMES, Limit, Record, Remark, State
 from policyfactory.workload.accounting.slurm import LARGEST, array_tasks, mark_asked, one_cluster, state_of
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
@@ -204,14 +204,11 @@ def _record(job: dict[str, Any], number: int) -> Record:
         requested_nodes=_resource(job["tres"]["requested"], "node"),
         allocated_nodes=nodes if nodes is not None else _resource(allocated, "node") or 0,
         state=state,
-        user=_text(job.get("user")) or _text((job.get("association") or {}).get("user")),
-        group=_text(job.get("group")),
-        account=_text(job.get("account")),
-        partition=_text(job.get("partition")),
-        qos=_text(job.get("qos")),
         group_id=group_id,
         tasks=array_tasks(name),
+        **{name: _text(job.get(name)) for name in NAMES},
     )
+    record.user = record.user or _text((job.get("association") or {}).get("user"))
     if isinstance(job.get("submit_line"), str):
         mark_asked(record, job["submit_line"])
     return record

@@ -41,6 +41,7 @@ _WORDS = {
 }
 _STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 _TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%\d{1,9})?\]", re.ASCII)
+_ASKED = re.compile(r"(?<!\S)(?:(?:-t|--time)\s+|--time=|-t)(?=(\S+))")
 _TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
 
 
@@ -114,20 +115,8 @@ def asked(submit_line: str) -> set[int]:
     ``-t 90``, ``-t90``, ``--time 1:30:00``, ``--time=1-0``. Words of the job script's own arguments can look the
     same: the caller compares with the limit that the job had.
     """
-    words = submit_line.split()
-    times = set()
-    for number, word in enumerate(words):
-        value = ""
-        if word in {"-t", "--time"}:
-            value = words[number + 1] if number + 1 < len(words) else ""
-        elif word.startswith("--time="):
-            value = word[7:]
-        elif word.startswith("-t"):
-            value = word[2:]
-        seconds = duration(value) if value else None
-        if seconds is not None:
-            times.add(-(-seconds // 60) * 60)
-    return times
+    times = (duration(text) for text in _ASKED.findall(submit_line))
+    return {-(-seconds // 60) * 60 for seconds in times if seconds is not None}
 
 
 def mark_asked(record: Record, submit_line: str) -> None:
