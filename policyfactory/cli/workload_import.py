@@ -162,11 +162,11 @@ def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:
     """Write how the log was made; of an anonymous one the names of files and the command stay out."""
     report = imported.report
     anonymous = seed is not None
-    names = [f"input {number}" if anonymous else Path(one[0]).name for number, one in enumerate(report.inputs, start=1)]
     inputs: dict[str, str] = {}
-    for name, (_, _, digest) in zip(names, report.inputs, strict=True):
+    for number, (path, _, digest) in enumerate(report.inputs, start=1):
+        name = f"input {number}" if anonymous else Path(path).name
         # Files of one name in several folders.
-        inputs[name if name not in inputs else f"{name} ({len(inputs) + 1})"] = digest
+        inputs[name if name not in inputs else f"{name} ({number})"] = digest
     Manifest(
         "imported-log",
         "policyfactory workload import --anonymize" if anonymous else command_line(),

@@ -57,7 +57,7 @@ def test_the_report_is_json_when_asked_for_and_names_stay_out_of_an_anonymous_lo
     assert json.loads((tmp_path / "anonymous.manifest.json").read_text())["seed"] == 5
 
 
-def test_the_help_tells_how_to_print_the_log(run: Callable[..., Any]) -> None:
+def test_the_help_says_how_to_print_the_log(run: Callable[..., Any]) -> None:
     shown = run("workload", "import", "--help").stdout
     # Nothing behind a backslash, so that the lines can be copied; and the same as on the page.
     command = "\n".join(RECOMMENDED_LINES)
@@ -65,24 +65,22 @@ def test_the_help_tells_how_to_print_the_log(run: Callable[..., Any]) -> None:
     assert f"```text\n{command}\n```\n" in (ROOT / "docs/import.md").read_text()
 
 
-def test_what_can_not_be_meant_ends_with_the_cure(
-    run: Callable[..., Any], shared: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_refusal_ends_with_the_cure(run: Callable[..., Any], shared: Callable[[str], Path], tmp_path: Path) -> None:
     own = tmp_path / "log"
     own.write_bytes(shared(SACCT).read_bytes())
-    told = run("workload", "import", own, "-o", own, "--overwrite", code=2).stderr
-    assert "is one of the inputs; name another file" in told
-    told = run("workload", "import", own, "--from", "2026-11-21", "--to", "2026-11-20", code=2).stderr
-    assert "--from 2026-11-21 is not before --to 2026-11-20" in told
-    told = run("workload", "import", own, "--from", "2027-01-01", code=1).stderr
-    assert "no job is left of 65 records" in told
-    assert "its jobs were submitted from 2026-11-20 " in told
-    told = run("workload", "import", own, "--default-limit", "batch=60", code=2).stderr
-    assert "--default-limit batch: '60' has no unit; write 60m for minutes" in told
-    told = run("workload", "import", own, "--partition-limit", "bacth=1d", code=2).stderr
-    assert "--partition-limit bacth: no job was in it; the log has batch, daylimit, nolimit, short" in told
-    told = run("workload", "import", own, "--processors", 32).stderr
-    assert "--processors 32 is less than the log shows: the log has 64 processors in use at once" in told
+    message = run("workload", "import", own, "-o", own, "--overwrite", code=2).stderr
+    assert "is one of the inputs; name another file" in message
+    message = run("workload", "import", own, "--from", "2026-11-21", "--to", "2026-11-20", code=2).stderr
+    assert "--from 2026-11-21 is not before --to 2026-11-20" in message
+    message = run("workload", "import", own, "--from", "2027-01-01", code=1).stderr
+    assert "no job is left of 65 records" in message
+    assert "its jobs were submitted from 2026-11-20 " in message
+    message = run("workload", "import", own, "--default-limit", "batch=60", code=2).stderr
+    assert "--default-limit batch: '60' has no unit; write 60m for minutes" in message
+    message = run("workload", "import", own, "--partition-limit", "bacth=1d", code=2).stderr
+    assert "--partition-limit bacth: no job was in it; the log has batch, daylimit, nolimit, short" in message
+    message = run("workload", "import", own, "--processors", 32).stderr
+    assert "--processors 32 is less than the log shows: the log has 64 processors in use at once" in message
     assert "nothing was written" in run("workload", "import", own).stderr
 
 
@@ -99,9 +97,9 @@ def test_accounting_given_as_a_log_is_sent_to_the_import(
     run: Callable[..., Any], shared: Callable[[str], Path], name: str, kind: str
 ) -> None:
     path = shared(f"oracles/slurm/{name}")
-    told = run("workload", "show", path, code=1).stderr
-    assert f"{name}:1: this looks like {kind}: make a log of it first: policyfactory workload import {path} " in told
-    assert "--output LOG.swf" in told
+    message = run("workload", "show", path, code=1).stderr
+    assert f"{name}:1: this looks like {kind}: make a log of it first: policyfactory workload import {path} " in message
+    assert "--output LOG.swf" in message
 
 
 @pytest.mark.parametrize(
@@ -115,10 +113,10 @@ def test_accounting_given_as_a_log_is_sent_to_the_import(
         ("hello world\n", None),
     ],
 )
-def test_what_looks_like_accounting_is_told_by_the_first_line(tmp_path: Path, text: str, kind: str | None) -> None:
+def test_what_looks_like_accounting_is_known_by_the_first_line(tmp_path: Path, text: str, kind: str | None) -> None:
     path = tmp_path / "two words"
-    with pytest.raises(TraceFormatError) as told:
+    with pytest.raises(TraceFormatError) as message:
         parse_swf(text.encode(), path)
-    assert ("this looks like" in str(told.value)) == (kind is not None)
-    assert kind is None or f"looks like {kind}: make a log of it first: " in str(told.value)
-    assert kind is None or f"workload import '{path}' --output LOG.swf" in str(told.value)
+    assert ("this looks like" in str(message.value)) == (kind is not None)
+    assert kind is None or f"looks like {kind}: make a log of it first: " in str(message.value)
+    assert kind is None or f"workload import '{path}' --output LOG.swf" in str(message.value)

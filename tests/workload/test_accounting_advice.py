@@ -25,21 +25,21 @@ def sized(folder: Path, processors: int, *jobs: Cells, unit: str = "cpus") -> Im
 
 def test_jobs_without_a_requested_time_are_warned_of_with_the_cure(tmp_path: Path) -> None:
     rows = [job(1, TimelimitRaw="UNLIMITED"), job(2, TimelimitRaw="Partition_Limit"), job(3, TimelimitRaw=""), job(4)]
-    (told,) = imported(tmp_path, *rows).report.warnings()
-    assert "3 of 4 jobs have no requested time (1 UNLIMITED, 1 Partition_Limit, 1 without one in the log)" in told
-    assert "--unlimited 7d and --partition-limit PARTITION=1d" in told
-    assert "--estimate-missing drop" in told
+    (text,) = imported(tmp_path, *rows).report.warnings()
+    assert "3 of 4 jobs have no requested time (1 UNLIMITED, 1 Partition_Limit, 1 without one in the log)" in text
+    assert "--unlimited 7d and --partition-limit PARTITION=1d" in text
+    assert "--estimate-missing drop" in text
     cured = imported(tmp_path, *rows, unlimited=604_800, partition_limit={"batch": 86_400})
-    (told,) = cured.report.warnings()
-    assert "1 of 4 jobs has no requested time (1 without one in the log)" in told
-    assert "--unlimited" not in told
+    (text,) = cured.report.warnings()
+    assert "1 of 4 jobs has no requested time (1 without one in the log)" in text
+    assert "--unlimited" not in text
     assert imported(tmp_path, job(4)).report.warnings() == []
 
 
 def test_limits_made_unknown_are_among_the_jobs_without_a_requested_time(tmp_path: Path) -> None:
     rows = [job(1), job(2), job(3, TimelimitRaw=5)]
-    (told,) = imported(tmp_path, *rows, default_limit={"batch": 3600}, defaults="unknown").report.warnings()
-    assert "2 of 3 jobs have no requested time (2 made unknown by --defaults unknown)" in told
+    (text,) = imported(tmp_path, *rows, default_limit={"batch": 3600}, defaults="unknown").report.warnings()
+    assert "2 of 3 jobs have no requested time (2 made unknown by --defaults unknown)" in text
 
 
 def test_only_jobs_that_are_written_and_ran_lack_a_requested_time(tmp_path: Path) -> None:
@@ -52,14 +52,14 @@ def test_only_jobs_that_are_written_and_ran_lack_a_requested_time(tmp_path: Path
 
 def test_a_machine_smaller_than_what_was_in_use_is_warned_of(tmp_path: Path) -> None:
     rows = [job(1, run=100, AllocCPUS=8), job(2, 50, AllocCPUS=5), job(3, 100, AllocCPUS=3)]
-    (told,) = sized(tmp_path, 7, *rows).report.warnings()
-    assert "--processors 7 is less than the log shows: the log has 13 processors in use at once, first at " in told
-    assert "first at 2023-11-14 22:14:10 UTC, and 1 job is larger than 7; cleaning, as in learn and evaluate, " in told
-    (told,) = sized(tmp_path, 12, *rows).report.warnings()
-    assert "no job is larger than 12. Give" in told
+    (text,) = sized(tmp_path, 7, *rows).report.warnings()
+    assert "--processors 7 is less than the log shows: the log has 13 processors in use at once, first at " in text
+    assert "first at 2023-11-14 22:14:10 UTC, and 1 job is larger than 7; cleaning, as in learn and evaluate, " in text
+    (text,) = sized(tmp_path, 12, *rows).report.warnings()
+    assert "no job is larger than 12. Give" in text
     assert sized(tmp_path, 13, *rows).report.warnings() == imported(tmp_path, *rows).report.warnings() == []
-    (told,) = sized(tmp_path, 1, job(1, AllocNodes=3), unit="nodes").report.warnings()
-    assert "the log has 3 nodes in use at once" in told
+    (text,) = sized(tmp_path, 1, job(1, AllocNodes=3), unit="nodes").report.warnings()
+    assert "the log has 3 nodes in use at once" in text
 
 
 def test_a_limit_for_a_partition_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_a_limit_for_a_partition_that_is_not_there_is_refused_with_those_that_ar
 
 def test_only_what_the_rules_dropped_asks_whether_they_are_right(tmp_path: Path) -> None:
     waits = [waiting(n, 5) for n in range(20, 23)]
-    (told,) = imported(tmp_path, job(1), job(2), *waits).report.warnings()
-    assert "the rules dropped 3 records and left 2 jobs: are they right for this log?" in told
+    (text,) = imported(tmp_path, job(1), job(2), *waits).report.warnings()
+    assert "the rules dropped 3 records and left 2 jobs: are they right for this log?" in text
     assert imported(tmp_path, job(1), job(2), *waits[:2]).report.warnings() == []
     many = [job(n, 100 * n, Partition="batch" if n else "gpu") for n in range(9)]
     assert imported(tmp_path, *many, partitions=("gpu",)).report.warnings() == []
@@ -100,19 +100,19 @@ def test_limits_that_were_all_asked_for_have_no_commonest_other(tmp_path: Path) 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(86_400, "1d"), (95_400, "1d2h30m"), (3_660, "1h1m"), (90, "1m30s")])
-def test_the_proposed_default_is_one_that_the_option_takes(seconds: int, told: str) -> None:
+@pytest.mark.parametrize(("seconds", "text"), [(86_400, "1d"), (95_400, "1d2h30m"), (3_660, "1h1m"), (90, "1m30s")])
+def test_the_proposed_default_is_one_that_the_option_takes(seconds: int, text: str) -> None:
     question = PartitionLimits("batch", 20, 20, 0, seconds, 1.0, None).question()
     assert question is not None
-    assert f"--default-limit batch={told}, and" in question
-    assert parse_duration(told) == seconds
+    assert f"--default-limit batch={text}, and" in question
+    assert parse_duration(text) == seconds
 
 
 def test_a_log_of_unix_seconds_needs_no_zone(tmp_path: Path) -> None:
     done = imported(tmp_path, job(1))
     assert not done.report.zone_needed
     assert "its times are Unix seconds; dates are in UTC (named by the test)" in done.report.totals()
-    assert not any("zone: told" in line for line in done.log.header.lines)
+    assert not any("zone: named" in line for line in done.log.header.lines)
     local = job(2, Submit="2023-11-14T22:13:20", Start="2023-11-14T22:13:20", End="2023-11-14T22:15:00")
     done = imported(tmp_path, job(1), local)
     assert done.report.zone_needed
@@ -146,7 +146,7 @@ def test_a_time_without_jobs_is_refused_with_the_time_of_the_log(tmp_path: Path)
     words = "its jobs were submitted from 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC"
     with pytest.raises(WorkloadError, match=words):
         imported(tmp_path, *rows, begin=T0 + 86_400)
-    zone = Zone(zoneinfo.ZoneInfo("Europe/Berlin"), "Europe/Berlin", "told")
+    zone = Zone(zoneinfo.ZoneInfo("Europe/Berlin"), "Europe/Berlin", "named by the test")
     with pytest.raises(WorkloadError, match="from 2023-11-14 23:13:20 CET to 2023-11-14 23:14:20 CET"):
         import_logs([tmp_path / "log.txt"], rules=ImportRules(end=T0, partitions=("batch",)), zone=zone)
 

@@ -50,7 +50,7 @@ def line(**changes: str) -> str:
 
 
 def records(*lines: str, zone: dt.tzinfo = dt.UTC) -> list[Record]:
-    return [found for found in read(lines, "jobcomp.txt", Clock(zone)) if isinstance(found, Record)]
+    return [item for item in read(lines, "jobcomp.txt", Clock(zone)) if isinstance(item, Record)]
 
 
 # 2026-03-02 10:00:00 UTC
@@ -90,10 +90,10 @@ def test_a_line_of_the_plugin() -> None:
 
 
 def test_the_genuine_sample(shared) -> None:
-    found = list(read(shared(SAMPLE).read_text().splitlines(), SAMPLE, Clock()))
-    assert len(found) == 50
-    assert not any(isinstance(item, Remark) for item in found)
-    assert collections.Counter(record.state for record in found) == {
+    result = list(read(shared(SAMPLE).read_text().splitlines(), SAMPLE, Clock()))
+    assert len(result) == 50
+    assert not any(isinstance(item, Remark) for item in result)
+    assert collections.Counter(record.state for record in result) == {
         State.completed: 39,
         State.cancelled: 3,
         State.node_fail: 3,
@@ -102,7 +102,7 @@ def test_the_genuine_sample(shared) -> None:
         State.requeued: 1,
     }
     jobs = collections.defaultdict(list)
-    for record in found:
+    for record in result:
         jobs[record.job].append(record)
     assert {job for job, runs in jobs.items() if len(runs) > 1} == {"25", "35", "10"}
     assert {"11_0", "11_5", "12_10", "17+0", "17+1"} <= set(jobs)
@@ -140,9 +140,9 @@ def test_what_a_line_can_say(changes: dict[str, str], expected: dict[str, object
 
 
 def test_a_job_that_changed_its_size_is_said() -> None:
-    found = list(read([line(JobState="RESIZING")], "x", Clock()))
-    assert found[0].state is State.requeued
-    assert found[1].what == "parts of jobs that changed their size while they ran"
+    result = list(read([line(JobState="RESIZING")], "x", Clock()))
+    assert result[0].state is State.requeued
+    assert result[1].what == "parts of jobs that changed their size while they ran"
 
 
 def test_local_times_and_the_end_of_summer_time() -> None:
@@ -163,7 +163,7 @@ def test_local_times_and_the_end_of_summer_time() -> None:
     assert (note.action, "taken as the earlier" in note.what) == ("changed", True)
 
 
-def test_lines_that_can_not_be_used_are_counted() -> None:
+def test_lines_that_cannot_be_used_are_counted() -> None:
     bad = [
         "JobId=17 UserId=ada(1000) GroupId=p(1) Name=x JobState=COMPLETED",
         line(SubmitTime=None, EligibleTime=None),
@@ -173,11 +173,11 @@ def test_lines_that_can_not_be_used_are_counted() -> None:
         line(TimeLimit="forever"),
         "rubbish",
     ]
-    found = list(read([*bad, "", line()], "x", Clock()))
-    assert [(item.line, item.action) for item in found if isinstance(item, Remark)] == [
+    result = list(read([*bad, "", line()], "x", Clock()))
+    assert [(item.line, item.action) for item in result if isinstance(item, Remark)] == [
         (n, "dropped") for n in range(1, 8)
     ]
-    assert [item.line for item in found if isinstance(item, Record)] == [9]
+    assert [item.line for item in result if isinstance(item, Record)] == [9]
 
 
 def test_a_file_without_any_record_is_refused() -> None:
@@ -201,19 +201,19 @@ TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=6)), max_s
 @given(TEXTS, TEXTS)
 def test_a_name_or_a_folder_changes_no_other_field(name: str, folder: str) -> None:
     clean = [text.replace("\n", " ").replace("\r", " ") for text in (name, folder)]
-    found = list(read([line(), line(Name=clean[0], WorkDir="/x" + clean[1])], "x", Clock()))
-    if isinstance(found[1], Remark):
+    result = list(read([line(), line(Name=clean[0], WorkDir="/x" + clean[1])], "x", Clock()))
+    if isinstance(result[1], Remark):
         # Nothing tells the fields from a text that holds all of them: dropped, and counted.
-        assert found[1].what == "lines whose job name or folder looks like the fields between them"
+        assert result[1].what == "lines whose job name or folder looks like the fields between them"
         assert any("ProcCnt=1 WorkDir=" in text or text.endswith("ProcCnt=1") for text in clean)
     else:
-        found[1].line = 1
-        assert found == [PLAIN, PLAIN]
+        result[1].line = 1
+        assert result == [PLAIN, PLAIN]
 
 
 def test_a_name_that_is_a_whole_record_is_dropped_and_counted() -> None:
-    found = list(read([line(), line(Name="x" + FAKE + " WorkDir=/y")], "x", Clock()))
-    assert [(item.line, type(item)) for item in found] == [(1, Record), (2, Remark)]
+    result = list(read([line(), line(Name="x" + FAKE + " WorkDir=/y")], "x", Clock()))
+    assert [(item.line, type(item)) for item in result] == [(1, Record), (2, Remark)]
 
 
 @given(
@@ -221,7 +221,7 @@ def test_a_name_that_is_a_whole_record_is_dropped_and_counted() -> None:
 )
 def test_any_file_is_read_or_refused(lines: list[str]) -> None:
     try:
-        found = list(read([text.replace("\n", " ") for text in lines], "x", Clock()))
+        result = list(read([text.replace("\n", " ") for text in lines], "x", Clock()))
     except TraceFormatError:
         return
-    assert {item.line for item in found} == {n for n, text in enumerate(lines, 1) if text.strip()}
+    assert {item.line for item in result} == {n for n, text in enumerate(lines, 1) if text.strip()}

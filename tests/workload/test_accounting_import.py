@@ -187,7 +187,7 @@ def test_lines_are_the_same_however_the_blocks_fall(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (b"", "is empty"), (b"BZh91AY", "packed or written bzip2"), (b"\xff\xfeJ\0", "UTF-16"),
         (b"\x1f\x8b" + b"x" * 50, "is damaged"), (b"hello world\n", "'hello world' is the beginning of no accounting"),
@@ -198,10 +198,10 @@ def test_lines_are_the_same_however_the_blocks_fall(tmp_path: Path) -> None:
         (b"JobID|State|" + b"x" * (_LONGEST_LINE + 5), "a line of more than 1,048,576 characters"),
     ],
 )  # fmt: skip
-def test_what_is_no_accounting_log_is_refused(tmp_path: Path, data: bytes, told: str) -> None:
+def test_what_is_no_accounting_log_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "log"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         import_logs([path], zone=UTC)
 
 
@@ -212,7 +212,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         import_logs([tmp_path], zone=UTC)
 
 
-def test_a_format_is_told_by_the_first_lines_or_by_name() -> None:
+def test_a_format_is_known_by_the_first_lines_or_by_name() -> None:
     heads = {
         "sacct": "\nJobIDRaw|State|Submit\n1|", "sacct-json": '{\n "meta": {', "filetxt": "JobId=5 UserId=root(0)",
         "pbs": "06/06/2005 14:07:17;E;407.host;user=guest",
@@ -223,7 +223,7 @@ def test_a_format_is_told_by_the_first_lines_or_by_name() -> None:
         find_format("swf")
 
 
-def test_what_a_stranger_wrote_can_not_command_the_terminal(tmp_path: Path) -> None:
+def test_what_a_stranger_wrote_cannot_command_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b[2J;\u202e"
     done = imported(tmp_path, job(1, Partition=evil, UID=evil), job(f"2{evil}", State="PENDING"))
     shown = repr(done.report.rows()) + repr(done.report.partition_rows()) + format_swf(done.log).decode()

@@ -1,4 +1,4 @@
-"""Reading sacct --json: in pieces, in the forms of several versions, damaged."""
+"""Reading sacct --json: in parts, in the forms of several versions, damaged."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_submit_line_shows_what_was_asked_for() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(1, 400), st.integers(0, 4))
-def test_pieces_of_any_length_give_the_same(size: int, jobs: int) -> None:
+def test_parts_of_any_length_give_the_same(size: int, jobs: int) -> None:
     several = [changed(job_id=number) for number in range(1, jobs + 1)]
     assert items_of(*several, size=size) == items_of(*several)
     assert len(items_of(*several)) == jobs
@@ -117,7 +117,7 @@ def test_a_job_of_another_form_is_counted_and_the_next_is_read(change: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[1]", "begin: { expected"), ('{"jobs": 3}', "no list called jobs"), ('{"jobs": [{"a": 1}', "after job 1"),
         ('{"jobs": [{]}', "job 1 of the list"), ("{}", "no list called jobs"), ("", "begin"), ('{"a" 1}', "entry"),
@@ -125,8 +125,8 @@ def test_a_job_of_another_form_is_counted_and_the_next_is_read(change: dict[str,
         ('{"a": ' + "9" * 5000 + "}", "number too long"),
     ],
 )  # fmt: skip
-def test_what_is_no_json_of_sacct_is_refused_with_the_place(text: str, told: str) -> None:
-    with pytest.raises(TraceFormatError, match=f"log: .*{told}.*is this the whole output of sacct --json"):
+def test_what_is_no_json_of_sacct_is_refused_with_the_place(text: str, message: str) -> None:
+    with pytest.raises(TraceFormatError, match=f"log: .*{message}.*is this the whole output of sacct --json"):
         list(read([text], "log", Clock()))
 
 

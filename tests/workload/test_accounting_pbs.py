@@ -106,11 +106,11 @@ def torque(**changes: str) -> str:
 
 
 def records(lines: Iterable[str], zone: dt.tzinfo = dt.UTC) -> list[Record]:
-    return [found for found in read(lines, "log", Clock(zone)) if isinstance(found, Record)]
+    return [item for item in read(lines, "log", Clock(zone)) if isinstance(item, Record)]
 
 
 def remarks(lines: Iterable[str]) -> list[Remark]:
-    return [found for found in read(lines, "log", Clock()) if isinstance(found, Remark)]
+    return [item for item in read(lines, "log", Clock()) if isinstance(item, Remark)]
 
 
 def one(text: str) -> Record:
@@ -241,7 +241,7 @@ def test_a_job_without_walltime_has_no_requested_time() -> None:
     assert one(openpbs(**{"Resource_List.walltime": "00:00:00"})).limit_kind is Limit.missing
     lines = [line(T, "E", "7.srv", openpbs(**{"Resource_List.walltime": "soon"}))]
     assert records(lines)[0].limit_kind is Limit.missing
-    assert [(found.action, found.what) for found in remarks(lines)] == [
+    assert [(result.action, result.what) for result in remarks(lines)] == [
         ("changed", "jobs whose walltime cannot be read")
     ]
 
@@ -338,7 +338,7 @@ def test_a_job_that_is_run_again() -> None:
         assert (last.start, last.end, last.state) == (T + 200, T + 800, State.completed)
     lost = [line(T, "R", "7.srv"), *whole[1:]]
     assert [record.state for record in records(lost)] == [State.completed]
-    assert [found.what for found in remarks(lost)] == ["reruns whose first start is not in this file"]
+    assert [result.what for result in remarks(lost)] == ["reruns whose first start is not in this file"]
     waits = records(whole[:1])
     assert [record.state for record in waits] == [State.requeued, State.pending]
     assert waits[1].submit == T
@@ -361,7 +361,7 @@ def test_suspended_time_is_no_run_time() -> None:
         line(T + 630, "E", "7.srv", openpbs()),
     ]
     assert records(wrong)[0].elapsed == 600
-    assert [found.action for found in remarks(wrong)] == ["changed"]
+    assert [result.action for result in remarks(wrong)] == ["changed"]
 
 
 def test_arrays_count_by_their_tasks() -> None:
@@ -373,14 +373,14 @@ def test_arrays_count_by_their_tasks() -> None:
         line(T + 640, "E", "9[2].srv", openpbs()),
         line(T + 650, "D", "9[4].srv", "requestor=ada@login1"),
     ]
-    found = records(lines)
-    assert [(record.job, record.state, record.tasks) for record in found] == [
+    result = records(lines)
+    assert [(record.job, record.state, record.tasks) for record in result] == [
         ("9[0].srv", State.completed, 1),
         ("9[2].srv", State.completed, 1),
         ("9[].srv", State.pending, 2),
         ("9[4].srv", State.cancelled, 1),
     ]
-    assert {record.submit for record in found} == {T}
+    assert {record.submit for record in result} == {T}
     assert [item.action for item in remarks(lines)] == ["skipped"]
     # When the array has ended, nothing of it waits.
     done = [*lines, line(T + 700, "E", "9[].srv", openpbs(array_indices="0-9:2"))]
@@ -409,7 +409,7 @@ def test_lines_that_are_no_end_of_a_job_are_counted() -> None:
         line(T, "E", "6.srv", f"user=ada queue=workq ctime={T} end={T + 5}"),
     ]
     assert records(lines) == []
-    assert [(found.line, found.action) for found in remarks(lines)] == [
+    assert [(result.line, result.action) for result in remarks(lines)] == [
         (1, "skipped"),
         (2, "skipped"),
         (4, "dropped"),
@@ -467,11 +467,11 @@ def wild_lines(draw: st.DrawFn) -> str:
 @given(st.lists(st.one_of(wild_lines(), st.text(max_size=30)), max_size=12))
 def test_any_log_gives_records_that_make_sense(lines: list[str]) -> None:
     try:
-        found = list(read([line.replace("\n", "") for line in lines], "log", Clock()))
+        result = list(read([line.replace("\n", "") for line in lines], "log", Clock()))
     except TraceFormatError:
         assert not any(line.count(";") >= 3 and line[:5] in {stamp(T)[:5], "13/32", "02/30"} for line in lines)
         return
-    for item in found:
+    for item in result:
         assert 1 <= item.line <= len(lines)
         if isinstance(item, Record):
             assert item.tasks >= 1
@@ -516,9 +516,9 @@ def test_what_a_server_writes_is_read_back(jobs: list[list[int]], random, cut: i
                 state,
             )
     if kept:
-        found = records([event[3] for event in kept])
-        assert {record.job: (record.submit, record.start, record.end, record.state) for record in found} == expected
-        assert len(found) == len(expected)
+        result = records([event[3] for event in kept])
+        assert {record.job: (record.submit, record.start, record.end, record.state) for record in result} == expected
+        assert len(result) == len(expected)
 
 
 def test_daily_files_give_the_same_jobs_as_one(tmp_path: Path) -> None:
@@ -558,15 +558,15 @@ def test_daily_files_give_the_same_jobs_as_one(tmp_path: Path) -> None:
     for number, texts in days.items():
         names.append(tmp_path / f"day{number}")
         names[-1].write_text("\n".join(texts) + "\n")
-    zone = Zone(dt.UTC, "UTC", "told")
-    whole, pieces, shuffled = (
+    zone = Zone(dt.UTC, "UTC", "named by the test")
+    whole, parts, shuffled = (
         import_logs(paths, zone=zone).log for paths in ([tmp_path / "all"], names, [*names[::-1], names[2]])
     )
     assert len(days) >= 7
     # Of ten jobs one was deleted before it began, one waits and one runs at the end.
-    assert len(whole) == len(pieces) == len(shuffled) == 140
+    assert len(whole) == len(parts) == len(shuffled) == 140
     for column in ("submit", "wait", "run_time", "allocated", "requested", "requested_time", "status", "user"):
-        assert np.array_equal(getattr(whole, column), getattr(pieces, column)), column
+        assert np.array_equal(getattr(whole, column), getattr(parts, column)), column
         assert np.array_equal(getattr(whole, column), getattr(shuffled, column)), column
     assert sorted(np.unique(whole.status).tolist()) == [1, 5]
 
@@ -595,9 +595,9 @@ def test_a_real_workload_comes_back(shared, tmp_path: Path) -> None:
                 },
             )
             file.write(line(int(end[job]), "E", f"{job}.srv", text) + "\n")
-    found = import_logs([tmp_path / "kth"], zone=Zone(dt.UTC, "UTC", "told"), processors=100).log
-    assert len(found) == n
-    assert np.array_equal(found.submit + submit.min(), submit)
+    result = import_logs([tmp_path / "kth"], zone=Zone(dt.UTC, "UTC", "named by the test"), processors=100).log
+    assert len(result) == n
+    assert np.array_equal(result.submit + submit.min(), submit)
     for column in ("wait", "run_time", "requested", "requested_time"):
-        assert np.array_equal(getattr(found, column), getattr(log, column)[:n]), column
-    assert np.array_equal(found.allocated, log.requested[:n])
+        assert np.array_equal(getattr(result, column), getattr(log, column)[:n]), column
+    assert np.array_equal(result.allocated, log.requested[:n])

@@ -13,7 +13,7 @@ from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import import_logs
 from policyfactory.workload.accounting.limits import ImportRules, parse_limits
-from policyfactory.workload.accounting.record import Record, State
+from policyfactory.workload.accounting.record import Limit, Record, State
 from policyfactory.workload.accounting.report import StepCounter
 from policyfactory.workload.accounting.rules import jobs_of
 from policyfactory.workload.accounting.table import TableBuilder
@@ -47,10 +47,10 @@ def test_what_waits_or_runs_is_dropped_and_counted(tmp_path: Path) -> None:
     running = job(4, 1, State="RUNNING", End="Unknown", AllocCPUS=9)
     suspended = job(5, 1, State="SUSPENDED", End="Unknown")
     done = imported(tmp_path, job(1), waiting(2), waiting("57_[0-20%3]"), running, suspended)
-    found = counts(done)
-    assert found["jobs that wait at the end of the log"] == 1
-    assert found["tasks of arrays that wait at the end of the log"] == 21
-    assert found["jobs that run, or are suspended, at the end of the log"] == 2
+    result = counts(done)
+    assert result["jobs that wait at the end of the log"] == 1
+    assert result["tasks of arrays that wait at the end of the log"] == 21
+    assert result["jobs that run, or are suspended, at the end of the log"] == 2
     assert (done.report.records, done.report.jobs) == (25, 1)
     # What runs has its processors.
     assert done.report.machine == 4 + 9 + 4
@@ -151,7 +151,7 @@ def test_the_same_record_twice_counts_once(tmp_path: Path) -> None:
     assert counts(done)["records that are in the log twice"] == 3
 
 
-def test_pieces_that_overlap_are_one_log(tmp_path: Path) -> None:
+def test_parts_that_overlap_are_one_log(tmp_path: Path) -> None:
     first, second = tmp_path / "january", tmp_path / "february"
     first.write_text(sacct_text(job(1), job(2, 5, State="RUNNING", End="Unknown"), waiting(3, 6), job(4, 8, run=9)))
     second.write_text(sacct_text(job(2, 5), job(3, 6, start=90), job(4, 8, run=10), job(5, 9)))
@@ -171,19 +171,19 @@ def test_an_id_that_comes_again_is_another_job(tmp_path: Path) -> None:
     assert counts(done)["jobs with an id that another user's job had, or one more than 30d before"] == 2
 
 
-def test_a_job_without_limit_has_minus_one_or_what_was_told(tmp_path: Path) -> None:
+def test_a_job_without_limit_has_minus_one_or_what_was_given(tmp_path: Path) -> None:
     rows = [job(1, TimelimitRaw="UNLIMITED"), job(2, TimelimitRaw="Partition_Limit"), job(3)]
     plain = imported(tmp_path, *rows)
     assert plain.log.requested_time.tolist() == [-1, -1, 3600]
     assert counts(plain)["jobs without a limit (UNLIMITED)"] == 1
     assert counts(plain)["jobs with the limit of their partition (Partition_Limit)"] == 1
-    told = imported(tmp_path, *rows, unlimited=86400, partition_limit={"batch": 7200})
-    assert told.log.requested_time.tolist() == [86400, 7200, 3600]
+    stated = imported(tmp_path, *rows, unlimited=86400, partition_limit={"batch": 7200})
+    assert stated.log.requested_time.tolist() == [86400, 7200, 3600]
     other = imported(tmp_path, *rows, job(4, Partition="short"), partition_limit={"short": 7200})
     assert other.log.requested_time.tolist() == [-1, -1, 3600, 3600]
 
 
-def test_a_default_limit_is_told_apart_where_it_was_told(tmp_path: Path) -> None:
+def test_a_default_limit_is_recognised_where_it_was_given(tmp_path: Path) -> None:
     rows = [job(n, TimelimitRaw=60) for n in range(1, 13)] + [job(13, TimelimitRaw=7), job(14, Partition="short")]
     asks = imported(tmp_path, *rows)
     batch = asks.report.partitions[0]
@@ -202,9 +202,7 @@ def test_a_default_limit_is_told_apart_where_it_was_told(tmp_path: Path) -> None
 def test_a_limit_that_was_asked_for_is_no_default() -> None:
     counter = StepCounter()
     gathering = TableBuilder(counter)
-    from policyfactory.workload.accounting.record import Limit
-
-    kinds = [Limit.given, Limit.asked, Limit.default]
+    kinds = [Limit.given, Limit.asked]
     records = [
         Record(n, str(n), T0, None, T0, T0 + 5, 5, 0, 60, kind, 1, 1, state=State.completed, partition="batch")
         for n, kind in enumerate(kinds, 1)
@@ -212,7 +210,7 @@ def test_a_limit_that_was_asked_for_is_no_default() -> None:
     gathering.add(records, "log")
     table = gathering.table()
     jobs_of(table, ImportRules(default_limit={"batch": 60}, defaults="unknown"), counter)
-    assert table.limit.tolist() == [-1, 60, -1]
+    assert table.limit.tolist() == [-1, 60]
 
 
 def test_suspended_time_is_no_run_time(tmp_path: Path) -> None:
@@ -232,7 +230,7 @@ def test_suspended_time_is_no_run_time(tmp_path: Path) -> None:
         (job(2, AllocCPUS="", ReqCPUS="", ReqTRES=""), "jobs without a number of processors"),
     ],
 )
-def test_what_can_not_be_is_dropped_and_counted(tmp_path: Path, bad: Cells, what: str) -> None:
+def test_what_cannot_be_is_dropped_and_counted(tmp_path: Path, bad: Cells, what: str) -> None:
     done = imported(tmp_path, job(1), bad)
     assert done.report.jobs == 1
     assert counts(done)[what] == 1
@@ -243,12 +241,12 @@ def test_what_is_odd_is_kept_and_counted(tmp_path: Path) -> None:
         tmp_path, job(1, run=100, ElapsedRaw=4000), job(2, Eligible=T0 + 9, start=20), job(3, State="NEW_WORD"),
         job(4, AllocCPUS=""),
     )  # fmt: skip
-    found = counts(done)
-    assert found["jobs that ran beyond their limit"] == 1
-    assert found["jobs whose end is not where start and run time put it"] == 1
-    assert found["jobs that could not have run at once"] == 1
-    assert found["jobs whose end has no known word"] == 1
-    assert found["jobs whose allocated processors the log does not say"] == 1
+    result = counts(done)
+    assert result["jobs that ran beyond their limit"] == 1
+    assert result["jobs whose end is not where start and run time put it"] == 1
+    assert result["jobs that could not have run at once"] == 1
+    assert result["jobs whose end has no known word"] == 1
+    assert result["jobs whose allocated processors the log does not say"] == 1
     assert done.report.jobs == 4
 
 
@@ -287,19 +285,19 @@ def test_without_a_job_the_reasons_are_told(tmp_path: Path) -> None:
         imported(tmp_path, job(1, run=0, **NEVER), keep_unstarted=True)
 
 
-def test_the_machine_is_the_most_in_use_at_once_or_what_was_told(tmp_path: Path) -> None:
+def test_the_machine_is_the_most_in_use_at_once_or_what_was_given(tmp_path: Path) -> None:
     rows = [job(1, run=100, AllocCPUS=8), job(2, 50, AllocCPUS=5), job(3, 100, AllocCPUS=3)]
     done = imported(tmp_path, *rows)
     assert done.report.machine == 13
     assert "first at 2023-11-14 22:14:10 UTC: a lower bound" in done.report.machine_source
     path = tmp_path / "log.txt"
-    told = import_logs([path], zone=UTC, processors=7)
-    assert told.report.machine == told.log.header.processors == 7
-    assert counts(told)["jobs larger than the machine"] == 1
-    assert "13 in use at once" in told.report.machine_source
+    stated = import_logs([path], zone=UTC, processors=7)
+    assert stated.report.machine == stated.log.header.processors == 7
+    assert counts(stated)["jobs larger than the machine"] == 1
+    assert "13 in use at once" in stated.report.machine_source
 
 
-def test_limits_of_partitions_are_told_in_units() -> None:
+def test_limits_of_partitions_are_known_in_units() -> None:
     assert parse_limits(["a=24h", "b=1-00:00:00", "c=90m", "d=24:00:00", "e=f=1h"], "--x") == {
         "a": 86400, "b": 86400, "c": 5400, "d": 86400, "e=f": 3600,
     }  # fmt: skip
@@ -362,23 +360,23 @@ def test_the_peak_is_that_of_counting_every_second(jobs: list[tuple[int, int, in
         ],
         "log",
     )  # fmt: skip
-    found = jobs_of(gathering.table(), ImportRules(), counter)
+    result = jobs_of(gathering.table(), ImportRules(), counter)
     level = [sum(size for at, run, size in jobs if at <= second < at + run) for second in range(50)]
     if max(level):
-        assert (found.peak, found.peak_time) == (max(level), T0 + level.index(max(level)))
+        assert (result.peak, result.peak_time) == (max(level), T0 + level.index(max(level)))
 
 
 def test_numbers_that_no_cluster_has_are_unknown_and_counted(tmp_path: Path) -> None:
     huge = 10**21
-    found = imported(
+    result = imported(
         tmp_path, job(1), job(2, TimelimitRaw=huge), job(3, AllocCPUS=huge, ReqCPUS=10**16), job(4, Submit=huge)
     )
-    step = next(step for step in found.report.steps if step.what.startswith("records with numbers beyond"))
+    step = next(step for step in result.report.steps if step.what.startswith("records with numbers beyond"))
     assert (step.action, step.count, step.first_job) == ("changed", 3, "2")
-    assert found.log.requested_time.tolist() == [3600, -1]
+    assert result.log.requested_time.tolist() == [3600, -1]
 
 
-def test_arrays_that_never_ran_can_not_fill_the_memory(tmp_path: Path) -> None:
+def test_arrays_that_never_ran_cannot_fill_the_memory(tmp_path: Path) -> None:
     rest = [waiting(f"{n}_[0-9999999]", State="CANCELLED", Start="None", End=T0 + 5) for n in range(1, 40)]
     with pytest.raises(
         WorkloadError, match=r"390,000,000 jobs, more than the 20,000,000 of a log; job 1_\[0-9999999\]"

@@ -27,7 +27,7 @@ def test_a_line_becomes_a_record() -> None:
     )  # fmt: skip
 
 
-def test_columns_are_told_by_the_header_in_any_order_and_selection() -> None:
+def test_columns_are_known_by_the_header_in_any_order_and_selection() -> None:
     least = ["State", "Submit", "Start", "End", "Timelimit", "ReqCPUS", "JobID"]
     (record,), _ = read_lines(sacct_text(job(7, Timelimit="1-02:00:00"), columns=least))
     assert (record.job, record.limit, record.requested, record.allocated, record.elapsed) == ("7", 93600, 4, None, None)
@@ -48,9 +48,11 @@ def test_the_other_delimiter_and_lines_that_end_with_one_are_read() -> None:
 
 def test_a_missing_column_is_named_with_the_command_that_prints_it() -> None:
     columns = [name for name in COLUMNS if name not in {"TimelimitRaw", "Submit"}]
-    with pytest.raises(TraceFormatError, match="log:1: no column Submit, no column TimelimitRaw or Timelimit") as told:
+    with pytest.raises(
+        TraceFormatError, match="log:1: no column Submit, no column TimelimitRaw or Timelimit"
+    ) as message:
         read_lines(sacct_text(job(1), columns=columns))
-    assert RECOMMENDED in str(told.value)
+    assert RECOMMENDED in str(message.value)
     with pytest.raises(TraceFormatError, match="two columns are called State"):
         read_lines("JobID|State|state\n")
 
@@ -134,7 +136,7 @@ def test_a_line_with_very_many_delimiters_is_dropped_at_once() -> None:
         ("End", "9" * 5000),
     ],
 )  # fmt: skip
-def test_a_line_that_can_not_be_read_is_counted_and_the_next_is_read(column: str, value: str) -> None:
+def test_a_line_that_cannot_be_read_is_counted_and_the_next_is_read(column: str, value: str) -> None:
     records, remarks = read_lines(sacct_text(job(1, **{column: value}), job(2)))
     assert [record.job for record in records] == ["2"]
     assert [(item.action, item.job, item.line) for item in remarks] == [("dropped", "1", 2)]
@@ -210,7 +212,7 @@ def test_a_limit_that_the_submit_line_shows_was_asked_for() -> None:
     assert [record.limit_kind for record in records] == [Limit.asked, Limit.given, Limit.given]
 
 
-def test_states_and_resources_are_told_by_their_first_word_and_name() -> None:
+def test_states_and_resources_are_known_by_their_first_word_and_name() -> None:
     assert state_of("CANCELLED by 1000") is State.cancelled
     assert state_of("OUT_OF_MEMORY") is State.failed
     assert state_of("SUSPENDED") is State.running

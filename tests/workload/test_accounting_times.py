@@ -42,9 +42,9 @@ def test_a_printed_duration_is_read_back(seconds: int) -> None:
 def test_a_local_time_is_read_back_or_can_mean_two(unix: int, name: str) -> None:
     zone = zoneinfo.ZoneInfo(name)
     text = dt.datetime.fromtimestamp(unix, zone).strftime("%Y-%m-%dT%H:%M:%S")
-    found = Clock(zone).read(text)
-    assert unix in found
-    assert len(found) == 1 or found[0] < found[1]
+    result = Clock(zone).read(text)
+    assert unix in result
+    assert len(result) == 1 or result[0] < result[1]
 
 
 def test_the_hour_that_comes_twice_gives_the_earlier_first_and_the_hour_left_out_the_later() -> None:
@@ -82,12 +82,12 @@ def test_the_end_of_summer_time_is_settled_and_counted(tmp_path: Path) -> None:
     ]
     path = tmp_path / "log"
     path.write_text(sacct_text(*rows))
-    done = import_logs([path], zone=Zone(BERLIN, "Europe/Berlin", "told"))
+    done = import_logs([path], zone=Zone(BERLIN, "Europe/Berlin", "named by the test"))
     one, two, three = done.log.wait.tolist()
     assert (one - two, three) == (3600, 600)
-    found = counts(done)
-    assert found["times in the hour that comes twice when summer time ends, settled by the run time"] == 2
-    assert found["times in the hour that comes twice when summer time ends, taken as the earlier"] == 1
+    result = counts(done)
+    assert result["times in the hour that comes twice when summer time ends, settled by the run time"] == 2
+    assert result["times in the hour that comes twice when summer time ends, taken as the earlier"] == 1
     assert done.log.header.time_zone == "Europe/Berlin"
 
 

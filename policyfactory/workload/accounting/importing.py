@@ -105,7 +105,7 @@ def import_logs(
     WorkloadError
         If no job is left.
     UsageError
-        If an option cannot be meant.
+        If an option is refused.
     """
     rules, labels, zone = rules or ImportRules(), labels or Labels(), zone or Zone.of_machine()
     if [str(path) for path in paths].count("-") > 1:

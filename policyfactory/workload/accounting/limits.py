@@ -137,15 +137,12 @@ def settle_limits(sieve: Sieve, rules: ImportRules) -> None:
     count("kept", kind == Limit.missing, "jobs without a requested time in the log", "field 9 is -1")
     count("kept", kind == Limit.asked, "limits that the submit line shows to be asked for", "-t or --time")
     perhaps = (kind == Limit.given) & (table.limit >= 0) & (table.limit == _by_partition(table, rules.default_limit))
-    certain = kind == Limit.default
     what = "limits equal to their partition's default: asked for or not, the log does not say"
     if rules.defaults == "unknown":
         count("changed", perhaps, f"{what}; now unknown", "--defaults unknown")
-        count("changed", certain, "limits that nobody asked for; now unknown", "--defaults unknown")
-        table.limit[perhaps | certain] = -1
+        table.limit[perhaps] = -1
     else:
         count("kept", perhaps, what, "--defaults unknown makes them -1")
-        count("kept", certain, "limits that nobody asked for", "the log shows it; --defaults unknown makes them -1")
 
 
 def _by_partition(table: RecordTable, limits: Mapping[str, int]) -> Column:

@@ -48,10 +48,9 @@ class Limit(enum.IntEnum):
 
     given = 0  # a number: asked for by the user, or the partition's default; the log seldom says which
     asked = 1  # a number that the user asked for: the log shows it (the submit line has --time)
-    default = 2  # a number that nobody asked for: the log shows it
-    unlimited = 3
-    partition = 4  # the partition's limit, whose number the record does not have
-    missing = 5
+    unlimited = 2
+    partition = 3  # the partition's limit, whose number the record does not have
+    missing = 4
 
 
 @dataclasses.dataclass(slots=True)

@@ -72,19 +72,17 @@ def _chains(sieve: Sieve, rows: list[int]) -> list[list[int]]:
     """Return the rows of one id as jobs: after a wrap or a new data base an id comes again."""
     table = sieve.table
     chains: list[list[int]] = []
+    what = f"jobs with an id that another user's job had, or one more than {format_duration(_ID_AGAIN)} before"
+    why = "ids begin again after a wrap or with a new data base: each is a job"
     for row in rows:
-        before = chains[-1][-1] if chains else -1
-        if not chains or (
-            table.user[row] != table.user[before]
-            or table.submit[row] - max(table.end[before], table.submit[before]) > _ID_AGAIN
-        ):
-            chains.append([row])
-        else:
+        before = chains[-1][-1] if chains else row
+        again = table.submit[row] - max(table.end[before], table.submit[before]) > _ID_AGAIN
+        if chains and table.user[row] == table.user[before] and not again:
             chains[-1].append(row)
-    for chain in chains[1:]:
-        what = f"jobs with an id that another user's job had, or one more than {format_duration(_ID_AGAIN)} before"
-        why = "ids begin again after a wrap or with a new data base: each is a job"
-        sieve.counter.add("kept", what, why, 1, table.job[chain[0]], table.place(chain[0]))
+            continue
+        if chains:
+            sieve.counter.add("kept", what, why, 1, table.job[row], table.place(row))
+        chains.append([row])
     return chains
 
 

@@ -8,7 +8,6 @@ was written, and it is read without its free texts. Otherwise it is dropped and 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import re
@@ -134,27 +133,18 @@ def _column(rows: Rows, source: tuple[str, _Reader], *others: tuple[str, _Reader
     return numbers
 
 
-@dataclasses.dataclass(slots=True, eq=False)
-class _Parsed:
-    """What some rows hold.
+def _parse(rows: Rows, clock: Clock) -> tuple[dict[str, _Int64Array], _Mask, list[tuple[int, str]]]:
+    """Read the cells of some rows.
 
-    Parameters
-    ----------
-    numbers : dict of str to int64 array (n,)
+    Returns
+    -------
+    dict of str to int64 array (n,)
         The columns `NUMBERS`.
-    readable : bool array (n,)
+    bool array (n,)
         Rows in which every value can be what its column is for.
-    settled : list of (int, str)
+    list of (int, str)
         Rows whose times could mean two, and how that was settled.
     """
-
-    numbers: dict[str, _Int64Array]
-    readable: _Mask
-    settled: list[tuple[int, str]]
-
-
-def _parse(rows: Rows, clock: Clock) -> _Parsed:
-    """Read the cells of some rows."""
     numbers = {}
     for term in ("eligible", *_TIMES):
         whole = rows.numbers(term)
@@ -162,10 +152,10 @@ def _parse(rows: Rows, clock: Clock) -> _Parsed:
     numbers |= {name: _column(rows, *sources) for name, sources in _SOURCES.items()}
     numbers |= {"line": rows.lines, "tasks": np.ones(len(rows), dtype=np.int64)}
     readable = ~np.any([column == UNREADABLE for column in numbers.values()], axis=0)
-    parsed = _Parsed(numbers, readable, _settle_times(rows, numbers, readable, clock))
+    settled = _settle_times(rows, numbers, readable, clock)
     _settle_unfinished(rows, numbers)
     _settle_words(rows, numbers)
-    return parsed
+    return numbers, readable, settled
 
 
 def _settle_times(rows: Rows, numbers: dict[str, _Int64Array], readable: _Mask, clock: Clock) -> list[tuple[int, str]]:
@@ -283,13 +273,13 @@ class _Log:
             rows = rows.where(~steps)
             jobs = rows.texts("id")
         self._check_cluster(rows)
-        parsed = _parse(rows, self._clock)
-        odd = [(row, "unreadable") for row in np.flatnonzero(~parsed.readable).tolist()]
-        odd += parsed.settled
+        columns, readable, settled = _parse(rows, self._clock)
+        odd = [(row, "unreadable") for row in np.flatnonzero(~readable).tolist()]
+        odd += settled
         remarks += [Remark(int(rows.lines[row]), jobs[row], f"sacct.{kind}") for row, kind in odd]
-        self._count_zoneless(rows, parsed.readable)
-        rows = rows if parsed.readable.all() else rows.where(parsed.readable)
-        numbers = np.array([parsed.numbers[name][parsed.readable] for name in NUMBERS])
+        self._count_zoneless(rows, readable)
+        rows = rows if readable.all() else rows.where(readable)
+        numbers = np.array([columns[name][readable] for name in NUMBERS])
         jobs = rows.texts("id")
         groups = {}
         if "+" in "".join(jobs):
@@ -332,9 +322,9 @@ class _Log:
         """Give the readings in which every column that is read holds what it is for; of equal ones the first."""
         places = np.array([place for place, _ in readings], dtype=np.int64)
         rows = Rows.of_lines(self._columns, places, [text for _, text in readings], compiled=False)
-        parsed = _parse(rows, self._clock)
+        numbers, sensible, _ = _parse(rows, self._clock)
         jobs = rows.texts("id")
-        sensible = parsed.readable & (parsed.numbers["state"] != State.unknown) & (parsed.numbers["submit"] >= 0)
+        sensible &= (numbers["state"] != State.unknown) & (numbers["submit"] >= 0)
         checks = [[_ID.fullmatch(job) is not None for job in jobs]]
         checks += [[not text or text.isdigit() for text in rows.texts(name)] for name in _WHOLE]
         for name, column in (("user", "uid"), ("group", "gid")):
@@ -342,7 +332,7 @@ class _Log:
                 pairs = zip(rows.texts(name), jobs, strict=True)
                 checks.append([text.isdigit() or ("." in job and not text) for text, job in pairs])
         sensible &= np.all(checks, axis=0)
-        contents = [*(parsed.numbers[name].tolist() for name in NUMBERS), jobs, *map(rows.texts, NAMES)]
+        contents = [*(numbers[name].tolist() for name in NUMBERS), jobs, *map(rows.texts, NAMES)]
         different: dict[tuple[object, ...], tuple[int, str]] = {}
         for row in np.flatnonzero(sensible).tolist():
             different.setdefault(tuple(column[row] for column in contents), readings[row])

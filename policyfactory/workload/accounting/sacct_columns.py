@@ -34,16 +34,12 @@ _FREE = frozenset({
     "reason", "stdin", "stdout", "stderr", "extra", "licenses",
 })  # fmt: skip
 
-# What is read of a line: of each list the first that the header has.
+# What is read of a line: the column of the same name, or of each list the first that the header has.
 _WANTED: dict[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("state", "submit", "eligible", "start", "end", "elapsed", "suspended")},
+    **{name: (name,) for name in ("account", "partition", "qos", "cluster")},
     "id": ("jobid", "jobidraw"),
-    "state": ("state",),
-    "submit": ("submit",),
-    "eligible": ("eligible",),
-    "start": ("start",),
-    "end": ("end",),
     "elapsed_raw": ("elapsedraw",),
-    "elapsed": ("elapsed",),
     "limit_raw": ("timelimitraw",),
     "limit": ("timelimit",),
     "requested": ("reqcpus",),
@@ -54,12 +50,7 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "requested_tres": ("reqtres",),
     "user": ("uid", "user"),
     "group": ("gid", "group"),
-    "account": ("account",),
-    "partition": ("partition",),
-    "qos": ("qos",),
-    "suspended": ("suspended",),
     "submit_line": ("submitline",),
-    "cluster": ("cluster",),
 }
 # What there must be: one column of each list.
 _NEEDED = (

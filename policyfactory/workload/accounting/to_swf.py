@@ -78,9 +78,7 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     count = len(rows)
     unknown = np.full(count, -1, dtype=np.int64)
     started = jobs.allocated[rows] > 0
-    status = np.full(len(State), -1, dtype=np.int64)
-    for state, number in _STATUS.items():
-        status[state] = number
+    status = np.array([_STATUS.get(state, -1) for state in State])
     queue, queues = _numbered(table.partition[rows], table.names["partition"], labels, 0)
     groups = table.group if (table.group[rows] > 0).any() else table.account
     columns: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
