@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text, waiting
 from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.workload import accounting
 from policyfactory.workload.accounting.importing import import_logs
 from policyfactory.workload.accounting.limits import ImportRules, parse_limits
 from policyfactory.workload.accounting.record import Limit, Record, State
@@ -383,3 +386,15 @@ def test_arrays_that_never_ran_cannot_fill_the_memory(tmp_path: Path) -> None:
     ):
         imported(tmp_path, *rest, keep_unstarted=True)
     assert len(imported(tmp_path, job(1), *rest).log) == 1
+
+
+def test_what_readers_say_is_in_the_table_and_all_of_it_is_said() -> None:
+    folder = Path(accounting.__file__).parent
+    table = tomllib.loads((folder / "remarks.toml").read_text())
+    kinds = {f"{section}.{name}": texts for section, names in table.items() for name, texts in names.items()}
+    code = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "record.py")
+    said = {word for word in re.findall(r'"([\w-]+\.\w+)"', code) if word.partition(".")[0] in table}
+    # How times were settled is said by the readers whose times are local.
+    said |= {f"{form}.{how}" for form in ("sacct", "filetxt") for how in ("settled", "guessed", "never")}
+    assert set(kinds) == said | {"sacct.unreadable"}
+    assert {action for action, _, _ in kinds.values()} == {"skipped", "dropped", "changed", "kept"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import zoneinfo
 
 import pytest
 from hypothesis import given, settings
@@ -90,6 +91,22 @@ def test_a_delimiter_in_a_job_name_is_found_by_counting() -> None:
     records, remarks = read_lines(text)
     assert [(record.job, record.user, record.submit) for record in records] == [("1", "1000", T0), ("2", "1000", T0)]
     assert [(item.action, item.job, item.line) for item in remarks] == [("changed", "1", 2)]
+
+
+def test_a_line_with_a_delimiter_in_its_name_is_looked_at_as_any_other() -> None:
+    columns = [*NAMED, "Cluster"]
+    with pytest.raises(TraceFormatError, match="log:3: cluster 'two' after 'one'"):
+        read_lines(sacct_text(job(1, JobName="", Cluster="one"), job(2, JobName="a|b", Cluster="two"), columns=columns))
+    night = {"Submit": "2026-10-25T02:50:00", "Start": "2026-10-25T02:50:00", "End": "2026-10-25T03:10:00"}
+    text = sacct_text(job(1, JobName="a|b", **night, ElapsedRaw=1200), columns=NAMED)
+    (record,), remarks = read_lines(text, zoneinfo.ZoneInfo("Europe/Berlin"))
+    assert record.start == record.end - 1200
+    assert [(item.action, item.line, item.count) for item in remarks] == [
+        ("changed", 2, 1),
+        ("changed", 2, 1),
+        ("kept", 2, 1),
+    ]
+    assert "summer time" in remarks[1].what
 
 
 def test_with_several_free_texts_the_one_reading_that_makes_sense_is_taken() -> None:

@@ -64,10 +64,11 @@ def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Rem
             continue
         try:
             items = _record(number, line, clock)
-        except ValueError as error:
+        except _AmbiguousError:
+            yield Remark(number, "", "filetxt.ambiguous")
+        except ValueError:
             first = first or (number, line)
-            ambiguous = isinstance(error, _AmbiguousError)
-            yield Remark(number, "", "filetxt.ambiguous" if ambiguous else "filetxt.unreadable")
+            yield Remark(number, "", "filetxt.unreadable")
         else:
             records += 1
             yield from items
