@@ -182,7 +182,7 @@ class _Log:
 
     def _array_of(self, job: str) -> _Open | None:
         """Return the array that a task belongs to, and note that the task has begun or ended."""
-        match = _TASK.fullmatch(job)
+        match = _TASK.fullmatch(job) if "[" in job else None
         array = self._open.get(f"{match[1]}[]{match[3]}") if match and match[2] else None
         if array is not None and match is not None:
             array.begun.add(match[2])

@@ -55,11 +55,8 @@ def fields_of(text: str) -> dict[str, str]:
 
 def whole(fields: dict[str, str], name: str) -> int | None:
     """Return a whole number of at most 12 digits; None for what is missing, is none, or is 0 (PBS's "not yet")."""
-    return _whole(fields.get(name, ""))
-
-
-def _whole(text: str) -> int | None:
-    return (int(text) or None) if _WHOLE.fullmatch(text) else None
+    text = fields.get(name)
+    return (int(text) or None) if text is not None and _WHOLE.fullmatch(text) else None
 
 
 def parse_walltime(text: str) -> int | None:
@@ -124,7 +121,8 @@ def _chunks(text: str) -> int:
     """
     total = 0
     for chunk in text.split("+"):
-        count = _whole(re.split(r"[:#]", chunk, maxsplit=1)[0]) or 1
+        head = re.split(r"[:#]", chunk, maxsplit=1)[0]
+        count = (int(head) if _WHOLE.fullmatch(head) else 0) or 1
         ncpus, cpp = _NCPUS.search(chunk), _CPP.search(chunk)
         total += count * (int(ncpus[1]) if ncpus else 1) * (int(cpp[1]) if cpp else 1)
     return min(total, _MOST)
