@@ -17,7 +17,7 @@ from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html, facts_text
 from policyfactory.core.text import shortened
 from policyfactory.fit.files import write_fit
-from policyfactory.fit.model import Examined, build_model, examine, sort_key
+from policyfactory.fit.model import Examined, build_model, examine, shown_term, sort_key
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FAMILIES, FitOptions, FitResults, Progress, fit_table, no_progress
 from policyfactory.policy.policy import Policy
@@ -117,7 +117,7 @@ class Fitted:
             facts["first of all fits"] = f"in {candidate.first:.0%} of {len(candidate.mae)} resamplings of the tuples"
         errors = zip(self.fit.terms, self.fit.coefficients, examined.inference.stderr, strict=True)
         for term, value, stderr in errors:
-            facts[f"{term.coefficient}, of {term.text}"] = (
+            facts[f"{term.coefficient}, of {shown_term(term)}"] = (
                 f"{value:.{SHOWN_DIGITS}g} (standard error {stderr:.2g}, {term.unit})"
             )
         for number, warning in enumerate(examined.diagnosis.warnings, start=1):

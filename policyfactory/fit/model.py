@@ -12,13 +12,14 @@ from policyfactory.core.artefact import command_line, package_versions
 from policyfactory.fit.bootstrap import Candidate, interval
 from policyfactory.fit.diagnostics import Diagnosis, diagnose
 from policyfactory.fit.inference import Inference, infer
-from policyfactory.fit.result import Fit
+from policyfactory.fit.result import Fit, Term
 from policyfactory.fit.sample import Sample
+from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.simplify import round_coefficients, simplify_order
 from policyfactory.policy.store import FittedNumber, Model
 
-__all__ = ["Examined", "build_model", "examine", "sort_key"]
+__all__ = ["Examined", "build_model", "examine", "shown_term", "sort_key"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +55,11 @@ def sort_key(fit: Fit, *, digits: int | None = None) -> str:
     """Return the shortest formula that orders jobs as ``fit`` does; rounded for display if ``digits`` is given."""
     key = simplify_order(fit.expression)
     return (key if digits is None else round_coefficients(key, digits, exponents=True)).text()
+
+
+def shown_term(term: Term) -> str:
+    """Return what a coefficient multiplies, its numbers rounded for display."""
+    return round_coefficients(parse(term.text), exponents=True).text() if term.linear else term.text
 
 
 def build_model(examined: Examined, sample: Sample, *, name: str, seed: int | None = None) -> Model:

@@ -11,7 +11,7 @@ from policyfactory.core.text import markdown_text, power_of_ten
 from policyfactory.fit.bootstrap import Candidate, interval
 from policyfactory.fit.certainty import CERTAIN, Certainty
 from policyfactory.fit.diagnostics import VIF_LIMIT, order_share
-from policyfactory.fit.model import Examined, sort_key
+from policyfactory.fit.model import Examined, shown_term, sort_key
 from policyfactory.fit.polynomials import POLYNOMIALS, monomials
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults
@@ -227,7 +227,7 @@ def _coefficients(examined: Examined, number: int) -> list[Table]:
     drawn = candidate if candidate is not None and len(candidate.mae) else None
     values, ratios = [], []
     for k, term in enumerate(fit.terms):
-        names = Cell(term.coefficient), Cell(term.text)
+        names = Cell(term.coefficient), Cell(shown_term(term))
         value = Cell(float(fit.coefficients[k]), Interval(*interval(drawn.coefficients[k])) if drawn else None)
         values.append((*names, value, Cell(float(inference.stderr[k])), _number(inference.t[k]), Cell(term.unit)))
         ratio = Cell(_over_first(fit, drawn, k) if drawn else _DASH)

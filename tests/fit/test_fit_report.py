@@ -55,6 +55,14 @@ def test_on_the_terminal_it_comes_in_two(run: FitResults) -> None:
     assert "Variance inflation factors (VIF) of the polynomials" in titles
 
 
+def test_what_is_compared_stands_side_by_side(run: FitResults) -> None:
+    # Two tables of few columns: on a narrow terminal none of them is cut so that one column stands alone.
+    values, ratios = report_tables(run)[1:3]
+    assert [column.title for column in values.columns] == ["", "of", "value", "std error", "t", "unit"]
+    assert [column.title for column in ratios.columns] == ["", "of", "over the first, 95 %", "VIF", "VIF weighted"]
+    assert [row[:2] for row in values.rows] == [row[:2] for row in ratios.rows]
+
+
 def test_every_row_has_a_cell_for_every_column(run: FitResults) -> None:
     for table in (*report_tables(run), *report_tables(run, wide=True)):
         assert table.rows
