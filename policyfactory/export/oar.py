@@ -17,11 +17,11 @@ from policyfactory.export.expressible import check_size, fixed_epoch
 from policyfactory.export.languages.code import perl_function
 from policyfactory.export.queue import policy_priorities
 from policyfactory.export.scripts import filled, sentences
-from policyfactory.export.targets import Export, File, Site, Target, comment, header, identifier, instructions
+from policyfactory.export.targets import Export, File, Site, comment, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["TARGET", "make"]
+__all__ = ["make"]
 
 NAME = "oar"
 
@@ -75,6 +75,3 @@ def _scheduler(policy: Policy, head: list[str]) -> str:
             "SCORE": "\n".join(perl_function(policy.expression)),
         },
     )
-
-
-TARGET = Target(NAME, "OAR 2: a scheduler of a queue (Perl) that sorts the jobs for OAR's own", make)

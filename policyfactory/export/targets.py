@@ -6,7 +6,9 @@ import dataclasses
 import datetime as dt
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Sequence
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,6 @@ __all__ = [
     "TARGETS",
     "Export",
     "File",
-    "Registry",
     "Site",
     "Target",
     "ascii_text",
@@ -145,65 +146,30 @@ class Target:
         As in ``--to NAME``.
     description : str
         In words.
-    write : function of Model and Site to Export
-        Gives the files and what must be known about them. It raises ExportError where the target cannot express the
-        policy at all. ``site.sample`` costs time: only targets that need jobs ask for it.
+    place : str
+        Module of this package, and in it the function of Model and Site that gives the files and what must be known
+        about them: ``oar:make``. It raises ExportError where the target cannot express the policy at all.
+        ``site.sample`` costs time: only functions that need jobs ask for it.
     """
 
     name: str
     description: str
-    write: Callable[[Model, Site], Export]
+    place: str
 
     def make(self, model: Model, site: Site) -> Export:
         """Return the export of a policy, its m a number where the size of the site is known."""
-        return self.write(prepare(model, processors=site.processors), site)
+        # Imported here: one target does not wait for the libraries of another.
+        module, _, function = self.place.partition(":")
+        write: Callable[[Model, Site], Export] = getattr(
+            importlib.import_module(f"policyfactory.export.{module}"), function
+        )
+        return write(prepare(model, processors=site.processors), site)
 
 
-_MODULES = {
-    "slurm-site-factor-lua": "slurm.job_submit:SITE_FACTOR",
-    "slurm-priority-lua": "slurm.job_submit:PRIORITY",
-    "slurm-nice": "slurm.nice",
-    "slurm-weights": "slurm.weights",
-    "slurm-site-factor-c": "slurm.site_factor_c",
-    "gridengine": "gridengine.files",
-    "oar": "oar",
-    "pbs": "pbs.script",
-    "python": "languages.programs:PYTHON",
-    "c": "languages.programs:C",
-    "lua": "languages.programs:LUA",
-    "latex": "languages.programs:LATEX",
-    "json": "languages.programs:JSON",
+TARGETS: dict[str, Target] = {
+    name: Target(name, **known)
+    for name, known in tomllib.loads(files(__package__).joinpath("targets.toml").read_text(encoding="utf-8")).items()
 }
-
-
-class Registry(Mapping[str, Target]):
-    """Name -> target, in the order of the documentation.
-
-    Parameters
-    ----------
-    modules : mapping of str to str
-        Name of each target and of the module of this package that defines it, as ``TARGET`` or as ``MODULE:NAME`` says.
-    """
-
-    def __init__(self, modules: Mapping[str, str]) -> None:
-        self._modules = dict(modules)
-
-    def __getitem__(self, name: str) -> Target:
-        module, _, attribute = self._modules[name].partition(":")
-        target: Target = getattr(importlib.import_module(f"policyfactory.export.{module}"), attribute or "TARGET")
-        return target
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._modules
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-
-TARGETS = Registry(_MODULES)
 
 
 def ascii_text(text: str) -> str:

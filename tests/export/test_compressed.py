@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from policyfactory.export.compressed import compressed, make_with_few_ties
 from policyfactory.export.sample import wide_sample
 from policyfactory.export.scale import MOST_TIES, learn_scale, tie_share
-from policyfactory.export.targets import Export, File, Site, Target
+from policyfactory.export.targets import Export, File, Site
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -25,8 +26,8 @@ def scaled(model: Model, site: Site) -> Export:
     return Export((File("x", model.policy.formula),), scale=learn_scale(model.policy, site.sample, largest=site.weight))
 
 
-SCALED = Target("scaled", "whole numbers", scaled)
-UNSCALED = Target("unscaled", "no numbers", lambda model, _: Export((File("x", model.policy.formula),)))
+SCALED = SimpleNamespace(make=scaled)
+UNSCALED = SimpleNamespace(make=lambda model, _: Export((File("x", model.policy.formula),)))
 
 
 def test_a_policy_with_too_many_ties_is_exported_on_a_scale_of_logarithms() -> None:

@@ -18,8 +18,8 @@ from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
 from policyfactory.export.languages.code import awk_functions
 from policyfactory.export.queue import Queue
-from policyfactory.export.slurm.nice import GAP, MOST_NICE, TARGET, nice_priorities
-from policyfactory.export.targets import Site
+from policyfactory.export.slurm.nice import GAP, MOST_NICE, nice_priorities
+from policyfactory.export.targets import TARGETS, Site
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -40,6 +40,9 @@ PROGRAMS = {
 Here = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+EXPORT = TARGETS["slurm-nice"]
+
+
 @pytest.fixture(params=AWKS)
 def here(request: pytest.FixtureRequest, tmp_path: Path) -> Here:
     """Give ``here(policy, rows, *arguments)``: run the script of a policy where squeue lists ``rows``."""
@@ -56,7 +59,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Here:
     ):
         (tmp_path / "queue").write_text("".join(f"{row}\n" for row in rows))
         (tmp_path / "updates").write_text("")
-        (tmp_path / "nice.sh").write_text(text or TARGET.make(Model(policy), Site(processors=processors)).text)
+        (tmp_path / "nice.sh").write_text(text or EXPORT.make(Model(policy), Site(processors=processors)).text)
         environment = os.environ | {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "SQUEUE_PARTITION": "other",
@@ -274,10 +277,10 @@ def test_a_submission_counts_even_where_squeue_fails(here: Here, tmp_path: Path)
 
 def test_the_machine_and_the_epoch_must_be_known_where_they_count(here: Here, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="--processors"):
-        TARGET.make(Model(Policy("x", "p*q/m + q")), Site())
+        EXPORT.make(Model(Policy("x", "p*q/m + q")), Site())
     with pytest.raises(ExportError, match="--epoch"):
-        TARGET.make(resolve_model("F1"), Site())
-    TARGET.make(resolve_model("LIN-SYNTHETIC"), Site())
+        EXPORT.make(resolve_model("F1"), Site())
+    EXPORT.make(resolve_model("LIN-SYNTHETIC"), Site())
     rows = [f"{job}|{job}|90|0|{NOW}|10:00|{job}|None|batch" for job in (3, 70)]
     here(Policy("x", "abs(q - m)"), rows, "set", processors=64)
     assert updates(tmp_path) == {"3": 2}
@@ -285,7 +288,7 @@ def test_the_machine_and_the_epoch_must_be_known_where_they_count(here: Here, tm
 
 def code_of(words: str) -> list[str]:
     """Return the lines of the script that are no comment, where every text of the model is ``words``."""
-    text = TARGET.make(hostile_model(POLICIES[0], words), Site(command=words)).text
+    text = EXPORT.make(hostile_model(POLICIES[0], words), Site(command=words)).text
     assert text.isascii()
     return [line for line in text.split("\n") if not line.startswith("#")]
 
@@ -298,7 +301,7 @@ def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
 
 def test_the_worst_texts_run_nothing(here: Here, tmp_path: Path) -> None:
     worst = "".join(PIECES)
-    text = TARGET.make(hostile_model(POLICIES[0], worst), Site(command=worst)).text
+    text = EXPORT.make(hostile_model(POLICIES[0], worst), Site(command=worst)).text
     (tmp_path / "worst.sh").write_text(text)
     assert subprocess.run(["sh", "-n", "worst.sh"], cwd=tmp_path, check=False).returncode == 0
     row = f"1|1|9|4|{NOW}|10:00|1|None|batch"

@@ -11,7 +11,7 @@ import pytest
 from policyfactory.core.errors import ExportError
 from policyfactory.export.expressible import fixed_epoch, keeps_threshold, left_out, static_only, unexpressed
 from policyfactory.export.scale import learn_scale
-from policyfactory.export.targets import TARGETS, Export, Registry, Site, header, identifier, instructions
+from policyfactory.export.targets import TARGETS, Export, Site, header, identifier, instructions
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -37,7 +37,10 @@ def test_a_target_is_imported_when_it_is_asked_for() -> None:
         "heavy = {'numba', 'sympy', 'policyfactory.export.languages.programs', 'policyfactory.export.pbs.script'}\n"
         "assert 'lua' in TARGETS and 'perl' not in TARGETS and len(TARGETS) == 13\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "TARGETS['lua']\n"
+        "from policyfactory.export.targets import Site\n"
+        "from policyfactory.policy.policy import Policy\n"
+        "from policyfactory.policy.store import Model\n"
+        "TARGETS['lua'].make(Model(Policy('x', 'p*q')), Site())\n"
         "assert 'policyfactory.export.languages.programs' in sys.modules\n"
         "assert 'policyfactory.export.pbs.script' not in sys.modules\n"
     )
@@ -46,7 +49,7 @@ def test_a_target_is_imported_when_it_is_asked_for() -> None:
 
 def test_an_unknown_name_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        Registry({})["perl"]
+        TARGETS["perl"]
 
 
 @pytest.mark.parametrize("name", TARGETS)

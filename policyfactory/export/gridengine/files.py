@@ -21,10 +21,10 @@ from policyfactory.export.languages.code import perl_function
 from policyfactory.export.queue import scaled_priorities
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.scripts import fill, filled, parts, sentences
-from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
+from policyfactory.export.targets import Export, File, Site, comment, header, instructions
 from policyfactory.policy.store import Model
 
-__all__ = ["TARGET", "make"]
+__all__ = ["make"]
 
 NAME = "gridengine"
 RESOURCE = "pf_score"
@@ -130,6 +130,3 @@ def _shell(name: str, head: list[str], chosen: str, **values: str) -> File:
     # Never the header: it has texts of strangers.
     text = fill(text, {"RESOURCE": RESOURCE, "JSV": JSV_NAME, **values})
     return File(name, "\n".join(["#!/bin/sh", *comment([_TITLES[name], *head]), text]), executable=True)
-
-
-TARGET = Target(NAME, "Grid Engine: urgencies where they suffice, else a submission verifier (JSV)", make)

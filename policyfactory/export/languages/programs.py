@@ -14,16 +14,16 @@ from policyfactory.export.expressible import open_epoch
 from policyfactory.export.languages import code
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.export.scripts import filled
-from policyfactory.export.targets import Export, File, Site, Target, comment, header, identifier
+from policyfactory.export.targets import Export, File, Site, comment, header, identifier
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 
-__all__ = ["JSON", "LATEX", "LUA", "PYTHON", "C"]
+__all__ = ["c", "json", "latex", "lua", "python"]
 
 
-def _python(model: Model, site: Site) -> Export:
+def python(model: Model, site: Site) -> Export:
     """Return a module with the function ``score(p, q, r, w, m)``."""
     policy = model.policy
     epoch = f"EPOCH_RULE = {policy.epoch.rule!a}\nEPOCH_UNIX = {policy.epoch.unix_time!r}\n"
@@ -40,7 +40,7 @@ def _python(model: Model, site: Site) -> Export:
     )
 
 
-def _c(model: Model, site: Site) -> Export:
+def c(model: Model, site: Site) -> Export:
     """Return a source file with ``double policyfactory_NAME_score(double p, q, r, w, m)``; other names are static."""
     policy = model.policy
     name = f"{code.C.prefix}{identifier(policy.name)}"
@@ -62,7 +62,7 @@ def _c(model: Model, site: Site) -> Export:
     )
 
 
-def _lua(model: Model, site: Site) -> Export:
+def lua(model: Model, site: Site) -> Export:
     """Return a module table with ``score(p, q, r, w, m)``; it sets no global."""
     policy = model.policy
     instant = "nil" if policy.epoch.unix_time is None else str(policy.epoch.unix_time)
@@ -80,7 +80,7 @@ def _lua(model: Model, site: Site) -> Export:
     )
 
 
-def _latex(model: Model, site: Site) -> Export:
+def latex(model: Model, site: Site) -> Export:
     """Return a paragraph with one equation, to be put into a document; it needs no package."""
     policy = model.policy
     names = [name for name in VARIABLES if name in policy.variables]
@@ -98,7 +98,7 @@ def _latex(model: Model, site: Site) -> Export:
     )
 
 
-def _json(model: Model, _site: Site) -> Export:
+def json(model: Model, _site: Site) -> Export:
     """Return the model file, as `policyfactory.policy.store.save_model` writes it: the same at every site."""
     return Export((File(f"{identifier(model.policy.name)}.json", dump_json(model_to_json(model))),))
 
@@ -126,10 +126,3 @@ def _lua_text(text: str) -> str:
     """Return a Lua string of the UTF-8 bytes of ``text``; every byte that is no plain ASCII is written as a number."""
     plain = set(range(32, 127)) - set(b'"\\')
     return '"' + "".join(chr(b) if b in plain else f"\\{b:03d}" for b in text.encode("utf-8", "replace")) + '"'
-
-
-PYTHON = Target("python", "Python module with the function score(p, q, r, w, m); needs nothing else", _python)
-C = Target("c", "C99 source with the function policyfactory_NAME_score(p, q, r, w, m)", _c)
-LUA = Target("lua", "Lua 5.1 to 5.4 module with the function score(p, q, r, w, m)", _lua)
-LATEX = Target("latex", "LaTeX paragraph with the equation and its symbols", _latex)
-JSON = Target("json", "model file of policyfactory (JSON)", _json)

@@ -17,11 +17,11 @@ from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.pbs.formula import RESOURCE, formula, misplaced, needs_hook
 from policyfactory.export.queue import UNLIMITED_S, Queue
 from policyfactory.export.scripts import filled, parts, sentences
-from policyfactory.export.targets import Export, File, Site, Target, comment, header, identifier, instructions
+from policyfactory.export.targets import Export, File, Site, comment, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["HOOK", "RESOURCE", "TARGET", "formula", "make", "needs_hook"]
+__all__ = ["HOOK", "RESOURCE", "formula", "make", "needs_hook"]
 
 # One hook for all policies: a second would count from another epoch.
 HOOK = "pf_submit"
@@ -111,6 +111,3 @@ def _script(text: str, epoch: int | None) -> str:
             f"qmgr -c 'set server job_sort_formula = \"{text}\"'\n",
         ]
     )
-
-
-TARGET = Target("pbs", "OpenPBS: shell script that sets job_sort_formula (and a hook where r needs one)", make)

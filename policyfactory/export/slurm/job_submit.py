@@ -31,10 +31,10 @@ from policyfactory.export.languages.code import LUA, helpers_of, write_expressio
 from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.scripts import fill, parts, sentences
-from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
+from policyfactory.export.targets import Export, File, Site, comment, header, instructions
 from policyfactory.policy.store import Model
 
-__all__ = ["PRIORITY", "SITE_FACTOR"]
+__all__ = ["set_priority", "set_site_factor"]
 
 
 def _make(target: str, what: str, model: Model, site: Site) -> Export:
@@ -74,13 +74,5 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
     return Export((File("job_submit.lua", text),), settings, install, rollback, limits, priorities, scale)
 
 
-SITE_FACTOR = Target(
-    "slurm-site-factor-lua",
-    "Slurm: job_submit.lua that sets site_factor, beside fair-share and QOS",
-    functools.partial(_make, "slurm-site-factor-lua", "site_factor"),
-)
-PRIORITY = Target(
-    "slurm-priority-lua",
-    "Slurm: job_submit.lua that sets the priority itself; fair-share and QOS end",
-    functools.partial(_make, "slurm-priority-lua", "priority"),
-)
+set_site_factor = functools.partial(_make, "slurm-site-factor-lua", "site_factor")
+set_priority = functools.partial(_make, "slurm-priority-lua", "priority")

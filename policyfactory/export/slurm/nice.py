@@ -24,11 +24,11 @@ from policyfactory.export.expressible import check_size, fixed_epoch, slope
 from policyfactory.export.languages.code import awk_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scripts import filled, sentences
-from policyfactory.export.targets import Export, File, Site, Target, comment, header, instructions
+from policyfactory.export.targets import Export, File, Site, comment, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["FILE_NAME", "GAP", "MOST_NICE", "TARGET", "make", "nice_priorities"]
+__all__ = ["FILE_NAME", "GAP", "MOST_NICE", "make", "nice_priorities"]
 
 FILE_NAME = "nice_jobs.sh"
 GAP = 2  # between the priorities of neighbours
@@ -111,6 +111,3 @@ def nice_priorities(policy: Policy, queue: Queue) -> NDArray[np.float64]:
         steps = GAP * np.arange(len(own))
         priorities[own] = np.minimum.accumulate(today[own] + steps) - steps
     return np.maximum(np.maximum(priorities, today - MOST_NICE), 1.0)
-
-
-TARGET = Target("slurm-nice", "shell script with which a user of Slurm orders own waiting jobs by nice values", make)

@@ -25,11 +25,11 @@ from policyfactory.export.languages.code import C, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scale import Scale, learn_scale
 from policyfactory.export.scripts import filled, sentences
-from policyfactory.export.targets import Export, File, Site, Target, comment, header, identifier
+from policyfactory.export.targets import Export, File, Site, comment, header, identifier
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["HIGHEST", "TARGET", "make", "policy_header"]
+__all__ = ["HIGHEST", "make", "policy_header"]
 
 HIGHEST = 2**31 - 1  # of a site_factor; overdue jobs are above the scale's largest
 _NAME = "slurm-site-factor-c"
@@ -171,6 +171,3 @@ def _items(texts: Iterable[str]) -> Iterator[str]:
             yield from ("", "  ```sh", f"  {text.removeprefix('$ ')}", "  ```", "")
         else:
             yield f"- {text}"
-
-
-TARGET = Target(_NAME, "Slurm: source, Makefile and README of a C plugin, for policies that change as jobs wait", make)

@@ -20,11 +20,11 @@ from policyfactory.export.queue import Queue
 from policyfactory.export.scripts import sentences
 from policyfactory.export.slurm.factors import LONGEST_AGE, Machine, Weights, make_weights
 from policyfactory.export.slurm.weights_fit import Distance, fit_weights
-from policyfactory.export.targets import Export, File, Site, Target, ascii_text, comment, header, instructions
+from policyfactory.export.targets import Export, File, Site, ascii_text, comment, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["FILE_NAME", "TARGET", "exact_weights", "make"]
+__all__ = ["FILE_NAME", "exact_weights", "make"]
 
 FILE_NAME = "policyfactory_weights.conf"
 # A Kendall's tau below this is no better than chance.
@@ -144,6 +144,3 @@ def _span(weights: Weights) -> str:
     low = weights.base + min(0.0, weights.processor * weights.machine.processors)
     high = weights.base + max(0.0, weights.processor * weights.machine.processors) + weights.age + abs(weights.size)
     return ascii_text(f"{math.floor(low):,} to {math.ceil(high):,}")
-
-
-TARGET = Target("slurm-weights", "weights of Slurm's priority/multifactor (exact for some linear policies)", make)
