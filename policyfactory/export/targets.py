@@ -166,7 +166,7 @@ class Target:
         return write(prepare(model, processors=site.processors), site)
 
 
-TARGETS: dict[str, Target] = {
+TARGETS = {
     name: Target(name, **known)
     for name, known in tomllib.loads(files(__package__).joinpath("targets.toml").read_text(encoding="utf-8")).items()
 }

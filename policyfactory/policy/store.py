@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,13 +37,6 @@ LARGEST_FILE = 8 << 20  # bytes
 _MOST_COEFFICIENTS = 1000
 _MOST_WARNINGS, _LONGEST_WARNING = 10, 300
 _REQUIRED = ("kind", "schema_version", "name", "formula")
-_KNOWN = frozenset(
-    {
-        *_REQUIRED,
-        *("latex", "order", "units", "static", "description", "source", "epoch", "threshold_s"),
-        *("coefficients", "diagnostics", "provenance", "written_by"),
-    }
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,22 +150,58 @@ def model_from_json(value: Any, place: str) -> Model:
     ModelFileError
         If a field is missing, unknown, or not what it should be.
     """
-    fields = _Fields(value, place)
-    fields.check_schema()
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{place}: a model file is a JSON object, this one is a {_kind(value)}")
+    _check_fields(value, place)
+    threshold = value.get("threshold_s")
     try:
         policy = Policy(
-            name=fields.text("name", 100),
-            formula=fields.text("formula", 4000),
-            description=fields.text("description", 2000, ""),
-            source=fields.text("source", 2000, ""),
-            epoch=_epoch(fields),
-            threshold=_threshold(fields),
+            name=value["name"],
+            formula=value["formula"],
+            description=value.get("description", ""),
+            source=value.get("source", ""),
+            epoch=Epoch(**(value.get("epoch") or {})),
+            threshold=math.inf if threshold is None else float(threshold),
         )
     except FormulaError as error:
         raise ModelFileError(f"{place}: formula: {error}") from None
     except UsageError as error:
         raise ModelFileError(f"{place}: {error}") from None
-    return Model(policy, _coefficients(fields), fields.mapping("diagnostics"), fields.mapping("provenance"))
+    coefficients = tuple(
+        FittedNumber(item["name"], item["term"], _known(item["value"]), _known(item["stderr"]), item["unit"])
+        for item in value.get("coefficients", [])
+    )
+    return Model(policy, coefficients, value.get("diagnostics", {}), value.get("provenance", {}))
+
+
+def _check_fields(value: dict[str, Any], place: str) -> None:
+    """Refuse a newer schema, and a field that is missing, unknown, or not what `_FIELDS` says."""
+
+    def check(field: str) -> None:
+        is_right, expected = _FIELDS[field]
+        if not is_right(value.get(field)):
+            raise ModelFileError(f"{place}: field {field}: expected {expected}, got {_shown(value.get(field))}")
+
+    check("kind")
+    check("schema_version")
+    if value["schema_version"] > MODEL_SCHEMA:
+        written = value.get("written_by")
+        by = f", written by {written}," if isinstance(written, str) and written.isprintable() else ""
+        raise ModelFileError(
+            f"{place}: has model schema {value['schema_version']}{by[:80]} but policyfactory {__version__} reads "
+            f"schemas up to {MODEL_SCHEMA}; install a newer policyfactory, or write the file again with this one"
+        )
+    for field in _REQUIRED:
+        if field not in value:
+            raise ModelFileError(f"{place}: field {field} is missing; a model has {', '.join(_REQUIRED)}")
+    unknown = sorted(set(value) - _ALLOWED)
+    if unknown:
+        raise ModelFileError(
+            f"{place}: unknown field {_shown(unknown[0])}; schema {MODEL_SCHEMA} has {', '.join(sorted(_ALLOWED))}"
+        )
+    for field in _FIELDS:
+        if field in value:
+            check(field)
 
 
 def _finite(value: float) -> float | None:
@@ -210,102 +239,65 @@ def _decode(data: bytes, place: str) -> Any:
         raise ModelFileError(f"{place}: is nested too deeply or holds a number too long; is it a model file?") from None
 
 
-class _Fields:
-    """The top level of a model file; every access checks the type."""
-
-    def __init__(self, value: Any, place: str) -> None:
-        if not isinstance(value, dict):
-            raise ModelFileError(f"{place}: a model file is a JSON object, this one is a {_kind(value)}")
-        self._value = value
-        self._place = place
-
-    def fail(self, field: str, expected: str) -> NoReturn:
-        raise ModelFileError(f"{self._place}: field {field}: expected {expected}, got {_shown(self.get(field))}")
-
-    def get(self, field: str) -> Any:
-        return self._value.get(field)
-
-    def check_schema(self) -> None:
-        if self.get("kind") != _KIND:
-            self.fail("kind", f"{_KIND!r} (is it a file of policyfactory fit or export --to json?)")
-        version = self.get("schema_version")
-        if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            self.fail("schema_version", "a whole number from 1")
-        if version > MODEL_SCHEMA:
-            written = self.get("written_by")
-            by = f", written by {written}," if isinstance(written, str) and written.isprintable() else ""
-            raise ModelFileError(
-                f"{self._place}: has model schema {version}{by[:80]} but policyfactory {__version__} reads schemas "
-                f"up to {MODEL_SCHEMA}; install a newer policyfactory, or write the file again with this one"
-            )
-        for field in _REQUIRED:
-            if field not in self._value:
-                raise ModelFileError(f"{self._place}: field {field} is missing; a model has {', '.join(_REQUIRED)}")
-        unknown = sorted(set(self._value) - _KNOWN)
-        if unknown:
-            raise ModelFileError(
-                f"{self._place}: unknown field {_shown(unknown[0])}; "
-                f"schema {MODEL_SCHEMA} has {', '.join(sorted(_KNOWN))}"
-            )
-
-    def text(self, field: str, longest: int, default: str | None = None) -> str:
-        value = self._value.get(field, default)
-        if not isinstance(value, str) or len(value) > longest:
-            self.fail(field, f"a text of at most {longest} characters")
-        return value
-
-    def mapping(self, field: str) -> dict[str, Any]:
-        value = self._value.get(field, {})
-        if not isinstance(value, dict):
-            self.fail(field, "an object")
-        return value
-
-    def items(self, field: str, most: int) -> list[Any]:
-        value = self._value.get(field, [])
-        if not isinstance(value, list) or len(value) > most:
-            self.fail(field, f"a list of at most {most}")
-        return value
-
-
-def _epoch(fields: _Fields) -> Epoch:
-    value = fields.mapping("epoch") if fields.get("epoch") is not None else {}
-    rule, unix_time = value.get("rule", "window-start"), value.get("unix_time")
-    whole = unix_time is None or (isinstance(unix_time, int) and not isinstance(unix_time, bool))
-    if rule not in EPOCH_RULES or not whole or abs(unix_time or 0) > 1 << 40 or set(value) - {"rule", "unix_time"}:
-        fields.fail("epoch", f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)")
-    return Epoch(rule, unix_time)
-
-
-def _threshold(fields: _Fields) -> float:
-    value = fields.get("threshold_s")
-    if value is None:
-        return math.inf
-    if not _is_number(value) or value < 0:
-        fields.fail("threshold_s", "seconds >= 0, or null for none")
-    return float(value)
-
-
-def _coefficients(fields: _Fields) -> tuple[FittedNumber, ...]:
-    coefficients = []
-    for item in fields.items("coefficients", _MOST_COEFFICIENTS):
-        texts = isinstance(item, dict) and all(_is_short(item.get(key)) for key in ("name", "term", "unit"))
-        if not texts or set(item) != {"name", "term", "value", "stderr", "unit"}:
-            fields.fail("coefficients", "objects of name, term, unit (texts), value and stderr (number or null)")
-        if not all(item[key] is None or _is_number(item[key]) for key in ("value", "stderr")):
-            fields.fail("coefficients", "value and stderr to be finite numbers or null")
-        value, stderr = (math.nan if item[key] is None else float(item[key]) for key in ("value", "stderr"))
-        coefficients.append(FittedNumber(item["name"], item["term"], value, stderr, item["unit"]))
-    return tuple(coefficients)
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= 200 and value.isprintable()
+def _known(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text(value: Any, longest: int) -> bool:
+    return isinstance(value, str) and len(value) <= longest
+
+
+def _is_epoch(value: Any) -> bool:
+    if value is None or not isinstance(value, dict):
+        return value is None
+    rule, unix_time = value.get("rule", "window-start"), value.get("unix_time")
+    whole = unix_time is None or (_is_whole(unix_time) and abs(unix_time) <= 1 << 40)
+    return rule in EPOCH_RULES and whole and not set(value) - {"rule", "unix_time"}
+
+
+def _is_coefficient(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {"name", "term", "unit", "value", "stderr"}:
         return False
-    return abs(value) <= 1e300
+    texts = all(_is_text(value[key], 200) and value[key].isprintable() for key in ("name", "term", "unit"))
+    return texts and all(value[key] is None or _is_number(value[key]) for key in ("value", "stderr"))
+
+
+def _are_coefficients(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= _MOST_COEFFICIENTS and all(map(_is_coefficient, value))
+
+
+# Field -> what it has to be: a check, and its words. What is not here is for readers of the file only.
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "kind": (lambda value: value == _KIND, f"{_KIND!r} (is it a file of policyfactory fit or export --to json?)"),
+    "schema_version": (lambda value: _is_whole(value) and value >= 1, "a whole number from 1"),
+    "name": (lambda value: _is_text(value, 100), "a text of at most 100 characters"),
+    "formula": (lambda value: _is_text(value, 4000), "a text of at most 4000 characters"),
+    "description": (lambda value: _is_text(value, 2000), "a text of at most 2000 characters"),
+    "source": (lambda value: _is_text(value, 2000), "a text of at most 2000 characters"),
+    "epoch": (_is_epoch, f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"),
+    "threshold_s": (
+        lambda value: value is None or (_is_number(value) and value >= 0),
+        "seconds >= 0, or null for none",
+    ),
+    "coefficients": (
+        _are_coefficients,
+        (
+            f"a list of at most {_MOST_COEFFICIENTS} objects of name, term, unit (texts), value and stderr (finite "
+            "numbers or null)"
+        ),
+    ),
+    "diagnostics": (lambda value: isinstance(value, dict), "an object"),
+    "provenance": (lambda value: isinstance(value, dict), "an object"),
+}
+_ALLOWED = {*_FIELDS, "latex", "order", "units", "static", "written_by"}
 
 
 def _kind(value: Any) -> str:
