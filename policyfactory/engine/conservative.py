@@ -7,8 +7,8 @@ each pass, in that order, each at the earliest time at which the job fits for it
 jobs and the reservations before it. The jobs whose reservation begins now are started.
 
 Differs from: the paper keeps first come, first served, and lets a reservation only move ahead when a job ends early,
-so none is ever later than what was promised at submission. Where the order changes as jobs come that promise can
-not be kept. Under first come, first served with exact estimates the two are the same.
+so none is ever later than what was promised at submission. Where the order changes as jobs come that promise
+cannot be kept. Under first come, first served with exact estimates the two are the same.
 """
 
 from __future__ import annotations

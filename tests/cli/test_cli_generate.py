@@ -200,5 +200,5 @@ def test_an_unwritable_folder_is_told_before_any_work(run, tmp_path):
     assert "cannot write" in run("generate", *SMALL, "-o", "locked/t.csv", code=1).stderr
 
 
-def test_output_that_can_not_be_written_is_told_even_to_root(run):
+def test_output_that_cannot_be_written_is_told_even_to_root(run):
     assert "cannot write" in run("generate", *SMALL, "-o", "/proc/t.csv", code=1).stderr

@@ -50,6 +50,6 @@ def test_without_a_name_the_log_goes_to_stdout_and_its_header_tells_the_steps(
     assert "times the log's" in done.stderr
 
 
-def test_what_can_not_be_meant_ends_with_the_cure(run: Callable[..., Any], shared: Callable[[str], Path]) -> None:
+def test_what_is_out_of_range_ends_with_the_cure(run: Callable[..., Any], shared: Callable[[str], Path]) -> None:
     done = run("workload", "resample", shared(KTH), "--weeks", 2, "--length", "2w", code=2)
     assert "give one of them" in done.stderr

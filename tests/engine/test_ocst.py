@@ -171,7 +171,7 @@ def test_only_as_many_as_the_head_needs_count_at_the_shadow_time() -> None:
         (Rules(), [1, 2, 3], UsageError, "tie_rank is for compatibility ocst"),
     ],
 )
-def test_a_rank_that_can_not_be_used(rules: Rules, tie_rank: list[float], error: type[Exception], words: str) -> None:
+def test_a_rank_that_cannot_be_used(rules: Rules, tie_rank: list[float], error: type[Exception], words: str) -> None:
     with pytest.raises(error) as caught:
         simulate(two_waiting(), resolve("FCFS"), rules, tie_rank=np.array(tie_rank))
     assert words in str(caught.value)

@@ -327,7 +327,7 @@ def test_tuples_in_which_nobody_waits_are_counted(tmp_path):
         ({"state_size": 300}, WorkloadError, "needs 300 \\+ 8 = 308 consecutive jobs, the workload has 300"),
     ],
 )
-def test_options_that_can_not_be_meant(tmp_path, change, error, message):
+def test_options_that_are_out_of_range(tmp_path, change, error, message):
     options = GenerateOptions(**{**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__}, **change})
     with pytest.raises(error, match=message):
         write_scores(WORKLOAD, options, tmp_path / "t.csv")

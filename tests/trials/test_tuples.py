@@ -38,7 +38,7 @@ def test_every_place_is_used_once_before_any_is_used_twice():
     assert not np.array_equal(draw_places(10, 25, seed=2), places)
 
 
-def test_sizes_that_can_not_be_meant_are_refused():
+def test_sizes_that_are_out_of_range_are_refused():
     workload = workload_of(20)
     assert count_places(workload, 5, 15) == 1
     with pytest.raises(

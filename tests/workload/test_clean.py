@@ -52,7 +52,7 @@ DROPPED = {
 
 
 @pytest.mark.parametrize("what", DROPPED)
-def test_what_can_not_be_simulated_is_dropped_and_counted(what: str) -> None:
+def test_what_cannot_be_simulated_is_dropped_and_counted(what: str) -> None:
     workload = clean(log_of([{}, SUBMIT | DROPPED[what], {"submit": 60}, SUBMIT | DROPPED[what]]))
     report = workload.cleaning
     assert workload.job_id.tolist() == [1, 3]

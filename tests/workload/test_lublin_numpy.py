@@ -261,7 +261,7 @@ def test_sizes_by_type_and_for_all() -> None:
         ({"processors": 100, "ulow": 6.55, "umed": 6.6}, "do not fit on 100 processors"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(arguments: dict, message: str) -> None:
+def test_what_is_out_of_range_is_refused(arguments: dict, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         generate_lublin(**{"processors": 256, "jobs": 10, "seed": 1} | arguments)
 

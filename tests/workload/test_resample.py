@@ -205,12 +205,12 @@ def test_lengths(text: str, weeks: int | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "2x", "10d", "0", "0w", "inf", "-2y", "1e9w", "9999y", "99999w", "2.5y"])
-def test_a_length_that_can_not_be_meant_is_refused(text: str) -> None:
+def test_a_length_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"write for example 2y|1 to 5,200"):
         parse_length(text)
 
 
-def test_what_can_not_be_meant_is_refused(kth: Workload, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_out_of_range_is_refused(kth: Workload, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     for weeks in (0, -3, MAX_WEEKS + 1):
         with pytest.raises(UsageError, match="1 to 5,200"):
             history.sample(weeks)

@@ -40,7 +40,7 @@ def test_every_field_has_its_place() -> None:
     assert FIELDS[10] == "status"
 
 
-def test_columns_can_not_be_written_to() -> None:
+def test_columns_cannot_be_written_to() -> None:
     log = log_of([{}])
     with pytest.raises(ValueError, match="read-only"):
         log.submit[0] = 5

@@ -76,7 +76,7 @@ def test_number_of_values_and_shares_of_the_popular_ones(oracle: dict) -> None:
                 assert histogram.share(count) == pytest.approx(expected[f"top{count}_share"], rel=1e-12), (jobs, count)
 
 
-def test_a_tail_that_can_not_be_placed_is_shorter() -> None:
+def test_a_tail_that_cannot_be_placed_is_shorter() -> None:
     # 250,000 jobs have 565 values, but of a longest of 4 h only 517 find a place (notes of the program's author).
     assert len(make_histogram(250_000, 4 * HOUR, (), chance(0, "numpy")).times) == 517
     # The value at x = 1 is the longest itself and moves 30 s down; the next minute is free.
@@ -171,7 +171,7 @@ def test_a_clock_of_microseconds_gets_requests_of_whole_seconds() -> None:
         (1000, 64800, ((600, 600), (900, 600)), "1200 jobs together, more than the 1000"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(jobs: int, longest: int, bins: tuple, message: str) -> None:
+def test_what_is_out_of_range_is_refused(jobs: int, longest: int, bins: tuple, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_histogram(jobs, longest, bins, chance(0, "numpy"))
 

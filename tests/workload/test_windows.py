@@ -231,7 +231,7 @@ def test_cutting_between_times_dates_and_numbers(options: dict[str, object], use
     assert piece.submit[0] == 0
 
 
-def test_moments_that_can_not_be_meant() -> None:
+def test_moments_that_are_neither_dates_nor_durations() -> None:
     log, _ = in_order(a_log())
     with pytest.raises(UsageError, match=r"--from 'soon': write a time after the first job \(30d, 12h\) or a date"):
         cut_between(log, start="soon")

@@ -111,7 +111,7 @@ def test_a_clock_that_is_not_in_seconds_is_told_not_drawn(tmp_path: Path) -> Non
     assert kept.submit.tolist() == [0, 10**16]
 
 
-def test_the_name_of_a_log_can_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+def test_the_name_of_a_log_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     import dataclasses
 
     log = dataclasses.replace(log_of([{}]), name="../../etc/pass$wd")
