@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -41,6 +42,7 @@ def evaluate(
     from policyfactory.cli.evaluate_run import Request, run_options, run_protocols
 
     paths = tuple(sources or ())
+    protocols = [path for path in paths if path.suffix.lower() == ".toml"]
     request = Request(
         output=output,
         overwrite=overwrite,
@@ -48,8 +50,8 @@ def evaluate(
         workers=workers_of(jobs, backend, scheduler),
         options={name: options.pop(name) for name in RUN_OPTIONS},
         as_json=json,
+        folders=(traces or Path("traces"),) if protocols else (),
     )
-    protocols = [path for path in paths if path.suffix.lower() == ".toml"]
     if not protocols:
         if only or log or traces is not None:
             raise UsageError("--only, --log and --traces belong to a protocol (a .toml file), and none is given")
@@ -59,7 +61,7 @@ def evaluate(
     if len(protocols) < len(paths):
         raise UsageError(f"{protocols[0]} is a protocol, which names its logs itself; give protocols or logs")
     changes = {name: options[name] for name in _BESIDE_A_PROTOCOL}
-    run_protocols(protocols, request, (tuple(only or ()), tuple(log or ())), traces, changes)
+    run_protocols(protocols, request, (tuple(only or ()), tuple(log or ())), changes)
 
 
 def _refuse_options(context: typer.Context) -> None:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
+from rich.progress import TextColumn
+from rich.text import Text
 
+from policyfactory.cli.screen import CountBar
 from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive, unchanged
-from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageError
+from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.core.journal import partial_path
+from policyfactory.core.text import visible
+from policyfactory.core.toml import dump_toml
+from policyfactory.evaluate.described import section_dict
 from policyfactory.evaluate.plain import of_logs, plain_content
-from policyfactory.parallel.workers import Notify, Workers
-from policyfactory.report.terminal import console, note, note_kept, progress, warn
-
-if TYPE_CHECKING:
-    from policyfactory.evaluate.experiment import Experiment, SimulationProgress
-    from policyfactory.evaluate.logs import ReadLog
-    from policyfactory.evaluate.protocol import Protocol
-    from policyfactory.evaluate.starts import StartsWriter
-    from policyfactory.evaluate.study import Study
-    from policyfactory.evaluate.tally import Tally
+from policyfactory.evaluate.precision import Precision
+from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content
+from policyfactory.evaluate.results_folder import as_dict, listed, protocol_dict, write_report
+from policyfactory.evaluate.starts import StartsWriter, file_names
+from policyfactory.evaluate.study import RunSettings, Study, read_logs, selected
+from policyfactory.evaluate.tally import RunTally
+from policyfactory.evaluate.words import rules_in_words
+from policyfactory.parallel.workers import Workers
+from policyfactory.report.page import caution_of
+from policyfactory.report.terminal import console, note, note_kept, progress, show_sections, show_standings, warn
+from policyfactory.workload.swf.files import log_name
 
 __all__ = ["Request", "log_tables", "run_content", "run_options", "run_protocols"]
 
@@ -34,7 +41,10 @@ _PARTIAL = "evaluation"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """The options that are about the run, not about what is run; ``options`` are those of `RUN_OPTIONS`."""
+    """The options that are about the run, not about what is run.
+
+    ``options`` are those of `RUN_OPTIONS`, ``shown`` the analyses that are printed too, ``folders`` those of the logs.
+    """
 
     output: Path | None
     overwrite: bool
@@ -42,6 +52,8 @@ class Request:
     workers: Workers
     options: Mapping[str, Any]
     as_json: bool
+    shown: Sequence[str] = ()
+    folders: Sequence[Path] = ()
 
 
 def run_options(paths: Sequence[Path], options: dict[str, Any], request: Request) -> None:
@@ -53,64 +65,51 @@ def run_options(paths: Sequence[Path], options: dict[str, Any], request: Request
 
 def log_tables(paths: Sequence[Path]) -> dict[str, Mapping[str, Any]]:
     """Return the tables of the logs in files; without any, of the embedded workload."""
-    from policyfactory.workload.swf.files import log_name
-
     if not paths:
         return {"lublin-256": {"embedded": True}}
     return of_logs((log_name(path), {"file": str(path)}) for path in paths)
 
 
-def run_content(content: dict[str, Any], request: Request, *, shown: Sequence[str] = ()) -> None:
-    """Run a protocol that was made from options; ``shown`` are analyses that are printed too."""
-    from policyfactory.core.toml import dump_toml
-    from policyfactory.evaluate.protocol import protocol_of
-
-    protocol = protocol_of(content)
-    text = _headed(dump_toml(content), _narrowing(request))
-    _run(_Work(protocol, text, request.output, shown=tuple(shown)), request)
+def run_content(content: dict[str, Any], request: Request) -> None:
+    """Run a protocol that was made from options."""
+    _run(protocol_of(content), _headed(dump_toml(content), _narrowing(request)), request)
 
 
 def run_protocols(
     paths: Sequence[Path],
     request: Request,
     only: tuple[Sequence[str], Sequence[str]],
-    traces: Path | None,
     changes: Mapping[str, Any],
 ) -> None:
     """Run protocols one after the other.
 
-    ``only`` are the experiments and the logs that are asked for, ``traces`` the folder of the logs, ``changes`` the
-    seed and the number of resampled logs that are used in place of the protocol's own.
+    ``only`` are the experiments and the logs that are asked for, ``changes`` the seed and the number of resampled logs
+    that are used in place of the protocol's own.
     """
     for path in paths:
-        work = _of_protocol(path, request, only, changes)
-        work = dataclasses.replace(work, folders=(traces or Path("traces"),))
+        protocol, text = _of_protocol(path, request, only, changes)
+        output = request.output or Path(_RESULTS) / protocol.name
         if len(paths) > 1:
-            folder = _RESULTS if request.output is None else request.output
-            work = dataclasses.replace(work, output=Path(folder) / work.protocol.name)
-            _heading(f"{path}: {work.protocol.title}")
-        _run(work, request)
+            output = (request.output or Path(_RESULTS)) / protocol.name
+            _heading(f"{path}: {protocol.title}")
+        _run(protocol, text, dataclasses.replace(request, output=output))
 
 
 def _of_protocol(
     path: Path, request: Request, only: tuple[Sequence[str], Sequence[str]], changes: Mapping[str, Any]
-) -> _Work:
-    from policyfactory.core.toml import dump_toml
-    from policyfactory.evaluate.protocol import MAX_BYTES, protocol_of, read_content
-    from policyfactory.evaluate.study import selected
-
+) -> tuple[Protocol, str]:
+    """Return the protocol of a file and its text, as they are run."""
     with unchanged(path, limit=MAX_BYTES):
         content = read_content(path)
-        written = path.read_text(encoding="utf-8")
-    changed = _changed(content, changes["seed"], changes["resamples"])
+        text = path.read_text(encoding="utf-8")
+    if _changed(content, changes["seed"], changes["resamples"]):
+        text = dump_toml(content)
     protocol = selected(protocol_of(content, path), *only)
     if changes["resamples"] is not None and not any(plan.table.resample for plan in protocol.experiments):
         note(f"{path}: no experiment draws resampled logs, so --resamples changes nothing")
-    text = dump_toml(content) if changed else written
-    output = Path(_RESULTS) / protocol.name if request.output is None else request.output
     beside = [f"--only {name}" for name in only[0]] + [f"--log {name}" for name in only[1]]
     beside += [f"--{name} {changes[name]}" for name in ("seed", "resamples") if changes[name] is not None]
-    return _Work(protocol, _headed(text, [*beside, *_narrowing(request)]), output)
+    return protocol, _headed(text, [*beside, *_narrowing(request)])
 
 
 def _narrowing(request: Request) -> list[str]:
@@ -122,8 +121,6 @@ def _narrowing(request: Request) -> list[str]:
 
 def _headed(text: str, beside: Sequence[str]) -> str:
     """Return a protocol with what was asked for beside it; not the whole command, which may differ in its folders."""
-    from policyfactory.core.text import visible
-
     return f"# As run, with {visible(' '.join(beside))}\n{text}" if beside else text
 
 
@@ -141,39 +138,26 @@ def _changed(content: dict[str, Any], seed: int | None, resamples: int | None) -
     return changed
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Work:
-    """A protocol, its text as it is run, the folder of the results, those of the logs, and analyses to be printed."""
-
-    protocol: Protocol
-    text: str
-    output: Path | None
-    folders: tuple[Path, ...] = ()
-    shown: tuple[str, ...] = ()
-
-
-def _run(work: _Work, request: Request) -> None:
-    if work.output is None:
+def _run(protocol: Protocol, text: str, request: Request) -> None:
+    """Run a protocol, whose text is kept with the results, and show what it says."""
+    output = request.output
+    if output is None:
         if request.starts != "none":
             raise UsageError(f"--starts {request.starts} writes files; name their folder with --output DIR")
-        study, manifest = _study(work, request, None)
-        _show(study, manifest, work.shown, as_json=request.as_json)
+        _show(*_study(protocol, request, None), request)
         return
-    _refuse_earlier(work.output, overwrite=request.overwrite)
-    from policyfactory.evaluate.results_folder import write_report
-    from policyfactory.report.page import caution_of
-
-    with _folder(work.output), exclusive(work.output / "results.csv"):
-        writer = _starts_writer(work, request)
-        study, manifest = _study(work, request, writer)
-        written = write_report(study, work.output, manifest, work.text, _start_files(study, writer))
-        partial_path(work.output / _PARTIAL).unlink(missing_ok=True)
-    _show(study, manifest, work.shown, as_json=request.as_json)
-    if caution := caution_of(work.output / "report.html"):
+    _refuse_earlier(output, overwrite=request.overwrite)
+    with _folder(output), exclusive(output / "results.csv"):
+        writer = None if request.starts == "none" else _starts_writer(protocol, output, request.starts)
+        study, manifest = _study(protocol, request, writer)
+        written = write_report(study, output, manifest, text, _start_files(study, writer))
+        partial_path(output / _PARTIAL).unlink(missing_ok=True)
+    _show(study, manifest, request)
+    if caution := caution_of(output / "report.html"):
         warn(caution)
     folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
     folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
-    note(f"{work.output}/: {', '.join([*written, *folders])}")
+    note(f"{output}/: {', '.join([*written, *folders])}")
 
 
 @contextlib.contextmanager
@@ -191,8 +175,6 @@ def _folder(output: Path) -> Iterator[None]:
 
 
 def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
-    from policyfactory.evaluate.results_folder import listed
-
     if partial_path(output / _PARTIAL).exists():
         return  # a run that did not come to its end, maybe while it wrote: whose it is, is looked at later
     there = [name for name in _OURS if (output / name).exists()]
@@ -203,22 +185,14 @@ def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
         )
 
 
-def _starts_writer(work: _Work, request: Request) -> StartsWriter | None:
-    from policyfactory.evaluate.starts import StartsWriter, file_names
-
-    if request.starts == "none" or work.output is None:
-        return None
-    plans = work.protocol.experiments
+def _starts_writer(protocol: Protocol, output: Path, layout: str) -> StartsWriter:
+    plans = protocol.experiments
     if len(plans) > 1:
         raise UsageError(
             f"--starts writes the starts of one experiment, and there are {len(plans)}; name it with --only"
         )
-    return StartsWriter(
-        work.output / "starts",
-        "batsim" if request.starts == "batsim" else "csv",
-        file_names(plans[0].logs),
-        file_names(plans[0].policies),
-    )
+    names = file_names(plans[0].logs), file_names(plans[0].policies)
+    return StartsWriter(output / "starts", "batsim" if layout == "batsim" else "csv", *names)
 
 
 def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
@@ -228,85 +202,49 @@ def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
     return [writer.path(case, name) for one in evaluations for case in one.cases for name in one.policies]
 
 
-def _study(work: _Work, request: Request, writer: StartsWriter | None) -> tuple[Study, Manifest]:
-    from policyfactory.evaluate.precision import Precision
-    from policyfactory.evaluate.results_folder import protocol_dict
-    from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
-    from policyfactory.evaluate.tally import Tally
-    from policyfactory.evaluate.words import rules_in_words
-
+def _study(protocol: Protocol, request: Request, writer: StartsWriter | None) -> tuple[Study, Manifest]:
     precision = Precision.of(request.options, "command")
-    tally = Tally(request.workers)
-    partial = None if work.output is None else partial_path(work.output / _PARTIAL)
+    partial = None if request.output is None else partial_path(request.output / _PARTIAL)
+    tally = RunTally(request.workers)
     try:
-        logs = read_logs(work.protocol, work.folders, _note_cleaning)
-        for plan in work.protocol.experiments:
-            named = f"{plan.name}: " if len(work.protocol.experiments) > 1 else ""
+        logs = read_logs(protocol, request.folders, note)
+        for plan in protocol.experiments:
+            named = f"{plan.name}: " if len(protocol.experiments) > 1 else ""
             note(f"{named}{rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)}")
-        how = RunSettings(
-            request.workers,
-            precision,
-            writer,
-            partial=partial,
-            overwrite=request.overwrite,
-            beside={"starts": request.starts},
-        )
-        study = _with_progress(
-            tally,
-            lambda follow, notify: run_protocol(
-                work.protocol, logs, dataclasses.replace(how, progress=follow, notify=notify)
-            ),
-        )
-    except (KeyboardInterrupt, PolicyfactoryError) as stop:
-        if tally.finished and partial is not None:
-            note_kept(stop, f"{tally.finished:,} finished simulations", partial)
-        elif isinstance(stop, KeyboardInterrupt):
+        with progress(TextColumn("{task.fields[speed]}")) as bar:
+            how = RunSettings(
+                request.workers,
+                precision,
+                writer,
+                progress=lambda experiment: CountBar(bar, f"{experiment.name}: simulations", "jobs/s"),
+                partial=partial,
+                overwrite=request.overwrite,
+                beside={"starts": request.starts},
+                # Through the bar's own console, which prints above it.
+                notify=lambda sentence: bar.console.print(sentence, markup=False, soft_wrap=True),
+            )
+            study = tally.run(protocol, logs, how, note_kept)
+    except KeyboardInterrupt as stop:
+        if not hasattr(stop, "__notes__"):  # else something is kept
             more = "" if partial is not None else "; with --output DIR the same command would go on from here"
             stop.add_note(f"no result was written{more}")
         raise
     hashes = {name: digest for log in logs.values() for name, digest in log.hashes.items()}
-    hashes |= work.protocol.hashes
-    parameters = protocol_dict(study)
-    return study, Manifest("evaluation", command_line(), work.protocol.seed, hashes, parameters, tally.measured())
-
-
-def _note_cleaning(log: ReadLog) -> None:
-    for line in log.notes:
-        note(line)
-
-
-def _with_progress(tally: Tally, work: Callable[[Callable[[Experiment], SimulationProgress], Notify], Study]) -> Study:
-    from rich.progress import TextColumn
-
-    from policyfactory.cli.screen import CountBar
-
-    with progress(TextColumn("{task.fields[speed]}")) as bar:
-        # Through the bar's own console, which prints above it.
-        return work(
-            lambda experiment: tally.counting(CountBar(bar, f"{experiment.name}: simulations", "jobs/s")),
-            lambda sentence: bar.console.print(sentence, markup=False, soft_wrap=True),
-        )
+    hashes |= protocol.hashes
+    return study, Manifest("evaluation", command_line(), protocol.seed, hashes, protocol_dict(study), tally.measured())
 
 
 def _heading(text: str) -> None:
-    from rich.text import Text
-
-    from policyfactory.core.text import visible
-
     console().rule(Text(visible(text)), align="left")
 
 
-def _show(study: Study, manifest: Manifest, shown: Sequence[str], *, as_json: bool) -> None:
-    from policyfactory.evaluate.described import section_dict
-    from policyfactory.evaluate.results_folder import as_dict
-    from policyfactory.report.terminal import show_sections, show_standings
-
-    if as_json:
+def _show(study: Study, manifest: Manifest, request: Request) -> None:
+    if request.as_json:
         printed = {
             section.name: section_dict(section)
             for outcome in study.outcomes
             for section in outcome.sections
-            if section.name in shown
+            if section.name in request.shown
         }
         typer.echo(dump_json({**as_dict(study), **printed, "manifest": manifest.as_dict()}), nl=False)
         return
@@ -315,7 +253,7 @@ def _show(study: Study, manifest: Manifest, shown: Sequence[str], *, as_json: bo
         if several:
             _heading(outcome.experiment.title)
         show_standings(outcome.sections)
-        show_sections(outcome.sections, names=shown)
+        show_sections(outcome.sections, names=request.shown)
     if study.claims:
         _heading(study.claims[0].title)
         show_sections(study.claims, names=["claims"])

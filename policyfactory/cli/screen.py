@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from policyfactory.core.errors import OutputError, PolicyfactoryError
-from policyfactory.learn.progress import Counter, Progress, Step
+from policyfactory.core.progress import WorkCounter
+from policyfactory.learn.progress import Progress, Step
 from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Screen(Progress):
             with self._to_tables("w" if step.number == 1 else "a"):
                 self._head()
 
-    def counter(self, title: str, unit: str = "") -> Counter:
+    def counter(self, title: str, unit: str = "") -> WorkCounter:
         """Return a bar."""
         from rich.progress import TextColumn
 
@@ -153,7 +154,7 @@ class Screen(Progress):
             raise OutputError(f"{self._tables}: cannot be written: {error.strerror or error}") from None
 
 
-class CountBar(Counter):
+class CountBar(WorkCounter):
     """A bar with the speed of this run.
 
     Parameters

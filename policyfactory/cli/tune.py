@@ -83,8 +83,7 @@ def tune(
         "tuners": _tuners(_words("feedback", feedback), _words("period", period), numbers),
     }
     none = {"precision": None, "max_resamples": 1}
-    request = Request(output, overwrite, "none", workers_of(jobs, backend, scheduler), none, json)
-    run_content(content, request, shown=_SHOWN)
+    run_content(content, Request(output, overwrite, "none", workers_of(jobs, backend, scheduler), none, json, _SHOWN))
 
 
 def _words(option_name: str, text: str) -> list[str]:

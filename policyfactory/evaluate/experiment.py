@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.simulate.cases import Case
@@ -20,20 +20,7 @@ if TYPE_CHECKING:
     from policyfactory.statistics.intervals import Statistic
     from policyfactory.statistics.summary import Summary
 
-__all__ = ["Experiment", "Outcome", "SimulationProgress"]
-
-
-class SimulationProgress(Protocol):
-    """Follows how far the simulations are, in the calling thread."""
-
-    def expect(self, simulations: int) -> None:
-        """Expect more simulations."""
-
-    def resumed(self, simulations: int) -> None:
-        """Count those that an earlier run has finished."""
-
-    def done(self, jobs: int) -> None:
-        """Count a simulation that is done; ``jobs`` is the number of its jobs."""
+__all__ = ["Experiment", "Outcome"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -12,13 +12,13 @@ import dataclasses
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.codec import decode
 from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.work import (
@@ -47,8 +47,6 @@ __all__ = ["Observations", "join", "run_cases"]
 
 _OF_A_CLUSTER = 32  # workers, so that units are small enough: how many there are nobody knows
 
-Progress = Callable[[int], None]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Observations:
@@ -75,10 +73,9 @@ def run_cases(
     workers: Workers | int = 1,
     observations: Observations | None = None,
     sink: ScheduleSink | None = None,
-    progress: Progress | None = None,
+    counter: WorkCounter | None = None,
     recorded: bool = False,
     finished: Finished | None = None,
-    resumed: Progress | None = None,
     notify: Notify = lambda _: None,
 ) -> Evaluation:
     """Simulate every contender on every case and measure the schedules.
@@ -99,14 +96,12 @@ def run_cases(
         Analyses, and where what they saw is added, case by case.
     sink : ScheduleSink, optional
         Where the schedules go.
-    progress : callable, optional
-        Called in the calling thread with the number of jobs of each simulation that is done here.
+    counter : WorkCounter, optional
+        Counts the simulations; the amount of each is the number of its jobs.
     recorded : bool
         Measure the recorded schedules, too; every job of every case needs a recorded start then.
     finished : Finished, optional
         What an earlier run has finished, and where what is finished now is kept.
-    resumed : callable, optional
-        Called once with the number of simulations that an earlier run has finished.
     notify : callable
         Called with a sentence when a worker was lost.
 
@@ -126,20 +121,21 @@ def run_cases(
     check_contenders(contenders)
     who = Workers.of(workers)
     chosen = _as_cases(cases)
-    table = _Table.of(chosen, contenders, names, observations)
     analyses = () if observations is None else observations.analyses
+    table = _Table(chosen, (len(chosen), len(contenders)), len(names), len(analyses))
+    if observations is not None:
+        observations.seen.extend(table.seen)
+    counter = counter or WorkCounter()
+    counter.expect(len(chosen) * len(contenders))
     settings = UnitSettings(tuple(contenders), rules, names, analyses, sink, recorded, finished is not None)
     missing = _missing(table, settings, finished)
-    if resumed is not None:
-        resumed(len(chosen) * len(contenders) - sum(map(len, missing.values())))
+    counter.resumed(len(chosen) * len(contenders) - sum(map(len, missing.values())))
     units = work_units(missing, settings, who.count if who.scheduler is None else _OF_A_CLUSTER)
     shared = Shared(settings, chosen, Counter(at for at, _ in units))
     # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
     with contextlib.closing(results(simulate_unit, shared, units, who, notify=notify)) as finished_units:
         for done in itertools.chain.from_iterable(finished_units):
-            facts = _take(table, done, sink, finished)
-            if progress is not None:
-                progress(facts.jobs)
+            counter.done(_take(table, done, sink, finished).jobs)
     return Evaluation(
         cases=tuple(table.facts[at] for at in range(len(chosen))),
         contenders=tuple(contenders),
@@ -182,32 +178,18 @@ def join(
     return evaluation, observations
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """The results, each in its place."""
+    """The results, each in its place: ``shape`` is the number of cases and of contenders."""
 
-    cases: Sequence[Case]
-    facts: dict[int, CaseFacts]
-    values: NDArray[np.float64]
-    longest_wait: NDArray[np.float64]
-    longest_wait_job: NDArray[np.int64]
-    seen: list[list[list[Any]]]
-    recorded: NDArray[np.float64]
-    jobs: dict[int, Workload]
-
-    @classmethod
-    def of(
-        cls,
-        cases: Sequence[Case],
-        contenders: Sequence[Contender],
-        metrics: Sequence[str],
-        observations: Observations | None,
-    ) -> Self:
-        shape = (len(cases), len(contenders))
-        seen = [] if observations is None else observations.seen
-        seen.extend([[None] * shape[1] for _ in cases] for _ in (() if observations is None else observations.analyses))
-        values, recorded = np.empty((*shape, len(metrics))), np.full((len(cases), len(metrics)), np.nan)
-        return cls(cases, {}, values, np.empty(shape), np.empty(shape, dtype=np.int64), seen, recorded, {})
+    def __init__(self, cases: Sequence[Case], shape: tuple[int, int], metrics: int, analyses: int) -> None:
+        self.cases = cases
+        self.facts: dict[int, CaseFacts] = {}
+        self.values = np.empty((*shape, metrics))
+        self.longest_wait = np.empty(shape)
+        self.longest_wait_job = np.empty(shape, dtype=np.int64)
+        self.recorded = np.full((len(cases), metrics), np.nan)
+        self.seen: list[list[list[Any]]] = [[[None] * shape[1] for _ in cases] for _ in range(analyses)]
+        self._jobs: dict[int, Workload] = {}
 
     def add(self, at: int, place: int, result: SimulationResult) -> None:
         self.facts[at] = result.facts
@@ -221,9 +203,9 @@ class _Table:
 
     def jobs_of(self, at: int) -> Workload:
         """Return the jobs of a case, made once: asked for only where an analysis keeps them."""
-        if at not in self.jobs:
-            self.jobs[at] = self.cases[at].make()
-        return self.jobs[at]
+        if at not in self._jobs:
+            self._jobs[at] = self.cases[at].make()
+        return self._jobs[at]
 
 
 def _missing(table: _Table, settings: UnitSettings, finished: Finished | None) -> dict[int, list[int]]:

@@ -10,10 +10,12 @@ from typing import Any
 
 from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import changed
+from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.claims import claim_sections
-from policyfactory.evaluate.experiment import Experiment, Outcome, SimulationProgress
+from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
@@ -91,9 +93,7 @@ def _check(what: str, names: Sequence[str], known: Sequence[str], protocol: str)
             raise UsageError(f"protocol {protocol} has no {what} {name!r}; it has {', '.join(known)}")
 
 
-def read_logs(
-    protocol: Protocol, folders: Sequence[Path] = (), notify: Callable[[ReadLog], None] | None = None
-) -> dict[str, ReadLog]:
+def read_logs(protocol: Protocol, folders: Sequence[Path] = (), notify: Notify = lambda _: None) -> dict[str, ReadLog]:
     """Read the logs that the experiments use, each once.
 
     Parameters
@@ -102,8 +102,8 @@ def read_logs(
         What is to be run.
     folders : sequence of Path
         Where files are looked for, in this order; the protocol's own folder is the last.
-    notify : callable, optional
-        Called with each log as it is read.
+    notify : callable
+        Called with what was dropped and changed in each log as it is read, a sentence at a time.
 
     Raises
     ------
@@ -115,8 +115,8 @@ def read_logs(
     for name, source in protocol.logs.items():
         if name in used:
             logs[name] = read_log(name, source, [*folders, protocol.folder])
-            if notify is not None:
-                notify(logs[name])
+            for sentence in logs[name].notes:
+                notify(sentence)
     return logs
 
 
@@ -132,8 +132,8 @@ class RunSettings:
         Draw more resampled logs until the intervals are as narrow.
     sink : ScheduleSink or None
         Who keeps the schedules.
-    progress : callable or None
-        Returns who follows the progress of an experiment.
+    progress : callable
+        Returns who counts the simulations of an experiment.
     partial : Path or None
         File of the finished simulations: the same run goes on from it. Who has written the result removes it.
     overwrite : bool
@@ -147,7 +147,7 @@ class RunSettings:
     workers: Workers | int = 1
     precision: Precision | None = None
     sink: ScheduleSink | None = None
-    progress: Callable[[Experiment], SimulationProgress] | None = None
+    progress: Callable[[Experiment], WorkCounter] = lambda _: WorkCounter()
     partial: Path | None = None
     overwrite: bool = False
     beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -195,15 +195,7 @@ def _outcomes(
 ) -> Iterable[Outcome]:
     for experiment in experiments:
         finished = None if partial is None else partial.of(experiment.name)
-        yield run_experiment(
-            experiment,
-            workers=how.workers,
-            precision=how.precision,
-            sink=how.sink,
-            progress=None if how.progress is None else how.progress(experiment),
-            finished=finished,
-            notify=how.notify,
-        )
+        yield run_experiment(experiment, how, finished=finished)
         if finished is not None and finished.damaged:
             how.notify(f"{experiment.name}: {finished.damaged:,} records that could not be read were done again")
 
@@ -213,13 +205,10 @@ def _outcomes(
 
 def run_experiment(
     experiment: Experiment,
+    settings: RunSettings | None = None,
     *,
-    workers: Workers | int = 1,
-    precision: Precision | None = None,
-    sink: ScheduleSink | None = None,
-    progress: SimulationProgress | None = None,
     finished: Finished | None = None,
-    notify: Notify = lambda _: None,
+    **options: Any,
 ) -> Outcome:
     """Simulate all contenders on all cases, look at every schedule, and conclude.
 
@@ -227,18 +216,12 @@ def run_experiment(
     ----------
     experiment : Experiment
         What to simulate.
-    workers : Workers or int
-        Who simulates; a number means so many threads. The outcome does not depend on it.
-    precision : Precision, optional
-        Draw more resampled logs until the intervals are as narrow.
-    sink : ScheduleSink, optional
-        Who keeps the schedules; see `run_cases`.
-    progress : SimulationProgress, optional
-        Told of the progress.
+    settings : RunSettings, optional
+        How to run it; ``finished`` stands for the partial file.
     finished : Finished, optional
         What an earlier run has finished, and where what is finished now is kept.
-    notify : callable
-        Called with a sentence when a worker was lost.
+    **options
+        Fields of `RunSettings`, in place of those of ``settings``: ``workers=2``.
 
     Raises
     ------
@@ -247,24 +230,23 @@ def run_experiment(
     WorkersError, OutputError
         If the workers are lost for good, or what is finished cannot be kept.
     """
+    how = changed(settings or RunSettings(), options)
+    counter = how.progress(experiment)
 
     def simulated(cases: Sequence[Case]) -> tuple[Evaluation, Observations]:
         observations = Observations((*([Replay()] if experiment.recorded else []), *experiment.analyses))
-        if progress is not None:
-            progress.expect(len(cases) * len(experiment.contenders))
         evaluation = run_cases(
             cases,
             experiment.contenders,
             rules=experiment.rules,
             metrics=experiment.metrics,
-            workers=workers,
+            workers=how.workers,
             observations=observations,
-            sink=sink,
-            progress=None if progress is None else progress.done,
+            sink=how.sink,
+            counter=counter,
             recorded=experiment.recorded,
             finished=finished,
-            resumed=None if progress is None else progress.resumed,
-            notify=notify,
+            notify=how.notify,
         )
         return evaluation, observations
 
@@ -272,9 +254,9 @@ def run_experiment(
         analysis.check(experiment.cases, experiment.policies)
     evaluation, observations = simulated(experiment.cases)
     sentences: tuple[str, ...] = ()
-    if precision is not None:
-        evaluation, observations = _refine(experiment, precision, simulated, (evaluation, observations))
-        sentences = narrowing.in_words(experiment, evaluation, precision)
+    if how.precision is not None:
+        evaluation, observations = _refine(experiment, how.precision, simulated, (evaluation, observations))
+        sentences = narrowing.in_words(experiment, evaluation, how.precision)
     return conclude(experiment, evaluation, observations, sentences)
 
 

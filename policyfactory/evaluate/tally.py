@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-from policyfactory.evaluate.experiment import SimulationProgress
+from policyfactory.core.errors import PolicyfactoryError
+from policyfactory.core.progress import WorkCounter
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.protocol import Protocol
+from policyfactory.evaluate.study import RunSettings, Study, run_protocol
+from policyfactory.parallel.workers import Workers
 
-if TYPE_CHECKING:
-    from policyfactory.parallel.workers import Workers
-
-__all__ = ["Tally"]
+__all__ = ["RunTally"]
 
 
-class Tally:
+class RunTally(WorkCounter):
     """Counts the simulations of all experiments of a run, from now on.
 
     Parameters
@@ -23,20 +28,54 @@ class Tally:
     """
 
     def __init__(self, workers: Workers) -> None:
-        self.done = 0
-        self.resumed = 0
-        self.jobs = 0
+        self._done = self._resumed = self._jobs = 0
         self._workers = workers
+        self._shown = WorkCounter()
         self._begin = time.perf_counter(), time.process_time()
 
-    @property
-    def finished(self) -> int:
-        """Simulations that are finished, those of an earlier run among them."""
-        return self.done + self.resumed
+    def run(
+        self,
+        protocol: Protocol,
+        logs: Mapping[str, ReadLog],
+        settings: RunSettings,
+        kept: Callable[[BaseException, str, Path], None],
+    ) -> Study:
+        """Run a protocol, as `run_protocol` does.
 
-    def counting(self, shown: SimulationProgress) -> SimulationProgress:
-        """Return a progress that is counted here, and shown there."""
-        return _Counted(self, shown)
+        Parameters
+        ----------
+        protocol, logs, settings
+            As for `run_protocol`.
+        kept : callable
+            Called with what ends the run before its end, what is kept of it, and the file that has it.
+        """
+
+        def counting(shown: WorkCounter) -> WorkCounter:
+            self._shown = shown
+            return self
+
+        counted = dataclasses.replace(settings, progress=lambda experiment: counting(settings.progress(experiment)))
+        try:
+            return run_protocol(protocol, logs, counted)
+        except (KeyboardInterrupt, PolicyfactoryError) as stop:
+            if settings.partial is not None and (finished := self._done + self._resumed):
+                kept(stop, f"{finished:,} finished simulations", settings.partial)
+            raise
+
+    def expect(self, count: int) -> None:
+        """Show that more simulations are to be done."""
+        self._shown.expect(count)
+
+    def resumed(self, count: int) -> None:
+        """Count simulations that an earlier run has finished."""
+        self._resumed += count
+        self._shown.resumed(count)
+
+    def done(self, amount: int) -> None:
+        """Count a simulation of so many jobs."""
+        self._done += 1
+        self._jobs += amount
+        self._shown.done(amount)
 
     def measured(self) -> dict[str, Any]:
         """Return seconds and speeds until now, for the manifest."""
@@ -44,33 +83,15 @@ class Tally:
         who = self._workers
         measured: dict[str, Any] = {
             "seconds": round(seconds, 3),
-            "jobs_simulated": self.jobs,
-            "jobs_per_second": round(self.jobs / seconds),
+            "jobs_simulated": self._jobs,
+            "jobs_per_second": round(self._jobs / seconds),
             "backend": who.backend,
             # Of a cluster nobody knows how many: workers come and go.
             "workers": who.count if who.scheduler is None else None,
-            "simulations_done": self.done,
-            "simulations_resumed": self.resumed,
+            "simulations_done": self._done,
+            "simulations_resumed": self._resumed,
         }
         if who.backend == "threading":
             # Of other processes nothing is known.
-            measured |= {"cpu_seconds": round(cpu, 3), "jobs_per_cpu_second": round(self.jobs / cpu)}
+            measured |= {"cpu_seconds": round(cpu, 3), "jobs_per_cpu_second": round(self._jobs / cpu)}
         return measured
-
-
-class _Counted(SimulationProgress):
-    def __init__(self, tally: Tally, shown: SimulationProgress) -> None:
-        self._tally = tally
-        self._shown = shown
-
-    def expect(self, simulations: int) -> None:
-        self._shown.expect(simulations)
-
-    def resumed(self, simulations: int) -> None:
-        self._tally.resumed += simulations
-        self._shown.resumed(simulations)
-
-    def done(self, jobs: int) -> None:
-        self._tally.done += 1
-        self._tally.jobs += jobs
-        self._shown.done(jobs)

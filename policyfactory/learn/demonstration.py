@@ -8,10 +8,10 @@ from pathlib import Path
 from policyfactory.core.artefact import atomic_write, check_directory, exclusive, sha256_bytes
 from policyfactory.core.units import HOUR
 from policyfactory.export.export import export
-from policyfactory.learn.comparing import Compared, Comparing, Rival, compare_policies
-from policyfactory.learn.files import SCORES, remove_results
-from policyfactory.learn.progress import Progress, Step
-from policyfactory.learn.stages import fit_steps, fitted, place, rivals_of, score_jobs
+from policyfactory.learn.comparing import Compared, Rival
+from policyfactory.learn.files import remove_results
+from policyfactory.learn.progress import Progress
+from policyfactory.learn.stages import Stages
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.models.lublin import LublinModel
@@ -24,7 +24,8 @@ __all__ = ["demonstrate"]
 _STEPS = 7
 _LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--estimates", "tsafrir")
 _PROCESSORS, _JOBS, _LONGEST = 256, 20_000, 18 * HOUR
-_HOW = Comparing(("mean_bsld", "mean_wait", "max_wait"), "10x15d")
+_EVALUATED = {"metrics": ("mean_bsld", "mean_wait", "max_wait"), "windows": "10x15d"}
+_EVALUATION = "evaluation"
 # r needs a fixed date in production; any will do for a demonstration.
 _DATE = "2026-01-01"
 
@@ -48,7 +49,7 @@ def demonstrate(
     workers : Workers or int
         Who works; a number means so many threads.
     progress : Progress, optional
-        Who hears how far the work is.
+        Who follows how far the work is.
 
     Returns
     -------
@@ -63,51 +64,33 @@ def demonstrate(
     with exclusive(check_directory(folder) / "demo"):
         # A second demo starts afresh: an old score table is not resumed.
         remove_results(folder)
-        return _Demo(folder, workers, progress or Progress()).run(tuples, trials)
+        return _Demonstration(folder, workers, progress or Progress(), _STEPS).run(tuples, trials)
 
 
-class _Demo:
-    def __init__(self, folder: Path, workers: Workers | int, progress: Progress) -> None:
-        self.folder = folder
-        self.workers = workers
-        self.progress = progress
-        self.begun = 0
-
+class _Demonstration(Stages):
     def run(self, tuples: int, trials: int) -> Compared:
+        """Take all steps."""
         training = self._workload(
             "training", 1, "A workload to learn from (Lublin-Feitelson model, users' requests by Tsafrir's model)"
         )
         test = self._workload("test", 2, "Another one to test on, which nothing has learned from")
-        scores = self.folder / SCORES
-        numbers = ("--tuples", str(tuples), "--trials", str(trials), "--seed", "1")
-        self._begin(
-            "Random orders of the queue, and the score of running each job first",
-            *("generate", training.path, *numbers, "--output", str(scores)),
-        )
-        options = GenerateOptions(tuples, trials, seed=1)
-        table = score_jobs(training, options, scores, workers=self.workers, progress=self.progress)
-        forms, polynomials = fit_steps(table, self.folder, self._begin, self.progress)
-        rivals = rivals_of(fitted(forms, polynomials), self.folder)
-        output = self.folder / "evaluation"
-        self._begin(
+        table = self.score(training, GenerateOptions(tuples, trials, seed=1))
+        rivals = self.rivals(*self.fit(table))
+        self.begin(
             "The best of both against the classical policies under EASY backfilling, deciding by requested times",
             *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),
             *("--backfill", "easy", "--decide-by", "request", "--windows", "10x15d"),
-            *("--metrics", ",".join(_HOW.metrics), "--output", str(output), "--overwrite"),
+            *("--metrics", ",".join(_EVALUATED["metrics"]), "--output", self.place(_EVALUATION), "--overwrite"),
         )
-        compared = compare_policies(test, rivals, _HOW, output, workers=self.workers, progress=self.progress)
+        compared = self.compare(test, rivals, _EVALUATED, _EVALUATION)
         for target, name in (("python", "winner.py"), ("lua", "winner.lua")):
-            self._export(compared.winner, target, self.folder / name)
+            self._export(compared.winner, target, Path(self.place(name)))
         return compared
 
-    def _begin(self, title: str, *command: str) -> None:
-        self.begun = min(self.begun + 1, _STEPS)
-        self.progress.begin(Step(self.begun, _STEPS, title, command))
-
     def _workload(self, name: str, seed: int, title: str) -> SwfLog:
-        path = place(self.folder, f"{name}.swf")
+        path = self.place(f"{name}.swf")
         words = (*_LUBLIN, "--seed", str(seed))
-        self._begin(title, *words, "--output", path)
+        self.begin(title, *words, "--output", path)
         recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, max_estimate=_LONGEST)
         log, notes = make_log(recipe, shlex.join(("policyfactory", *words)))
         text = format_log(log)
@@ -120,7 +103,7 @@ class _Demo:
 
     def _export(self, winner: Rival, target: str, path: Path) -> None:
         words = ("export", winner.source, "--to", target, "--epoch", _DATE)
-        self._begin(f"The winner, {winner.name}, as {target}", *words, "--output", str(path), "--overwrite")
+        self.begin(f"The winner, {winner.name}, as {target}", *words, "--output", str(path), "--overwrite")
         exported = export(winner.model, target, path, source=winner.source, epoch=_DATE, overwrite=True)
         self.progress.wrote(exported.paths)
         for text in exported.warnings:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import Manifest, check_directory, command_line, sha256_file
+from policyfactory.core.artefact import check_directory
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.learn.comparing import Rival
-from policyfactory.policy.store import Model, save_model
+from policyfactory.policy.store import save_model
 
 if TYPE_CHECKING:
-    from policyfactory.learn.options import LearnOptions
+    pass
 
-__all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "write_dated", "write_policy"]
+__all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "write_dated"]
 
 POLICY = "policy.json"
 SCORES = "scores.csv"
@@ -61,38 +61,3 @@ def write_dated(rivals: Sequence[Rival], folder: Path) -> None:
         if rival.source.endswith(f"dated/{rival.name}.json"):
             check_directory(folder / "dated")
             save_model(rival.model, folder / "dated" / f"{rival.name}.json")
-
-
-def write_policy(
-    model: Model, folder: Path, options: LearnOptions, inputs: Mapping[str, str], windows: str | None, epoch: int | None
-) -> Path:
-    """Write the chosen policy and its manifest.
-
-    Parameters
-    ----------
-    model : Model
-        The policy.
-    folder : Path
-        Where to.
-    options : LearnOptions
-        How it was learned.
-    inputs : mapping of str to str
-        Name and SHA-256 of the log.
-    windows : str or None
-        How the parts were cut.
-    epoch : int or None
-        From when r counts.
-    """
-    path = folder / POLICY
-    save_model(model, path)
-    parameters = {
-        "metric": options.metric,
-        "windows": windows,
-        "threshold": options.threshold,
-        "epoch": epoch,
-        "chosen": model.policy.name,
-    }
-    outputs = {POLICY: sha256_file(path)}
-    manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
-    manifest.write(Manifest.path_for(path))
-    return path

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
 from policyfactory.core.picture import keeps_settings
 from policyfactory.learn.comparing import CLASSICAL
-from policyfactory.learn.files import SCORES, check_folder, make_room, write_dated, write_policy
+from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_dated
 from policyfactory.learn.words import choice_in_words, record_in_words, row_of, verdict_in_words
+from policyfactory.policy.store import Model, save_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from policyfactory.learn.comparing import Compared, Rival
     from policyfactory.learn.options import LearnOptions
     from policyfactory.policy.policy import Policy
-    from policyfactory.policy.store import Model
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.trials.table import ScoreTable
     from policyfactory.workload.swf.log import SwfLog
@@ -175,9 +175,24 @@ class Learned:
             for part, compared in (("choosing", self.choosing), ("test", self.test)):
                 rivals = tuple(_moved_rival(rival, folder) for rival in compared.rivals)
                 dataclasses.replace(compared, log=parts[part], rivals=rivals).write(check_directory(folder / part))
-            source = self.source
-            inputs = {Path(source.path).name: source.sha256}
-            return write_policy(self.model, folder, self.options, inputs, self.test.how.windows, self.epoch)
+            return self.write_policy(folder)
+
+    def write_policy(self, folder: Path) -> Path:
+        """Write the chosen policy and its manifest to an existing folder; return its file."""
+        path, options = folder / POLICY, self.options
+        save_model(self.model, path)
+        inputs = {Path(self.source.path).name: self.source.sha256}
+        parameters = {
+            "metric": options.metric,
+            "windows": self.test.options["windows"],
+            "threshold": options.threshold,
+            "epoch": self.epoch,
+            "chosen": self.policy.name,
+        }
+        outputs = {POLICY: sha256_file(path)}
+        manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
+        manifest.write(Manifest.path_for(path))
+        return path
 
     def _save_scores(self, path: Path, training: SwfLog) -> None:
         from policyfactory.trials.table import write_score_table

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from policyfactory.core.progress import WorkCounter
+
 if TYPE_CHECKING:
     from policyfactory.evaluate.study import Study
     from policyfactory.fit.fits import Fits
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["Counter", "Progress", "Step"]
+__all__ = ["Progress", "Step"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,28 +39,15 @@ class Step:
     command: tuple[str, ...]
 
 
-class Counter:
-    """Counts work units of one kind; this one shows nothing."""
-
-    def expect(self, count: int) -> None:
-        """More work units are to be done."""
-
-    def resumed(self, count: int) -> None:
-        """Work units that an earlier run has finished."""
-
-    def done(self, amount: int) -> None:
-        """One work unit is done; ``amount`` is what it consists of (jobs, trials), for the speed."""
-
-
 class Progress:
     """Hears how far the work is, and of each result; this one says nothing."""
 
     def begin(self, step: Step) -> None:
         """Begin a step; the one before it is done."""
 
-    def counter(self, title: str, unit: str = "") -> Counter:  # noqa: ARG002
+    def counter(self, title: str, unit: str = "") -> WorkCounter:  # noqa: ARG002
         """Return a counter of work units; ``unit`` is that of the amounts."""
-        return Counter()
+        return WorkCounter()
 
     def message(self, sentence: str) -> None:
         """Hear of something about the work that is no result."""

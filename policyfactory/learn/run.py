@@ -11,14 +11,13 @@ from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY, parse_duration
 from policyfactory.export.expressible import prepare
-from policyfactory.learn.comparing import Compared, Comparing, Rival, compare_policies
-from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_dated, write_policy
+from policyfactory.learn.comparing import Compared, Rival
+from policyfactory.learn.files import POLICY, check_folder, make_room, write_dated
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.progress import Progress, Step
-from policyfactory.learn.stages import fit_steps, fitted, place, rivals_of, score_jobs
+from policyfactory.learn.progress import Progress
+from policyfactory.learn.stages import Stages
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.store import Model
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
@@ -69,7 +68,7 @@ def learn(
     workers : Workers or int
         Who works; a number means so many threads. The result does not depend on it.
     progress : Progress, optional
-        Who hears how far the work is.
+        Who follows how far the work is.
     **changes
         Fields of `LearnOptions`, in place of ``options`` or on top of them: ``tuples``, ``metric``, ``windows``, ...
 
@@ -83,7 +82,7 @@ def learn(
         If the folder holds a learned policy, or cannot be written.
     """
     chosen = changed(options or LearnOptions(), changes)
-    work = _Work(_swf(log), chosen, None if output is None else Path(output), workers, progress or Progress())
+    work = _Learning(_swf(log), chosen, None if output is None else Path(output), workers, progress or Progress())
     if work.folder is None:
         return work.run()
     check_folder(work.folder)
@@ -103,18 +102,15 @@ def _swf(log: Workload | SwfLog | Path | str) -> SwfLog:
     return log_of_workload(log)
 
 
-class _Work:
-    """One run: the log, the options, and the steps that were begun."""
+class _Learning(Stages):
+    """One run: the log and the options."""
 
     def __init__(
         self, log: SwfLog, options: LearnOptions, folder: Path | None, workers: Workers | int, progress: Progress
     ) -> None:
+        super().__init__(folder, workers, progress, _STEPS)
         self.log = log
         self.options = options
-        self.folder = folder
-        self.workers = workers
-        self.progress = progress
-        self.begun = 0
         workload = clean(
             log, preset=options.preset, estimate_missing=options.estimate_missing, processors=options.processors
         )
@@ -127,37 +123,21 @@ class _Work:
         # The day (UTC) on which the log begins: r has in production the size that it has in the tests.
         self.epoch = None if unix_start is None else unix_start // DAY * DAY
         self.last = None if unix_start is None else unix_start + int(workload.submit[-1]) // workload.ticks
-        self.how = Comparing(
-            options.metrics,
-            options.windows or _windows(workload),
-            options.threshold,
-            options.preset,
-            options.estimate_missing,
-            options.processors,
-        )
+        self.windows = options.windows or _windows(workload)
 
     def run(self) -> Learned:
         """Take all steps."""
         self._warn()
-        options, progress = self.options, self.progress
-        parts = self._parts()
-        training = parts["training"].path
-        numbers = ("--tuples", str(options.tuples), "--trials", str(options.trials), "--seed", str(options.seed))
-        self._begin(
-            "Random orders of the queue, and the score of running each job first",
-            "generate", training, *numbers, "--output", self._place(SCORES), *self._reading(),
-        )  # fmt: skip
-        scores = score_jobs(
+        options, parts = self.options, self._parts()
+        scores = self.score(
             parts["training"],
             GenerateOptions(options.tuples, options.trials, seed=options.seed),
-            None if self.folder is None else self.folder / SCORES,
+            *self._reading(),
             preset=options.preset,
             processors=options.processors,
-            workers=self.workers,
-            progress=progress,
         )
-        forms, polynomials = fit_steps(scores, self.folder, self._begin, progress)
-        rivals = self._dated(rivals_of(fitted(forms, polynomials), self.folder))
+        forms, polynomials = self.fit(scores)
+        rivals = self._dated(self.rivals(forms, polynomials))
         choosing = self._compare("The formulas against the classical policies", "choosing", parts, rivals)
         winner = choosing.winner
         # The baseline, and two that are hard to beat, stand beside the choice.
@@ -166,10 +146,9 @@ class _Work:
         test = self._compare(
             f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
         )
-        model = prepare(winner.model, threshold=parse_duration(options.threshold, unit=True))
-        self._write(winner, model)
-        return Learned(
-            model,
+        threshold = options.threshold
+        learned = Learned(
+            prepare(winner.model, threshold=parse_duration(threshold, unit=True)),
             options,
             parts,
             scores,
@@ -182,9 +161,16 @@ class _Work:
             self.last,
             self.log,
         )
+        self.begin(
+            "The policy as a file",
+            *("export", winner.source, "--to", "json", "--threshold", threshold, "--output", self.place(POLICY)),
+        )
+        if self.folder is not None:
+            self.progress.wrote([learned.write_policy(self.folder)])
+        return learned
 
     def _warn(self) -> None:
-        if self.how.windows is None:
+        if self.windows is None:
             self.progress.warning(
                 "the log is too short for several windows: each comparison is one case, without an interval"
             )
@@ -192,13 +178,6 @@ class _Work:
             self.progress.warning(
                 "the log has no date (UnixStartTime): r counts from the start of each window, which production has not"
             )
-
-    def _begin(self, title: str, *command: str) -> None:
-        self.begun += 1
-        self.progress.begin(Step(self.begun, _STEPS, title, command))
-
-    def _place(self, name: str) -> str:
-        return place(self.folder, name)
 
     def _reading(self) -> tuple[str, ...]:
         machine = self.options.processors
@@ -210,20 +189,18 @@ class _Work:
         if dropped:
             self.progress.warning(f"{dropped:,} jobs without a submit time were left out")
         half, quarter = len(log) // 2, len(log) // 4
-        skipped = {"training": 0, "choosing": half, "test": half + quarter}
-        kept = {"training": half, "choosing": quarter, "test": None}
+        bounds = {"training": (0, half), "choosing": (half, quarter), "test": (half + quarter, None)}
         parts = {}
-        for part, title in _TITLES.items():
-            path = self._place(f"{self.log.name}-{part}.swf")
-            skip, jobs = skipped[part], kept[part]
+        for name, (skip, jobs) in bounds.items():
+            path = self.place(f"{self.log.name}-{name}.swf")
             words = [*(["--skip", str(skip)] if skip else []), *(["--jobs", str(jobs)] if jobs is not None else [])]
-            self._begin(title, "workload", "window", self.log.path, path, *words)
-            piece = cut_between(log, skip=skip, jobs=jobs)
-            digest = sha256_bytes(format_swf(piece))
-            parts[part] = dataclasses.replace(piece, name=log_name(Path(path)), path=path, sha256=digest)
+            self.begin(_TITLES[name], "workload", "window", self.log.path, path, *words)
+            part = cut_between(log, skip=skip, jobs=jobs)
+            digest = sha256_bytes(format_swf(part))
+            parts[name] = dataclasses.replace(part, name=log_name(Path(path)), path=path, sha256=digest)
             if self.folder is not None:
-                write_swf(parts[part], path)
-            self.progress.cut(parts[part])
+                write_swf(parts[name], path)
+            self.progress.cut(parts[name])
         return parts
 
     def _dated(self, rivals: list[Rival]) -> list[Rival]:
@@ -235,7 +212,7 @@ class _Work:
         if self.epoch is None:
             return rivals
         dated = [
-            Rival(prepare(rival.model, epoch=self.epoch), self._place(f"dated/{rival.name}.json"))
+            Rival(prepare(rival.model, epoch=self.epoch), self.place(f"dated/{rival.name}.json"))
             if "r" in rival.model.policy.variables
             else rival
             for rival in rivals
@@ -245,25 +222,22 @@ class _Work:
         return dated
 
     def _compare(self, title: str, part: str, parts: dict[str, SwfLog], rivals: list[Rival]) -> Compared:
-        how, folder = self.how, self._place(part)
-        words = (*self._reading(), "--estimate-missing", how.estimate_missing, "--threshold", how.threshold)
-        words += ("--metrics", ",".join(how.metrics), *(("--windows", how.windows) if how.windows else ()))
+        options, log = self.options, parts[part]
+        words = (*self._reading(), "--estimate-missing", options.estimate_missing, "--threshold", options.threshold)
+        words += ("--metrics", ",".join(options.metrics), *(("--windows", self.windows) if self.windows else ()))
         policies = ",".join(rival.source for rival in rivals)
-        words += ("--output", folder, "--overwrite")
-        self._begin(title, "evaluate", parts[part].path, "--policies", policies, *words)
-        output = None if self.folder is None else Path(folder)
-        return compare_policies(parts[part], rivals, how, output, workers=self.workers, progress=self.progress)
-
-    def _write(self, winner: Rival, model: Model) -> None:
-        options = self.options
-        self._begin(
-            "The policy as a file",
-            "export", winner.source, "--to", "json", "--threshold", options.threshold, "--output", self._place(POLICY),
-        )  # fmt: skip
-        if self.folder is not None:
-            inputs = {Path(self.log.path).name: self.log.sha256}
-            path = write_policy(model, self.folder, options, inputs, self.how.windows, self.epoch)
-            self.progress.wrote([path])
+        output = self.place(part)
+        self.begin(title, "evaluate", log.path, "--policies", policies, *words, "--output", output, "--overwrite")
+        never = options.threshold.strip().lower() in {"inf", "none"}
+        evaluated = {
+            "windows": self.windows,
+            "metrics": options.metrics,
+            "threshold": None if never else options.threshold,
+            "preset": options.preset,
+            "processors": options.processors,
+            "estimate_missing": options.estimate_missing,
+        }
+        return self.compare(log, rivals, evaluated, part)
 
 
 def _windows(workload: Workload) -> str | None:

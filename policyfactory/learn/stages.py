@@ -1,20 +1,27 @@
-"""The scores of a log's jobs, and the formulas fitted to them."""
+"""The stages of learning: the scores of a log's jobs, the formulas fitted to them, and how these do as policies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from policyfactory.core.artefact import check_directory, exclusive
 from policyfactory.core.errors import WorkersError
 from policyfactory.core.journal import partial_path
+from policyfactory.evaluate.logs import cleaned_log
+from policyfactory.evaluate.plain import PLAIN_NAME
+from policyfactory.evaluate.study import RunSettings
+from policyfactory.evaluate.tally import RunTally
+from policyfactory.evaluate.words import rules_in_words
 from policyfactory.fit.files import models_of
 from policyfactory.fit.fits import Fits, fit
-from policyfactory.learn.comparing import CLASSICAL, Rival
-from policyfactory.learn.progress import Progress
+from policyfactory.learn.comparing import CLASSICAL, Compared, Rival, protocol_of
+from policyfactory.learn.files import SCORES
+from policyfactory.learn.progress import Progress, Step
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve_model
-from policyfactory.policy.store import Model
+from policyfactory.report.page import caution_of
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.generate import generate
 from policyfactory.trials.run import GenerateOptions
@@ -22,154 +29,184 @@ from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.clean import clean
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["fit_family", "fit_steps", "fitted", "place", "rivals_of", "score_jobs"]
+__all__ = ["Stages"]
 
 # By error alone five forms are about equally good (docs/how-certain.md): the evaluation decides between them.
 _FORMS = 5
 
 
-def score_jobs(
-    log: SwfLog,
-    options: GenerateOptions,
-    output: Path | None,
-    *,
-    preset: str = "default",
-    processors: int | None = None,
-    workers: Workers | int = 1,
-    progress: Progress,
-) -> ScoreTable:
-    """Return the scores of a log's jobs, written to ``output`` if there is one: an interrupted run is resumed.
+class Stages:
+    """The stages of one run; each is a step, or several, and resumes what an interrupted run has left of it.
 
     Parameters
     ----------
-    log : SwfLog
-        What to learn from; jobs without a requested time are used too.
-    options : GenerateOptions
-        Tuples, trials, seed.
-    output : Path or None
-        The table, ``NAME.csv``.
-    preset, processors
-        How the log is read.
-    workers, progress
-        Who works, and who hears how far it is.
+    folder : Path or None
+        Where everything goes; without it all is in memory.
+    workers : Workers or int
+        Who works; a number means so many threads.
+    progress : Progress
+        Who follows how far the work is.
+    steps : int
+        How many steps the run has.
     """
-    # Trials know the run times: requests are not read, and may be missing.
-    workload = clean(log, preset=preset, estimate_missing="runtime", processors=processors)
-    progress.message(workload.cleaning.summary())
-    counter = progress.counter(f"{workload.name}: tuples", "trials/s")
-    counter.expect(options.tuples)
-    kept: int | None = None  # of no tuple is it known yet whether it is finished
 
-    def report(finished: int) -> None:
-        nonlocal kept
+    def __init__(self, folder: Path | None, workers: Workers | int, progress: Progress, steps: int) -> None:
+        self.folder = folder
+        self.progress = progress
+        self._workers = Workers.of(workers)
+        self._steps = steps
+        self._begun = 0
+
+    def begin(self, title: str, *command: str) -> None:
+        """Begin a step, of which ``command`` does the same; the last one may have several parts."""
+        self._begun = min(self._begun + 1, self._steps)
+        self.progress.begin(Step(self._begun, self._steps, title, command))
+
+    def place(self, name: str) -> str:
+        """Return a file of the folder as it is typed; without a folder its name."""
+        return name if self.folder is None else f"{self.folder}/{name}"
+
+    def score(
+        self,
+        log: SwfLog,
+        options: GenerateOptions,
+        *words: str,
+        preset: str = "default",
+        processors: int | None = None,
+    ) -> ScoreTable:
+        """Return the scores of a log's jobs; those without a requested time are used too.
+
+        Parameters
+        ----------
+        log : SwfLog
+            What to learn from.
+        options : GenerateOptions
+            Tuples, trials, seed.
+        words : str
+            Further options of the command.
+        preset, processors
+            How the log is read.
+        """
+        numbers = ("--tuples", str(options.tuples), "--trials", str(options.trials), "--seed", str(options.seed))
+        self.begin(
+            "Random orders of the queue, and the score of running each job first",
+            *("generate", log.path, *numbers, "--output", self.place(SCORES), *words),
+        )
+        progress = self.progress
+        # Trials know the run times: requests are not read, and may be missing.
+        workload = clean(log, preset=preset, estimate_missing="runtime", processors=processors)
+        progress.message(workload.cleaning.summary())
+        counter = progress.counter(f"{workload.name}: tuples", "trials/s")
+        counter.expect(options.tuples)
+        kept: int | None = None  # of no tuple is it known yet whether it is finished
+
+        def report(finished: int) -> None:
+            nonlocal kept
+            if kept is None:
+                counter.resumed(finished)
+            else:
+                counter.done(options.trials)
+            kept = finished
+
+        how: dict[str, Any] = {"workers": self._workers, "report": report, "notify": progress.message}
+        if self.folder is None:
+            report(0)
+            return generate(workload, options, **how)
+        output = self.folder / SCORES
+        try:
+            written = write_scores(workload, options, output, inputs={Path(log.path).name: log.sha256}, **how)
+        except (KeyboardInterrupt, WorkersError) as stop:
+            if kept is not None and partial_path(output).exists():
+                progress.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
+            raise
         if kept is None:
-            counter.resumed(finished)
-        else:
-            counter.done(options.trials)
-        kept = finished
+            counter.resumed(options.tuples)
+        progress.scored(written, options)
+        return read_score_table(output)
 
-    if output is None:
-        report(0)
-        return generate(workload, options, workers=workers, report=report, notify=progress.message)
-    try:
-        written = write_scores(
-            workload,
-            options,
-            output,
-            workers=workers,
-            inputs={Path(log.path).name: log.sha256},
-            report=report,
+    def fit(self, table: ScoreTable) -> tuple[Fits, Fits]:
+        """Return the fits of forms and of polynomials to the scores, and write models, reports and pictures."""
+        scores = self.place(SCORES)
+        self.begin(
+            "The 576 enumerated forms, fitted to the scores",
+            *("fit", scores, "--family", "forms", "--top", str(_FORMS), "--output", self.place("forms.json")),
+            *("--report", self.place("forms.md"), "--figures", self.place("pictures")),
+        )
+        forms = self._fit(table, "forms")
+        self.begin(
+            "The polynomials, Lin to sextic",
+            *("fit", scores, "--family", "polynomials", "--output", self.place("polynomials.json")),
+            *("--report", self.place("polynomials.md")),
+        )
+        return forms, self._fit(table, "polynomials")
+
+    def _fit(self, table: ScoreTable, family: str) -> Fits:
+        def counted(title: str, total: int) -> Callable[[], None]:
+            counter = self.progress.counter(title)
+            counter.expect(total)
+            return lambda: counter.done(0)
+
+        best = family == "forms"  # several of them compete, and are drawn
+        fits = fit(table, family, top=_FORMS if best else 1, progress=counted)
+        self.progress.fitted(fits)
+        if self.folder is not None:
+            figures = check_directory(self.folder / "pictures") if best else None
+            models, report = self.folder / f"{family}.json", self.folder / f"{family}.md"
+            with exclusive(models, report, None if figures is None else figures / "pictures"):
+                self.progress.wrote(fits.save(models, report=report, figures=figures))
+        return fits
+
+    def rivals(self, forms: Fits, polynomials: Fits) -> list[Rival]:
+        """Return the classical policies, then the best forms, and LIN or what else could be fitted."""
+        models = models_of(forms.results, "forms") | models_of(polynomials.results, "polynomials")
+        lin = "polynomials-lin" if "polynomials-lin" in models else "polynomials"
+        names = [*(f"forms-f{rank}" for rank in range(1, _FORMS + 1)), lin]
+        learned = [Rival(models[name], self.place(f"{name}.json")) for name in names if name in models]
+        return [*(Rival(resolve_model(name), name) for name in CLASSICAL), *learned]
+
+    def compare(self, log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any], name: str) -> Compared:
+        """Return how policies do on a log; the report goes to a folder and replaces that of an earlier comparison.
+
+        Parameters
+        ----------
+        log : SwfLog
+            The log.
+        rivals : sequence of Rival
+            The policies; the first is the baseline.
+        options : mapping
+            Options of the evaluation.
+        name : str
+            Of the folder.
+        """
+        progress = self.progress
+        protocol, _ = protocol_of(log, rivals, options)
+        read = cleaned_log(log.name, protocol.logs[log.name], log)
+        for sentence in read.notes:
+            progress.message(sentence)
+        for plan in protocol.experiments:
+            progress.message(rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity))
+        output = None if self.folder is None else check_directory(self.folder / name)
+        partial = None if output is None else partial_path(output / PLAIN_NAME)
+        counter = progress.counter(f"{PLAIN_NAME}: simulations", "jobs/s")
+        settings = RunSettings(
+            self._workers,
+            progress=lambda _: counter,
+            partial=partial,
+            overwrite=True,
+            beside={"starts": "none"},
             notify=progress.message,
         )
-    except (KeyboardInterrupt, WorkersError) as stop:
-        if kept is not None and partial_path(output).exists():
-            progress.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
-        raise
-    if kept is None:
-        counter.resumed(options.tuples)
-    progress.scored(written, options)
-    return read_score_table(output)
-
-
-def fit_family(
-    table: ScoreTable, family: str, folder: Path | None, *, pictures: bool = False, progress: Progress
-) -> Fits:
-    """Return the fits of a family to a table; with a folder, write the models, the report and the pictures there.
-
-    Parameters
-    ----------
-    table : ScoreTable
-        The scores.
-    family : {"forms", "polynomials"}
-        What to fit.
-    folder : Path or None
-        Where the files go.
-    pictures : bool
-        Whether pictures are drawn.
-    progress : Progress
-        Who hears how far it is.
-    """
-
-    def stage(title: str, total: int) -> Callable[[], None]:
-        counter = progress.counter(title)
-        counter.expect(total)
-        return lambda: counter.done(0)
-
-    fits = fit(table, family, top=_FORMS if family == "forms" else 1, progress=stage)
-    progress.fitted(fits)
-    if folder is not None:
-        figures = check_directory(folder / "pictures") if pictures else None
-        models, report = folder / f"{family}.json", folder / f"{family}.md"
-        with exclusive(models, report, None if figures is None else figures / "pictures"):
-            progress.wrote(fits.save(models, report=report, figures=figures))
-    return fits
-
-
-def fit_steps(
-    table: ScoreTable, folder: Path | None, begin: Callable[..., None], progress: Progress
-) -> tuple[Fits, Fits]:
-    """Return the fits of forms and of polynomials, a step each.
-
-    Parameters
-    ----------
-    table : ScoreTable
-        The scores.
-    folder : Path or None
-        Where the files go.
-    begin : callable
-        Called with title and command of each step.
-    progress : Progress
-        Who hears how far it is.
-    """
-    scores, models = place(folder, "scores.csv"), [place(folder, f"{name}.json") for name in ("forms", "polynomials")]
-    begin(
-        "The 576 enumerated forms, fitted to the scores",
-        *("fit", scores, "--family", "forms", "--top", str(_FORMS), "--output", models[0]),
-        *("--report", place(folder, "forms.md"), "--figures", place(folder, "pictures")),
-    )
-    forms = fit_family(table, "forms", folder, pictures=True, progress=progress)
-    begin(
-        "The polynomials, Lin to sextic",
-        *("fit", scores, "--family", "polynomials", "--output", models[1]),
-        *("--report", place(folder, "polynomials.md")),
-    )
-    return forms, fit_family(table, "polynomials", folder, progress=progress)
-
-
-def fitted(forms: Fits, polynomials: Fits) -> dict[str, Model]:
-    """Return the formulas that compete, by name: the best forms, and LIN or what else could be fitted."""
-    models = models_of(forms.results, "forms") | models_of(polynomials.results, "polynomials")
-    lin = "polynomials-lin" if "polynomials-lin" in models else "polynomials"
-    names = [*(f"forms-f{rank}" for rank in range(1, _FORMS + 1)), lin]
-    return {name: models[name] for name in names if name in models}
-
-
-def rivals_of(models: Mapping[str, Model], folder: Path | None) -> list[Rival]:
-    """Return the classical policies and those of ``models``, whose files are in ``folder``."""
-    classical = [Rival(resolve_model(name), name) for name in CLASSICAL]
-    return classical + [Rival(model, place(folder, f"{name}.json")) for name, model in models.items()]
-
-
-def place(folder: Path | None, name: str) -> str:
-    """Return a file of the folder as it is typed; without a folder its name."""
-    return name if folder is None else f"{folder}/{name}"
+        tally = RunTally(self._workers)
+        files: list[Path] = []
+        with exclusive(None if output is None else output / "results.csv"):
+            study = tally.run(protocol, {log.name: read}, settings, progress.kept)
+            compared = Compared(study, log, tuple(rivals), options, tally.measured())
+            if output is not None and partial is not None:
+                files = compared.write(output)
+                partial.unlink(missing_ok=True)
+        progress.compared(study)
+        if output is not None:
+            progress.wrote(files)
+            if caution := caution_of(output / "report.html"):
+                progress.warning(caution)
+        return compared

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.run import run_cases
@@ -73,18 +74,27 @@ def test_starts_are_written_by_the_calling_process(log: Workload, scheduler: str
     assert written[0] == written[1]
 
 
+class Simulated(WorkCounter):
+    """Counts the simulations that are done."""
+
+    simulations = 0
+
+    def done(self, amount: int) -> None:
+        self.simulations += 1
+
+
 @pytest.mark.fault
 def test_a_worker_that_is_killed_costs_its_piece(log: Workload, tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     cases = [Case("log", number, "resample", functools.partial(make_or_die, str(mark), log)) for number in range(1, 5)]
     told: list[str] = []
     policies = [resolve("FCFS"), resolve("SPF")]
-    made: list[int] = []
-    found = run_cases(cases, policies, workers=Workers(2, "loky"), notify=told.append, progress=made.append)
+    counter = Simulated()
+    found = run_cases(cases, policies, workers=Workers(2, "loky"), notify=told.append, counter=counter)
     assert mark.exists()
     assert len(told) == 1
     assert "was lost (killed by signal 9); its work unit is computed again" in told[0]
-    assert len(made) == 8
+    assert counter.simulations == 8
     assert found.values.tobytes() == run_cases(cases, policies).values.tobytes()
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from policyfactory.analyses.analysis import Analysis
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.run import Observations, join, run_cases
 from policyfactory.policy.catalogue import resolve
@@ -146,16 +147,17 @@ def test_the_window_start_epoch_counts_from_each_window(windows: list[Case]) -> 
         assert (simulate(window.make(), policy).start == simulate(copy, policy).start).all()
 
 
-def test_progress_tells_the_jobs_of_each_simulation_in_the_calling_thread(windows: list[Case]) -> None:
-    told: list[int] = []
+def test_the_jobs_of_each_simulation_are_counted_in_the_calling_thread(windows: list[Case]) -> None:
+    jobs: list[int] = []
     threads: set[int] = set()
 
-    def tell(jobs: int) -> None:
-        told.append(jobs)
-        threads.add(threading.get_ident())
+    class Listening(WorkCounter):
+        def done(self, amount: int) -> None:
+            jobs.append(amount)
+            threads.add(threading.get_ident())
 
-    run_cases(windows, [resolve("FCFS"), resolve("SPF")], workers=2, progress=tell)
-    assert sorted(told) == sorted(len(window.make()) for window in windows for _ in range(2))
+    run_cases(windows, [resolve("FCFS"), resolve("SPF")], workers=2, counter=Listening())
+    assert sorted(jobs) == sorted(len(window.make()) for window in windows for _ in range(2))
     assert threads == {threading.get_ident()}
 
 
@@ -279,10 +281,11 @@ def test_what_has_not_begun_is_not_begun_when_nobody_listens_any_more() -> None:
         made.append(number)
         return three_jobs()
 
-    def stop(_: int) -> None:
-        raise KeyboardInterrupt
+    class Stopping(WorkCounter):
+        def done(self, amount: int) -> None:
+            raise KeyboardInterrupt
 
     cases = [Case("log", number, "resample", functools.partial(make, number)) for number in range(1, 200)]
     with pytest.raises(KeyboardInterrupt):
-        run_cases(cases, [resolve("FCFS")], metrics=["max_wait"], workers=2, progress=stop)
+        run_cases(cases, [resolve("FCFS")], metrics=["max_wait"], workers=2, counter=Stopping())
     assert len(made) < 100
