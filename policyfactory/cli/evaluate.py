@@ -15,10 +15,13 @@ from policyfactory.evaluate.plain import OPTIONS, RUN_OPTIONS
 __all__ = ["evaluate"]
 
 # What can be said beside a protocol; the other declared options are in it.
-_BESIDE_A_PROTOCOL = frozenset({"resamples", "seed"})
+_BESIDE_A_PROTOCOL = {
+    "resamples": "beside a protocol, instead of its own number",
+    "seed": "beside a protocol, instead of its own",
+}
 
 
-@option.with_options([*OPTIONS.values(), *RUN_OPTIONS.values()], defaults={"seed": None})
+@option.with_options([*OPTIONS.values(), *RUN_OPTIONS.values()], defaults={"seed": None}, more=_BESIDE_A_PROTOCOL)
 def evaluate(
     context: typer.Context,
     sources: option.Sources = None,

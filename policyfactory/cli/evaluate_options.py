@@ -47,6 +47,7 @@ def with_options(
     declared: Iterable[Declared],
     defaults: Mapping[str, Any] | None = None,
     choices: Mapping[str, Any] | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return what gives a command the options that are declared, in place of its ``**options``.
 
@@ -58,15 +59,18 @@ def with_options(
         Defaults that this command has of its own, by the names of the options.
     choices : mapping of str to type, optional
         Words that this command takes, where it takes fewer.
+    more : mapping of str to str, optional
+        What else an option means to this command.
     """
-    own_defaults, own_choices = defaults or {}, choices or {}
+    own_defaults, own_choices, own_texts = defaults or {}, choices or {}, more or {}
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         made = []
         for one in declared:
+            text = "; ".join([one.option.text, *filter(None, [own_texts.get(one.name)])])
             default = own_defaults.get(one.name, one.default)
-            made.append(_parameter(one, default, own_choices.get(one.name, one.kind)))
+            made.append(_parameter(one, default, own_choices.get(one.name, one.kind), text))
         parameters: list[inspect.Parameter] = []
         for parameter in signature.parameters.values():
             parameters += made if parameter.kind is parameter.VAR_KEYWORD else [parameter]
@@ -77,7 +81,7 @@ def with_options(
     return give
 
 
-def _parameter(declared: Declared, default: Any, kind: Any) -> inspect.Parameter:
+def _parameter(declared: Declared, default: Any, kind: Any, text: str) -> inspect.Parameter:
     option, origin = declared.option, typing.get_origin(kind)
     flags = option.flags or (f"--{declared.name.replace('_', '-')}",)
     stated = option.default if default is None or origin in {tuple, dict} else ""
@@ -91,7 +95,7 @@ def _parameter(declared: Declared, default: Any, kind: Any) -> inspect.Parameter
         kind, flags, stated, default = bool, _both(flags[0]), stated or str(default), None
     if default is None:
         kind = kind | None
-    made = typer.Option(*flags, help=_help(option.text + more, option.page, stated), metavar=option.metavar or None)
+    made = typer.Option(*flags, help=_help(text + more, option.page, stated), metavar=option.metavar or None)
     return inspect.Parameter(
         declared.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
     )

@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 import typing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,16 +91,18 @@ def _keys(table: Any) -> list[str]:
         key = next(one for one in field.metadata if isinstance(one, Key))
         page = f" ([more]({key.page}))" if key.page else ""
         default = key.default or _written(field)
-        rows.append(f"| `{name}` | {key.kind or _kind(field.annotation)} | {key.text}{page} | {default} |\n")
+        rows.append(
+            f"| `{name}` | {key.kind or _kind(field.annotation, field.metadata)} | {key.text}{page} | {default} |\n"
+        )
     return rows
 
 
-def _kind(annotation: Any) -> str:
-    """Return in words what is written for a type."""
-    from policyfactory.evaluate.checking import plain_type
+def _kind(annotation: Any, declared: Sequence[Any] = ()) -> str:
+    """Return in words what is written for a type, with its limits."""
+    from policyfactory.evaluate.checking import plain_type, span
     from policyfactory.evaluate.declare import Table
 
-    kind, _ = plain_type(annotation)
+    kind, metadata = plain_type(annotation)
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     origin, of = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
@@ -108,7 +111,7 @@ def _kind(annotation: Any) -> str:
         return "tables" if origin is dict and _kind(of[1]) != "text" else "table"
     if origin is tuple:
         return f"list of {_kind(of[0]).removesuffix('s')}s"
-    return names.get(kind, "text")
+    return names.get(kind, "text") + span([*declared, *metadata], most=2**31)
 
 
 def _written(field: Any) -> str:

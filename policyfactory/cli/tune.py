@@ -23,6 +23,7 @@ _DEFAULTS = {
     "metrics": ["total_wait", "mean_wait", "mean_bsld", "max_wait"],
     "threshold": "40h",
 }
+_MORE = {"policies": "it is also in force until the past speaks for another"}
 # Reservations for all jobs cannot change hands, nor do predictions belong to resampled logs.
 _CHOICES = {
     "backfill": Literal["none", "easy"],
@@ -50,7 +51,7 @@ Period = Annotated[
 
 
 @option.with_options(
-    [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED)], _DEFAULTS, _CHOICES
+    [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED)], _DEFAULTS, _CHOICES, _MORE
 )
 def tune(
     traces: Logs = None,

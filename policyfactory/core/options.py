@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyfactory.core.errors import UsageError
@@ -14,7 +14,22 @@ if TYPE_CHECKING:
 
     D = TypeVar("D", bound=DataclassInstance)
 
-__all__ = ["changed"]
+__all__ = ["changed", "check_names"]
+
+
+def check_names(given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a name that is none of the known options; near matches are named.
+
+    Raises
+    ------
+    UsageError
+        If there is no such option.
+    """
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(f"there is no option {name!r}; {hint}there are {', '.join(known)}")
 
 
 def changed(options: D, changes: Mapping[str, Any]) -> D:
@@ -25,12 +40,7 @@ def changed(options: D, changes: Mapping[str, Any]) -> D:
     UsageError
         If there is no such option (near matches are named), or a value is of a type that it cannot have.
     """
-    known = [field.name for field in dataclasses.fields(options)]
-    for name in changes:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"there is no option {name!r}; {hint}there are {', '.join(known)}")
+    check_names(changes, [field.name for field in dataclasses.fields(options)])
     for name, value in changes.items():
         # A text is never meant where the default is a number, and comparing the two says nothing.
         if type(getattr(options, name)) in {int, float} and (isinstance(value, bool | str) or value is None):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import difflib
+import json
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
 from policyfactory.evaluate.declare import Key, Option, Table
 
-__all__ = ["Path", "Written", "label", "plain_type"]
+__all__ = ["Path", "Written", "label", "plain_type", "span"]
 
 T = TypeVar("T", bound=Table)
 
@@ -71,7 +71,7 @@ class Written(Generic[T]):
         except ValidationError as wrong:
             # A key with a slip of the pen is missing under its right name, too.
             first = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
-            raise self.error(first["loc"], _Reason(self.kind, self.content, first).text()) from None
+            raise self.error(first["loc"], self._reason(first)) from None
 
     def error(self, path: Path, reason: str) -> PolicyfactoryError:
         """Return the error that the value at ``path`` cannot be used."""
@@ -82,7 +82,7 @@ class Written(Generic[T]):
             reason = reason.removeprefix(named).lstrip(":, ")
         if self.by != "file":
             name = label(_option_name(self.kind, path, key), self.by)
-            given = "" if value is _ABSENT else f" {_shown(value)}"
+            given = "" if value is _ABSENT or value == [] else f" {_shown(value)}"
             return UsageError(f"{name}{given}: {reason}")
         shown = "" if value is _ABSENT else f" = {_shown(value)}"
         place = _place(tables, self.content)
@@ -97,6 +97,61 @@ class Written(Generic[T]):
             if self.by != "file" or str(error).startswith(f"{self.file}: "):
                 raise
             raise self.error(path, str(error)) from None
+
+    def example(self, key: str, *words: str) -> str:
+        """Return a list of words in the form in which the content was written."""
+        if self.by == "command":
+            return f"{label(key, self.by)} {','.join(words)}"
+        return f"{key}{'=' if self.by == 'call' else ' = '}{json.dumps(words)}"
+
+    def _reason(self, error: ErrorDetails) -> str:
+        """Return why a value cannot be used, and the cure."""
+        path, given = error["loc"], error["input"]
+        context: dict[str, Any] = error.get("ctx", {})
+        match error["type"]:
+            case "policyfactory":
+                return str(context["error"])
+            case "extra_forbidden":
+                return self._unknown(path)
+            case "missing":
+                return f"is missing; write {self._expected(path)}"
+            case "literal_error":
+                return f"is none of {', '.join(typing.get_args(_kind(self.kind, path)[0]))}; write one of them"
+            case "greater_than_equal" | "less_than_equal":
+                return f"is out of range; write {self._expected(path)}"
+            case "finite_number":
+                return "is not finite; write a number"
+            case "string_too_long":
+                return f"has {len(given):,} characters; write at most {context['max_length']:,}"
+            case "too_long":
+                return f"has {len(given):,} entries; write at most {context['max_length']:,}"
+        if isinstance(path[-1], int) and isinstance(_value(self.content, path[:-1]), Sequence):
+            return f"holds {_shown(given)}, which is {_type(given)}; write {self._expected(path[:-1])}"
+        return f"is {_type(given)}; write {self._expected(path)}"
+
+    def _unknown(self, path: Path) -> str:
+        table, _ = _kind(self.kind, path[:-1])
+        near = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return f"is no key of this table; {hint}it has {', '.join(table.model_fields)}"
+
+    def _expected(self, path: Path) -> str:
+        """Return what must be written at ``path``."""
+        kind, metadata = _kind(self.kind, path)
+        said = next((one.kind for one in metadata if isinstance(one, Key)), "")
+        if said:
+            return said
+        if kind in {int, float}:
+            return f"a {'whole ' if kind is int else ''}number{span(metadata)}"
+        if kind in {str, bool}:
+            return "a text in quotes" if kind is str else "true or false"
+        if isinstance(kind, type) and not issubclass(kind, Table):
+            return "a text in quotes"
+        if typing.get_origin(kind) is not tuple:
+            return f"a table, for example [{_dotted(path)}]"
+        of, _ = plain_type(typing.get_args(kind)[0])
+        examples = {str: 'texts, for example ["FCFS", "SPF"]', int: "whole numbers, for example [1, 8]"}
+        return f"a list of {examples.get(of, f'tables, for example [[{_dotted(path)}]]')}"
 
 
 def label(name: str, by: str) -> str:
@@ -172,71 +227,13 @@ def _option_name(table: type[Table], path: Path, key: str) -> str:
     return next((one.name for one in metadata if isinstance(one, Option) and one.name), key)
 
 
-# Why. -----------------------------------------------------------------------------------------------------------------
+# Words. ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Reason:
-    """Why a value cannot be used, in words."""
-
-    table: type[Table]
-    content: Mapping[str, Any]
-    error: ErrorDetails
-
-    def text(self) -> str:
-        """Return what is wrong, and the cure."""
-        path, given = self.error["loc"], self.error["input"]
-        context: dict[str, Any] = self.error.get("ctx", {})
-        match self.error["type"]:
-            case "policyfactory":
-                return str(context["error"])
-            case "extra_forbidden":
-                return self._unknown(path)
-            case "missing":
-                return f"is missing; write {self._expected(path)}"
-            case "literal_error":
-                return f"is none of {', '.join(typing.get_args(_kind(self.table, path)[0]))}; write one of them"
-            case "greater_than_equal" | "less_than_equal":
-                return f"is out of range; write {self._expected(path)}"
-            case "finite_number":
-                return "is not finite; write a number"
-            case "string_too_long":
-                return f"has {len(given):,} characters; write at most {context['max_length']:,}"
-            case "too_long":
-                return f"has {len(given):,} entries; write at most {context['max_length']:,}"
-        if isinstance(path[-1], int) and isinstance(_value(self.content, path[:-1]), Sequence):
-            return f"holds {_shown(given)}, which is {_type(given)}; write {self._expected(path[:-1])}"
-        return f"is {_type(given)}; write {self._expected(path)}"
-
-    def _unknown(self, path: Path) -> str:
-        table, _ = _kind(self.table, path[:-1])
-        near = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return f"is no key of this table; {hint}it has {', '.join(table.model_fields)}"
-
-    def _expected(self, path: Path) -> str:
-        """Return what must be written at ``path``."""
-        kind, metadata = _kind(self.table, path)
-        said = next((one.kind for one in metadata if isinstance(one, Key)), "")
-        if said:
-            return said
-        if kind in {int, float}:
-            return f"a {'whole ' if kind is int else ''}number{_span(metadata)}"
-        if kind in {str, bool}:
-            return "a text in quotes" if kind is str else "true or false"
-        if isinstance(kind, type) and not issubclass(kind, Table):
-            return "a text in quotes"
-        if typing.get_origin(kind) is not tuple:
-            return f"a table, for example [{_dotted(path)}]"
-        of, _ = plain_type(typing.get_args(kind)[0])
-        examples = {str: 'texts, for example ["FCFS", "SPF"]', int: "whole numbers, for example [1, 8]"}
-        return f"a list of {examples.get(of, f'tables, for example [[{_dotted(path)}]]')}"
-
-
-def _span(metadata: Sequence[Any]) -> str:
-    """Return the limits of a number, if it has any that people may meet."""
+def span(metadata: Sequence[Any], most: float = 1e299) -> str:
+    """Return the limits of a number in words; nothing if it has none, or none that people may meet (``most``)."""
     limits = [getattr(one, name) for name in ("ge", "le") for one in metadata if getattr(one, name, None) is not None]
-    return " of {:,} to {:,}".format(*limits) if len(limits) == 2 and max(map(abs, limits)) < 1e300 else ""
+    return " of {:,} to {:,}".format(*limits) if len(limits) == 2 and max(map(abs, limits)) <= most else ""
 
 
 def _type(value: Any) -> str:

@@ -117,7 +117,9 @@ class LogTable(Table):
     ] = "error"
     predictions: Annotated[
         Text | None,
-        Option("CSV with the columns `job_id` and `prediction` (s), for decisions by prediction", metavar="FILE"),
+        Option(
+            "CSV with the columns `job_id` and `prediction` (s); `decide_by` must be `prediction` then", metavar="FILE"
+        ),
     ] = None
     lublin: Annotated[
         LublinTable | None, Key("jobs of the Lublin-Feitelson model instead of a file", "workload-models.md")
@@ -164,11 +166,7 @@ class ResampleTable(Table):
 
     count: Annotated[
         Cases,
-        Option(
-            "draw so many new logs from each log; beside a protocol, instead of its own number",
-            "resampling.md",
-            name="resamples",
-        ),
+        Option("draw so many new logs from each log", "resampling.md", name="resamples"),
     ]
     length: Annotated[
         Length,

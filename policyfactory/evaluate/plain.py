@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import typing
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import check_names
 from policyfactory.evaluate.checking import label, plain_type
 from policyfactory.evaluate.declare import Option, Table
 from policyfactory.evaluate.options import (
@@ -106,7 +106,7 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
         If there is no such option, or two contradict each other.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    _check_names(given)
+    check_names(given, sorted({*OPTIONS, *RUN_OPTIONS}))
     _check_pairs({name: value for name, value in given.items() if value != OPTIONS[name].default}, logs, by)
     values: dict[type[Table], dict[str, Any]] = {}
     for name, declared in OPTIONS.items():
@@ -147,15 +147,6 @@ def of_logs(names: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Mapping
             raise UsageError(f"two logs are called {name}; name each log once, or rename one file")
         logs[name] = table
     return logs
-
-
-def _check_names(given: Iterable[str]) -> None:
-    for name in given:
-        if name not in OPTIONS:
-            known = sorted({*OPTIONS, *RUN_OPTIONS})
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"there is no option {name!r}; {hint}there are {', '.join(known)}")
 
 
 def _check_pairs(given: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]], by: By) -> None:

@@ -173,7 +173,8 @@ class Planner:
     def _contenders(self, table: ExperimentTable, given: Sequence[Policy]) -> tuple[Contender, ...]:
         policies = [*given, *self._policies(table)]
         if not policies:
-            raise self._error("policies", reason='names no policy; write for example policies = ["FCFS", "SPF", "SAF"]')
+            example = self.written.example("policies", "FCFS", "SPF", "SAF")
+            raise self._error("policies", reason=f"names no policy; write for example {example}")
         with self._about("policies"):
             check_contenders(policies)
         contenders: list[Contender] = list(policies)

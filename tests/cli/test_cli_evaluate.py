@@ -220,6 +220,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["missing.swf"], 1, "missing.swf: no such file"),
     (["LOG", "--policies", "FCFS,SFP"], 2, "unknown policy 'SFP'; did you mean"),
     (["LOG", "--policies", "missing.json"], 1, "missing.json: no such file"),
+    (["LOG", "--policies", ""], 2, "--policies: names no policy; write for example --policies FCFS,SPF,SAF"),
     (["LOG", "--metrics", "mean_bdsl"], 2, "there is no metric 'mean_bdsl'; did you mean mean_bsld"),
     (["LOG", "--metrics", ","], 2, "no metric was named"),
     (["LOG", "--windows", "400d"], 1, "the log has 0 such windows"),

@@ -112,6 +112,7 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
         (("--discount", "-1"), "--discount -1.0: is out of range; write a number of 0 to 1"),
         (("--backfill", "conservative"), "is not one of"),
         (("--policies", "FCFS,FCFS"), "two policies are called FCFS"),
+        (("--policies", ""), "--policies: names no policy; write for example --policies FCFS,SPF,SAF"),
     ],
 )
 def test_what_can_not_be_meant(

@@ -218,6 +218,16 @@ WRONG = [
     ('period = "1d"', 'period = "inf"', "period = 'inf': is no length of a period"),
     ("discount = 0.9", "discount = true", "discount = True: is true or false; write a number of 0 to 1"),
     ("discount = 0.9", "discount = 2", "discount = 2: is out of range; write a number of 0 to 1"),
+    (
+        "discount = 0.9",
+        'epsilon = "0.1"',
+        "[[experiments.tuners]] 'Full, day' epsilon = '0.1': is a text; write a number of 0 to 1",
+    ),
+    (
+        'policies = ["FCFS", "SPF"]',
+        "policies = []",
+        'policies = []: names no policy; write for example policies = ["FCFS", "SPF", "SAF"]',
+    ),
     ("discount = 0.9", 'policies = "SPF"', "policies = 'SPF': is a text; write a list of texts"),
     ("discount = 0.9", 'policies = ["F1"]', "a tuner cannot choose 'F1'; the experiment has FCFS, MINE, beside"),
     ('"max-wait"', '"max_wiat"', "metrics = ['mean_bsld', 'max_wiat']: there is no metric"),
