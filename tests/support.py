@@ -1,9 +1,11 @@
-"""Places that tests need: the checkout and the shared material."""
+"""Places that tests need: the checkout and the shared material; and the run that a journal names."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,3 +24,10 @@ def shared_path(name: str) -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+def run_of(journal: Path) -> dict[str, Any]:
+    """Return the run that the first line of a journal names."""
+    first = journal.read_bytes().split(b"\n", 1)[0]
+    run: dict[str, Any] = json.loads(first[first.index(b"{") :])
+    return run

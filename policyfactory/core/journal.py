@@ -18,7 +18,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ import numpy as np
 from policyfactory.core.artefact import atomic_write, package_versions
 from policyfactory.core.errors import OutputError
 
-__all__ = ["Journal", "claim", "library_versions", "partial_path", "read_head"]
+__all__ = ["Journal", "claim", "library_versions", "partial_path"]
 
 _MARK = b"policyfactory partial result"
 _CHECK = 16
@@ -46,21 +45,6 @@ def partial_path(output: Path) -> Path:
 def library_versions() -> dict[str, str]:
     """Return the versions that belong to a run beside its options: results of different ones are not mixed."""
     return {name: version for name, version in package_versions().items() if name in _LIBRARIES}
-
-
-def read_head(path: Path) -> dict[str, Any] | None:
-    """Return the run that a journal belongs to, None if there is no such file.
-
-    Raises
-    ------
-    OutputError
-        If the file is not a journal, or its first line is damaged.
-    """
-    first = _first_line(path, _HEAD)
-    run = None if first is None else _parse(first)
-    if first is not None and run is None:
-        raise _not_a_journal(path)
-    return run
 
 
 def claim(
@@ -169,9 +153,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with contextlib.suppress(OSError):
             os.fsync(self._file.fileno())
         self._file.close()
@@ -316,7 +298,9 @@ class _Head:
         with path.open("rb") as file:
             if any(_check(line, self.digest) for _, line, _ in _lines(file)):
                 return None
-        raise _not_a_journal(path)
+        raise OutputError(
+            f"{path}: is not a journal of finished results, and would be overwritten; remove it or name another output"
+        )
 
     def is_whole(self, path: Path) -> bool:
         """Say whether the first line of a file is this one, byte by byte."""
@@ -355,12 +339,6 @@ def _parse(first: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return run if isinstance(run, dict) else None
-
-
-def _not_a_journal(path: Path) -> OutputError:
-    return OutputError(
-        f"{path}: is not a journal of finished results, and would be overwritten; remove it or name another output"
-    )
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:

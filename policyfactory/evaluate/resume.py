@@ -9,10 +9,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import BaseModel
@@ -22,17 +21,13 @@ from policyfactory.core.journal import Journal, claim, library_versions
 from policyfactory.core.text import visible
 from policyfactory.core.version import __version__
 from policyfactory.evaluate.codec import decode, is_kept, is_of
+from policyfactory.evaluate.experiment import Experiment
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.plan import Plan
+from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.work import SimulationResult, UnitSettings
 from policyfactory.simulate.cases import Case
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyfactory.evaluate.experiment import Experiment
-    from policyfactory.evaluate.logs import ReadLog
-    from policyfactory.evaluate.plan import Plan
-    from policyfactory.evaluate.precision import Precision
-    from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Workload
 
 __all__ = ["Finished", "SimulationJournal", "description"]
 
@@ -142,22 +137,20 @@ class SimulationJournal:
     ) -> None:
         claim(path, run, "simulations", _difference, overwrite=overwrite)
         self.path = path
-        self._slots: dict[str, _Slots] = {}
-        first = 0
+        self._numbers: dict[str, tuple[dict[str, int], int]] = {}
+        end = 0
         for experiment in experiments:
-            self._slots[experiment.name] = slots = _Slots.of(experiment, precision, first)
-            first = slots.end
-        self.journal = Journal(path, run, first)
+            first, end = _first_numbers(experiment, precision, end)
+            self._numbers[experiment.name] = first, len(experiment.contenders)
+        self.journal = Journal(path, run, end)
         self._resumed = len(self.journal)
         self.total = sum(len(one.cases) * len(one.contenders) for one in experiments)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.journal.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.journal.__exit__(*error)
         if not len(self.journal):
             self.path.unlink(missing_ok=True)  # what has nothing to go on from must not be in anybody's way
 
@@ -170,7 +163,7 @@ class SimulationJournal:
 
     def of(self, experiment: str) -> Finished:
         """Return the records of an experiment."""
-        return Finished(self.journal, self._slots[experiment])
+        return Finished(self.journal, *self._numbers[experiment])
 
 
 def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
@@ -188,29 +181,16 @@ def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     return " and ".join(differences) or "other options"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Slots:
-    """The numbers of the records of an experiment: from ``first``, by log, number of the case, and contender."""
-
-    logs: dict[str, int]
-    contenders: int
-    end: int
-
-    @classmethod
-    def of(cls, experiment: Experiment, precision: Precision | None, first: int) -> Self:
-        contenders = len(experiment.contenders)
-        logs = {}
-        for log in dict.fromkeys(case.log for case in experiment.cases):
-            logs[log] = first
-            highest = max(case.number for case in experiment.cases if case.log == log)
-            if precision is not None and log in experiment.more:
-                highest = max(highest, precision.most)
-            first += highest * contenders
-        return cls(logs, contenders, first)
-
-    def number(self, case: Case, place: int) -> int:
-        """Return the number of a record."""
-        return self.logs[case.log] + (case.number - 1) * self.contenders + place
+def _first_numbers(experiment: Experiment, precision: Precision | None, first: int) -> tuple[dict[str, int], int]:
+    """Return the number of the first record of each log, from ``first`` on, and that after the last record."""
+    numbers = {}
+    for log in dict.fromkeys(case.log for case in experiment.cases):
+        numbers[log] = first
+        highest = max(case.number for case in experiment.cases if case.log == log)
+        if precision is not None and log in experiment.more:
+            highest = max(highest, precision.most)
+        first += highest * len(experiment.contenders)
+    return numbers, first
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -221,15 +201,21 @@ class Finished:
     ----------
     journal : Journal
         Where they are.
-    slots : _Slots
-        Their numbers.
+    first : mapping of str to int
+        Number of the first record of each log; they go by the number of the case, then by the place of the contender.
+    contenders : int
+        How many there are.
     damaged : int
         Records that could not be read.
     """
 
     journal: Journal
-    slots: _Slots
+    first: Mapping[str, int]
+    contenders: int
     damaged: int = 0
+
+    def _number(self, case: Case, place: int) -> int:
+        return self.first[case.log] + (case.number - 1) * self.contenders + place
 
     def take(
         self, case: Case, place: int, settings: UnitSettings, jobs: Callable[[], Workload]
@@ -252,7 +238,7 @@ class Finished:
         OutputError
             If the record was changed since the file was opened.
         """
-        text = self.journal.read(self.slots.number(case, place))
+        text = self.journal.read(self._number(case, place))
         if text is None:
             return None
         try:
@@ -273,7 +259,7 @@ class Finished:
             If the disk does not take it.
         """
         if len(text) <= _LONGEST:
-            self.journal.append(self.slots.number(case, place), text)
+            self.journal.append(self._number(case, place), text)
 
 
 def _belongs(result: SimulationResult, case: Case, settings: UnitSettings) -> bool:

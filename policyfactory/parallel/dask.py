@@ -18,7 +18,6 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from policyfactory.core.errors import WorkersError
@@ -97,9 +96,7 @@ class DaskExecutor:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
     def submit(self, unit: Any) -> Future[Any]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from policyfactory.parallel.workers import Function, Notify, UnitExecutor, Workers
+from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, UnitExecutor, Workers, never_stop
 
 __all__ = ["results"]
 
@@ -32,10 +31,9 @@ def results(
     work_units: Iterable[U],
     workers: Workers | int = 1,
     *,
-    in_order: bool = False,
     notify: Notify = lambda _: None,
 ) -> Generator[R, None, None]:
-    """Yield the result of each work unit.
+    """Yield the result of each work unit, as they are finished.
 
     Parameters
     ----------
@@ -48,8 +46,6 @@ def results(
         What differs: small, and made when it is needed.
     workers : Workers or int
         Who does the work; a number means that many threads.
-    in_order : bool
-        Yield in the order of the units, not as they are finished.
     notify : callable
         Called with a sentence when a worker was lost and its unit is computed again, and when workers are waited for;
         from any thread.
@@ -64,10 +60,10 @@ def results(
     workers = Workers.of(workers)
     if workers.count == 1 and workers.backend == "threading":
         for unit in work_units:
-            yield function(shared, unit, _never_stop)
+            yield function(shared, unit, never_stop)
         return
     with _executor(function, shared, workers, notify) as executor:
-        for future in _finished(executor, iter(work_units), in_order=in_order):
+        for future in _finished(executor, iter(work_units)):
             yield future.result()
 
 
@@ -80,36 +76,21 @@ def _executor(function: Function[S, U, R], shared: S, workers: Workers, notify: 
         from policyfactory.parallel.processes import ProcessExecutor
 
         return ProcessExecutor(function, shared, workers.count, notify)
-    from policyfactory.parallel.threads import ThreadExecutor
-
     return ThreadExecutor(function, shared, workers.count)
 
 
-def _finished(executor: UnitExecutor, units: Iterator[Any], *, in_order: bool) -> Iterator[Future[Any]]:
+def _finished(executor: UnitExecutor, units: Iterator[Any]) -> Iterator[Future[Any]]:
     """Give the future of each unit when it is finished; a bounded number of units is submitted ahead."""
-    submitted: deque[Future[Any]] = deque()
     ended: SimpleQueue[Future[Any]] = SimpleQueue()
     open_ = 0
     while True:
         for unit in itertools.islice(units, executor.ahead - open_):
-            future = executor.submit(unit)
-            if in_order:
-                submitted.append(future)
-            else:
-                future.add_done_callback(ended.put)
+            executor.submit(unit).add_done_callback(ended.put)
             open_ += 1
         if not open_:
             return
-        yield _first(executor, submitted) if in_order else _next(executor, ended)
+        yield _next(executor, ended)
         open_ -= 1
-
-
-def _first(executor: UnitExecutor, submitted: deque[Future[Any]]) -> Future[Any]:
-    """Return the unit that was submitted first, when it is finished."""
-    executor.check()
-    while not wait([submitted[0]], _LOOK).done:
-        executor.check()
-    return submitted.popleft()
 
 
 def _next(executor: UnitExecutor, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
@@ -118,7 +99,3 @@ def _next(executor: UnitExecutor, ended: SimpleQueue[Future[Any]]) -> Future[Any
         executor.check()
         with contextlib.suppress(Empty):
             return ended.get(timeout=_LOOK)
-
-
-def _never_stop() -> None:
-    """Go on: the only worker is the caller itself."""

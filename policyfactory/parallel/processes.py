@@ -16,7 +16,6 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from types import TracebackType
 from typing import Any
 
 from joblib.externals.loky.backend import resource_tracker
@@ -24,8 +23,7 @@ from joblib.externals.loky.backend.context import LokyContext
 from joblib.externals.loky.backend.process import LokyProcess
 
 from policyfactory.core.errors import WorkersError
-from policyfactory.parallel.threads import ThreadExecutor
-from policyfactory.parallel.workers import Function, Notify, shown
+from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, never_stop, shown
 
 __all__ = ["ProcessExecutor", "sendable"]
 
@@ -58,14 +56,12 @@ class ProcessExecutor(ThreadExecutor):
         self._lock = threading.Lock()
         self._processes: dict[str, _Process] = {}
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._stopped.set()
             for process in self._processes.values():
                 process.kill()
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
         for process in self._processes.values():
             process.end()
 
@@ -165,13 +161,9 @@ def _compute(unit: Any) -> Any:
             _Received.call = pickle.loads(_Received.data)  # noqa: S301 (from the process that started this one)
             _Received.data = b""
         function, shared = _Received.call
-        return function(shared, unit, _never_stop)
+        return function(shared, unit, never_stop)
     except Exception as error:  # noqa: BLE001 (raised again in the main process)
         raise sendable(error) from error.__cause__
-
-
-def _never_stop() -> None:
-    """Go on: a process whose results nobody waits for is killed."""
 
 
 def sendable(error: Exception) -> Exception:

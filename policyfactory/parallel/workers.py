@@ -1,17 +1,29 @@
-"""Who does the work, and the words that all executors share."""
+"""Who does the work: threads of this process by default; and the words that all executors share."""
 
 from __future__ import annotations
 
 import dataclasses
 import reprlib
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from types import TracebackType
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["BACKENDS", "Backend", "Function", "Notify", "StopCheck", "StoppedError", "UnitExecutor", "Workers", "shown"]
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "Function",
+    "Notify",
+    "StopCheck",
+    "StoppedError",
+    "ThreadExecutor",
+    "UnitExecutor",
+    "Workers",
+    "never_stop",
+    "shown",
+]
 
 Backend = Literal["threading", "loky", "dask"]
 BACKENDS: tuple[Backend, ...] = ("threading", "loky", "dask")
@@ -22,6 +34,8 @@ StopCheck = Callable[[], None]
 S = TypeVar("S")
 U = TypeVar("U")
 R = TypeVar("R")
+
+_AHEAD = 64  # units for each thread
 
 # What is done to a work unit: called with the shared data, the unit, and a check that ends work nobody waits for.
 Function = Callable[[S, U, StopCheck], R]
@@ -78,9 +92,7 @@ class UnitExecutor(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End all work that was submitted, soon."""
 
     def submit(self, unit: Any) -> Future[Any]:
@@ -88,6 +100,57 @@ class UnitExecutor(Protocol):
 
     def check(self) -> None:
         """Raise an error if the workers are lost for good; called several times a second while waiting."""
+
+
+class ThreadExecutor:
+    """Threads of this process, which share everything.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(shared, unit, check_stop)``.
+    shared : object
+        What is the same for all units.
+    count : int
+        Number of threads.
+    initializer : callable, optional
+        Called first in each thread.
+    """
+
+    def __init__(
+        self, function: Function[Any, Any, Any], shared: Any, count: int, initializer: Callable[[], None] | None = None
+    ) -> None:
+        self.ahead = _AHEAD * count
+        self._function = function
+        self._shared = shared
+        self._stopped = threading.Event()
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="worker", initializer=initializer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopped.set()
+        self._threads.shutdown(cancel_futures=True)
+
+    def submit(self, unit: Any) -> Future[Any]:
+        """Have a unit computed by the next thread that is free."""
+        return self._threads.submit(self._run, unit)
+
+    def check(self) -> None:
+        """Do nothing: threads are not lost."""
+
+    def _run(self, unit: Any) -> Any:
+        self._check_stop()
+        return self._function(self._shared, unit, self._check_stop)
+
+    def _check_stop(self) -> None:
+        if self._stopped.is_set():
+            raise StoppedError
+
+
+def never_stop() -> None:
+    """Go on: nobody but the caller waits for the result, or who does not wait any more ends the process."""
 
 
 def shown(unit: Any) -> str:

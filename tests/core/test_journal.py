@@ -12,7 +12,8 @@ import pytest
 
 from policyfactory.core import journal as module
 from policyfactory.core.errors import OutputError
-from policyfactory.core.journal import Journal, _checksum, claim, library_versions, partial_path, read_head
+from policyfactory.core.journal import Journal, _checksum, claim, library_versions, partial_path
+from support import run_of
 
 HEAD = {"seed": 1}
 COUNT = 6
@@ -55,9 +56,8 @@ def kept(path: Path) -> tuple[list[int], int]:
 
 def test_finished_results_are_read_again_in_order(path):
     assert path.name == "t.csv.partial"
-    assert read_head(path) == HEAD
+    assert run_of(path) == HEAD
     assert kept(path) == ([0, 3, 4], 0)
-    assert read_head(path.with_name("none")) is None
 
 
 @pytest.mark.usefixtures("quick_disk")
@@ -123,7 +123,7 @@ def test_what_is_no_record_is_not_written(path, text):
     assert path.read_bytes() == before
 
 
-def test_a_record_changed_while_the_run_is_on_is_found(path):
+def test_a_record_changed_while_the_run_is_on_is_noticed(path):
     with Journal(path, HEAD, COUNT) as journal:
         path.write_bytes(path.read_bytes().replace(b"found 3", b"found 4"))
         with pytest.raises(OutputError, match="work unit 3 was changed on disk"):
@@ -218,7 +218,7 @@ def test_records_of_another_run_do_not_become_this_one_s_by_a_flip_in_the_first_
             assert len(journal) == 0
             assert journal.damaged >= 3
             assert "damaged ones are done again" in journal.in_words()
-        assert read_head(path) == other
+        assert run_of(path) == other
     # The checksum and the run can be damaged; with the mark damaged it is known whose the file is.
     assert 8 * len('{"seed": 1}') < begun < len(flips)
 
@@ -274,7 +274,6 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, overwrite):
     for open_it in (
         lambda: claim(path, HEAD, "tuples", refused, overwrite=overwrite),
         lambda: Journal(path, HEAD, COUNT),
-        lambda: read_head(path),
     ):
         with pytest.raises(
             OutputError, match=r"is a pipe, a device or a directory, .* remove it or name another output"
@@ -283,7 +282,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, overwrite):
     assert path.is_fifo()
 
 
-def test_what_can_not_be_used_is_damaged_and_does_not_hide_what_can(path):
+def test_an_unusable_record_is_damaged_and_does_not_hide_a_usable_one(path):
     path.write_bytes(path.read_bytes() + record(b"3 useless") + record(b"1 useless"))
     with Journal(path, HEAD, COUNT, lambda number, text: text == b"found %d" % number) as journal:
         assert [*dict(journal.records())] == [0, 3, 4]
@@ -320,7 +319,7 @@ def test_the_disk_is_waited_for_every_few_seconds_and_at_the_end(path, monkeypat
     assert len(synced) == 3
 
 
-def test_a_disk_that_does_not_take_what_it_was_given_is_told(path, monkeypatch):
+def test_a_disk_that_does_not_take_what_it_was_given_is_an_error(path, monkeypatch):
     before = path.read_bytes()
 
     def fail(_: int) -> None:

@@ -25,6 +25,7 @@ from policyfactory.evaluate.work import SimulationResult, UnitSettings, work_uni
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.rules import Rules
 from small_protocol import SIMULATIONS, run, small_protocol, told
+from support import run_of
 
 
 class StoppedError(Exception):
@@ -99,7 +100,7 @@ def test_a_run_that_is_stopped_again_and_again_ends_in_the_same_bytes(
     assert told(study) == expected
 
 
-def test_what_was_finished_is_told_and_a_whole_run_is_only_read(
+def test_what_was_finished_is_said_and_a_whole_run_is_only_read(
     protocol: Protocol, expected: str, partial: Path, tmp_path: Path
 ) -> None:
     said: list[str] = []
@@ -160,11 +161,10 @@ def test_a_damaged_file_costs_what_is_damaged(
 def test_a_record_with_a_checksum_and_without_sense_is_done_again(
     content: bytes, protocol: Protocol, expected: str, partial: Path, tmp_path: Path
 ) -> None:
-    from policyfactory.core.journal import Journal, read_head
+    from policyfactory.core.journal import Journal
 
     interrupted(protocol, partial, 2)
-    head = read_head(partial)
-    assert head is not None
+    head = run_of(partial)
     with Journal(partial, head, 31) as journal:
         journal.append(0, content)
     said: list[str] = []
@@ -210,11 +210,10 @@ def one_record(protocol: Protocol, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_a_record_that_no_analysis_could_use_is_damaged(
     name: str, one_record: bytes, protocol: Protocol, partial: Path
 ) -> None:
-    from policyfactory.core.journal import Journal, read_head
+    from policyfactory.core.journal import Journal
 
     partial.write_bytes(one_record)
-    head = read_head(partial)
-    assert head is not None
+    head = run_of(partial)
     own = next(plan for plan in protocol.experiments if plan.name == "windows")
     experiment = from_plan(own, read_logs(protocol))
     case = experiment.cases[0]
@@ -249,11 +248,10 @@ def test_every_analysis_states_what_it_keeps() -> None:
 def test_a_record_of_another_case_is_done_again(
     protocol: Protocol, expected: str, partial: Path, tmp_path: Path
 ) -> None:
-    from policyfactory.core.journal import Journal, read_head
+    from policyfactory.core.journal import Journal
 
     interrupted(protocol, partial, 1)
-    head = read_head(partial)
-    assert head is not None
+    head = run_of(partial)
     with Journal(partial, head, 31) as journal:
         ((_, text),) = journal.records()
         journal.append(8, text)

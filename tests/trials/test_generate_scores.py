@@ -12,13 +12,14 @@ from numpy.testing import assert_array_equal
 from naive.trials import workload_of
 from policyfactory.core.artefact import exclusive
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
-from policyfactory.core.journal import Journal, partial_path, read_head
+from policyfactory.core.journal import Journal, partial_path
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.generate import generate
 from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_unit
 from policyfactory.trials.table import read_score_table
+from support import run_of
 
 WORKLOAD = workload_of(300)
 OPTIONS = GenerateOptions(tuples=9, trials=500, state_size=4, queue_size=8, seed=5)
@@ -157,7 +158,7 @@ def test_a_record_with_a_right_checksum_and_no_scores_is_done_again(tmp_path, ex
     output = tmp_path / "t.csv"
     interrupt(output, 2)
     partial = partial_path(output)
-    head = read_head(partial)
+    head = run_of(partial)
     # Without the first record, which would count in place of one that cannot be used.
     lines = partial.read_bytes().splitlines(keepends=True)
     partial.write_bytes(lines[0] + lines[2])
