@@ -83,14 +83,14 @@ class Prepared:
         return new_jobs(*given, key=key, backfill_key=backfill_key, listed=self.rules.compatibility == "ocst")
 
     def keys(self, policy: Policy, since: Int64Array | None = None) -> Int64Array:
-        """Return the sort key of each job under a static policy; ``since``: from when r counts, for each job."""
-        jobs, epoch = self.workload, _epoch(self.workload, policy)
+        """Return the sort key of each job under a static policy; ``since``: from when r counts, if at no fixed date."""
+        jobs, epoch = self.workload, _epoch(self.workload, policy, since)
         keys = np.empty(len(jobs), dtype=np.int64)
         # Block by block: what is between the columns and the keys stays in the cache. A function sees all jobs at once.
         block = _BLOCK if policy.function is None else max(len(keys), 1)
         for first in range(0, len(keys), block):
             rows = slice(first, first + block)
-            r = (jobs.submit[rows] - (epoch if since is None else since[rows])) / jobs.ticks
+            r = (jobs.submit[rows] - (epoch if isinstance(epoch, int) else epoch[rows])) / jobs.ticks
             p = self.estimate[rows] / jobs.ticks
             keys[rows] = sort_keys(policy.scores(p, jobs.processors[rows], r, m=jobs.machine))
         return keys
@@ -103,6 +103,16 @@ class Prepared:
         jobs = self.workload
         scores = policy.scores(self.estimate / jobs.ticks, jobs.processors, formula.r, m=jobs.machine)
         return formula._replace(r=scores)
+
+    def sorted_jobs(self, policy: Policy, since: Int64Array | None = None) -> Jobs:
+        """Return the jobs with their keys in the queue and in the order for backfilling."""
+        own, key = self.own_order(policy), self.keys(policy, since)
+        return self.columns(key, None if own is None else key if own is policy else self.keys(own, since))
+
+    def formulas(self, policy: Policy, since: Int64Array | None = None) -> tuple[Formula, Formula]:
+        """Return the programs of the queue and of the order for backfilling."""
+        own, formula = self.own_order(policy), self.formula(policy, since)
+        return formula, formula if own is None or own is policy else self.formula(own, since)
 
     def in_rows(self, column: NDArray[Scalar]) -> NDArray[Scalar]:
         """Return ``column`` in the order of the workload that was given."""
@@ -226,8 +236,10 @@ def _check_ocst(workload: Workload, run_time: Int64Array, estimate: Int64Array) 
         )
 
 
-def _epoch(workload: Workload, policy: Policy) -> int:
-    """Return the instant (ticks) from which the policy counts r: the first submission, or its fixed date."""
+def _epoch(workload: Workload, policy: Policy, since: Int64Array | None = None) -> int | Int64Array:
+    """Return from when (ticks) the policy counts r: its fixed date, ``since``, or the first submission."""
+    if policy.epoch.rule != "fixed" and since is not None:
+        return since
     if policy.epoch.rule != "fixed" or "r" not in policy.variables:
         return int(workload.submit[0]) if len(workload) else 0
     if workload.unix_start is None or policy.epoch.unix_time is None:
@@ -248,8 +260,8 @@ def formula_of(workload: Workload, policy: Policy, since: Int64Array | None = No
     policy : Policy
         The policy.
     since : int64 array (n,), optional
-        From when r counts, in ticks, for each job; default: the policy's epoch.
+        From when r counts, in ticks, for each job, unless the policy has a fixed date; default: the policy's epoch.
     """
     program = policy.program
-    r = (workload.submit - (_epoch(workload, policy) if since is None else since)) / workload.ticks
+    r = (workload.submit - _epoch(workload, policy, since)) / workload.ticks
     return Formula(program.codes, program.operands, program.depth, r, policy.epoch.rule == "oldest-waiting")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
@@ -21,13 +21,6 @@ Compatibility = Literal["none", "ocst", "sc17"]
 
 # Told from a threshold that was given by its identity: no value is left that could not be given.
 _NOT_GIVEN = float("nan")
-_WORDS = {
-    "backfill": Backfill,
-    "decide_by": DecideBy,
-    "ties": Ties,
-    "overrun": Overrun,
-    "compatibility": Compatibility,
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,8 +64,8 @@ class Rules:
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
             value = getattr(self, name)
-            if value not in get_args(words):
-                raise UsageError(f"{name} is {value!r}; choose one of {', '.join(get_args(words))}")
+            if value not in words:
+                raise UsageError(f"{name} is {value!r}; choose one of {', '.join(words)}")
         if self.threshold is _NOT_GIVEN:
             object.__setattr__(self, "threshold", 0.0 if self.compatibility == "ocst" else math.inf)
         if not self.threshold >= 0:
@@ -103,6 +96,9 @@ class Rules:
                     f"{name} is {value}, which the programs of SC'17 do not have; with compatibility sc17 it must be "
                     f"{cure}"
                 )
+
+
+_WORDS = {name: get_args(kind) for name, kind in get_type_hints(Rules).items() if get_origin(kind) is Literal}
 
 
 class RuleOptions(TypedDict, total=False):

@@ -7,7 +7,6 @@ docs/sc17.md has the rules of its programs and says what they change.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +18,11 @@ from policyfactory.engine.compat.sc17_events import Sc17Jobs
 from policyfactory.engine.compat.sc17_order import VISIBLE, Sc17Order, program_keys
 from policyfactory.engine.waiting import Formula
 from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Policy
 from policyfactory.simulate.prepare import formula_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
-
-if TYPE_CHECKING:
-    from policyfactory.policy.policy import Policy
-    from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Workload
 
 __all__ = ["OWN_KEYS", "TICKS", "simulate_sc17"]
 

@@ -83,20 +83,14 @@ def simulate(
 
 def _run(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Choose the engine's kernel for the rules, run it, and return start and backfilled."""
-    own, machine = prepared.own_order(policy), prepared.workload.machine
-    conserves = prepared.rules.backfill == "conservative"
-    order = prepared.order(policy)
-    if prepared.is_sorted(policy) and not conserves:
-        key = prepared.keys(policy)
-        own_key = None if own is None else key if own is policy else prepared.keys(own)
-        jobs = prepared.columns(key, own_key)
+    machine, order = prepared.workload.machine, prepared.order(policy)
+    if prepared.rules.backfill == "conservative":
+        jobs = prepared.columns()
+        conservative(jobs, prepared.formula(policy), order, machine)
+    elif prepared.is_sorted(policy):
+        jobs = prepared.sorted_jobs(policy)
         easy(jobs, order, machine)
-        return jobs.start, jobs.backfilled
-    jobs = prepared.columns()
-    formula = prepared.formula(policy)
-    if conserves:
-        conservative(jobs, formula, order, machine)
     else:
-        own_formula = formula if own is None or own is policy else prepared.formula(own)
-        easy_timed(jobs, formula, own_formula, order, machine)
+        jobs = prepared.columns()
+        easy_timed(jobs, *prepared.formulas(policy), order, machine)
     return jobs.start, jobs.backfilled

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,14 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
+from policyfactory.policy.policy import Policy
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
-
-if TYPE_CHECKING:
-    from policyfactory.policy.policy import Policy
 
 __all__ = ["SwitchingSimulation", "simulate_periods"]
 
@@ -299,19 +296,11 @@ def _periods(
     prepared: Prepared, policy: Policy, space: SwitchingState, bounds: Int64Array, since: Int64Array
 ) -> Int64Array:
     """Return the total waits (ticks) under one policy."""
-    own, machine = prepared.own_order(policy), prepared.workload.machine
-
-    def epoch(order: Policy) -> Int64Array | None:
-        return None if order.epoch.rule == "fixed" else since
-
+    machine, order = prepared.workload.machine, prepared.order(policy)
     if prepared.is_sorted(policy):
-        key = prepared.keys(policy, epoch(policy))
-        own_key = None if own is None else key if own is policy else prepared.keys(own, epoch(own))
-        return sorted_periods(prepared.columns(key, own_key), space, prepared.order(policy), bounds, machine)
-    formula = prepared.formula(policy, epoch(policy))
-    own_formula = formula if own is None or own is policy else prepared.formula(own, epoch(own))
-    order = prepared.order(policy)
-    return timed_periods(prepared.columns(), space, formula, own_formula, order, bounds, machine)
+        jobs = prepared.sorted_jobs(policy, since)
+        return sorted_periods(jobs, space, order, bounds, machine)
+    return timed_periods(prepared.columns(), space, *prepared.formulas(policy, since), order, bounds, machine)
 
 
 def _cut_and_simulate(

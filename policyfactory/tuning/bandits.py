@@ -33,8 +33,7 @@ __all__ = ["Beliefs", "ThompsonSampling", "Ucb"]
 FloatArray = NDArray[np.float64]
 
 _LOG_OFFSET = 0.5  # of an average period's cost: waits far below the average are all about as good
-_LOG_SPREAD = 0.5  # prior standard deviation of a policy's mean logarithm: policies differ by about a factor of 1.6
-_SPREAD = 0.4  # prior standard deviation of a policy's mean cost, in average periods
+_VARIANCE = 1.0  # prior variance of a period's cost; counts as one observation
 _TEMPER = 0.5  # factor of the standard deviations that are drawn from
 
 
@@ -48,6 +47,8 @@ class Beliefs(Learner):
     discount : float
         Weight of a period relative to the next one.
     """
+
+    _spread: float  # prior standard deviation of a policy's mean around the mean of all
 
     def __init__(self, arms: int, discount: float) -> None:
         self._arms = arms
@@ -74,37 +75,29 @@ class Beliefs(Learner):
             return np.zeros(self._arms), np.zeros(self._arms)
         # 1 is the mean wait of all jobs so far.
         cost = wait / jobs * ((fade * jobs).sum() / (fade * wait).sum())
-        return self._believe(np.array(self._arm), cost, fade, jobs)
+        arm = np.array(self._arm)
+        cost, weight = self._observed(cost, fade, jobs)
+        seen = np.bincount(arm, weight, self._arms).astype(np.float64)
+        centre = float(np.average(cost, weights=weight))
+        means = np.bincount(arm, weight * cost, self._arms)
+        means = np.divide(means, seen, out=np.full(self._arms, centre), where=seen > 0)
+        free = max(0.0, float(weight.sum()) - float((seen > 0).sum()))
+        squares = float((weight * (cost - means[arm]) ** 2).sum())
+        variance = (squares + _VARIANCE) / (free + 1)
+        precision = 1 / self._spread**2 + seen / variance
+        return (centre / self._spread**2 + seen * means / variance) / precision, 1 / np.sqrt(precision)
 
     @abc.abstractmethod
-    def _believe(
-        self, arm: NDArray[np.int64], cost: FloatArray, fade: FloatArray, jobs: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior of normalised costs (n,) of periods with these arms, weights by age, and jobs."""
-
-    def _normal(
-        self, arm: NDArray[np.int64], cost: FloatArray, weight: FloatArray, prior: tuple[float, float]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior of normal costs with a common variance per weight.
+    def _observed(self, cost: FloatArray, fade: FloatArray, jobs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what is normally distributed with one variance, and how much it says of its policy, each (n,).
 
         Parameters
         ----------
-        arm, cost, weight : arrays (n,)
-            Policy of each period, its cost, and how much it tells (1: an average period of today).
-        prior : (float, float)
-            Standard deviation of a policy's mean around the mean of all, and variance of a period's cost; the latter
-            counts as one observation.
+        cost : float64 array (n,)
+            Cost of each period, in average periods.
+        fade, jobs : float64 arrays (n,)
+            Its weight by age, and its jobs.
         """
-        spread, guess = prior
-        told = np.bincount(arm, weight, self._arms).astype(np.float64)
-        centre = float(np.average(cost, weights=weight))
-        means = np.bincount(arm, weight * cost, self._arms)
-        means = np.divide(means, told, out=np.full(self._arms, centre), where=told > 0)
-        free = max(0.0, float(weight.sum()) - float((told > 0).sum()))
-        squares = float((weight * (cost - means[arm]) ** 2).sum())
-        variance = (squares + guess) / (free + 1)
-        precision = 1 / spread**2 + told / variance
-        return (centre / spread**2 + told * means / variance) / precision, 1 / np.sqrt(precision)
 
 
 class ThompsonSampling(Beliefs):
@@ -120,6 +113,8 @@ class ThompsonSampling(Beliefs):
         ``arms`` numbers are drawn each period.
     """
 
+    _spread = 0.5  # of the logarithm: policies differ by about a factor of 1.6
+
     def __init__(self, arms: int, discount: float, random: np.random.Generator) -> None:
         super().__init__(arms, discount)
         self._random = random
@@ -130,18 +125,14 @@ class ThompsonSampling(Beliefs):
         mean, deviation = self.posterior()
         return int(np.argmin(mean + _TEMPER * deviation * drawn))
 
-    def _believe(
-        self,
-        arm: NDArray[np.int64],
-        cost: FloatArray,
-        fade: FloatArray,
-        jobs: FloatArray,  # noqa: ARG002 (see Ucb)
-    ) -> tuple[FloatArray, FloatArray]:
-        return self._normal(arm, np.log(_LOG_OFFSET + cost), fade, (_LOG_SPREAD, 1.0))
+    def _observed(self, cost: FloatArray, fade: FloatArray, jobs: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: ARG002 (see Ucb)
+        return np.log(_LOG_OFFSET + cost), fade
 
 
 class Ucb(Beliefs):
     """The policy that is best if each is as good as it may reasonably be (Bayes-UCB); the first of equals."""
+
+    _spread = 0.4  # in average periods
 
     def choose(self, period: int) -> int:  # noqa: ARG002 (what counts is what was seen)
         """Return the policy with the least lower bound of its cost; the first while nothing is known."""
@@ -149,7 +140,5 @@ class Ucb(Beliefs):
         reach = NormalDist().inv_cdf(1 - 1 / (len(self._arm) + 2))
         return int(np.argmin(mean - reach * deviation))
 
-    def _believe(
-        self, arm: NDArray[np.int64], cost: FloatArray, fade: FloatArray, jobs: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        return self._normal(arm, cost, fade * jobs / jobs.mean(), (_SPREAD, 1.0))
+    def _observed(self, cost: FloatArray, fade: FloatArray, jobs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return cost, fade * jobs / jobs.mean()

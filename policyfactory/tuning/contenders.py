@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from policyfactory.core.errors import UsageError
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.cases import Case
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
+from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.jobs import Workload
-
-if TYPE_CHECKING:
-    from policyfactory.simulate.cases import Case
-    from policyfactory.tuning.tuner import Tuner
 
 __all__ = ["Contender", "check_contenders", "run_contender"]
 

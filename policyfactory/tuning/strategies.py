@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EpsilonGreedy", "Feedback", "FollowTheLeader", "Learner", "MeanWaits", "Strategy", "Uniform"]
+__all__ = ["EpsilonGreedy", "Feedback", "FollowTheLeader", "Learner", "Strategy", "Uniform"]
 
 Feedback = Literal["simulate", "noisy", "bandit", "random", "thompson", "ucb"]
 FloatArray = NDArray[np.float64]
@@ -92,39 +92,8 @@ class Uniform(Strategy):
         return int(self._pick.integers(self._arms))
 
 
-class MeanWaits:
-    """Mean wait per job under each policy, discounted (equation 9; see the head of this module).
-
-    Parameters
-    ----------
-    arms : int
-        Number of policies.
-    discount : float
-        Weight of a period relative to the next one.
-    """
-
-    def __init__(self, arms: int, discount: float) -> None:
-        self._discount = discount
-        self._last = np.zeros(arms, dtype=np.int64)
-        self.jobs = np.zeros(arms)
-        self.wait_s = np.zeros(arms)
-
-    def add(self, period: int, arm: int, jobs: int, wait_s: float) -> None:
-        """Take in the jobs that ended in ``period`` and their total wait in seconds."""
-        if not jobs:
-            return
-        fade = self._discount ** int(period - self._last[arm])
-        self.jobs[arm] = fade * self.jobs[arm] + jobs
-        self.wait_s[arm] = fade * self.wait_s[arm] + wait_s
-        self._last[arm] = period
-
-    def means(self) -> FloatArray:
-        """Return the mean wait of each policy in seconds; 0 for one that was not seen yet."""
-        return np.divide(self.wait_s, self.jobs, out=np.zeros(len(self.jobs)), where=self.jobs > 0)
-
-
 class EpsilonGreedy(Learner):
-    """Mostly the policy with the least mean wait so far, sometimes any (equations 9 and 10).
+    """Mostly the policy with the least mean wait per job so far, sometimes any (equations 9 and 10).
 
     Parameters
     ----------
@@ -143,16 +112,27 @@ class EpsilonGreedy(Learner):
         self, arms: int, epsilon: float, discount: float, coin: np.random.Generator, pick: np.random.Generator
     ) -> None:
         self._epsilon = epsilon
-        self._waits = MeanWaits(arms, discount)
+        self._discount = discount
         self._coin = coin
         self._any = Uniform(arms, pick)
+        self._last = np.zeros(arms, dtype=np.int64)
+        self._jobs = np.zeros(arms)
+        self._wait_s = np.zeros(arms)
 
     def choose(self, period: int) -> int:
         """Return the best policy so far, or with probability epsilon any."""
         explores = self._coin.random() < self._epsilon
         drawn = self._any.choose(period)
-        return drawn if explores else int(np.argmin(self._waits.means()))
+        return drawn if explores else int(np.argmin(self.means()))
 
     def learn(self, period: int, arm: int, jobs: int, wait_s: float) -> None:
-        """Add what was seen to the policy's mean."""
-        self._waits.add(period, arm, jobs, wait_s)
+        """Add what was seen to the policy's discounted mean (see the head of this module)."""
+        if jobs:
+            fade = self._discount ** int(period - self._last[arm])
+            self._jobs[arm] = fade * self._jobs[arm] + jobs
+            self._wait_s[arm] = fade * self._wait_s[arm] + wait_s
+            self._last[arm] = period
+
+    def means(self) -> FloatArray:
+        """Return the mean wait of each policy in seconds; 0 for one that was not seen yet."""
+        return np.divide(self._wait_s, self._jobs, out=np.zeros(len(self._jobs)), where=self._jobs > 0)

@@ -8,7 +8,7 @@ and `policyfactory.tuning.bandits`.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,28 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.core.units import MINUTE, WEEK, format_duration
 from policyfactory.engine.events import NEVER
+from policyfactory.policy.policy import Policy
+from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.switching import SwitchingSimulation
+from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.tuning.bandits import ThompsonSampling, Ucb
-from policyfactory.tuning.costs import noise_factors, period_costs, period_edges
 from policyfactory.tuning.strategies import EpsilonGreedy, Feedback, FollowTheLeader, Learner, Strategy, Uniform
+from policyfactory.workload.jobs import Workload
 
-if TYPE_CHECKING:
-    from policyfactory.policy.policy import Policy
-    from policyfactory.simulate.rules import Rules
-    from policyfactory.workload.jobs import Workload
-
-__all__ = ["FEEDBACKS", "Feedback", "TunedSchedule", "Tuner"]
+__all__ = [
+    "FEEDBACKS",
+    "MAX_PERIODS",
+    "Feedback",
+    "TunedSchedule",
+    "Tuner",
+    "noise_factors",
+    "period_costs",
+    "period_edges",
+]
 
 FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
 
+MAX_PERIODS = 200_000  # an hour each: 22 years
 _PURPOSE = 43  # of the random streams; see core.random
 _COIN, _PICK, _NOISE, _BELIEF = range(4)
 _MOST_ARMS = 250
@@ -197,3 +204,74 @@ def _play(simulation: SwitchingSimulation, strategy: Strategy, edges: NDArray[np
         wait = int((simulation.start[rows] - submit[rows]).sum())
         strategy.learn(period, int(choices[period]), len(rows), wait / ticks)
     return choices
+
+
+# Periods. -------------------------------------------------------------------------------------------------------------
+
+
+def period_edges(workload: Workload, period_s: int) -> NDArray[np.int64]:
+    """Return the ticks between which the periods lie, from the one of the first submission to that of the last.
+
+    Periods are counted from the 0 of the workload's clock, so that the days and weeks of a log are those of its
+    clock, not of its first job.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    period_s : int
+        Length of a period in seconds.
+
+    Returns
+    -------
+    int64 array (periods + 1,)
+        Just [0] for a workload without a job.
+
+    Raises
+    ------
+    UsageError
+        If there would be more than `MAX_PERIODS`.
+    """
+    if not len(workload):
+        return np.zeros(1, dtype=np.int64)
+    length = period_s * workload.ticks
+    first, last = int(workload.submit[0]) // length, int(workload.submit[-1]) // length + 1
+    if last - first > MAX_PERIODS:
+        raise UsageError(
+            f"{workload.name}: {last - first:,} periods of {period_s:,} s; a tuner takes at most {MAX_PERIODS:,}, "
+            "choose a longer period"
+        )
+    return np.arange(first, last + 1, dtype=np.int64) * length
+
+
+def period_costs(
+    workload: Workload, arms: tuple[Policy, ...], rules: Rules, period_s: int, scratch: dict[Any, Any]
+) -> NDArray[np.float64]:
+    """Return the cost of each policy in each period (equation 3): float64 array (periods, arms), seconds.
+
+    The jobs submitted in the period are simulated alone, from an empty machine until all have started; the cost is
+    their total wait. The same question is simulated once a case, whoever asks.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    arms : tuple of Policy
+        The policies.
+    rules : Rules
+        The scheduler's rules.
+    period_s : int
+        Length of a period in seconds.
+    scratch : dict
+        Of the case: what was simulated already.
+    """
+    key = ("period costs", period_s, rules, arms)
+    if key not in scratch:
+        scratch[key] = simulate_periods(workload, arms, rules, period_edges(workload, period_s))
+    costs: NDArray[np.float64] = scratch[key]
+    return costs
+
+
+def noise_factors(shape: tuple[int, ...], noise: float, random: np.random.Generator) -> NDArray[np.float64]:
+    """Return the factors of the costs (equation 6), uniform in [1 - noise, 1 + noise]: float64 array of ``shape``."""
+    return 1.0 + noise * random.uniform(-1.0, 1.0, shape)

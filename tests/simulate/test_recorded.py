@@ -388,7 +388,7 @@ def test_without_it_nothing_is_said_of_it() -> None:
 
 
 @pytest.mark.parametrize("value", ['"always"', "1", "[true]"])
-def test_a_wrong_word_in_a_protocol_is_told(value: str, tmp_path: Path) -> None:
+def test_a_wrong_word_in_a_protocol_is_refused(value: str, tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     path.write_text(
         "schema_version = 1\n[logs.a]\nembedded = true\n[[experiments]]\nname = 'e'\npolicies = ['FCFS']\n"

@@ -79,7 +79,7 @@ def test_a_policy_with_a_threshold_is_refused() -> None:
         simulate(workload(), Policy("late", "p", threshold=7200), SC17)
 
 
-def test_times_that_the_programs_can_not_have() -> None:
+def test_times_that_the_programs_cannot_have() -> None:
     fine = workload(ticks=1000)
     odd = dataclasses.replace(fine, run_time=fine.run_time + 1)
     with pytest.raises(EvaluationError, match="some: times are in 1/1000 s, the programs of SC'17 have whole seconds"):

@@ -15,9 +15,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.tuning import costs
-from policyfactory.tuning.costs import MAX_PERIODS, period_costs, period_edges
-from policyfactory.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner
+from policyfactory.tuning import tuner as tuners
+from policyfactory.tuning.tuner import FEEDBACKS, MAX_PERIODS, TunedSchedule, Tuner, period_costs, period_edges
 from policyfactory.workload.jobs import Workload
 
 HOUR = 3600
@@ -181,13 +180,13 @@ def test_chance_depends_on_seed_and_case_alone(feedback: str) -> None:
 
 def test_a_case_is_simulated_once_for_all_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    real = costs.simulate_periods
+    real = tuners.simulate_periods
 
     def counted(*given: Any) -> Any:
         asked.append(given)
         return real(*given)
 
-    monkeypatch.setattr(costs, "simulate_periods", counted)
+    monkeypatch.setattr(tuners, "simulate_periods", counted)
     scratch: dict[Any, Any] = {}
     for one in (tuner("simulate"), tuner("noisy"), tuner("simulate", discount=0.5), tuner("bandit")):
         one.run(busy(), Rules(), seed=0, number=1, scratch=scratch)
@@ -221,7 +220,7 @@ def test_noise_leaves_the_shared_costs_alone() -> None:
         ({"name": " x"}, "cannot be used"),
     ],
 )
-def test_what_a_tuner_can_not_be(options: dict[str, Any], message: str) -> None:
+def test_a_wrong_tuner_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Tuner(**{"name": "mine", "arms": FOUR, **options})
 

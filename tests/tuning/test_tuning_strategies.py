@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from naive import tuning as naive
 from policyfactory.tuning.bandits import Beliefs, ThompsonSampling, Ucb
-from policyfactory.tuning.costs import noise_factors
-from policyfactory.tuning.strategies import EpsilonGreedy, FollowTheLeader, MeanWaits, Uniform
+from policyfactory.tuning.strategies import EpsilonGreedy, FollowTheLeader, Uniform
+from policyfactory.tuning.tuner import noise_factors
 
 WORLD = st.integers(1, 4).flatmap(
     lambda arms: st.lists(
@@ -81,27 +81,27 @@ def test_noise_is_uniform_in_its_interval() -> None:
 
 
 def test_equation_9_with_numbers() -> None:
-    waits = MeanWaits(3, 1.0)
-    waits.add(0, 0, 10, 1000.0)
-    waits.add(1, 1, 5, 250.0)
-    waits.add(2, 0, 30, 1000.0)
+    waits = EpsilonGreedy(3, 0.0, 1.0, random(), random())
+    waits.learn(0, 0, 10, 1000.0)
+    waits.learn(1, 1, 5, 250.0)
+    waits.learn(2, 0, 30, 1000.0)
     # 2,000 s over 40 jobs and 250 s over 5; the third policy was not seen.
     assert waits.means().tolist() == [50.0, 50.0, 0.0]
 
 
 def test_both_sums_of_equation_9_are_discounted() -> None:
-    waits = MeanWaits(2, 0.5)
-    waits.add(0, 0, 10, 1000.0)
-    waits.add(0, 1, 10, 900.0)
-    waits.add(2, 0, 30, 1000.0)
+    waits = EpsilonGreedy(2, 0.0, 0.5, random(), random())
+    waits.learn(0, 0, 10, 1000.0)
+    waits.learn(0, 1, 10, 900.0)
+    waits.learn(2, 0, 30, 1000.0)
     # Two periods old: a quarter. Of the other one all is equally old, and its mean stays what it was.
     assert waits.means().tolist() == pytest.approx([(250 + 1000) / (2.5 + 30), 90.0])
 
 
 def test_discount_0_keeps_the_last_period_of_a_policy_alone() -> None:
-    waits = MeanWaits(2, 0.0)
+    waits = EpsilonGreedy(2, 0.0, 0.0, random(), random())
     for period, wait in enumerate((500.0, 100.0, 300.0)):
-        waits.add(period, 0, 10, wait)
+        waits.learn(period, 0, 10, wait)
     assert waits.means().tolist() == [30.0, 0.0]
 
 
