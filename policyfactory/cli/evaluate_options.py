@@ -84,7 +84,7 @@ def with_options(
 def _parameter(declared: Declared, default: Any, kind: Any, text: str) -> inspect.Parameter:
     option, origin = declared.option, typing.get_origin(kind)
     flags = option.flags or (f"--{declared.name.replace('_', '-')}",)
-    stated = option.default if default is None or origin in {tuple, dict} else ""
+    stated = option.stated if default is None or origin in {tuple, dict} else ""
     more = {tuple: "; separated by commas, can be repeated", dict: "; can be repeated"}.get(origin, "")
     if origin is Literal:
         more = f": {', '.join(typing.get_args(kind))}"

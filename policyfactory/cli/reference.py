@@ -84,13 +84,13 @@ def with_tables(page: str) -> str:
 
 
 def _keys(table: Any) -> list[str]:
-    from policyfactory.evaluate.declare import Key
+    from policyfactory.evaluate.declare import key_of
 
     rows = ["| key | type | meaning | default |\n", "|---|---|---|---|\n"]
     for name, field in table.model_fields.items():
-        key = next(one for one in field.metadata if isinstance(one, Key))
+        key = key_of(field)
         page = f" ([more]({key.page}))" if key.page else ""
-        default = key.default or _written(field)
+        default = key.stated or _written(field)
         rows.append(
             f"| `{name}` | {key.kind or _kind(field.annotation, field.metadata)} | {key.text}{page} | {default} |\n"
         )

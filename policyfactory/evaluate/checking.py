@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
-from policyfactory.evaluate.declare import Key, Option, Table
+from policyfactory.evaluate.declare import Key, Option, Table, key_of
 
 __all__ = ["Path", "Written", "label", "plain_type", "span"]
 
@@ -200,7 +200,7 @@ def _kind(kind: Any, path: Path) -> tuple[Any, list[Any]]:
         kind, _ = plain_type(kind)
         if isinstance(kind, type) and issubclass(kind, Table):
             field = kind.model_fields[str(part)]
-            kind, metadata = field.annotation, list(field.metadata)
+            kind, metadata = field.annotation, [*field.metadata, key_of(field)]
         else:
             kind, metadata = typing.get_args(kind)[0 if isinstance(part, int) else 1], []
     kind, more = plain_type(kind)

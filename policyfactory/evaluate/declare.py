@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from policyfactory.analyses import ANALYSES, make_analysis
@@ -46,6 +47,9 @@ __all__ = [
     "Threshold",
     "Waiting",
     "Windows",
+    "key",
+    "key_of",
+    "option",
     "parse_share",
     "parse_threshold",
 ]
@@ -75,14 +79,14 @@ class Key:
         The page below docs/ that has more.
     kind : str
         What is written, where it does not follow from the type: ``a duration``.
-    default : str
+    stated : str
         What holds without it, where that is no value.
     """
 
     text: str
     page: str = ""
     kind: str = ""
-    default: str = ""
+    stated: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,6 +109,27 @@ class Option(Key):
     flags: tuple[str, ...] = ()
     metavar: str = ""
     plain: Any = None
+
+
+def key(default: Any, text: str, page: str = "", *, kind: str = "", stated: str = "", **limits: Any) -> Any:
+    """Declare a key of a table: its default (``...`` where it must be given), what it means (`Key`), and its limits."""
+    return Field(default, json_schema_extra=_extra(Key(text, page, kind, stated)), **limits)
+
+
+def option(default: Any, text: str, page: str = "", **more: Any) -> Any:
+    """Declare a key that is also an option; ``more`` are the further fields of `Option`."""
+    return Field(default, json_schema_extra=_extra(Option(text, page, **more)))
+
+
+def _extra(said: Key) -> Any:
+    return {"key": said}
+
+
+def key_of(field: FieldInfo) -> Key:
+    """Return what is said of a key."""
+    extra: Any = field.json_schema_extra
+    declared: Key = extra["key"]
+    return declared
 
 
 # Types. ---------------------------------------------------------------------------------------------------------------

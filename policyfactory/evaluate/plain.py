@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_names
 from policyfactory.evaluate.checking import label, plain_type
-from policyfactory.evaluate.declare import Option, Table
+from policyfactory.evaluate.declare import Option, Table, key_of
 from policyfactory.evaluate.options import (
     ExperimentTable,
     LogTable,
@@ -77,8 +77,7 @@ def _declared(*tables: type[Table]) -> dict[str, Declared]:
         declared.name: declared
         for table in tables
         for key, field in table.model_fields.items()
-        for option in field.metadata
-        if isinstance(option, Option)
+        if isinstance(option := key_of(field), Option)
         for declared in [Declared(option.name or key, table, key, field, option)]
     }
 
