@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
+from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.learn.options import LearnOptions
 from policyfactory.report.terminal import console, note, warn
 
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["learn"]
 
 _STEPS = "steps.txt"
+_READING = ("processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
 
+@with_options(OPTIONS[name] for name in _READING)
 def learn(
     log: Annotated[
         Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
@@ -40,16 +44,6 @@ def learn(
             metavar="NxLENGTH", help="How the jobs to choose by and to test on are cut (default: as they last)."
         ),
     ] = LearnOptions.windows,
-    processors: Annotated[
-        int | None, typer.Option(help="Processors of the machine, if the log does not say.")
-    ] = LearnOptions.processors,
-    estimate_missing: Annotated[
-        Literal["error", "runtime", "drop"],
-        typer.Option(help="Jobs without a requested time: error, runtime (as if known exactly), drop."),
-    ] = LearnOptions.estimate_missing,
-    preset: Annotated[
-        str, typer.Option(help="Filter for the log (policyfactory workload clean).")
-    ] = LearnOptions.preset,
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = LearnOptions.seed,
     jobs: JobsOption = None,
     backend: BackendOption = None,
@@ -58,6 +52,7 @@ def learn(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print all tables; without it they are in a file.")
     ] = False,
+    **reading: Any,
 ) -> None:
     """Learn a policy from a log and test it: generate, fit and evaluate in one, on three parts of the log.
 
@@ -65,7 +60,7 @@ def learn(
     policies, and the best is chosen; the last quarter, which nothing has seen, says what the choice is worth. An
     interrupted run goes on with the same command.
     """
-    options = LearnOptions(tuples, trials, metric, threshold, windows, processors, estimate_missing, preset, seed)
+    options = LearnOptions(tuples, trials, metric, threshold, windows, seed=seed, **reading)
     workers = workers_of(jobs, backend, scheduler)
 
     from policyfactory.cli.screen import Screen
