@@ -215,10 +215,10 @@ def atomic_write(path: Path, data: bytes | str | Iterable[bytes]) -> None:
 
 @contextlib.contextmanager
 def exclusive(*paths: Path | None) -> Iterator[None]:
-    """Hold the right to write these outputs (None: nothing); a second run on one of them is told so at once.
+    """Hold the right to write these outputs (None: nothing); a second run on one of them learns that at once.
 
     The locks belong to the process and go with it, also after ``kill -9``. On file systems that know no locks
-    nobody is told.
+    nobody learns of it.
 
     Raises
     ------
@@ -241,8 +241,8 @@ def _locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:
     """
     try:
         while True:
-            found = lock.is_symlink() or lock.exists()
-            flags = os.O_RDWR | os.O_NOFOLLOW | (0 if found else os.O_CREAT | os.O_EXCL)
+            there = lock.is_symlink() or lock.exists()
+            flags = os.O_RDWR | os.O_NOFOLLOW | (0 if there else os.O_CREAT | os.O_EXCL)
             try:
                 file = os.fdopen(os.open(lock, flags, 0o666), "r+b")
             except (FileExistsError, FileNotFoundError):
@@ -251,7 +251,7 @@ def _locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:
                 mine = try_lock(file)
                 # Who had the lock may have removed or renamed the file since it was opened here.
                 if mine and _is(lock, file):
-                    if not (found and empty):
+                    if not (there and empty):
                         return file
                     lock.unlink()
             except BaseException:
@@ -267,7 +267,7 @@ def _locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:
 
 
 def try_lock(file: IO[bytes]) -> bool:
-    """Lock a file; tell whether nobody else has it, or nobody can know."""
+    """Lock a file; say whether nobody else has it, or nobody can know."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -346,17 +346,7 @@ class Manifest:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the manifest as plain JSON values, with schema version and package versions."""
-        return {
-            "schema_version": MANIFEST_SCHEMA,
-            "kind": self.kind,
-            "command": self.command,
-            "seed": self.seed,
-            "inputs": dict(self.inputs),
-            "parameters": dict(self.parameters),
-            "measured": dict(self.measured),
-            "outputs": dict(self.outputs),
-            "versions": package_versions(),
-        }
+        return {"schema_version": MANIFEST_SCHEMA, **dataclasses.asdict(self), "versions": package_versions()}
 
     def write(self, path: Path) -> None:
         """Write the manifest as JSON."""

@@ -1,6 +1,6 @@
 """One tree of errors.
 
-Every message names the value that was found, the place (file:line, job id, field), what was expected and the
+Every message names the value, the place (file:line, job id, field), what was expected and the
 cure. The command line prints the message alone, without a traceback, and exits with ``exit_code``.
 """
 
@@ -32,7 +32,7 @@ class PolicyfactoryError(Exception):
 
 
 class UsageError(PolicyfactoryError):
-    """UsageError is raised when an option or an argument cannot be meant as it was given."""
+    """UsageError is raised when an option or an argument cannot be used as it was given."""
 
     exit_code = 2
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLOURS", "keeps_settings", "new_figure", "plain_numbers", "save_picture", "svg_bytes"]
 
-# Okabe and Ito's palette: told apart also by colour-blind readers.
+# Okabe and Ito's palette: distinct also for colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 
 _STYLE: dict[Any, Any] = {
@@ -109,7 +109,7 @@ def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
     metadata: dict[str, Any] = {undated: None}
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        # A name from a log may have letters that the font has not: a box is drawn, and there is no cure to tell.
+        # A name from a log may have letters that the font has not: a box is drawn, and there is no cure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
     return buffer.getvalue()

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = [
     "anchors",
     "counted",
+    "distinct",
     "enumerated",
     "html_text",
     "latex_text",
@@ -85,15 +86,28 @@ def anchors(names: Iterable[str]) -> list[str]:
     names : iterable of str
         Headings; any text.
     """
-    taken: dict[str, None] = {}
+    stems = (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "part" for name in names)
+    return distinct(stems)
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return the names; one that occurs again, in whatever case, gets a number: ``SAF``, ``saf-2``.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Any.
+    """
+    taken: set[str] = set()
+    numbered = []
     for name in names:
-        stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "part"
-        anchor, count = stem, 1
-        while anchor in taken:
+        candidate, count = name, 1
+        while candidate.casefold() in taken:
             count += 1
-            anchor = f"{stem}-{count}"
-        taken[anchor] = None
-    return list(taken)
+            candidate = f"{name}-{count}"
+        taken.add(candidate.casefold())
+        numbered.append(candidate)
+    return numbered
 
 
 # Words. --------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from policyfactory.simulate.recorded import RECORDED, lacking_starts
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import DrawFrom, History, parse_length
-from policyfactory.workload.sensitivity import Sensitivity
 from policyfactory.workload.windows import cut, parse_windows
 
 __all__ = ["cases_of", "from_plan"]
@@ -57,11 +56,12 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
     cases: list[Case] = []
     more = {}
     for log in chosen:
-        draw = _Draw.of(plan, log)
-        if draw is not None:
-            more[log.name] = draw.case
-        own = _cases(plan, log) if draw is None else [draw.case(number) for number in range(1, draw.table.count + 1)]
-        cases += _without_skipped(plan, log.name, own)
+        table = plan.table.resample
+        if table is None:
+            cases += _without_skipped(plan, log.name, _cases(plan, log))
+        else:
+            more[log.name] = draw = _drawing(plan, log, table)
+            cases += map(draw, range(1, table.count + 1))
     recorded, unrecorded = _record(plan, chosen, cases)
     return dataclasses.replace(plan.experiment, cases=tuple(cases), more=more, recorded=recorded, unrecorded=unrecorded)
 
@@ -95,7 +95,7 @@ def cases_of(
     Raises
     ------
     UsageError
-        If a text cannot be meant, or both windows and drawn logs are asked for.
+        If a text is no windows or no length, or both windows and drawn logs are asked for.
     WorkloadError
         If the log is too short.
     """
@@ -169,39 +169,26 @@ def _rules_of(plan: Plan, log: ReadLog) -> Rules | None:
     return dataclasses.replace(plan.experiment.rules, threshold=math.floor(plan.times_longest * log.longest_request_s))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Axes:
-    """What is done to the jobs of every case."""
+def _axes_of(plan: Plan, log: ReadLog) -> Callable[..., Workload]:
+    """Return what is done to the jobs of the case of a number; its requests are drawn anew for each case.
 
-    sensitivity: Sensitivity
-    seed: int
-    longest_s: int
-
-    @classmethod
-    def of(cls, plan: Plan, log: ReadLog) -> _Axes:
-        return cls(plan.sensitivity, plan.experiment.seed, math.ceil(log.longest_request_s))
-
-    def apply(self, workload: Workload, number: int) -> Workload:
-        """Return the jobs of the case of a number; its requests are drawn anew for each case.
-
-        As ``policyfactory workload resample`` does it: the same seed and number give the same jobs.
-        """
-        return self.sensitivity.apply(workload, seed=self.seed, number=number, longest_s=self.longest_s)
+    As ``policyfactory workload resample`` does it: the same seed and number give the same jobs.
+    """
+    longest_s = math.ceil(log.longest_request_s)
+    return functools.partial(plan.sensitivity.apply, seed=plan.experiment.seed, longest_s=longest_s)
 
 
 # What is there: windows and whole logs. -------------------------------------------------------------------------------
 
 
 def _cases(plan: Plan, log: ReadLog) -> list[Case]:
-    name, rules, axes = log.name, _rules_of(plan, log), _Axes.of(plan, log)
-    seed = plan.experiment.seed
+    name, rules, axes, seed = log.name, _rules_of(plan, log), _axes_of(plan, log), plan.experiment.seed
     if plan.table.windows is None:
-        make = functools.partial(axes.apply, log.workload, 1)
-        return [Case(name, 1, "log", make, rules, log.prediction, plan.experiment.seed)]
+        return [Case(name, 1, "log", functools.partial(axes, log.workload, number=1), rules, log.prediction, seed)]
     parts = cut(log.workload, plan.table.windows)
     predictions = _predictions(log, parts)
     return [
-        Case(name, number, "window", functools.partial(axes.apply, part, number), rules, prediction, seed)
+        Case(name, number, "window", functools.partial(axes, part, number=number), rules, prediction, seed)
         for number, (part, prediction) in enumerate(zip(parts, predictions, strict=True), 1)
     ]
 
@@ -232,31 +219,13 @@ def _without_skipped(plan: Plan, log: str, cases: list[Case]) -> list[Case]:
 # What is drawn: resampled logs. ---------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Draw:
-    """Where the resampled logs of a log are from."""
+def _drawing(plan: Plan, log: ReadLog, table: ResampleTable) -> Callable[[int], Case]:
+    """Return what draws the resampled log of a number; the same in any batch."""
+    history, seed = History(log.workload), plan.experiment.seed
+    sample = functools.partial(history.sample, weeks=table.length or history.weeks, seed=seed, draw=table.draw)
+    rules, make = _rules_of(plan, log), functools.partial(_drawn, sample, _axes_of(plan, log))
+    return lambda number: Case(log.name, number, "resample", functools.partial(make, number), rules, None, seed)
 
-    log: str
-    history: History
-    weeks: int
-    table: ResampleTable
-    axes: _Axes
-    rules: Rules | None
 
-    @classmethod
-    def of(cls, plan: Plan, log: ReadLog) -> _Draw | None:
-        table = plan.table.resample
-        if table is None:
-            return None
-        history = History(log.workload)
-        how = _Axes.of(plan, log), _rules_of(plan, log)
-        return cls(log.name, history, table.length or history.weeks, table, *how)
-
-    def case(self, number: int) -> Case:
-        """Return the resampled log of a number; the same in any batch."""
-        make = functools.partial(self._make, number)
-        return Case(self.log, number, "resample", make, self.rules, None, self.axes.seed)
-
-    def _make(self, number: int) -> Workload:
-        drawn = self.history.sample(weeks=self.weeks, seed=self.axes.seed, number=number, draw=self.table.draw)
-        return self.axes.apply(drawn, number)
+def _drawn(sample: Callable[..., Workload], axes: Callable[..., Workload], number: int) -> Workload:
+    return axes(sample(number=number), number=number)

@@ -17,22 +17,21 @@ from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.options import ProtocolTable
+from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.evaluate.plain import RUN_OPTIONS, of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.statistics.compare import Comparison
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import log_name
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from policyfactory.policy.catalogue import PolicyLike
-    from policyfactory.statistics.compare import Comparison
 
 __all__ = ["Evaluated", "evaluate"]
 
@@ -83,8 +82,6 @@ class Evaluated(Study):
         metric : str, optional
             The metric that decides, without it.
         """
-        from policyfactory.evaluate.picture import draw_boxes
-
         return draw_boxes(self.outcome.evaluation, metric or self.outcome.evaluation.metrics[0])
 
     @keeps_settings

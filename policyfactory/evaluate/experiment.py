@@ -1,24 +1,21 @@
-"""One experiment: its cases, who competes, under which rules, and what was found."""
+"""One experiment: its cases, who competes, under which rules; and its outcome."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from policyfactory.analyses.analysis import Analysis
 from policyfactory.evaluate.options import DEFAULT_METRICS
+from policyfactory.evaluate.reference import Reference
+from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.rules import Rules
+from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.intervals import Statistic
+from policyfactory.statistics.summary import Summary
 from policyfactory.tuning.contenders import Contender
-
-if TYPE_CHECKING:
-    from policyfactory.analyses.analysis import Analysis
-    from policyfactory.evaluate.reference import Reference
-    from policyfactory.report.sections import Section
-    from policyfactory.statistics.compare import Comparison
-    from policyfactory.statistics.intervals import Statistic
-    from policyfactory.statistics.summary import Summary
 
 __all__ = ["Experiment", "Outcome"]
 
@@ -79,7 +76,7 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What was found.
+    """What an experiment shows.
 
     Parameters
     ----------
@@ -94,7 +91,7 @@ class Outcome:
     words : tuple of str
         The conclusion, a paragraph a log.
     sections : tuple of Section
-        All of it, and what the analyses found, as tables and pictures.
+        All of it, and the conclusions of the analyses, as tables and pictures.
     precision : tuple of str
         Whether the intervals are as narrow as was asked for, a sentence a log.
     recorded_summaries : tuple of Summary

@@ -14,16 +14,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.checking import Written
+from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
 from policyfactory.statistics.compare import half_widths
-
-if TYPE_CHECKING:
-    from policyfactory.evaluate.experiment import Experiment
-    from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = ["Precision", "in_words", "needed", "next_batch", "widest"]
 
@@ -74,11 +72,11 @@ class Precision:
 
 def widest(experiment: Experiment, evaluation: Evaluation) -> dict[str, tuple[float, str]]:
     """Return for each log the largest relative half-width and the policy whose it is; nothing for a single policy."""
-    found: dict[str, tuple[float, str]] = {}
+    widths: dict[str, tuple[float, str]] = {}
     for row in half_widths(evaluation, statistic=experiment.statistic, seed=experiment.seed):
-        if row.relative > found.get(row.log, (-1.0, ""))[0]:
-            found[row.log] = (row.relative, row.policy)
-    return found
+        if row.relative > widths.get(row.log, (-1.0, ""))[0]:
+            widths[row.log] = (row.relative, row.policy)
+    return widths
 
 
 def needed(cases: int, width: float, target: float) -> int | None:
@@ -102,15 +100,15 @@ def next_batch(
     precision : Precision
         What is asked for.
     """
-    found = {}
+    batch = {}
     for log, (width, _) in widths.items():
         have = counts.get(log, precision.most)
         if log not in experiment.more or width <= precision.target or have >= precision.most:
             continue
         want = needed(have, width, precision.target)
         goal = 2 * have if want is None else min(math.ceil(_MARGIN * want), 2 * have)
-        found[log] = range(have + 1, min(max(goal, have + _LEAST_BATCH), precision.most) + 1)
-    return found
+        batch[log] = range(have + 1, min(max(goal, have + _LEAST_BATCH), precision.most) + 1)
+    return batch
 
 
 def in_words(experiment: Experiment, evaluation: Evaluation, precision: Precision) -> tuple[str, ...]:

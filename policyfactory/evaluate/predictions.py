@@ -78,8 +78,8 @@ def _columns(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         raise InputError(f"{path}: is no table; {expected}") from None
     absent = [name for name in ("job_id", "prediction") if name not in frame.columns]
     if absent:
-        found = ", ".join(ascii(str(name)[:40]) for name in frame.columns[:10])
-        raise InputError(f"{path}: has no column {' and '.join(absent)} (it has {found}); {expected}")
+        there = ", ".join(ascii(str(name)[:40]) for name in frame.columns[:10])
+        raise InputError(f"{path}: has no column {' and '.join(absent)} (it has {there}); {expected}")
     try:
         ids = pd.to_numeric(frame["job_id"], errors="coerce")
         seconds = pd.to_numeric(frame["prediction"], errors="coerce")

@@ -31,7 +31,7 @@ def recorded_row(outcome: Outcome, log: str) -> tuple[Cell, ...]:
     Parameters
     ----------
     outcome : Outcome
-        What was found.
+        The outcome.
     log : str
         Name of the log.
     """
@@ -47,7 +47,7 @@ def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section | No
     Parameters
     ----------
     outcome : Outcome
-        What was found.
+        The outcome.
     units : mapping of str to str
         The unit in which each metric is shown.
     """

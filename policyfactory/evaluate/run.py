@@ -13,14 +13,16 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from policyfactory.analyses.analysis import Analysis
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.codec import decode
 from policyfactory.evaluate.options import DEFAULT_METRICS
+from policyfactory.evaluate.resume import Finished
 from policyfactory.evaluate.work import (
     FinishedSimulation,
     ScheduleSink,
@@ -38,10 +40,6 @@ from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.tuning.contenders import Contender, check_contenders
 from policyfactory.workload.jobs import Workload
-
-if TYPE_CHECKING:
-    from policyfactory.analyses.analysis import Analysis
-    from policyfactory.evaluate.resume import Finished
 
 __all__ = ["Observations", "join", "run_cases"]
 

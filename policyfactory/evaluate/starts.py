@@ -17,21 +17,15 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.errors import OutputError
+from policyfactory.core.text import distinct
+from policyfactory.simulate.cases import Case, CaseFacts
 from policyfactory.simulate.gantt import processors_of
+from policyfactory.simulate.schedule import Schedule
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from policyfactory.simulate.cases import Case, CaseFacts
-    from policyfactory.simulate.schedule import Schedule
-
-__all__ = ["BATSIM_COLUMNS", "StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame"]
-
-BATSIM_COLUMNS = (
-    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time",
-    "success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time",
-    "stretch", "allocated_resources", "consumed_energy", "metadata",
-)  # fmt: skip
+__all__ = ["StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame"]
 
 Layout = Literal["csv", "batsim"]
 
@@ -111,26 +105,26 @@ def batsim_frame(schedule: Schedule, workload_name: str) -> pd.DataFrame:
     killed = execution < jobs.run_time
     stretch = np.full(len(jobs), np.nan)
     np.divide(turnaround, execution, out=stretch, where=execution > 0)
-    values = (
-        jobs.job_id,
-        workload_name,
-        _seconds(jobs.run_time, jobs.ticks),
-        _seconds(jobs.submit, jobs.ticks),
-        jobs.processors,
-        _seconds(jobs.requested_time, jobs.ticks),
-        (~killed).astype(np.int64),
-        np.where(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"),
-        _seconds(schedule.start, jobs.ticks),
-        _seconds(execution, jobs.ticks),
-        _seconds(schedule.end, jobs.ticks),
-        _seconds(schedule.start - jobs.submit, jobs.ticks),
-        _seconds(turnaround, jobs.ticks),
-        stretch,
-        allocated_resources(schedule),
-        -1,
-        "",
-    )
-    return pd.DataFrame(dict(zip(BATSIM_COLUMNS, values, strict=True)))
+    columns = {
+        "job_id": jobs.job_id,
+        "workload_name": workload_name,
+        "profile": _seconds(jobs.run_time, jobs.ticks),
+        "submission_time": _seconds(jobs.submit, jobs.ticks),
+        "requested_number_of_resources": jobs.processors,
+        "requested_time": _seconds(jobs.requested_time, jobs.ticks),
+        "success": (~killed).astype(np.int64),
+        "final_state": np.where(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"),
+        "starting_time": _seconds(schedule.start, jobs.ticks),
+        "execution_time": _seconds(execution, jobs.ticks),
+        "finish_time": _seconds(schedule.end, jobs.ticks),
+        "waiting_time": _seconds(schedule.start - jobs.submit, jobs.ticks),
+        "turnaround_time": _seconds(turnaround, jobs.ticks),
+        "stretch": stretch,
+        "allocated_resources": allocated_resources(schedule),
+        "consumed_energy": -1,
+        "metadata": "",
+    }
+    return pd.DataFrame(columns)
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
@@ -141,17 +135,9 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
     names : iterable of str
         Distinct names.
     """
-    file_of: dict[str, str] = {}
-    taken: set[str] = set()
-    for name in names:
-        stem = re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".")[:100] or "_"
-        candidate, number = stem, 1
-        while candidate.casefold() in taken:
-            number += 1
-            candidate = f"{stem}-{number}"
-        taken.add(candidate.casefold())
-        file_of[name] = candidate
-    return file_of
+    chosen = list(names)
+    stems = (re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".")[:100] or "_" for name in chosen)
+    return dict(zip(chosen, distinct(stems), strict=True))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import changed
 from policyfactory.core.progress import WorkCounter
+from policyfactory.core.text import distinct
 from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.claims import claim_sections
@@ -108,7 +108,7 @@ def read_logs(protocol: Protocol, folders: Sequence[Path] = (), notify: Notify =
     Raises
     ------
     InputError, WorkloadError, UsageError
-        If a log cannot be found, read or used.
+        If a log is not there, or cannot be read or used.
     """
     used = {name for plan in protocol.experiments for name in plan.logs}
     logs = {}
@@ -296,16 +296,11 @@ def conclude(
     standings = illustrated(outcome, sections_of(outcome))
     seen = zip(observations.analyses, observations.seen, strict=True) if observations else ()
     concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]
-    return dataclasses.replace(outcome, sections=tuple(_distinct([*standings, *concluded])))
-
-
-def _distinct(sections: Sequence[Section]) -> Iterator[Section]:
-    """Yield the sections, the names of those that occur again numbered: an analysis can be asked for twice."""
-    counts: Counter[str] = Counter()
-    for section in sections:
-        counts[section.name] += 1
-        again = counts[section.name]
-        yield section if again == 1 else dataclasses.replace(section, name=f"{section.name}-{again}")
+    sections = [*standings, *concluded]
+    # An analysis can be asked for twice.
+    names = distinct(section.name for section in sections)
+    named = (dataclasses.replace(section, name=name) for section, name in zip(sections, names, strict=True))
+    return dataclasses.replace(outcome, sections=tuple(named))
 
 
 def _refine(

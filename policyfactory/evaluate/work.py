@@ -10,10 +10,11 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from policyfactory.analyses.analysis import Analysis
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.codec import encode
 from policyfactory.parallel.workers import StopCheck
@@ -25,9 +26,6 @@ from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.tuning.contenders import Contender, run_contender
 from policyfactory.workload.jobs import Workload
-
-if TYPE_CHECKING:
-    from policyfactory.analyses.analysis import Analysis
 
 __all__ = [
     "FinishedSimulation",

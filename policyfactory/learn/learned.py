@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
 from policyfactory.core.picture import keeps_settings
-from policyfactory.learn.comparing import CLASSICAL
+from policyfactory.evaluate.picture import draw_boxes
+from policyfactory.fit.fits import Fits
+from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
 from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_dated
+from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.words import choice_in_words, record_in_words, row_of, verdict_in_words
+from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.trials.table import ScoreTable, write_score_table
+from policyfactory.workload.swf.files import write_swf
+from policyfactory.workload.swf.log import SwfLog
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from policyfactory.fit.fits import Fits
-    from policyfactory.learn.comparing import Compared, Rival
-    from policyfactory.learn.options import LearnOptions
-    from policyfactory.policy.policy import Policy
-    from policyfactory.statistics.evaluation import Evaluation
-    from policyfactory.trials.table import ScoreTable
-    from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["Learned"]
 
@@ -116,8 +116,6 @@ class Learned:
         metric : str, optional
             The metric that chose, without it.
         """
-        from policyfactory.evaluate.picture import draw_boxes
-
         return draw_boxes(self.evaluation, metric or self.options.metric)
 
     def export_command(self, policy: str, log: str) -> list[str]:
@@ -159,8 +157,6 @@ class Learned:
         OutputError
             If the folder holds a learned policy already, or a file cannot be written.
         """
-        from policyfactory.workload.swf.files import write_swf
-
         folder = check_folder(Path(folder))
         with exclusive(folder / "learn"):
             make_room(folder, overwrite=False)
@@ -195,8 +191,6 @@ class Learned:
         return path
 
     def _save_scores(self, path: Path, training: SwfLog) -> None:
-        from policyfactory.trials.table import write_score_table
-
         write_score_table(self.scores, path)
         inputs = {Path(training.path).name: training.sha256}
         options = self.options

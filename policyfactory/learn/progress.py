@@ -1,4 +1,4 @@
-"""Who hears how far the work is; in a notebook nobody, on the command line the screen."""
+"""Who follows how far the work is; in a notebook nobody, on the command line the screen."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Step:
 
 
 class Progress:
-    """Hears how far the work is, and of each result; this one says nothing."""
+    """Follows how far the work is, and shows each result; this one says nothing."""
 
     def begin(self, step: Step) -> None:
         """Begin a step; the one before it is done."""
@@ -50,25 +50,25 @@ class Progress:
         return WorkCounter()
 
     def message(self, sentence: str) -> None:
-        """Hear of something about the work that is no result."""
+        """Say something about the work that is no result."""
 
     def warning(self, sentence: str) -> None:
-        """Hear why a result should not be trusted as it stands."""
+        """Say why a result should not be trusted as it stands."""
 
     def kept(self, stop: BaseException, what: str, partial: Path) -> None:
-        """Hear what is kept, in ``partial``, of work that does not come to its end."""
+        """Say what is kept, in ``partial``, of work that does not come to its end."""
 
     def cut(self, log: SwfLog) -> None:
-        """Hear of a part of the log."""
+        """Show a part of the log."""
 
     def scored(self, written: Written, options: GenerateOptions) -> None:
-        """Hear of the score table."""
+        """Show how precise the score table is."""
 
     def fitted(self, fits: Fits) -> None:
-        """Hear of the formulas of a family."""
+        """Show the formulas of a family."""
 
     def compared(self, study: Study) -> None:
-        """Hear how policies did."""
+        """Show how policies did."""
 
     def wrote(self, paths: Sequence[Path]) -> None:
-        """Hear which files were written."""
+        """Name the files that were written."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from policyfactory.policy.policy import Policy
-    from policyfactory.statistics.compare import Comparison
-    from policyfactory.statistics.summary import Summary
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.simplify import round_coefficients
+from policyfactory.report.numbers import scale_for
+from policyfactory.statistics.compare import Comparison
+from policyfactory.statistics.summary import Summary
 
 __all__ = ["choice_in_words", "formula_in_words", "record_in_words", "row_of", "verdict_in_words"]
 
 
 def formula_in_words(policy: Policy) -> str:
     """Return the sort key, its coefficients rounded as everywhere."""
-    from policyfactory.policy.simplify import round_coefficients
-
     return round_coefficients(policy.expression).text()
 
 
@@ -82,8 +80,6 @@ def verdict_in_words(chosen: str, baseline: str, rows: Sequence[Comparison], met
 
 def _difference(row: Comparison | None) -> str:
     """Return a difference with its interval, in brackets."""
-    from policyfactory.report.numbers import scale_for
-
     if row is None:
         return ""
     ends = [row.interval.low, row.interval.high] if row.interval else []
@@ -105,8 +101,6 @@ def record_in_words(recorded: Sequence[Summary], simulated: Sequence[Summary], b
     baseline, metric : str
         With what is compared, and by what was chosen.
     """
-    from policyfactory.report.numbers import scale_for
-
     record = next((row for row in recorded if row.metric == metric), None)
     under = next((row for row in simulated if row.metric == metric and row.policy == baseline), None)
     if record is None or under is None:

@@ -265,7 +265,7 @@ def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), WRONG, ids=lambda value: str(value)[:60])
-def test_wrong_use_is_told(
+def test_wrong_use_is_refused(
     arguments: list[str], code: int, message: str, run_here: Callable[..., str], log: Path, tmp_path: Path
 ) -> None:
     words = [argument.replace("LOG", str(log)).replace("FOLDER", str(tmp_path)) for argument in arguments]
@@ -276,7 +276,7 @@ def test_wrong_use_is_told(
 
 
 @pytest.mark.parametrize("at", [0, 1, 3])
-def test_wrong_use_is_told_by_the_real_command(at: int, run: Run, log: Path) -> None:
+def test_wrong_use_is_refused_by_the_real_command(at: int, run: Run, log: Path) -> None:
     arguments, code, message = WRONG[at]
     done = run("evaluate", *(argument.replace("LOG", str(log)) for argument in arguments), code=code)
     assert message in done.stderr
@@ -292,7 +292,7 @@ def test_wrong_use_is_told_by_the_real_command(at: int, run: Run, log: Path) -> 
         ([job(1, 0, 10, 1, 10)], ["--windows", "1d"], "the log has 0 such windows"),
     ],
 )
-def test_a_log_that_can_not_be_used_is_told(
+def test_a_log_that_cannot_be_used_is_refused(
     jobs: list[str], options: list[str], message: str, run_here: Callable[..., str], tmp_path: Path
 ) -> None:
     assert message in run_here("evaluate", swf(tmp_path, jobs), *options, code=1)
@@ -306,7 +306,7 @@ def test_missing_requests_are_used_as_asked_and_said(run: Run, tmp_path: Path) -
     assert json.loads(done.stdout)["protocol"]["experiments"][0]["cases"][0]["jobs"] == 2
 
 
-def test_a_truncated_gz_is_told(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
+def test_a_truncated_gz_is_refused(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
     whole = gzip.compress(log.read_bytes())
     (tmp_path / "cut.swf.gz").write_bytes(whole[: len(whole) // 2])
     told = run_here("evaluate", "cut.swf.gz", code=1)
@@ -314,7 +314,7 @@ def test_a_truncated_gz_is_told(run_here: Callable[..., str], log: Path, tmp_pat
     assert "truncated" in told or "damaged" in told or "ends" in told
 
 
-def test_a_model_of_a_newer_schema_is_told(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
+def test_a_model_of_a_newer_schema_is_refused(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text(
         json.dumps({"kind": "policyfactory-model", "schema_version": 99, "name": "n", "formula": "p"})
     )
@@ -401,7 +401,7 @@ def test_ctrl_c_without_a_folder_says_how_it_could_have_gone_on(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_backend_changes_nothing_and_a_wrong_one_is_told(
+def test_the_backend_changes_nothing_and_a_wrong_one_is_refused(
     run: Run, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
     log = shared("oracles/online/trace_kth5k.swf.gz")

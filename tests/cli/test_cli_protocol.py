@@ -143,7 +143,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), WRONG, ids=lambda value: str(value)[:60])
-def test_wrong_use_is_told(
+def test_wrong_use_is_refused(
     arguments: list[str],
     code: int,
     message: str,

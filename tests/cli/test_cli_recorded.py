@@ -74,7 +74,7 @@ def test_it_can_be_left_out_and_changes_nothing_else(here: Callable[..., Any], t
     assert shown == left
 
 
-def test_what_is_asked_for_and_not_known_is_told(here: Callable[..., Any], tmp_path: Path) -> None:
+def test_what_is_asked_for_and_not_known_is_refused(here: Callable[..., Any], tmp_path: Path) -> None:
     told = here("evaluate", swf(tmp_path, [0, -1, 40]), *SHORT, "--recorded", code=2)
     assert (
         "the recorded schedule cannot be shown: mine: 1 of 3 jobs has no recorded start, first job 2; leave it out "

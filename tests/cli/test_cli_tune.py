@@ -115,7 +115,7 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
         (("--policies", ""), "--policies: names no policy; write for example --policies FCFS,SPF,SAF"),
     ],
 )
-def test_what_can_not_be_meant(
+def test_wrong_options_are_refused(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     log: Path,

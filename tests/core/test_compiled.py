@@ -81,7 +81,7 @@ def test_code_of_an_older_version_with_a_class_that_is_gone_is_made_anew(tmp_pat
         assert (done.returncode, done.stdout.strip()) == (0, "4.146264369941973"), done.stderr
 
 
-def test_a_kernel_that_can_not_be_compiled_keeps_nobody_waiting() -> None:
+def test_a_kernel_that_cannot_be_compiled_keeps_nobody_waiting() -> None:
     @kernel
     def odd(n: int) -> int:
         return n.no_such_thing  # type: ignore[attr-defined]

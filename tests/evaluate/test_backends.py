@@ -84,7 +84,7 @@ class Simulated(WorkCounter):
 
 
 @pytest.mark.fault
-def test_a_worker_that_is_killed_costs_its_piece(log: Workload, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_costs_its_work_unit(log: Workload, tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     cases = [Case("log", number, "resample", functools.partial(make_or_die, str(mark), log)) for number in range(1, 5)]
     told: list[str] = []

@@ -99,7 +99,7 @@ def test_the_sections_answer_which_conclusions_survive(by_hand: Make) -> None:
     assert claim_sections([claims[2]], [two]) == []
 
 
-def test_claims_that_can_not_be_meant_are_refused() -> None:
+def test_wrong_claims_are_refused() -> None:
     with pytest.raises(UsageError, match="at least one policy"):
         Claim("t", (), ("A",), "cost")
     with pytest.raises(UsageError, match="A is in better and in than"):

@@ -87,7 +87,7 @@ def test_every_record_is_a_class_that_is_there() -> None:
         assert isinstance(getattr(import_module(f"policyfactory.{module}"), kind), type)
 
 
-def test_the_jobs_of_a_case_are_mentioned_and_other_jobs_are_told(jobs: Workload) -> None:
+def test_the_jobs_of_a_case_are_mentioned_and_other_jobs_are_written_out(jobs: Workload) -> None:
     named = dataclasses.replace(jobs, name="other", origin="drawn")
     text = encode([named], jobs.sha256())
     assert len(text) < 200
@@ -128,7 +128,7 @@ def test_arrays_that_come_back_are_their_own() -> None:
     assert math.isnan(decode(encode(math.nan)))
 
 
-def test_a_kind_that_nobody_entered_is_told() -> None:
+def test_a_kind_that_nobody_entered_is_refused() -> None:
     with pytest.raises(TypeError, match="Rules cannot be written"):
         encode(Rules())
 

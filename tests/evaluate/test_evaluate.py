@@ -65,7 +65,7 @@ def test_a_call_gives_the_numbers_of_its_parts(jobs: pf.Workload) -> None:
         ({"preset": "sc17"}, "preset: the jobs are read already; say it to policyfactory.read"),
     ],
 )
-def test_a_wrong_option_is_told_by_its_name(jobs: pf.Workload, options: dict[str, Any], message: str) -> None:
+def test_an_error_names_the_wrong_option(jobs: pf.Workload, options: dict[str, Any], message: str) -> None:
     with pytest.raises(PolicyfactoryError) as error:
         pf.evaluate(jobs, ["FCFS", "SPF"], **options)
     assert str(error.value).startswith(message)

@@ -27,7 +27,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_predictions_are_found_by_job_number_in_any_order(tmp_path: Path) -> None:
+def test_predictions_are_matched_by_job_number_in_any_order(tmp_path: Path) -> None:
     lines = "".join(f"{job},x,{job / 2}\n" for job in range(90, 110))
     found = read_predictions(write(tmp_path, f"job_id,note,prediction\n{lines}"), log())
     assert found.tolist() == [50, 50, 49, 48, 48, 48, 47, 46]  # halves to even
@@ -55,6 +55,6 @@ def test_predictions_are_seconds_whatever_the_clock(tmp_path: Path) -> None:
         ('job_id,prediction\n"1,2\n3,4,5,6\n', "is no table"),
     ],
 )
-def test_a_file_that_is_no_prediction_is_told(text: str, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_prediction_is_refused(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         read_predictions(write(tmp_path, text), log())

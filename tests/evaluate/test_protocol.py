@@ -265,7 +265,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), WRONG, ids=lambda value: str(value)[:40])
-def test_what_can_not_be_meant_is_told_with_file_table_key_value_and_cure(
+def test_an_error_names_file_table_key_value_and_cure(
     old: str, new: str, message: str, tmp_path: Path, whole: Protocol
 ) -> None:
     path = write(tmp_path, changed(WHOLE, old, new))
@@ -302,7 +302,7 @@ def test_a_formula_that_no_policy_names_comes_last(tmp_path: Path, whole: Protoc
     ],
     ids=range(12),
 )
-def test_a_file_that_is_no_protocol_is_told(data: bytes, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_protocol_is_refused(data: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     path.write_bytes(data)
     with pytest.raises(InputError) as error:
@@ -428,7 +428,7 @@ def test_load_and_requests_are_changed_case_by_case() -> None:
         ({"windows": "1x9000d"}, WorkloadError, "the log has 0 such windows"),
     ],
 )
-def test_cases_that_can_not_be_are_told(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_impossible_cases_are_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         planned(**changes)
 

@@ -100,7 +100,7 @@ def test_published_values_of_nothing_that_was_run_are_said_to_be_so(by_hand: Mak
     assert "None of the published values" in section.paragraphs[0]
 
 
-def test_references_that_can_not_be_meant_are_refused() -> None:
+def test_wrong_references_are_refused() -> None:
     values = {"log": {"A": 1.0}}
     with pytest.raises(UsageError, match="first is 0"):
         Reference("t", "cost", values, first=0)

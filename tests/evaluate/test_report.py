@@ -160,7 +160,7 @@ def test_a_precision_that_is_reached_stops_there(study: Study) -> None:
     assert all("half-width of at most 90 %" in words for words in outcome.precision)
 
 
-def test_windows_can_not_become_more_and_that_is_said(study: Study) -> None:
+def test_windows_cannot_become_more_and_that_is_said(study: Study) -> None:
     windows = selected(study.protocol, ["windows"])
     outcome = run_protocol(windows, study.logs, RunSettings(precision=Precision(1e-6))).outcomes[0]
     assert outcome.evaluation.cases == study.outcomes[0].evaluation.cases

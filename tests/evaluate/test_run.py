@@ -191,7 +191,7 @@ def nothing() -> Workload:
         (lambda: check_metrics([" ", ""]), UsageError, "no metric was named"),
     ],
 )
-def test_wrong_use_is_told(call: Callable[[], object], error: type[Exception], message: str) -> None:
+def test_wrong_use_is_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
 
