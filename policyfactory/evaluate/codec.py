@@ -81,15 +81,13 @@ def _encoded(value: Any, jobs: str) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
         return {"number": [value.dtype.str, _text(value.tobytes())]}
     if kind is Workload:
-        return {"jobs": [getattr(value, name) for name in _NAMED]} if value.sha256() == jobs else _whole(value)
+        if value.sha256() == jobs:
+            return {"jobs": [getattr(value, name) for name in _NAMED]}
+        return {"workload": [_encoded(getattr(value, field), "") for field in _fields(Workload)]}
     name = _names().get(kind)
     if name is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written to a journal of simulations")
     return {name: [_encoded(getattr(value, field), jobs) for field in _fields(kind)]}
-
-
-def _whole(jobs: Workload) -> Any:
-    return {"workload": [_encoded(getattr(jobs, field), "") for field in _fields(Workload)]}
 
 
 def _text(data: bytes) -> str:

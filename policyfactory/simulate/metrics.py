@@ -83,7 +83,7 @@ def measure(schedule: Ran, names: str | Iterable[str] | None = None) -> dict[str
     chosen = list(METRICS) if names is None else check_metrics([names] if isinstance(names, str) else names)
     if len(schedule) == 0:
         raise EvaluationError(f"{schedule.workload.name}: no job to measure; give a log or a window with jobs")
-    return {name: METRICS[name].function(schedule) for name in chosen}
+    return {name: float(METRICS[name].function(schedule)) for name in chosen}
 
 
 def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
@@ -159,28 +159,18 @@ def _mean(values: NDArray[np.float64]) -> float:
     return float(total(values) / len(values))
 
 
-def _quantile(values: NDArray[np.float64], level: float) -> float:
-    return float(np.quantile(values, level))
-
-
 def _sc17_bsld(schedule: Ran) -> float:
     # By submission: the programs dispatch the first 16 in that order, and no policy changes which jobs are counted.
-    counted = (
-        _slowdown(schedule, TAU)[_SC17_FIRST_JOBS:] if len(schedule) > _SC17_FIRST_JOBS else _slowdown(schedule, TAU)
-    )
-    return _mean(counted)
-
-
-def _maximum(values: NDArray[np.float64]) -> float:
-    return float(values.max())
+    values = _slowdown(schedule, TAU)
+    return _mean(values[_SC17_FIRST_JOBS:] if len(values) > _SC17_FIRST_JOBS else values)
 
 
 _STATISTICS: dict[str, tuple[str, Callable[[NDArray[np.float64]], float]]] = {
     "mean": ("mean over the jobs of", _mean),
-    "median": ("median over the jobs of", functools.partial(_quantile, level=0.5)),
-    "p95": ("95 % quantile over the jobs of", functools.partial(_quantile, level=0.95)),
-    "p99": ("99 % quantile over the jobs of", functools.partial(_quantile, level=0.99)),
-    "max": ("largest of the jobs for", _maximum),
+    "median": ("median over the jobs of", functools.partial(np.quantile, q=0.5)),
+    "p95": ("95 % quantile over the jobs of", functools.partial(np.quantile, q=0.95)),
+    "p99": ("99 % quantile over the jobs of", functools.partial(np.quantile, q=0.99)),
+    "max": ("largest of the jobs for", np.max),
 }
 
 
