@@ -100,14 +100,14 @@ def _keys(table: Any) -> list[str]:
 def _kind(annotation: Any, declared: Sequence[Any] = ()) -> str:
     """Return in words what is written for a type, with its limits."""
     from policyfactory.evaluate.checking import plain_type, span
-    from policyfactory.evaluate.declare import Table
+    from policyfactory.evaluate.declare import OptionTable
 
     kind, metadata = plain_type(annotation)
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     origin, of = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
         return ", ".join(f"`{word}`" for word in of)
-    if origin is dict or (isinstance(kind, type) and issubclass(kind, Table)):
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, OptionTable)):
         return "tables" if origin is dict and _kind(of[1]) != "text" else "table"
     if origin is tuple:
         return f"list of {_kind(of[0]).removesuffix('s')}s"

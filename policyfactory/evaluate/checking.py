@@ -15,11 +15,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
-from policyfactory.evaluate.declare import Key, Option, Table, key_of
+from policyfactory.evaluate.declare import Key, Option, OptionTable, key_of
 
-__all__ = ["Path", "Written", "label", "plain_type", "span"]
+__all__ = ["Path", "WrittenOptions", "label", "plain_type", "span"]
 
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=OptionTable)
 
 # Where something stands: names of tables and keys, and numbers of entries of lists from 0.
 Path: TypeAlias = tuple[str | int, ...]
@@ -30,12 +30,12 @@ _TYPES = {bool: "true or false", str: "a text", int: "a whole number", float: "a
 _ABSENT: Any = object()
 
 
-class Written(Generic[T]):
+class WrittenOptions(Generic[T]):
     """The content of a protocol, and who wrote it.
 
     Parameters
     ----------
-    kind : type of Table
+    kind : type of OptionTable
         What the content must be.
     content : mapping
         Keys and values, as `tomllib` reads them.
@@ -145,7 +145,7 @@ class Written(Generic[T]):
             return f"a {'whole ' if kind is int else ''}number{span(metadata)}"
         if kind in {str, bool}:
             return "a text in quotes" if kind is str else "true or false"
-        if isinstance(kind, type) and not issubclass(kind, Table):
+        if isinstance(kind, type) and not issubclass(kind, OptionTable):
             return "a text in quotes"
         if typing.get_origin(kind) is not tuple:
             return f"a table, for example [{_dotted(path)}]"
@@ -198,7 +198,7 @@ def _kind(kind: Any, path: Path) -> tuple[Any, list[Any]]:
     metadata: list[Any] = []
     for part in path:
         kind, _ = plain_type(kind)
-        if isinstance(kind, type) and issubclass(kind, Table):
+        if isinstance(kind, type) and issubclass(kind, OptionTable):
             field = kind.model_fields[str(part)]
             kind, metadata = field.annotation, [*field.metadata, key_of(field)]
         else:
@@ -222,7 +222,7 @@ def plain_type(kind: Any) -> tuple[Any, list[Any]]:
             return kind, metadata
 
 
-def _option_name(table: type[Table], path: Path, key: str) -> str:
+def _option_name(table: type[OptionTable], path: Path, key: str) -> str:
     _, metadata = _kind(table, path)
     return next((one.name for one in metadata if isinstance(one, Option) and one.name), key)
 

@@ -35,6 +35,7 @@ __all__ = [
     "Number",
     "OneOrMore",
     "Option",
+    "OptionTable",
     "Period",
     "Precise",
     "PresetName",
@@ -42,7 +43,6 @@ __all__ = [
     "Seed",
     "Sha256",
     "Share",
-    "Table",
     "Text",
     "Threshold",
     "Waiting",
@@ -285,7 +285,7 @@ Recorded = Annotated[bool | Literal["if-known"], PlainValidator(_refusing(_recor
 AnalysisOf = Annotated[Any, PlainValidator(_refusing(_analysis))]
 
 
-class Table(BaseModel):
+class OptionTable(BaseModel):
     """A table of a protocol: no other keys, no conversion between types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)

@@ -13,10 +13,8 @@ from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate import results_folder
-from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog, read_log
-from policyfactory.evaluate.options import ProtocolTable
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.evaluate.plain import RUN_OPTIONS, of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
@@ -161,7 +159,7 @@ def evaluate(
     content = plain_content({"policies": [], **options}, tables, "call")
     _check_jobs(given, options)
     contenders = [resolve(policy) for policy in names]
-    protocol = planned(Written(ProtocolTable, content, by="call"), policies=contenders)
+    protocol = planned(content, by="call", policies=contenders)
     read = [_read(log, name, protocol.logs[name]) for log, name in zip(given, tables, strict=True)]
     settings = RunSettings(workers, Precision.of(run, "call"))
     study = run_protocol(protocol, {log.name: log for log in read}, settings)

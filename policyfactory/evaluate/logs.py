@@ -21,7 +21,7 @@ from policyfactory.workload.models.tsafrir import tsafrir_estimates
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["ReadLog", "cleaned_log", "find_log", "read_log"]
+__all__ = ["ReadLog", "cleaned_log", "locate_log", "read_log"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +60,7 @@ class ReadLog:
         return float(self.workload.requested_time.max()) / self.workload.ticks
 
 
-def find_log(name: str, folders: Sequence[Path]) -> Path:
+def locate_log(name: str, folders: Sequence[Path]) -> Path:
     """Return the path of a file that lies in one of ``folders``.
 
     Parameters
@@ -109,11 +109,11 @@ def read_log(name: str, source: LogTable, folders: Sequence[Path]) -> ReadLog:
         what = f"{name}: " if source.lublin else "no log given, so the embedded workload: "
         note = f"{what}{workload.origin}; {len(workload):,} jobs on {workload.machine} processors"
         return ReadLog(name, source, workload, None, {"origin": workload.origin}, {name: workload.sha256()}, (note,))
-    path = find_log(source.file, folders)
+    path = locate_log(source.file, folders)
     read = cleaned_log(name, source, read_swf(path))
     if source.predictions is None:
         return read
-    file = find_log(source.predictions, folders)
+    file = locate_log(source.predictions, folders)
     with unchanged(file) as digest:
         prediction = read_predictions(file, read.workload)
     return dataclasses.replace(read, prediction=prediction, hashes=read.hashes | {str(file): digest})

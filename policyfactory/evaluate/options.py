@@ -24,6 +24,7 @@ from policyfactory.evaluate.declare import (
     Names,
     Number,
     OneOrMore,
+    OptionTable,
     Period,
     Precise,
     PresetName,
@@ -31,7 +32,6 @@ from policyfactory.evaluate.declare import (
     Seed,
     Sha256,
     Share,
-    Table,
     Text,
     Waiting,
     Windows,
@@ -72,7 +72,7 @@ Stream = Literal["numpy", "drand48"]
 # Logs. ----------------------------------------------------------------------------------------------------------------
 
 
-class LublinTable(Table):
+class LublinTable(OptionTable):
     """Jobs of the Lublin-Feitelson model; see `policyfactory.workload.models.lublin.generate_lublin`."""
 
     processors: int = key(..., "processors of the machine", ge=1, le=2**30)
@@ -87,7 +87,7 @@ class LublinTable(Table):
     uprob: Number | None = key(None, "share of jobs below the bend", stated="the model's")
 
 
-class TsafrirTable(Table):
+class TsafrirTable(OptionTable):
     """Requested times of the Tsafrir model; see `policyfactory.workload.models.tsafrir.tsafrir_estimates`."""
 
     seed: Seed = key(..., "seed of the model")
@@ -95,7 +95,7 @@ class TsafrirTable(Table):
     stream: Stream = key("numpy", "where random numbers come from")
 
 
-class LogTable(Table):
+class LogTable(OptionTable):
     """Where the jobs of a log are from, and how they are cleaned."""
 
     file: Text | None = key(None, "a log in the Standard Workload Format")
@@ -124,7 +124,7 @@ class LogTable(Table):
 # Experiments. ---------------------------------------------------------------------------------------------------------
 
 
-class RulesTable(Table):
+class RulesTable(OptionTable):
     """The rules of the scheduler."""
 
     backfill: Backfill = option("easy", "which jobs may overtake")
@@ -150,7 +150,7 @@ class RulesTable(Table):
     )
 
 
-class ResampleTable(Table):
+class ResampleTable(OptionTable):
     """How many logs are drawn from each log, and how."""
 
     count: Cases = option(..., "draw so many new logs from each log", "resampling.md", name="resamples")
@@ -162,7 +162,7 @@ class ResampleTable(Table):
     )
 
 
-class TunerTable(Table):
+class TunerTable(OptionTable):
     """A policy that chooses among the others as it goes."""
 
     name: Text | None = key(None, "its name", stated="feedback and period")
@@ -174,7 +174,7 @@ class TunerTable(Table):
     policies: Names | None = key(None, "names of those it chooses from", stated="all")
 
 
-class ReferenceTable(Table):
+class ReferenceTable(OptionTable):
     """Published values, shown beside ours."""
 
     source: Text = key(..., "where they are printed: `table 4`")
@@ -189,7 +189,7 @@ class ReferenceTable(Table):
     )
 
 
-class ExperimentTable(Table):
+class ExperimentTable(OptionTable):
     """What is simulated, and what is asked of it."""
 
     name: Text = key(..., "stem of its folder, as that of the protocol")
@@ -247,7 +247,7 @@ class ExperimentTable(Table):
     reference: OneOrMore[ReferenceTable] = key((), "published values", kind="table, or list of tables")
 
 
-class ClaimTable(Table):
+class ClaimTable(OptionTable):
     """A sentence of a paper that policies can be tested on."""
 
     text: Text = key(..., "the sentence, in your own words")
@@ -258,7 +258,7 @@ class ClaimTable(Table):
     logs: Names = key((), "on which logs", stated="all")
 
 
-class ProtocolTable(Table):
+class ProtocolTable(OptionTable):
     """A whole protocol."""
 
     schema_version: int = key(..., "1", ge=0)
@@ -272,7 +272,7 @@ class ProtocolTable(Table):
     claims: Listed[ClaimTable] = key((), "what the paper concludes")
 
 
-class PrecisionOptions(Table):
+class PrecisionOptions(OptionTable):
     """How narrow the intervals shall be; an option of the run, not of the protocol."""
 
     precision: Precise | None = option(

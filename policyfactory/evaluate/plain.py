@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_names
 from policyfactory.evaluate.checking import label, plain_type
-from policyfactory.evaluate.declare import Option, Table, key_of
+from policyfactory.evaluate.declare import Option, OptionTable, key_of
 from policyfactory.evaluate.options import (
     ExperimentTable,
     LogTable,
@@ -39,7 +39,7 @@ class Declared:
     ----------
     name : str
         Its name on the command line (with ``_``) and in a call.
-    table : type of Table
+    table : type of OptionTable
         The table that it belongs to.
     key : str
         Its key there.
@@ -50,7 +50,7 @@ class Declared:
     """
 
     name: str
-    table: type[Table]
+    table: type[OptionTable]
     key: str
     field: FieldInfo
     option: Option
@@ -72,7 +72,7 @@ class Declared:
         return default if isinstance(default, bool | int | float | str) else None if not default else str(default)
 
 
-def _declared(*tables: type[Table]) -> dict[str, Declared]:
+def _declared(*tables: type[OptionTable]) -> dict[str, Declared]:
     return {
         declared.name: declared
         for table in tables
@@ -107,7 +107,7 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
     given = {name: value for name, value in options.items() if value is not None}
     check_names(given, sorted({*OPTIONS, *RUN_OPTIONS}))
     _check_pairs({name: value for name, value in given.items() if value != OPTIONS[name].default}, logs, by)
-    values: dict[type[Table], dict[str, Any]] = {}
+    values: dict[type[OptionTable], dict[str, Any]] = {}
     for name, declared in OPTIONS.items():
         value = _written(declared, given[name], by) if name in given else declared.default
         if value is not None:

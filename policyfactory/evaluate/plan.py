@@ -10,7 +10,7 @@ from typing import Any
 from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
-from policyfactory.evaluate.checking import Written
+from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.options import ExperimentTable, ProtocolTable, ReferenceTable, RulesTable, TunerTable
 from policyfactory.evaluate.reference import Reference
@@ -99,7 +99,7 @@ class Planner:
 
     Parameters
     ----------
-    written : Written
+    written : WrittenOptions
         The protocol.
     number : int
         Place of the experiment in it, from 0.
@@ -111,7 +111,7 @@ class Planner:
         Where model files are.
     """
 
-    written: Written[ProtocolTable]
+    written: WrittenOptions[ProtocolTable]
     number: int
     logs: Sequence[str]
     seed: int

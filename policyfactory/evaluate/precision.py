@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.checking import Written
+from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
 from policyfactory.statistics.compare import half_widths
@@ -66,7 +66,7 @@ class Precision:
             If the precision is no share, or the number out of range.
         """
         given = {name: value for name, value in options.items() if value is not None}
-        table = Written(PrecisionOptions, given, by=by).checked()
+        table = WrittenOptions(PrecisionOptions, given, by=by).checked()
         return None if table.precision is None else cls(table.precision, table.max_resamples)
 
 

@@ -11,11 +11,11 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError
-from policyfactory.evaluate.checking import Written
+from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.claims import Claim
 from policyfactory.evaluate.options import ClaimTable, LogTable, ProtocolTable
 from policyfactory.evaluate.plan import Places, Plan, Planner
@@ -135,21 +135,29 @@ def protocol_of(content: Mapping[str, Any], path: Path | None = None) -> Protoco
         If a key, a name or a value cannot be used; of a content made from options, also UsageError and others.
     """
     if path is None:
-        return planned(Written(ProtocolTable, content, by="command"))
-    protocol = planned(Written(ProtocolTable, content, str(path)), path)
+        return planned(content, by="command")
+    protocol = planned(content, path)
     hashes = {**protocol.hashes, str(path): sha256_bytes(read_bytes(path, limit=MAX_BYTES))}
     return dataclasses.replace(protocol, hashes=hashes)
 
 
-def planned(written: Written[ProtocolTable], path: Path | None = None, policies: Sequence[Policy] = ()) -> Protocol:
+def planned(
+    content: Mapping[str, Any],
+    path: Path | None = None,
+    *,
+    by: Literal["file", "command", "call"] = "file",
+    policies: Sequence[Policy] = (),
+) -> Protocol:
     """Return the protocol of a content: its tables checked, and what their names stand for.
 
     Parameters
     ----------
-    written : Written
-        The content.
+    content : mapping
+        As `tomllib` reads it.
     path : Path, optional
         Its file.
+    by : {"file", "command", "call"}
+        Who wrote it; see `WrittenOptions`.
     policies : sequence of Policy
         Policies of every experiment that are there already.
 
@@ -158,6 +166,7 @@ def planned(written: Written[ProtocolTable], path: Path | None = None, policies:
     InputError, UsageError
         If a key, a name or a value cannot be used.
     """
+    written = WrittenOptions(ProtocolTable, content, "" if path is None else str(path), by)
     table = written.checked()
     if table.schema_version != PROTOCOL_SCHEMA:
         raise written.error(("schema_version",), f"this version of policyfactory reads {PROTOCOL_SCHEMA}")
@@ -188,7 +197,7 @@ def planned(written: Written[ProtocolTable], path: Path | None = None, policies:
     )
 
 
-def _check_logs(written: Written[ProtocolTable], table: ProtocolTable) -> None:
+def _check_logs(written: WrittenOptions[ProtocolTable], table: ProtocolTable) -> None:
     if not table.logs:
         example = '[logs.kth] with file = "KTH-SP2-1996-2.1-cln.swf.gz"'
         raise written.error(("logs",), f"names no log; write for example {example}")
@@ -205,7 +214,7 @@ def _check_logs(written: Written[ProtocolTable], table: ProtocolTable) -> None:
             raise written.error(("logs", name, own[0]), reason)
 
 
-def _check_experiments(written: Written[ProtocolTable], plans: Sequence[Plan]) -> None:
+def _check_experiments(written: WrittenOptions[ProtocolTable], plans: Sequence[Plan]) -> None:
     if not plans:
         raise written.error(("experiments",), "names no experiment; write at least one [[experiments]]")
     seen: set[str] = set()
@@ -222,7 +231,7 @@ def _check_experiments(written: Written[ProtocolTable], plans: Sequence[Plan]) -
         seen.add(plan.name)
 
 
-def _claim(written: Written[ProtocolTable], at: int, table: ClaimTable, plans: Sequence[Plan]) -> Claim:
+def _claim(written: WrittenOptions[ProtocolTable], at: int, table: ClaimTable, plans: Sequence[Plan]) -> Claim:
     where = ("claims", at)
     known = {plan.name: plan for plan in plans}
     for name in table.experiments:

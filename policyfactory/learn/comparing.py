@@ -9,10 +9,8 @@ from typing import Any
 
 from policyfactory.core.artefact import Manifest, command_line, dump_json, sha256_bytes
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.checking import Written
 from policyfactory.evaluate.described import winners
 from policyfactory.evaluate.experiment import Outcome
-from policyfactory.evaluate.options import ProtocolTable
 from policyfactory.evaluate.plain import plain_content
 from policyfactory.evaluate.protocol import Protocol, planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
@@ -20,7 +18,7 @@ from policyfactory.evaluate.study import Study
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["CLASSICAL", "Compared", "Rival", "protocol_of"]
+__all__ = ["CLASSICAL", "Compared", "Rival", "comparison_protocol"]
 
 # The policies that whatever was learned has to beat; the first is the baseline.
 CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
@@ -89,7 +87,7 @@ class Compared:
 
     def write(self, folder: Path) -> list[Path]:
         """Write report, tables and pictures into an existing folder; return the files in the folder itself."""
-        protocol, text = protocol_of(self.log, self.rivals, self.options)
+        protocol, text = comparison_protocol(self.log, self.rivals, self.options)
         hashes = {self.log.path: self.log.sha256}
         for rival in self.rivals:
             if rival.is_file:
@@ -99,7 +97,7 @@ class Compared:
         return [folder / name for name in write_report(self.study, folder, manifest, text)]
 
 
-def protocol_of(log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any]) -> tuple[Protocol, str]:
+def comparison_protocol(log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any]) -> tuple[Protocol, str]:
     """Return the protocol of a comparison, with the policies that are in memory, and its text.
 
     Parameters
@@ -112,6 +110,6 @@ def protocol_of(log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any]
         Options of the evaluation.
     """
     content = plain_content({"policies": [], **options}, {log.name: {"file": log.path}}, "call")
-    protocol = planned(Written(ProtocolTable, content, by="call"), policies=[rival.model.policy for rival in rivals])
+    protocol = planned(content, by="call", policies=[rival.model.policy for rival in rivals])
     content["experiments"][0]["policies"] = [rival.source for rival in rivals]
     return protocol, dump_toml(content)

@@ -16,7 +16,7 @@ from policyfactory.evaluate.tally import RunTally
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.fit.files import models_of
 from policyfactory.fit.fits import Fits, fit
-from policyfactory.learn.comparing import CLASSICAL, Compared, Rival, protocol_of
+from policyfactory.learn.comparing import CLASSICAL, Compared, Rival, comparison_protocol
 from policyfactory.learn.files import SCORES
 from policyfactory.learn.progress import Progress, Step
 from policyfactory.parallel.workers import Workers
@@ -179,7 +179,7 @@ class Stages:
             Of the folder.
         """
         progress = self.progress
-        protocol, _ = protocol_of(log, rivals, options)
+        protocol, _ = comparison_protocol(log, rivals, options)
         read = cleaned_log(log.name, protocol.logs[log.name], log)
         for sentence in read.notes:
             progress.message(sentence)

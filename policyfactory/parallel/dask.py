@@ -30,7 +30,7 @@ from policyfactory.parallel.dask_connection import (
     quiet,
     scheduler_address,
 )
-from policyfactory.parallel.workers import Function, Notify, Workers, shown
+from policyfactory.parallel.workers import Function, Notify, Workers, unit_text
 
 if TYPE_CHECKING:
     from distributed import Future as DaskFuture
@@ -112,7 +112,7 @@ class DaskExecutor:
             raise
         self._open[key] = future
         result: Future[Any] = Future()
-        self._client.loop.add_callback(self._fetch, future, shown(unit), result)
+        self._client.loop.add_callback(self._fetch, future, unit_text(unit), result)
         return result
 
     def check(self) -> None:

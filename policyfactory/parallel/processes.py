@@ -23,7 +23,7 @@ from joblib.externals.loky.backend.context import LokyContext
 from joblib.externals.loky.backend.process import LokyProcess
 
 from policyfactory.core.errors import WorkersError
-from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, never_stop, shown
+from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, never_stop, unit_text
 
 __all__ = ["ProcessExecutor", "sendable"]
 
@@ -80,8 +80,8 @@ class ProcessExecutor(ThreadExecutor):
             if left:
                 self._notify(f"worker process {name} was lost ({ended}); its work unit is computed again")
         raise WorkersError(
-            f"work unit {shown(unit)} was lost {_TRIES} times with its worker process ({ended}); most often the memory "
-            "is not enough (the system kills the largest process): use fewer workers, or --backend threading"
+            f"work unit {unit_text(unit)} was lost {_TRIES} times with its worker process ({ended}); most often the "
+            "memory is not enough (the system kills the largest process): use fewer workers, or --backend threading"
         )
 
     def _start(self, name: str) -> _Process:

@@ -22,7 +22,7 @@ __all__ = [
     "UnitExecutor",
     "Workers",
     "never_stop",
-    "shown",
+    "unit_text",
 ]
 
 Backend = Literal["threading", "loky", "dask"]
@@ -153,6 +153,6 @@ def never_stop() -> None:
     """Go on: nobody but the caller waits for the result, or who does not wait any more ends the process."""
 
 
-def shown(unit: Any) -> str:
+def unit_text(unit: Any) -> str:
     """Return a unit as messages name it, shortened if it is long."""
     return reprlib.repr(unit) if len(repr(unit)) > 100 else repr(unit)
