@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text, waiting
+from accounting_logs import COLUMNS, T0, UTC, Cells, column, counts, imported, job, sacct_text, waiting
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload import accounting
 from policyfactory.workload.accounting.importing import import_logs
@@ -109,6 +109,15 @@ def test_a_het_job_of_which_one_part_has_no_limit_has_none(tmp_path: Path) -> No
     running = job("18+1", State="RUNNING", End="Unknown")
     done = imported(tmp_path, job(1), job("18+0"), running)
     assert done.report.jobs == 1
+
+
+def test_the_longest_limit_of_a_het_job_says_whether_it_was_asked_for(tmp_path: Path) -> None:
+    parts = job("17+0", SubmitLine="sbatch x"), job("17+1", TimelimitRaw=90, SubmitLine="sbatch -t 90 x")
+    path = tmp_path / "log.txt"
+    path.write_text(sacct_text(*parts, columns=[*COLUMNS, "SubmitLine"]))
+    done = import_logs([path], zone=UTC)
+    assert done.log.requested_time.tolist() == [5400]
+    assert counts(done)["limits that the submit line shows to be asked for"] == 1
 
 
 REQUEUED = [

@@ -144,8 +144,8 @@ def _merge(table: RecordTable, leader: int, rows: list[int]) -> None:
         values[leader] = values[rows].max()
     kinds = table.limit_kind[rows]
     if (kinds == kinds[0]).all() or (table.limit[rows] >= 0).all():
-        table.limit[leader] = table.limit[rows].max()
-        table.limit_kind[leader] = kinds[int(np.argmax(table.limit[rows]))]
+        longest = rows[int(np.argmax(table.limit[rows]))]
+        table.limit[leader], table.limit_kind[leader] = table.limit[longest], table.limit_kind[longest]
     else:
         # One component without a number: the whole has none.
         vague = rows[int(np.argmax(table.limit[rows] < 0))]
