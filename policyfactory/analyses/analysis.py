@@ -5,8 +5,9 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from policyfactory.analyses.logs import LogView
 from policyfactory.core.errors import EvaluationError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = ["Analysis", "LogAnalysis", "check_place", "texts", "whole_number"]
+
+View = TypeVar("View", bound=LogView)
 
 
 class Analysis(abc.ABC):
@@ -67,6 +70,17 @@ class Analysis(abc.ABC):
     @abc.abstractmethod
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section; ``seen[c][k]`` is what was kept of case c (row of ``evaluation``) and contender k."""
+
+    def chosen_logs(self, evaluation: Evaluation) -> tuple[str, ...]:
+        """Return the logs that are looked at: all."""
+        return evaluation.logs
+
+    def by_log(self, evaluation: Evaluation, seen: list[list[Any]], view: type[View]) -> list[View]:
+        """Return each log that is looked at, with what was kept of its cases."""
+        return [
+            view(evaluation, log, [seen[row] for row in evaluation.rows(log).tolist()])
+            for log in self.chosen_logs(evaluation)
+        ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

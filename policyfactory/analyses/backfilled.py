@@ -8,16 +8,19 @@ the machine follows the order that the policy promises.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import by_log, mark_of, mean_of, policies_by_mark
+from policyfactory.analyses.estimates import mark_of, mean_of
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
-from policyfactory.analyses.tables import cell_of, mean_cell, policy_columns, policy_rows
-from policyfactory.analyses.wording import cases_text, few_cases, listed, value_text
+from policyfactory.analyses.tables import cell_of, mean_cell, policy_table
+from policyfactory.analyses.wording import listed, marked_in_words, value_text
 from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import enumerated
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
@@ -50,109 +53,106 @@ class Backfilled(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section: counts, shares, and the change against the baseline."""
-        counts = {log: np.array(by_log(evaluation, seen, log), dtype=np.float64) for log in evaluation.logs}
         if evaluation.rules.backfill == "none":
             return Section("backfilled", "Backfilled jobs", ("Backfilling is off: no job can be backfilled.",))
-        return Section(
+        logs = self.by_log(evaluation, seen, _BackfilledJobs)
+        picture = Picture(
             "backfilled",
-            "Backfilled jobs",
-            tuple(_words(evaluation, log, counts[log]) for log in evaluation.logs),
-            (_table(evaluation, counts),),
-            (
-                Picture(
-                    "backfilled",
-                    "Backfilled jobs of each case, a row a policy, a panel a log",
-                    lambda: _draw(evaluation, counts),
-                    "A job is backfilled if it starts while one ahead of it in the queue stays waiting.",
-                ),
-            ),
+            "Backfilled jobs of each case, a row a policy, a panel a log",
+            functools.partial(_draw, logs),
+            "A job is backfilled if it starts while one ahead of it in the queue stays waiting.",
         )
+        return Section("backfilled", "Backfilled jobs", tuple(map(_words, logs)), (_table(logs),), (picture,))
 
 
-def _change(counts: FloatArray, place: int) -> Estimate:
-    """Return by how many % the backfilled jobs of all cases together differ from the baseline's."""
-    return estimate_ratio(counts[:, place, 0], counts[:, 0, 0])
+class _BackfilledJobs(LogView):
+    """The counts of one log."""
+
+    @property
+    def counts(self) -> FloatArray:
+        """Backfilled jobs: float64 array (cases, policies)."""
+        return self.values(lambda one: one[0])
+
+    def share(self, place: int) -> FloatArray:
+        """Return the backfilled jobs under one policy in % of all, a value a case."""
+        return self.values(lambda one: 100 * one[0] / one[1])[:, place]
+
+    def change(self, place: int) -> Estimate:
+        """Return by how many % the backfilled jobs of all cases together differ from the baseline's."""
+        return estimate_ratio(self.counts[:, place], self.counts[:, 0])
+
+    def mark(self, place: int) -> str:
+        """Return whether there are more or fewer than under the baseline."""
+        return mark_of(self.change(place), lower_is_better=None)
 
 
-def _share(counts: FloatArray, place: int) -> FloatArray:
-    return np.asarray(100 * counts[:, place, 0] / counts[:, place, 1])
+def _table(logs: Sequence[_BackfilledJobs]) -> Table:
+    def change(own: _BackfilledJobs, place: int) -> Cell | None:
+        known = place and np.isfinite(own.change(place).value)
+        return cell_of(own.change(place), own.mark(place)) if known else None
 
-
-def _table(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Table:
-    def cells(log: str, place: int) -> tuple[Cell, Cell, Cell]:
-        own = counts[log]
-        change = _change(own, place)
-        against = cell_of(change, _mark(change)) if place and np.isfinite(change.value) else Cell(None)
-        return mean_cell(own[:, place, 0]), mean_cell(_share(own, place)), against
-
-    return Table(
-        "backfilled",
-        "Backfilled jobs",
-        policy_columns(
-            evaluation.logs,
-            Column("backfilled jobs", "jobs", "mean over the cases"),
-            Column("of all jobs", "%", "mean over the cases of their share"),
-            Column(
-                f"against {evaluation.baseline}",
-                "%",
-                "backfilled jobs of all cases together, 100 (policy / baseline - 1)",
-            ),
+    together = "backfilled jobs of all cases together, 100 (policy / baseline - 1)"
+    columns = {
+        Column("backfilled jobs", "jobs", "mean over the cases"): lambda own, place: mean_cell(own.counts[:, place]),
+        Column("of all jobs", "%", "mean over the cases of their share"): lambda own, place: mean_cell(
+            own.share(place)
         ),
-        policy_rows(evaluation.logs, evaluation.policies, cells),
-        "95 % intervals over the cases. Neither more nor fewer is better: fewer means that the queue's order is kept.",
+        Column(f"against {logs[0].baseline}", "%", together): change,
+    }
+    note = (
+        "95 % intervals over the cases. Neither more nor fewer is better: fewer means that the queue's order is kept."
     )
+    return policy_table("backfilled", "Backfilled jobs", logs, columns, note)
 
 
-def _mark(change: Estimate) -> str:
-    return mark_of(change, lower_is_better=None)
-
-
-def _words(evaluation: Evaluation, log: str, counts: FloatArray) -> str:
-    base = evaluation.baseline
-    own, where = mean_of(_share(counts, 0)), f"{log} ({cases_text(evaluation, log)})"
-    text = f"{where}: under {base} {value_text(own, '%')} of the jobs are backfilled."
-    if not counts[:, :, 0].any():
-        return f"{where}: no job is backfilled under any policy."
-    policies = evaluation.policies
-    changes = {policy: _change(counts, place) for place, policy in enumerate(policies) if place > 0}
-    marked = policies_by_mark(policies, lambda place: _mark(changes[policies[place]]))
-    none = [policy for place, policy in enumerate(policies) if not counts[:, place, 0].any()]
-    if not counts[:, 0, 0].any():
-        some = [policy for policy in changes if policy not in none]
-        return f"{where}: under {base} no job is backfilled, but some are under {enumerated(some)}."
-    for word, more in (("lower", "Fewer"), ("higher", "More")):
-        some = [policy for policy in marked.get(word, []) if policy not in none]
-        values = [f"{policy} {value_text(changes[policy], '%', signed=True)}" for policy in some]
-        text += listed(f"{more} than under {base}", values)
-    text += listed(f"No difference from {base}", marked.get("no difference", [])) + listed("None at all", none)
-    if changes and own.interval is None:
-        rest = [f"{policy} {change.value:+.0f} %" for policy, change in changes.items() if policy not in none]
-        text += f"{listed(f'Against {base}', rest)} {few_cases(evaluation, log)}"
+def _words(own: _BackfilledJobs) -> str:
+    base, policies, there = own.baseline, own.policies, [bool(counts.any()) for counts in own.counts.T]
+    if not any(there):
+        return f"{own.titled}: no job is backfilled under any policy."
+    none = [policy for policy, some in zip(policies, there, strict=True) if not some]
+    if not there[0]:
+        some = [policy for policy in policies if policy not in none]
+        return f"{own.titled}: under {base} no job is backfilled, but some are under {enumerated(some)}."
+    share = mean_of(own.share(0))
+    text = f"{own.titled}: under {base} {value_text(share, '%')} of the jobs are backfilled."
+    changes = {policy: own.change(place) for place, policy in enumerate(policies)}
+    text += marked_in_words(
+        policies,
+        lambda place: own.mark(place) if there[place] else "none",
+        {"lower": f"Fewer than under {base}", "higher": f"More than under {base}"},
+        lambda policy: f"{policy} {value_text(changes[policy], '%', signed=True)}",
+    )
+    text += marked_in_words(policies, own.mark, {"no difference": f"No difference from {base}"})
+    text += listed("None at all", none)
+    if len(policies) > 1 and share.interval is None:
+        rest = [f"{policy} {changes[policy].value:+.0f} %" for policy in policies[1:] if policy not in none]
+        text += f"{listed(f'Against {base}', rest)} {own.few_cases}"
     return text
 
 
-def _draw(evaluation: Evaluation, counts: dict[str, FloatArray]) -> Figure:
+def _draw(logs: Sequence[_BackfilledJobs]) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
-    policies = evaluation.policies
-    figure, panels = panels_down(len(evaluation.logs), 0.9 + 0.32 * len(policies))
-    for axes, log in zip(panels, evaluation.logs, strict=True):
-        for place in range(len(policies)):
-            values = counts[log][:, place, 0]
+    policies = logs[0].policies
+    figure, panels = panels_down(len(logs), 0.9 + 0.32 * len(policies))
+    for axes, own in zip(panels, logs, strict=True):
+        for place, values in enumerate(own.counts.T):
             colour = colour_of(min(place, 1))
+            spread = np.zeros(len(values))
             if len(values) >= _BOX_FROM:
                 low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
                 axes.barh(place, high - low, left=low, height=0.6, color=colour, alpha=0.3)
                 axes.plot([middle, middle], [place - 0.3, place + 0.3], color="black", linewidth=1.5)
-            # Spread by a fixed pattern, so that equal data give equal pictures.
-            spread = 0.18 * np.sin(2.4 * np.arange(len(values))) if len(values) >= _BOX_FROM else np.zeros(len(values))
+                # Spread by a fixed pattern, so that equal data give equal pictures.
+                spread = 0.18 * np.sin(2.4 * np.arange(len(values)))
             axes.scatter(values, place + spread, s=12, color=colour, linewidths=0, zorder=3)
-        name_rows(axes, evaluation, log)
-        largest = float(counts[log][:, :, 0].max())
-        axes.set_xlim(-0.02 * max(largest, 1.0), 1.04 * max(largest, 1.0))
+        name_rows(axes, own)
+        largest = max(float(own.counts.max()), 1.0)
+        axes.set_xlim(-0.02 * largest, 1.04 * largest)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         plain_numbers(axes.xaxis)
         axes.set_xlabel("backfilled jobs of a case")
-    box = " Box: the middle half of the cases; line: median." if max(map(len, counts.values())) >= _BOX_FROM else ""
+    with_box = any(len(own.kept) >= _BOX_FROM for own in logs)
+    box = " Box: the middle half of the cases; line: median." if with_box else ""
     key_below(figure, f"Dot: a case.{box} Orange: the baseline.")
     return figure

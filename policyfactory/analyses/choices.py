@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import area_look
-from policyfactory.analyses.tables import log_cells, log_columns, stem_by_log
+from policyfactory.analyses.tables import stem_by_log
 from policyfactory.core.picture import new_figure
 from policyfactory.core.text import counted, enumerated, shortened
 from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.sections import Column, Columns, Picture, Section, Table
 from policyfactory.tuning.tuner import TunedSchedule, Tuner
 
 if TYPE_CHECKING:
@@ -51,24 +52,29 @@ class Choices(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return what every tuner chose in words, a table and a picture a log."""
-        logs = self.chosen_logs(evaluation)
-        tuners = [at for at, one in enumerate(evaluation.contenders) if isinstance(one, Tuner)]
-        if not tuners:
-            none = "No tuner was evaluated: each policy was in force all the time."
-            return Section("choices", "What the tuners chose", (none,))
-        shares_by_log = {log: [_gather(evaluation, log, at, seen) for at in tuners] for log in logs}
-        pictures = [_picture(shares_by_log[log], stem) for log, stem in stem_by_log("choices", logs).items()]
-        paragraphs = [_in_words(one, several=len(logs) > 1) for log in logs for one in shares_by_log[log]]
-        return Section("choices", "What the tuners chose", tuple(paragraphs), _tables(shares_by_log), tuple(pictures))
+        title = "What the tuners chose"
+        logs = self.by_log(evaluation, seen, LogView)
+        each_log = [_shares_of(own) for own in logs]
+        shares = [one for own in each_log for one in own]
+        if not shares:
+            return Section("choices", title, ("No tuner was evaluated: each policy was in force all the time.",))
+        several = len(logs) > 1
+        stems = stem_by_log("choices", [own.log for own in logs]).values()
+        pictures = tuple(map(_picture, each_log, stems))
+        paragraphs = tuple(_in_words(one, several=several) for one in shares)
+        return Section("choices", title, paragraphs, (_course(shares, several), _all(shares, several)), pictures)
 
 
-def _gather(evaluation: Evaluation, log: str, at: int, seen: list[list[Any]]) -> Shares:
-    tuner = evaluation.contenders[at]
-    assert isinstance(tuner, Tuner)  # noqa: S101 (for the type: conclude chose them)
-    rows = [seen[row][at].astype(np.int64) for row in evaluation.rows(log).tolist()]
-    periods = max(len(row) for row in rows)
-    choices = np.array([np.pad(row, (0, periods - len(row)), constant_values=-1) for row in rows])
-    return Shares(log, tuner.name, tuple(arm.name for arm in tuner.arms), tuner.period_s, choices)
+def _shares_of(own: LogView) -> list[Shares]:
+    """Return what each tuner chose on one log."""
+    results = []
+    for at, tuner in enumerate(own.evaluation.contenders):
+        if isinstance(tuner, Tuner):
+            rows = [case[at].astype(np.int64) for case in own.kept]
+            periods = max(map(len, rows))
+            choices = np.array([np.pad(row, (0, periods - len(row)), constant_values=-1) for row in rows])
+            results.append(Shares(own.log, tuner.name, tuple(arm.name for arm in tuner.arms), tuner.period_s, choices))
+    return results
 
 
 # Words and tables. ----------------------------------------------------------------------------------------------------
@@ -96,33 +102,27 @@ def _percent(value: float) -> str:
     return f"{value:.0f} %" if value >= 1 or value == 0 else "under 1 %"
 
 
-def _tables(shares_by_log: dict[str, list[Shares]]) -> tuple[Table, Table]:
-    return _course(shares_by_log), _all(shares_by_log)
-
-
-def _course(shares_by_log: dict[str, list[Shares]]) -> Table:
+def _course(shares: Sequence[Shares], several: bool) -> Table:  # noqa: FBT001 (a column is there or not)
     """Return the policies that each tuner chose most, by quarters of the time."""
-    logs = list(shares_by_log)
-    columns = (
-        *log_columns(logs),
-        Column("tuner"),
-        Column("period"),
-        Column("changes", "%", "periods that began with a change of the policy"),
-        *(Column(f"{word} quarter", "", f"policies with the largest shares in the {word} quarter of the time, in %")
-          for word in ("first", "second", "third", "last")),
-    )  # fmt: skip
-    rows = tuple(
-        (
-            *log_cells(logs, log),
-            Cell(one.tuner),
-            Cell(_PERIODS.get(one.period_s) or format_duration(one.period_s)),
-            Cell(one.changes),
-            *(Cell(_largest(one, part / 4)) for part in range(4)),
+    quarters = {
+        Column(f"{word} quarter", "", f"policies with the largest shares in the {word} quarter of the time, in %"): (
+            lambda one, at=at: _largest(one, at / 4)
         )
-        for log in logs
-        for one in shares_by_log[log]
-    )
-    return Table("course", "The policies that each tuner chose most, as time passes (% of the periods)", columns, rows)
+        for at, word in enumerate(("first", "second", "third", "last"))
+    }
+    columns = {
+        **_names(several),
+        Column("period"): lambda one: _PERIODS.get(one.period_s) or format_duration(one.period_s),
+        Column("changes", "%", "periods that began with a change of the policy"): lambda one: one.changes,
+        **quarters,
+    }
+    title = "The policies that each tuner chose most, as time passes (% of the periods)"
+    return Table.of("course", title, columns, zip(shares))
+
+
+def _names(several: bool) -> Columns:  # noqa: FBT001 (as above)
+    log = {Column("log"): lambda one: one.log} if several else {}
+    return {**log, Column("tuner"): lambda one: one.tuner}
 
 
 def _largest(one: Shares, first: float) -> str:
@@ -131,18 +131,16 @@ def _largest(one: Shares, first: float) -> str:
     return ", ".join(f"{one.arms[arm]} {shares[arm]:.0f}" for arm in order)
 
 
-def _all(shares_by_log: dict[str, list[Shares]]) -> Table:
+def _all(shares: Sequence[Shares], several: bool) -> Table:  # noqa: FBT001 (a column is there or not)
     """Return the share of each policy among all periods of each tuner."""
-    logs = list(shares_by_log)
-    used = used_arms([one for log in logs for one in shares_by_log[log]])
-    rows = []
-    for log in logs:
-        for one in shares_by_log[log]:
-            shares = dict(zip(one.arms, one.shares().tolist(), strict=True))
-            rows.append((*log_cells(logs, log), Cell(one.tuner), *(Cell(shares.get(arm)) for arm in used)))
-    columns = (*log_columns(logs), Column("tuner"), *(Column(arm, "%") for arm in used))
+    arms = {
+        Column(arm, "%"): lambda one, arm=arm: dict(zip(one.arms, one.shares().tolist(), strict=True)).get(arm)
+        for arm in used_arms(shares)
+    }
     title = "Share of each policy among all periods of each tuner"
-    return Table("shares", title, columns, tuple(rows), "Policies that no tuner chose are left out.")
+    return Table.of(
+        "shares", title, {**_names(several), **arms}, zip(shares), "Policies that no tuner chose are left out."
+    )
 
 
 def _picture(shares: Sequence[Shares], stem: str) -> Picture:

@@ -7,19 +7,22 @@ figure 2. A policy that does not look at sizes can delay jobs of one processor, 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis, whole_number
-from policyfactory.analyses.estimates import by_log, mark_of, median_difference, median_of, policies_by_mark
+from policyfactory.analyses.estimates import mark_of, median_difference, median_of, policies_by_mark
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
-from policyfactory.analyses.tables import median_cell, policy_columns, policy_rows
-from policyfactory.analyses.wording import against, cases_text, few_cases, listed
+from policyfactory.analyses.tables import median_cell, policy_table
+from policyfactory.analyses.wording import against, listed
 from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import enumerated
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.sections import Column, Picture, Section
 from policyfactory.simulate.metrics import job_values
 
 if TYPE_CHECKING:
@@ -83,48 +86,19 @@ class Delayed(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section: the sizes of all cases together, and the middle of each case compared."""
-        kept = {log: by_log(evaluation, seen, log) for log in evaluation.logs}
-        title = f"Whom a policy delays: the sizes of the {self.count:,} jobs of highest slowdown"
-        if self.count == 1:
-            title = "Whom a policy delays: the size of the job of highest slowdown"
-        return Section(
+        logs = self.by_log(evaluation, seen, _DelayedOfLog)
+        most = f"the {self.count:,} most delayed jobs of each case"
+        what = "size of the job" if self.count == 1 else f"sizes of the {self.count:,} jobs"
+        picture = Picture(
             "delayed",
-            title,
-            tuple(_words(evaluation, log, kept[log]) for log in evaluation.logs),
-            (self._table(evaluation, kept),),
-            (
-                Picture(
-                    "delayed",
-                    f"Processors of the {self.count:,} most delayed jobs of each case, a row a policy, a panel a log",
-                    lambda: _draw(evaluation, kept),
-                    "Delayed most: highest bounded slowdown max((wait + run)/max(run, 10 s), 1).",
-                ),
-            ),
+            f"Processors of {most}, a row a policy, a panel a log",
+            functools.partial(_draw, logs),
+            "Delayed most: highest bounded slowdown max((wait + run)/max(run, 10 s), 1).",
         )
-
-    def _table(self, evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> Table:
-        def cells(log: str, place: int) -> tuple[Cell, ...]:
-            middles = _middles(kept[log])
-            pooled = np.concatenate([case[place].processors for case in kept[log]])
-            low, high = np.quantile(pooled, [0.25, 0.75]).tolist() if len(pooled) else (None, None)
-            middle = median_cell(middles[:, place], _mark(middles, place) if place else "")
-            least = median_cell(np.array([case[place].least for case in kept[log]]))
-            return Cell(low), middle, Cell(high), Cell(_one(pooled)), least
-
-        return Table(
-            "delayed",
-            f"Processors of the {self.count:,} most delayed jobs of each case",
-            policy_columns(
-                evaluation.logs,
-                Column("25 %", "processors", "a quarter of these jobs of all cases have no more"),
-                Column("middle", "processors", "median of these jobs of a case, median over the cases"),
-                Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"),
-                Column("serial", "%", "of these jobs of all cases have one processor"),
-                Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"),
-            ),
-            policy_rows(evaluation.logs, evaluation.policies, cells),
-            f"95 % intervals over the cases.{against(evaluation)}",
-        )
+        note = f"95 % intervals over the cases.{against(evaluation)}"
+        table = policy_table("delayed", f"Processors of {most}", logs, _COLUMNS, note)
+        title = f"Whom a policy delays: the {what} of highest slowdown"
+        return Section("delayed", title, tuple(map(_words, logs)), (table,), (picture,))
 
 
 def _middle(processors: Int64Array) -> float:
@@ -135,46 +109,79 @@ def _middle(processors: Int64Array) -> float:
     return float(np.searchsorted(np.cumsum(np.bincount(processors)), (len(processors) + 1) // 2))
 
 
-def _one(pooled: Int64Array) -> float | None:
-    return 100 * float(np.mean(pooled == 1)) if len(pooled) else None
+class _DelayedOfLog(LogView):
+    """The delayed jobs of one log."""
+
+    @property
+    def middles(self) -> FloatArray:
+        """Median size of the delayed jobs: float64 array (cases, policies), NaN where no job was delayed."""
+        return self.values(lambda one: np.median(one.processors) if len(one.processors) else np.nan)
+
+    @property
+    def typical(self) -> float:
+        """Size of a middling job, delayed or not."""
+        return float(np.median([case[0].typical for case in self.kept]))
+
+    def pooled(self, place: int) -> Int64Array:
+        """Return the sizes of the jobs that one policy delays, all cases together."""
+        return np.concatenate([case[place].processors for case in self.kept])
+
+    def quantile(self, place: int, level: float) -> float | None:
+        """Return a quantile of these sizes."""
+        pooled = self.pooled(place)
+        return float(np.quantile(pooled, level)) if len(pooled) else None
+
+    def serial(self, place: int) -> float | None:
+        """Return the share of them that is 1, in %."""
+        pooled = self.pooled(place)
+        return 100 * float(np.mean(pooled == 1)) if len(pooled) else None
+
+    def mark(self, place: int) -> str:
+        """Return whether larger or smaller jobs are delayed than under the baseline."""
+        return mark_of(median_difference(self.middles, place), lower_is_better=None) if place else ""
 
 
-def _middles(kept: list[list[DelayedJobs]]) -> FloatArray:
-    """Return the median size of the delayed jobs: float64 array (cases, policies), NaN where no job was delayed."""
-    return np.array(
-        [[np.median(one.processors) if len(one.processors) else np.nan for one in case] for case in kept],
-        dtype=np.float64,
-    )
+_COLUMNS = {
+    Column("25 %", "processors", "a quarter of these jobs of all cases have no more"): lambda own, place: own.quantile(
+        place, 0.25
+    ),
+    Column("middle", "processors", "median of these jobs of a case, median over the cases"): lambda own, place: (
+        median_cell(own.middles[:, place], own.mark(place))
+    ),
+    Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"): lambda own, place: own.quantile(
+        place, 0.75
+    ),
+    Column("serial", "%", "of these jobs of all cases have one processor"): lambda own, place: own.serial(place),
+    Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"): lambda own, place: (
+        median_cell(own.values("least")[:, place])
+    ),
+}
 
 
-def _words(evaluation: Evaluation, log: str, kept: list[list[DelayedJobs]]) -> str:
-    middles = _middles(kept)
-    where = f"{log} ({cases_text(evaluation, log)})"
+def _words(own: _DelayedOfLog) -> str:
+    middles, base = own.middles, own.baseline
     if not np.isfinite(middles).any():
-        return f"{where}: no job is delayed under any policy."
-    typical = float(np.median([case[0].typical for case in kept]))
-    sizes = _sizes(evaluation, middles)
-    text = f"{where}: the median size of the most delayed jobs is {sizes}; of all jobs it is {typical:g}."
-    if len(evaluation.policies) == 1:
+        return f"{own.titled}: no job is delayed under any policy."
+    text = (
+        f"{own.titled}: the median size of the most delayed jobs is {_sizes(own.policies, middles)}; of all jobs it is "
+        f"{own.typical:g}."
+    )
+    if len(own.policies) == 1:
         return text
-    if not any(_mark(middles, place) for place in range(1, len(evaluation.policies))):
-        return f"{text} {few_cases(evaluation, log)}"
-    marked = policies_by_mark(evaluation.policies, lambda place: _mark(middles, place))
+    if not any(own.mark(place) for place in range(1, len(own.policies))):
+        return f"{text} {own.few_cases}"
+    marked = policies_by_mark(own.policies, own.mark)
     for word, what in (("higher", "Larger"), ("lower", "Smaller")):
         if word in marked:
-            text += f" {what} jobs than under {evaluation.baseline} are delayed under {enumerated(marked[word])}."
-    return text + listed(f"No difference in size from {evaluation.baseline}", marked.get("no difference", []))
+            text += f" {what} jobs than under {base} are delayed under {enumerated(marked[word])}."
+    return text + listed(f"No difference in size from {base}", marked.get("no difference", []))
 
 
-def _mark(middles: FloatArray, place: int) -> str:
-    return mark_of(median_difference(middles, place), lower_is_better=None)
-
-
-def _sizes(evaluation: Evaluation, middles: FloatArray) -> str:
+def _sizes(policies: Sequence[str], middles: FloatArray) -> str:
     """Return the middle size under each policy, or of many policies the baseline and the two extremes."""
     sizes = {
         policy: median_of(middles[:, place]).value
-        for place, policy in enumerate(evaluation.policies)
+        for place, policy in enumerate(policies)
         if np.isfinite(middles[:, place]).any()
     }
     shown = list(sizes)
@@ -184,14 +191,14 @@ def _sizes(evaluation: Evaluation, middles: FloatArray) -> str:
     return listing if len(shown) == len(sizes) else f"{listing}, the rest between"
 
 
-def _draw(evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> Figure:
+def _draw(logs: Sequence[_DelayedOfLog]) -> Figure:
     from matplotlib.ticker import LogLocator
 
-    policies = evaluation.policies
-    figure, panels = panels_down(len(evaluation.logs), 0.9 + 0.32 * len(policies))
-    for axes, log in zip(panels, evaluation.logs, strict=True):
+    policies = logs[0].policies
+    figure, panels = panels_down(len(logs), 0.9 + 0.32 * len(policies))
+    for axes, own in zip(panels, logs, strict=True):
         for place in range(len(policies)):
-            pooled = np.concatenate([case[place].processors for case in kept[log]])
+            pooled = own.pooled(place)
             if not len(pooled):
                 continue
             colour = colour_of(min(place, 1))
@@ -200,14 +207,13 @@ def _draw(evaluation: Evaluation, kept: dict[str, list[list[DelayedJobs]]]) -> F
             axes.barh(place, ends[3] - ends[1], left=ends[1], height=0.6, color="white", zorder=2)
             axes.barh(place, ends[3] - ends[1], left=ends[1], height=0.6, color=colour, alpha=0.4, zorder=2)
             axes.plot(ends[[2, 2]], [place - 0.3, place + 0.3], color="black", linewidth=1.8, zorder=3)
-        typical = float(np.median([case[0].typical for case in kept[log]]))
-        axes.axvline(typical, color="#7f7f7f", linewidth=1.2, linestyle=(0, (4, 3)), zorder=0)
-        machine = max(evaluation.cases[row].machine for row in evaluation.rows(log).tolist())
+        axes.axvline(own.typical, color="#7f7f7f", linewidth=1.2, linestyle=(0, (4, 3)), zorder=0)
+        machine = own.machine
         axes.set_xscale("log", base=2)
         axes.set_xlim(0.9, 1.1 * machine)
         axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
         plain_numbers(axes.xaxis, minor=False)
-        name_rows(axes, evaluation, log)
+        name_rows(axes, own)
         axes.set_xlabel(f"processors of the job (the machine has {machine:,}), logarithmic")
     key_below(
         figure,

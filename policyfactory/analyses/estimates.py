@@ -8,7 +8,6 @@ baseline are paired by case. 95 % intervals where there are enough cases.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +17,9 @@ from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_mean
 from policyfactory.statistics.medians import estimate_median
 
-if TYPE_CHECKING:
-    from policyfactory.statistics.evaluation import Evaluation
-
-__all__ = ["by_log", "mark_of", "mean_difference", "mean_of", "median_difference", "median_of", "policies_by_mark"]
+__all__ = ["mark_of", "mean_difference", "mean_of", "median_difference", "median_of", "policies_by_mark"]
 
 FloatArray = NDArray[np.float64]
-
-
-def by_log(evaluation: Evaluation, seen: list[list[Any]], log: str) -> list[list[Any]]:
-    """Return what was kept of the cases of one log."""
-    return [seen[row] for row in evaluation.rows(log).tolist()]
 
 
 def mean_of(values: FloatArray) -> Estimate:

@@ -198,7 +198,7 @@ def excerpt_of(policies: tuple[str, ...], kept: Sequence[KeptSchedule], stretch:
 
 Colouring = Literal["wait", "user"]
 _LESS, _MORE, _SAME = COLOURS[5], COLOURS[4], "#c8c8c8"
-_USERS = (COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], COLOURS[5], COLOURS[6])
+_USERS = COLOURS[:7]
 
 
 def draw_gantt(excerpt: Excerpt, colour: Colouring, most: int) -> Figure:
@@ -227,9 +227,7 @@ def draw_gantt(excerpt: Excerpt, colour: Colouring, most: int) -> Figure:
         drawn = excerpt.drawn[k].largest(max(1, most // count))
         kinds = _by_wait(excerpt, k, drawn) if colour == "wait" else _by_user(excerpt, users, drawn)
         _chart(axes, excerpt, k, drawn, kinds)
-    seconds = (excerpt.last - excerpt.first) / excerpt.jobs.ticks
-    unit = "d" if seconds >= 2 * DAY else "h" if seconds >= 2 * HOUR else "min"
-    panels[-1].set_xlabel(f"time since the first submission ({unit})")
+    panels[-1].set_xlabel(f"time since the first submission ({_unit(excerpt)[1]})")
     _legend(figure, excerpt, colour, users)
     return figure
 
@@ -257,7 +255,7 @@ def _by_user(excerpt: Excerpt, users: NDArray[np.int64], drawn: Rectangles) -> l
 
 
 def _chart(axes: Any, excerpt: Excerpt, k: int, drawn: Rectangles, kinds: list[tuple[str, NDArray[np.bool_]]]) -> None:
-    scale = _ticks_per_unit(excerpt)
+    scale, _ = _unit(excerpt)
     origin = int(excerpt.jobs.submit[0])
     times = ((drawn.begin - origin) / scale, (drawn.end - origin) / scale)
     corners = [*times, drawn.low.astype(np.float64), drawn.high.astype(np.float64) + 1.0]
@@ -276,9 +274,11 @@ def _chart(axes: Any, excerpt: Excerpt, k: int, drawn: Rectangles, kinds: list[t
     axes.grid(visible=False)
 
 
-def _ticks_per_unit(excerpt: Excerpt) -> float:
+def _unit(excerpt: Excerpt) -> tuple[float, str]:
+    """Return the ticks of the unit in which time is shown, and its name."""
     seconds = (excerpt.last - excerpt.first) / excerpt.jobs.ticks
-    return excerpt.jobs.ticks * (DAY if seconds >= 2 * DAY else HOUR if seconds >= 2 * HOUR else 60.0)
+    length, name = (DAY, "d") if seconds >= 2 * DAY else (HOUR, "h") if seconds >= 2 * HOUR else (60, "min")
+    return float(excerpt.jobs.ticks * length), name
 
 
 def _outline(axes: Any, corners: list[NDArray[np.float64]], name: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -22,18 +21,20 @@ from policyfactory.analyses.excerpt import (
     keep,
     worst,
 )
-from policyfactory.analyses.tables import log_cells, log_columns, stem_by_log
-from policyfactory.analyses.wording import place_of, shared_unit
+from policyfactory.analyses.logs import LogView
+from policyfactory.analyses.tables import log_column, pictures_by_log
+from policyfactory.analyses.wording import shared_unit
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration, parse_duration
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 
 if TYPE_CHECKING:
     from policyfactory.simulate.cases import Case
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
+    from policyfactory.workload.jobs import Workload
 
 __all__ = ["Gantt"]
 
@@ -118,24 +119,24 @@ class Gantt(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the charts, who moved most, and the words."""
-        excerpts: dict[str, Excerpt] = {}
-        for log in self.chosen_logs(evaluation):
-            for row in evaluation.rows(log):
-                if evaluation.cases[row].number == self.case:
-                    excerpts[log] = self._excerpt(evaluation, int(row), seen[row])
-        stems = stem_by_log("gantt", list(excerpts))
-        pictures = tuple(
-            Picture(
-                stems[log],
-                f"{log}, {place_of(evaluation, log, self.case)}: the schedules of {' and '.join(own.policies)}",
-                functools.partial(draw_gantt, own, self.colour, self.rectangles),
-                _NOTES[self.colour if len(own.policies) > 1 else "user"],
-            )
-            for log, own in excerpts.items()
+        logs = [
+            _ChartOfLog(evaluation, own.log, own.kept, self._excerpt(evaluation, row, seen[row]))
+            for own in self.by_log(evaluation, seen, LogView)
+            for row in evaluation.rows(own.log).tolist()
+            if evaluation.cases[row].number == self.case
+        ]
+        pair = logs[0].excerpt.policies if logs else ()
+        pictures = pictures_by_log(
+            "gantt",
+            logs,
+            lambda own: f"the schedules of {' and '.join(own.excerpt.policies)}",
+            lambda own: draw_gantt(own.excerpt, self.colour, self.rectangles),
+            f"{_COLOURED[self.colour if len(pair) > 1 else 'user']} Hatched: backfilled. Which processors a job has is "
+            "chosen afterwards, the lowest free ones; the policies decide only when it runs.",
+            self.case,
         )
-        moved = _moved_table(excerpts)
-        tables = (moved,) if moved.rows else ()
-        sentences = gantt_in_words(evaluation, excerpts, self.case, self.rectangles)
+        tables = (_moved_table(logs),) if any(_moved_jobs(own) for own in logs) else ()
+        sentences = gantt_in_words(logs, self.case, self.rectangles)
         return Section("gantt", "Two schedules side by side", sentences, tables, pictures)
 
     def _excerpt(self, evaluation: Evaluation, row: int, kept: list[KeptSchedule | None]) -> Excerpt:
@@ -163,12 +164,9 @@ class Gantt(LogAnalysis):
         return [0, 1 + int(np.argmin(np.where(np.isfinite(values), sign * values, np.inf)))]
 
 
-_NOTES = {
-    "wait": "Blue jobs wait less than under the other policy, orange ones more, grey ones as long. Hatched: "
-    "backfilled. Which processors a job has is chosen afterwards, the lowest free ones; the policies decide only when "
-    "it runs.",
-    "user": "Each colour is a user; grey are all others. Hatched: backfilled. Which processors a job has is chosen "
-    "afterwards, the lowest free ones; the policies decide only when it runs.",
+_COLOURED = {
+    "wait": "Blue jobs wait less than under the other policy, orange ones more, grey ones as long.",
+    "user": "Each colour is a user; grey are all others.",
 }
 
 
@@ -178,79 +176,76 @@ def _seconds(option: str, text: object) -> float:
     return parse_duration(text)
 
 
-def _moved_table(excerpts: dict[str, Excerpt]) -> Table:
-    logs = list(excerpts)
-    unit = shared_unit(float(wait[at]) for own in excerpts.values() for at in own.moved(_MOVED) for wait in own.waits)
-    columns = (
-        *log_columns(logs),
-        Column("job", "", "its id in the log"),
-        Column("user"),
-        Column("processors", "processors"),
-        Column("requested time", "s"),
-        Column("first policy"),
-        Column("its wait", "s", shown=unit),
-        Column("second policy"),
-        Column("its wait there", "s", shown=unit),
-        Column("change", "s", "wait under the second policy minus wait under the first", shown=unit),
-    )
-    rows = []
-    for log, own in excerpts.items():
-        if len(own.policies) < 2:
-            continue
-        for at in own.moved(_MOVED):
-            user = int(own.jobs.user[at])
-            first, second = (float(wait[at]) for wait in own.waits)
-            cells = (
-                Cell(str(own.jobs.job_id[at])),
-                Cell("unknown" if user < 0 else str(user)),
-                Cell(int(own.jobs.processors[at])),
-                Cell(float(own.jobs.requested_time[at]) / own.jobs.ticks),
-                Cell(own.policies[0]),
-                Cell(first),
-                Cell(own.policies[1]),
-                Cell(second),
-                Cell(second - first, mark="worse" if second > first else "better"),
-            )
-            rows.append((*log_cells(logs, log), *cells))
-    return Table(
-        "moved",
-        "Jobs of the picture whose waits differ most between the two policies",
-        columns,
-        tuple(rows),
-        "Single jobs, so there are no intervals.",
-    )
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _ChartOfLog(LogView):
+    """The stretch that is shown of one log."""
+
+    excerpt: Excerpt
+
+    @property
+    def jobs(self) -> Workload:
+        """All jobs of the case."""
+        return self.excerpt.jobs
+
+
+def _moved_jobs(own: _ChartOfLog) -> list[int]:
+    return own.excerpt.moved(_MOVED) if len(own.excerpt.policies) == 2 else []
+
+
+def _moved_table(logs: Sequence[_ChartOfLog]) -> Table:
+    rows = [(own, at) for own in logs for at in _moved_jobs(own)]
+    unit = shared_unit(float(wait[at]) for own, at in rows for wait in own.excerpt.waits)
+
+    def change(own: _ChartOfLog, at: int) -> Cell:
+        value = float(own.excerpt.change[at])
+        return Cell(value, mark="worse" if value > 0 else "better")
+
+    minus = "wait under the second policy minus wait under the first"
+    columns = {
+        **log_column(several=len(logs) > 1),
+        Column("job", "", "its id in the log"): lambda own, at: str(own.jobs.job_id[at]),
+        Column("user"): lambda own, at: "unknown" if own.jobs.user[at] < 0 else str(own.jobs.user[at]),
+        Column("processors", "processors"): lambda own, at: int(own.jobs.processors[at]),
+        Column("requested time", "s"): lambda own, at: float(own.jobs.requested_time[at]) / own.jobs.ticks,
+        Column("first policy"): lambda own, _: own.excerpt.policies[0],
+        Column("its wait", "s", shown=unit): lambda own, at: float(own.excerpt.waits[0][at]),
+        Column("second policy"): lambda own, _: own.excerpt.policies[1],
+        Column("its wait there", "s", shown=unit): lambda own, at: float(own.excerpt.waits[1][at]),
+        Column("change", "s", minus, shown=unit): change,
+    }
+    title = "Jobs of the picture whose waits differ most between the two policies"
+    return Table.of("moved", title, columns, rows, "Single jobs, so there are no intervals.")
 
 
 # In words. ------------------------------------------------------------------------------------------------------------
 
 
-def gantt_in_words(evaluation: Evaluation, excerpts: Mapping[str, Excerpt], case: int, most: int) -> tuple[str, ...]:
+def gantt_in_words(logs: Sequence[_ChartOfLog], case: int, most: int) -> tuple[str, ...]:
     """Return a paragraph a log.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        What was run.
-    excerpts : mapping of str to Excerpt
+    logs : sequence of _ChartOfLog
         The stretch of each log.
     case : int
         Number of the case.
     most : int
         Rectangles that are drawn at most.
     """
-    if not excerpts:
+    if not logs:
         return (f"There is no case {case}, so there is no chart.",)
     paragraphs = []
-    for log, own in excerpts.items():
-        name = f"{log}: " if len(excerpts) > 1 else ""
-        parts = [_where(evaluation, log, own, case), *_in_use(own), *_moved(own), *_left_out(own, most)]
-        paragraphs.append(name + " ".join(parts))
-    if len(evaluation.policies) == 1:
+    for own in logs:
+        name = f"{own.log}: " if len(logs) > 1 else ""
+        shown = own.excerpt
+        sentences = [_where(shown, own.place_of(case)), _in_use(shown), _moved(shown), _left_out(shown, most)]
+        paragraphs.append(name + " ".join(sentence for sentence in sentences if sentence))
+    if len(logs[0].policies) == 1:
         paragraphs.append("Only one policy was run, so there is nothing beside it.")
     return tuple(paragraphs)
 
 
-def _where(evaluation: Evaluation, log: str, own: Excerpt, case: int) -> str:
+def _where(own: Excerpt, where: str) -> str:
     ticks = own.jobs.ticks
     since = format_duration((own.first - int(own.jobs.submit[0])) / ticks)
     length = format_duration((own.last - own.first) / ticks)
@@ -259,7 +254,6 @@ def _where(evaluation: Evaluation, log: str, own: Excerpt, case: int) -> str:
         "worst": f"around the wait of the job that loses most under {own.policies[-1]}",
         "first": "as asked for",
     }[own.why]
-    where = place_of(evaluation, log, case)
     date = ""
     if own.jobs.unix_start is not None and not where.startswith("resampled"):
         instant = datetime.fromtimestamp(own.jobs.unix_start + own.first // ticks, UTC)
@@ -267,38 +261,38 @@ def _where(evaluation: Evaluation, log: str, own: Excerpt, case: int) -> str:
     return f"Shown are {length} of {where}, beginning {since} after its first submission{date}: {reason}."
 
 
-def _in_use(own: Excerpt) -> list[str]:
+def _in_use(own: Excerpt) -> str:
     sentences = [
         f"under {policy} {counted(len(np.unique(rectangles.row)), 'job runs', 'jobs run')} in it and "
         f"{own.utilisation(k):.0f} % of the machine is in use"
         for k, (policy, rectangles) in enumerate(zip(own.policies, own.drawn, strict=True))
     ]
     text = "; ".join(sentences)
-    return [f"{text[0].upper()}{text[1:]}."]
+    return f"{text[0].upper()}{text[1:]}."
 
 
-def _moved(own: Excerpt) -> list[str]:
+def _moved(own: Excerpt) -> str:
     if len(own.policies) < 2:
-        return []
+        return ""
     change = own.change[own.shown]
     less, more = int((change < 0).sum()), int((change > 0).sum())
     fewer = counted(less, "waits", "wait")
     first, second = own.policies
     if not less and not more:
-        return [f"Each of these jobs waits as long under {second} as under {first}."]
+        return f"Each of these jobs waits as long under {second} as under {first}."
     text = (
         f"Of the {len(change):,} jobs that run in it under either policy, {fewer} less under {second} than under "
         f"{first}, {more:,} more, {len(change) - less - more:,} as long."
     )
     if own.loser is None:
-        return [text]
+        return text
     at, jobs = own.loser, own.jobs
     before, after = (format_duration(float(wait[at])) for wait in own.waits)
     size = counted(int(jobs.processors[at]), "processor")
-    return [f"{text} Job {jobs.job_id[at]} ({size}, outlined) loses most: it waits {after} instead of {before}."]
+    return f"{text} Job {jobs.job_id[at]} ({size}, outlined) loses most: it waits {after} instead of {before}."
 
 
-def _left_out(own: Excerpt, most: int) -> list[str]:
+def _left_out(own: Excerpt, most: int) -> str:
     each = max(1, most // len(own.policies))
     sentences = []
     for policy, rectangles in zip(own.policies, own.drawn, strict=True):
@@ -307,4 +301,4 @@ def _left_out(own: Excerpt, most: int) -> list[str]:
         if len(drawn.row) < len(rectangles.row):
             share = 100 * (1 - float(drawn.area.sum()) / float(rectangles.area.sum()))
             sentences.append(f"{counted(missing, 'small job')} under {policy} ({share:.1f} % of the area)")
-    return [f"Not drawn: {'; '.join(sentences)}."] if sentences else []
+    return f"Not drawn: {'; '.join(sentences)}." if sentences else ""

@@ -9,13 +9,14 @@ what the bounded slowdown divides by; by request means by what the scheduler was
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.estimates import median_of
+from policyfactory.analyses.logs import LogView
 from policyfactory.core.units import DAY, HOUR, MINUTE
 from policyfactory.engine.grouping import group_sums
 from policyfactory.simulate.metrics import TAU
@@ -23,7 +24,6 @@ from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
-    from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = [
     "GROUPINGS",
@@ -35,6 +35,7 @@ __all__ = [
     "Measure",
     "gather",
     "sums_by_user",
+    "together",
 ]
 
 GroupingName = Literal["size", "runtime", "request", "user"]
@@ -72,6 +73,15 @@ class GroupSums:
     wait: FloatArray
     bsld: FloatArray
 
+    def mean(self, field: str) -> FloatArray:
+        """Return the mean over the jobs of each group of what ``field`` is the sum of."""
+        return np.asarray(getattr(self, field) / self.jobs)
+
+    def with_known_users(self, least: int = 1) -> GroupSums:
+        """Return those of the known users with at least so many jobs, if the groups are users."""
+        kept = (self.key != UNKNOWN_USER) & (self.jobs >= least)
+        return GroupSums(*(getattr(self, field.name)[kept] for field in dataclasses.fields(self)))
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Grouping:
@@ -100,6 +110,16 @@ class Grouping:
     sums: Callable[[Schedule], GroupSums]
     label: Callable[[int, int], str]
     short: Callable[[int, int], str]
+
+
+def together(parts: Sequence[GroupSums]) -> GroupSums:
+    """Return the sums over several schedules."""
+    import pandas as pd
+
+    names = [field.name for field in dataclasses.fields(GroupSums)]
+    frames = [pd.DataFrame({name: getattr(sums, name) for name in names}) for sums in parts]
+    added = pd.concat(frames).groupby("key").sum()
+    return GroupSums(added.index.to_numpy(), *(column.to_numpy() for _, column in added.items()))
 
 
 def _sums(schedule: Schedule, code: Int64Array, key: Int64Array) -> GroupSums:
@@ -225,17 +245,13 @@ class Measure:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class GroupTable:
+class GroupTable(LogView):
     """All groups of one grouping of one log; users by work, classes from small to large.
 
     Parameters
     ----------
-    log : str
-        The log.
     grouping : Grouping
         How its jobs are divided.
-    policies : tuple of str
-        The first is the baseline.
     labels, shorts : list of str
         Names of the groups, for sentences and for axes.
     jobs : int64 array (groups,)
@@ -248,9 +264,7 @@ class GroupTable:
         Mean wait (s) and mean bounded slowdown.
     """
 
-    log: str
     grouping: Grouping
-    policies: tuple[str, ...]
     labels: list[str]
     shorts: list[str]
     jobs: NDArray[np.int64]
@@ -271,49 +285,48 @@ class GroupTable:
         return 100.0 * self.work / max(float(self.work.sum()), 1e-300)
 
 
-def gather(
-    evaluation: Evaluation, log: str, grouping: Grouping, seen: list[list[Any]], place: int, least: int
-) -> GroupTable:
-    """Return the groups of one log.
+def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTable | None:
+    """Return the groups of one log; None if they are users and no user is known.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        What was run.
-    log : str
-        Which log.
+    own : LogView
+        The log; ``own.kept[case][policy][place]`` is a `GroupSums` of that grouping.
     grouping : Grouping
         How the jobs were divided.
-    seen : list
-        ``seen[case][policy][place]`` is a `GroupSums` of that grouping.
     place : int
         Where this grouping is.
     least : int
         Jobs of a group, all cases together, below which it has no interval.
     """
-    cases = [[kept[place] for kept in seen[row]] for row in evaluation.rows(log)]
-    machine = evaluation.cases[int(evaluation.rows(log)[0])].machine
+    cases = [[kept[place] for kept in case] for case in own.kept]
+    by_user = grouping.name == "user"
     keys = np.unique(np.concatenate([case[0].key for case in cases]))
+    if by_user and set(keys.tolist()) == {UNKNOWN_USER}:
+        return None
     # Jobs and work are the same under every policy: those of the baseline count.
     count, work = (_aligned(keys, [case[:1] for case in cases], field)[:, 0] for field in ("jobs", "work"))
     jobs, total_work = count.sum(axis=0).astype(np.int64), work.sum(axis=0)
-    order = np.argsort(-total_work, kind="stable") if grouping.name == "user" else np.arange(len(keys))
-    enough = jobs >= least
+    order = np.argsort(-total_work, kind="stable") if by_user else np.arange(len(keys))
+    enough = (jobs >= least)[order]
     measures = []
     for title, unit, field in (("wait", "s", "wait"), ("bounded slowdown", "1", "bsld")):
-        sums = _aligned(keys, cases, field)
         with np.errstate(invalid="ignore"):
-            means = (sums / count[:, None, :])[:, :, order]  # a group without jobs in a case has no mean there
-        measures.append(_measure(title, unit, means, enough[order]))
+            # A group without jobs in a case has no mean there.
+            means = (_aligned(keys, cases, field) / count[:, None, :])[:, :, order]
+        own_values, minus = means.swapaxes(0, 1), (means - means[:, :1]).swapaxes(0, 1)
+        values, differences = ([_estimates(one, enough) for one in each] for each in (own_values, minus))
+        measures.append(Measure(title, unit, values, differences))
     return GroupTable(
-        log,
+        own.evaluation,
+        own.log,
+        own.kept,
         grouping,
-        evaluation.policies,
-        [grouping.label(int(key), machine) for key in keys[order]],
-        [grouping.short(int(key), machine) for key in keys[order]],
+        [grouping.label(int(key), own.machine) for key in keys[order]],
+        [grouping.short(int(key), own.machine) for key in keys[order]],
         jobs[order],
         total_work[order],
-        enough[order],
+        enough,
         *measures,
     )
 
@@ -327,17 +340,11 @@ def _aligned(keys: NDArray[np.int64], cases: list[list[GroupSums]], field: str) 
     return aligned
 
 
-def _measure(title: str, unit: str, means: FloatArray, enough: NDArray[np.bool_]) -> Measure:
-    values, differences = [], []
-    for k in range(means.shape[1]):
-        own, base = means[:, k, :], means[:, 0, :]
-        values.append([_estimate(own[:, g], enough[g]) for g in range(means.shape[2])])
-        differences.append([_estimate(own[:, g] - base[:, g], enough[g]) for g in range(means.shape[2])])
-    return Measure(title, unit, values, differences)
-
-
-def _estimate(values: FloatArray, enough: np.bool_) -> Estimate:
-    if enough:
-        return median_of(values)
-    there = values[np.isfinite(values)]
-    return Estimate(float(np.median(there)), None, None, len(there))
+def _estimates(values: FloatArray, enough: NDArray[np.bool_]) -> list[Estimate]:
+    """Return the median of each group's values, float64 array (cases, groups), with its interval if it has enough."""
+    return [
+        median_of(column)
+        if known
+        else Estimate(float(np.nanmedian(column)), None, None, int(np.isfinite(column).sum()))
+        for column, known in zip(values.T, enough, strict=True)
+    ]

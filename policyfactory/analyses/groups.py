@@ -18,13 +18,14 @@ from policyfactory.analyses.analysis import LogAnalysis, texts, whole_number
 from policyfactory.analyses.estimates import mark_of
 from policyfactory.analyses.grouping import GROUPINGS, GroupingName, GroupSums, GroupTable, gather
 from policyfactory.analyses.groups_words import groups_in_words, summary_table
-from policyfactory.analyses.tables import cell_of, log_cells, log_columns, stem_by_log
+from policyfactory.analyses.logs import LogView
+from policyfactory.analyses.tables import cell_of, log_column, stem_by_log
 from policyfactory.analyses.wording import shared_unit
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import shortened
 from policyfactory.report.numbers import Scale, scale_for
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.sections import Cell, Column, Columns, Picture, Section, Table
 from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -36,13 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Groups"]
 
-_HEAD = (
-    Column("group"),
-    Column("jobs", "jobs", "jobs of the group in all cases"),
-    Column("share of jobs", "%"),
-    Column("share of work", "%", "processors x run time of the group's jobs, of all jobs' work"),
-    Column("policy"),
-)
 _USERS = 20  # shown on the page
 
 
@@ -86,82 +80,77 @@ class Groups(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return who wins and who loses in words, a summary, all groups, and a picture a log."""
-        logs = self.chosen_logs(evaluation)
-        grouped = {
-            log: [gather(evaluation, log, GROUPINGS[name], seen, at, self.min_jobs) for at, name in enumerate(self.by)]
-            for log in logs
-        }
-        tables = [_table([grouped[log][at] for log in logs], self.min_jobs) for at in range(len(self.by))]
+        logs = self.by_log(evaluation, seen, LogView)
+        gathered = [gather(own, GROUPINGS[name], at, self.min_jobs) for own in logs for at, name in enumerate(self.by)]
+        groups = [table for table in gathered if table is not None]
+        several, names = len(logs) > 1, dict.fromkeys(table.grouping.name for table in groups)
+        tables = [self._table([table for table in groups if table.grouping.name == name], several) for name in names]
         pictures: list[Picture] = []
-        if len(evaluation.policies) > 1:
-            tables = [summary_table(evaluation, grouped, self.min_jobs, of) for of in ("wait", "bsld")] + tables
-            pictures = [_picture(grouped[log], stem) for log, stem in stem_by_log("differences", logs).items()]
-        paragraphs = groups_in_words(evaluation, grouped, self.min_jobs)
+        if len(evaluation.policies) > 1 and groups:
+            tables = [*(summary_table(groups, self.min_jobs, of, several) for of in ("wait", "bsld")), *tables]
+            stems = stem_by_log("differences", [own.log for own in logs])
+            drawn = ([table for table in groups if table.log == log] for log in stems)
+            pictures = [_picture(own, stem) for own, stem in zip(drawn, stems.values(), strict=True) if own]
+        paragraphs = groups_in_words(logs, groups, self.min_jobs, by_user="user" in self.by)
         return Section("groups", "Who wins, who loses", paragraphs, tuple(tables), tuple(pictures))
+
+    def _table(self, tables: Sequence[GroupTable], several: bool) -> Table:  # noqa: FBT001 (a column is there or not)
+        """Return all groups of one grouping, a row a policy."""
+        first = tables[0]
+        by_user, policies = first.grouping.name == "user", first.policies
+        unit = shared_unit(each.value for own in tables for row in own.wait.values for each in row)
+        mean = "median over cases of the mean of the group's jobs"
+        columns = {
+            **log_column(several=several),
+            Column("group"): lambda own, group, _: own.labels[group],
+            Column("jobs", "jobs", "jobs of the group in all cases"): lambda own, group, _: int(own.jobs[group]),
+            Column("share of jobs", "%"): lambda own, group, _: float(own.job_share[group]),
+            Column("share of work", "%", "processors x run time of the group's jobs, of all jobs' work"): (
+                lambda own, group, _: float(own.work_share[group])
+            ),
+            Column("policy"): lambda own, _, place: own.policies[place],
+            **_compared(Column("mean wait", "s", mean, unit), "wait difference", "wait"),
+            **_compared(Column("mean bsld", "1", f"bounded slowdown; {mean}"), "bsld difference", "bsld"),
+            Column("cases", "cases", "cases in which the group has jobs"): (
+                lambda own, group, place: own.wait.values[place][group].cases
+            ),
+        }
+        rows = [
+            (own, group, place) for own in tables for group in range(len(own.labels)) for place in range(len(policies))
+        ]
+        few = f"none for groups with fewer than {self.min_jobs} jobs."
+        return Table.of(
+            f"by-{first.grouping.name}",
+            f"Mean wait and mean bounded slowdown by {first.grouping.title}",
+            columns,
+            rows,
+            f"Medians over cases, with 95 % intervals; {few}{' Those with most work come first.' if by_user else ''}",
+            shown=_USERS * len(policies) if by_user else None,
+        )
+
+
+def _compared(column: Column, title: str, field: str) -> Columns:
+    """Return the columns of a measure and of its difference from the baseline, ``title``."""
+
+    def value(own: GroupTable, group: int, place: int) -> Cell:
+        return cell_of(getattr(own, field).values[place][group])
+
+    def difference(own: GroupTable, group: int, place: int) -> Cell | None:
+        estimate = getattr(own, field).differences[place][group]
+        return cell_of(estimate, mark_of(estimate)) if place else None
+
+    minus = Column(title, column.unit, "median over cases of that minus the baseline's", column.shown)
+    return {column: value, minus: difference}
 
 
 def _picture(tables: list[GroupTable], stem: str) -> Picture:
-    first = tables[0]
     return Picture(
         stem,
-        f"{first.log}: mean wait of each group minus its mean wait under {first.policies[0]}",
+        f"{tables[0].log}: mean wait of each group minus its mean wait under {tables[0].baseline}",
         functools.partial(draw_groups, tables),
         "Blue waits less, orange waits more; bold where the 95 % interval over cases leaves out zero. Below each group "
         "its share of the jobs. Of the users, those with most work.",
     )
-
-
-def _table(grouped: Sequence[GroupTable], least: int) -> Table:
-    logs, grouping = [table.log for table in grouped], grouped[0].grouping
-    rows = [
-        (*log_cells(logs, table.log), *row)
-        for table in grouped
-        for at in range(len(table.labels))
-        for row in _rows(table, at)
-    ]
-    order = " Those with most work come first." if grouping.name == "user" else ""
-    return Table(
-        f"by-{grouping.name}",
-        f"Mean wait and mean bounded slowdown by {grouping.title}",
-        (*log_columns(logs), *_HEAD, *_measures(shared_unit(_waits(grouped)))),
-        tuple(rows),
-        f"Medians over cases, with 95 % intervals; none for groups with fewer than {least} jobs.{order}",
-        shown=_USERS * len(grouped[0].policies) if grouping.name == "user" else None,
-    )
-
-
-def _waits(grouped: Sequence[GroupTable]) -> list[float]:
-    return [each.value for table in grouped for row in table.wait.values for each in row]
-
-
-def _measures(unit: str) -> tuple[Column, ...]:
-    mean, minus = "median over cases of the mean of the group's jobs", "median over cases of that minus the baseline's"
-    return (
-        Column("mean wait", "s", mean, shown=unit),
-        Column("wait difference", "s", minus, shown=unit),
-        Column("mean bsld", "1", f"bounded slowdown; {mean}"),
-        Column("bsld difference", "1", minus),
-        Column("cases", "cases", "cases in which the group has jobs"),
-    )
-
-
-def _rows(table: GroupTable, at: int) -> list[tuple[Cell, ...]]:
-    """Return a row a policy for one group."""
-    head = (
-        Cell(table.labels[at]),
-        Cell(int(table.jobs[at])),
-        Cell(float(table.job_share[at])),
-        Cell(float(table.work_share[at])),
-    )
-    rows = []
-    for k, policy in enumerate(table.policies):
-        cells = [Cell(policy)]
-        for measure in (table.wait, table.bsld):
-            difference = measure.differences[k][at]
-            cells.append(cell_of(measure.values[k][at]))
-            cells.append(Cell(None) if k == 0 else cell_of(difference, mark_of(difference)))
-        rows.append((*head, *cells, Cell(table.wait.values[k][at].cases)))
-    return rows
 
 
 # The picture. ---------------------------------------------------------------------------------------------------------
@@ -192,8 +181,7 @@ def draw_groups(tables: Sequence[GroupTable]) -> Figure:
     strongest = float(np.max(np.abs([value for value in shown if np.isfinite(value)]), initial=0.0)) or 1.0
     for axes, table in zip(panels, tables, strict=True):
         _panel(axes, table, scale, strongest)
-    unit = scale.label
-    figure.suptitle(f"Mean wait minus that under {shortened(tables[0].policies[0], 30)} ({unit})", fontsize=11)
+    figure.suptitle(f"Mean wait minus that under {shortened(tables[0].baseline, 30)} ({scale.label})", fontsize=11)
     return figure
 
 

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import is_dashed, line_look
-from policyfactory.analyses.tables import log_cells, policy_columns, stem_by_log
+from policyfactory.analyses.tables import policy_table, stem_by_log
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import new_figure
 from policyfactory.core.text import counted, enumerated, number_text, shortened
 from policyfactory.core.units import DAY, HOUR, WEEK
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_ratio
 from policyfactory.tuning.tuner import Tuner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.figure import Figure
 
     from policyfactory.simulate.cases import Case
@@ -78,119 +78,18 @@ class Improvement(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the course of every contender in words, a table and pictures."""
-        logs = self.chosen_logs(evaluation)
-        each_log = [_gather(evaluation, log, seen) for log in logs]
-        pictures = [
-            picture for courses, stem in zip(each_log, stem_by_log("", logs).values(), strict=True)
-            for picture in _pictures(courses, stem)
-        ]  # fmt: skip
-        words = courses_in_words(each_log)
+        logs = [_courses_of(own) for own in self.by_log(evaluation, seen, LogView)]
+        stems = stem_by_log("", [own.log for own in logs])
+        pictures = [picture for courses in logs for picture in _pictures(courses, stems[courses.log])]
+        words = tuple(map(_in_words, logs))
         return Section(
             "improvement",
             f"What is saved against {evaluation.baseline}, as time passes",
             words,
-            (_table(each_log),),
+            (_table(logs),),
             tuple(pictures),
             words if any(isinstance(one, Tuner) for one in evaluation.contenders) else (),
         )
-
-
-def _gather(evaluation: Evaluation, log: str, seen: list[list[Any]]) -> Courses:
-    rows: list[list[WaitCourse]] = [seen[row] for row in evaluation.rows(log).tolist()]
-    bin_s = max(course.bin_s for row in rows for course in row)
-    coarse = [[_coarsened(course, bin_s) for course in row] for row in rows]
-    bins = max(len(one) for row in coarse for one in row)
-    # After its last job a schedule's total wait stays as it is.
-    wait = np.array([[np.pad(one, (0, bins - len(one)), mode="edge") for one in row] for row in coarse])
-    tuned = tuple(isinstance(one, Tuner) for one in evaluation.contenders)
-    base = wait[:, 0, -1].mean()
-    change = 100 * (wait - wait[:, :1]) / base if base else np.full_like(wait, np.nan)
-    return Courses(log, evaluation.policies, tuned, bin_s, wait[:, :, -1], change, change.mean(axis=0))
-
-
-def _coarsened(course: WaitCourse, bin_s: int) -> FloatArray:
-    step = bin_s // course.bin_s
-    if step == 1:
-        return course.wait_s
-    return np.append(course.wait_s[step - 1 :: step], course.wait_s[-1])
-
-
-# The table and the pictures. ------------------------------------------------------------------------------------------
-
-
-def _table(each_log: list[Courses]) -> Table:
-    logs = [courses.log for courses in each_log]
-    columns = policy_columns(
-        logs,
-        *(
-            Column(f"after {part}/4", "%", f"mean over cases when {part}/4 of the time had passed")
-            for part in (1, 2, 3)
-        ),
-        Column("at the end", "%", "sum over the cases against the baseline's, with its 95 % interval"),
-        Column("10 % of cases below", "%", "10 % quantile of the cases at the end"),
-        Column("90 % of cases below", "%", "90 % quantile of the cases at the end"),
-    )
-    rows = [
-        (*log_cells(logs, courses.log), *_row(courses, at))
-        for courses in each_log
-        for at in range(1, len(courses.names))
-    ]
-    return Table(
-        "improvement",
-        f"Total wait minus that under {each_log[0].names[0]}, in % of the latter's total",
-        columns,
-        tuple(rows),
-        f"Negative: less is waited. A wait counts when its job ends.{_without_ratio(each_log)}",
-    )
-
-
-def _without_ratio(each_log: list[Courses]) -> str:
-    if all(courses.has_ratio for courses in each_log):
-        return ""
-    return f" Empty: no job waits under {each_log[0].names[0]}, of which no percentage can be taken."
-
-
-def _row(courses: Courses, at: int) -> list[Cell]:
-    course = courses.mean[at]
-    quarters = [float(course[max(0, round(part * len(course) / 4) - 1)]) for part in (1, 2, 3)]
-    end = estimate_ratio(courses.total_s[:, at], courses.total_s[:, 0])
-    many = len(courses.total_s) > 1
-    low, high = (float(edge[-1]) if many else None for edge in courses.band(at))
-    numbers = [*map(Cell, quarters), Cell(end.value, end.interval), Cell(low), Cell(high)]
-    return [Cell(courses.names[at]), *(numbers if courses.has_ratio else [Cell(None)] * len(numbers))]
-
-
-def _pictures(courses: Courses, stem: str) -> list[Picture]:
-    policies = [at for at in range(1, len(courses.names)) if not courses.tuned[at]]
-    tuners = [at for at in range(1, len(courses.names)) if courses.tuned[at]]
-    if tuners and policies:
-        # What could have been had: the best of the policies, known only afterwards.
-        tuners = [min(policies, key=lambda at: courses.mean[at, -1]), *tuners]
-    if not courses.has_ratio:
-        return []
-    return [
-        Picture(
-            f"{what}{stem}",
-            f"{courses.log}: total wait of {what} minus that under {courses.names[0]}, as time passes",
-            functools.partial(draw_courses, courses, chosen),
-            _note(courses, what),
-        )
-        for what, chosen in (("policies", policies), ("tuners", tuners))
-        if chosen
-    ]
-
-
-def _note(courses: Courses, what: str) -> str:
-    first = "The first policy is the best in hindsight. " if what == "tuners" and not all(courses.tuned[1:]) else ""
-    if len(courses.total_s) == 1:
-        return f"{first}Below zero less is waited."
-    return (
-        f"{first}Lines: mean over the cases; shaded, for the best and the worst, and the bars at the right: from the "
-        "10 to the 90 % quantile of the cases. Below zero less is waited."
-    )
-
-
-_LOW, _HIGH = 0.1, 0.9
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -208,46 +107,136 @@ class WaitCourse:
     bin_s: int
     wait_s: FloatArray
 
+    def coarsened(self, bin_s: int) -> FloatArray:
+        """Return the waits at the ends of longer bins."""
+        step = bin_s // self.bin_s
+        return self.wait_s if step == 1 else np.append(self.wait_s[step - 1 :: step], self.wait_s[-1])
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Courses:
+class Courses(LogView):
     """All contenders on the cases of one log.
 
     Parameters
     ----------
-    log : str
-        The log.
-    names : tuple of str
-        The contenders; the first is the baseline.
-    tuned : tuple of bool
-        Which of them are tuners.
     bin_s : int
         Length of a bin in seconds.
     total_s : float64 array (cases, contenders), seconds
         Total wait.
     change : float64 array (cases, contenders, bins)
         Wait so far minus the baseline's, in % of the baseline's mean total; NaN if that is 0.
-    mean : float64 array (contenders, bins)
-        Mean of ``change`` over the cases; it ends at the ratio of the sums.
     """
 
-    log: str
-    names: tuple[str, ...]
-    tuned: tuple[bool, ...]
     bin_s: int
     total_s: FloatArray
     change: FloatArray
-    mean: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of ``change`` over the cases, (contenders, bins); it ends at the ratio of the sums."""
+        return np.asarray(self.change.mean(axis=0))
+
+    @property
+    def tuners(self) -> list[int]:
+        """Places of the tuners."""
+        return [at for at, one in enumerate(self.evaluation.contenders) if at and isinstance(one, Tuner)]
+
+    @property
+    def fixed(self) -> list[int]:
+        """Places of the policies but for the baseline."""
+        return [at for at in range(1, len(self.policies)) if at not in self.tuners]
 
     @property
     def has_ratio(self) -> bool:
         """Whether something is waited under the baseline: of nothing there is no percentage."""
         return bool(self.total_s[:, 0].any())
 
-    def band(self, contender: int) -> tuple[FloatArray, FloatArray]:
-        """Return the 10 and 90 % quantile of the cases, each (bins,)."""
-        low, high = np.quantile(self.change[:, contender], [_LOW, _HIGH], axis=0)
-        return low, high
+    def end(self, at: int) -> float:
+        """Return the mean at the end."""
+        return float(self.mean[at, -1])
+
+    def ratio(self, at: int) -> Estimate:
+        """Return the same with its interval."""
+        return estimate_ratio(self.total_s[:, at], self.total_s[:, 0])
+
+    def after(self, at: int, part: float) -> float:
+        """Return the mean when this part of the time had passed."""
+        course = self.mean[at]
+        return float(course[max(0, round(part * len(course)) - 1)])
+
+    def band(self, contender: int) -> FloatArray:
+        """Return the 10 and 90 % quantile of the cases, (2, bins)."""
+        return np.asarray(np.quantile(self.change[:, contender], [0.1, 0.9], axis=0))
+
+
+def _courses_of(own: LogView) -> Courses:
+    bin_s = max(course.bin_s for case in own.kept for course in case)
+    coarse = [[course.coarsened(bin_s) for course in case] for case in own.kept]
+    bins = max(len(one) for case in coarse for one in case)
+    # After its last job a schedule's total wait stays as it is.
+    wait = np.array([[np.pad(one, (0, bins - len(one)), mode="edge") for one in case] for case in coarse])
+    base = wait[:, 0, -1].mean()
+    change = 100 * (wait - wait[:, :1]) / base if base else np.full_like(wait, np.nan)
+    return Courses(own.evaluation, own.log, own.kept, bin_s, wait[:, :, -1], change)
+
+
+# The table and the pictures. ------------------------------------------------------------------------------------------
+
+
+def _table(logs: Sequence[Courses]) -> Table:
+    base = logs[0].baseline
+
+    def shown(get: Callable[[Courses, int], float | Cell | None]) -> Callable[[Courses, int], float | Cell | None]:
+        return lambda own, at: get(own, at) if own.has_ratio else None
+
+    def tail(edge: int) -> Callable[[Courses, int], float | Cell | None]:
+        return shown(lambda own, at: float(own.band(at)[edge, -1]) if len(own.kept) > 1 else None)
+
+    columns = {
+        Column(f"after {part}/4", "%", f"mean over cases when {part}/4 of the time had passed"): shown(
+            lambda own, at, part=part: own.after(at, part / 4)  # type: ignore[misc]
+        )
+        for part in (1, 2, 3)
+    }
+    columns |= {
+        Column("at the end", "%", "sum over the cases against the baseline's, with its 95 % interval"): shown(
+            lambda own, at: Cell(own.ratio(at).value, own.ratio(at).interval)
+        ),
+        Column("10 % of cases below", "%", "10 % quantile of the cases at the end"): tail(0),
+        Column("90 % of cases below", "%", "90 % quantile of the cases at the end"): tail(1),
+    }
+    note = "Negative: less is waited. A wait counts when its job ends."
+    if not all(courses.has_ratio for courses in logs):
+        note += f" Empty: no job waits under {base}, of which no percentage can be taken."
+    title = f"Total wait minus that under {base}, in % of the latter's total"
+    return policy_table("improvement", title, logs, columns, note, first=1)
+
+
+def _pictures(courses: Courses, stem: str) -> list[Picture]:
+    if not courses.has_ratio:
+        return []
+    policies, tuners = courses.fixed, courses.tuners
+    hindsight = ""
+    if tuners and policies:
+        # What could have been had: the best of the policies, known only afterwards.
+        tuners = [min(policies, key=courses.end), *tuners]
+        hindsight = "The first policy is the best in hindsight. "
+    note = "Below zero less is waited."
+    if len(courses.kept) > 1:
+        note = (
+            "Lines: mean over the cases; shaded, for the best and the worst, and the bars at the right: from the 10 to "
+            f"the 90 % quantile of the cases. {note}"
+        )
+    return [
+        Picture(
+            f"{what}{stem}",
+            f"{courses.log}: total wait of {what} minus that under {courses.baseline}, as time passes",
+            functools.partial(draw_courses, courses, chosen),
+            f"{first}{note}",
+        )
+        for what, chosen, first in (("policies", policies, ""), ("tuners", tuners, hindsight))
+        if chosen
+    ]
 
 
 # The picture. ---------------------------------------------------------------------------------------------------------
@@ -273,8 +262,8 @@ def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
     figure = new_figure(7.0, max(3.6, 1.6 + 0.22 * len(chosen)))
     left, right = figure.subplots(1, 2, width_ratios=[3, 1.1], sharey=False)
     time = np.arange(courses.mean.shape[1] + 1)
-    order = sorted(chosen, key=lambda at: courses.mean[at, -1])
-    many = len(courses.total_s) > 1
+    order = sorted(chosen, key=courses.end)
+    many = len(courses.kept) > 1
     for at in chosen:
         look = line_look(chosen.index(at))
         left.plot(time, np.append(0.0, courses.mean[at]), **look)
@@ -284,7 +273,7 @@ def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
     left.axhline(0, color="black", linewidth=1)
     left.set_xlim(0, time[-1])
     left.set_xlabel(f"time ({_UNIT[courses.bin_s]})")
-    left.set_ylabel(f"total wait minus {shortened(courses.names[0], 16)}'s\n(% of the latter's total)")
+    left.set_ylabel(f"total wait minus {shortened(courses.baseline, 16)}'s\n(% of the latter's total)")
     _ends(right, courses, {at: chosen.index(at) for at in order}, many=many)
     return figure
 
@@ -292,15 +281,15 @@ def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
 def _ends(axes: Any, courses: Courses, lines: dict[int, int], *, many: bool) -> None:
     order = list(lines)
     for place, at in enumerate(order):
-        value, colour = courses.mean[at, -1], line_look(lines[at])["color"]
+        value, colour = courses.end(at), line_look(lines[at])["color"]
         if many:
-            low, high = (edge[-1] for edge in courses.band(at))
+            low, high = courses.band(at)[:, -1]
             axes.plot([low, high], [place, place], color=colour, linewidth=3, alpha=0.45, solid_capstyle="butt")
         axes.plot(
             value, place, "o", color=colour, markersize=5, markerfacecolor="white" if is_dashed(lines[at]) else colour
         )
     axes.axvline(0, color="black", linewidth=1)
-    axes.set_yticks(range(len(order)), [shortened(courses.names[at], 22) for at in order], fontsize=8)
+    axes.set_yticks(range(len(order)), [shortened(courses.policies[at], 22) for at in order], fontsize=8)
     axes.yaxis.tick_right()
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(order) - 0.4, -0.6)
@@ -312,69 +301,56 @@ def _ends(axes: Any, courses: Courses, lines: dict[int, int], *, many: bool) -> 
 # In words. ------------------------------------------------------------------------------------------------------------
 
 
-def courses_in_words(each_log: Sequence[Courses]) -> tuple[str, ...]:
-    """Return a paragraph a log: who saves most, what the tuners recover, how steady it is."""
-    return tuple(_of_log(courses) for courses in each_log)
-
-
-def _of_log(courses: Courses) -> str:
-    cases = len(courses.total_s)
+def _in_words(courses: Courses) -> str:
+    cases = len(courses.kept)
     over = courses.log if cases == 1 else f"{courses.log}, {counted(cases, 'case')}"
-    if len(courses.names) == 1:
-        return f"{over}: there is nothing to compare {courses.names[0]} with."
+    if len(courses.policies) == 1:
+        return f"{over}: there is nothing to compare {courses.baseline} with."
     if not courses.has_ratio:
-        return f"{over}: no job waits under {courses.names[0]}, so nothing can be saved."
-    fixed = [at for at in range(1, len(courses.names)) if not courses.tuned[at]]
-    tuners = [at for at in range(1, len(courses.names)) if courses.tuned[at]]
-    sentences = [_best_in_words(courses, fixed, over)] if fixed else []
-    if tuners:
-        sentences += _tuners_in_words(courses, fixed, tuners, "" if fixed else f"{over}: ")
+        return f"{over}: no job waits under {courses.baseline}, so nothing can be saved."
+    fixed = courses.fixed
+    sentences = [_best_in_words(courses, over)] if fixed else []
+    if courses.tuners:
+        sentences += _tuners_in_words(courses, "" if fixed else f"{over}: ")
     return " ".join(sentences)
-
-
-def _end(courses: Courses, at: int) -> float:
-    return float(courses.mean[at, -1])
 
 
 def _amount(courses: Courses, at: int) -> str:
     """Return the change at the end with the range of the cases: ``saves 16.2 % of FCFS's total wait (...)``."""
-    value = _end(courses, at)
+    value = courses.end(at)
     word = "saves" if value < 0 else "adds"
-    text = f"{word} {number_text(abs(value))} % of {courses.names[0]}'s total wait"
-    estimate = estimate_ratio(courses.total_s[:, at], courses.total_s[:, 0])
+    text = f"{word} {number_text(abs(value))} % of {courses.baseline}'s total wait"
+    estimate = courses.ratio(at)
     if estimate.interval is None:
         return text
     ends = sorted(abs(end) if value * end > 0 else -abs(end) for end in (estimate.interval.low, estimate.interval.high))
     return f"{text} (95 % interval {number_text(ends[0])} to {number_text(ends[1])})"
 
 
-def _best_in_words(courses: Courses, fixed: Sequence[int], over: str) -> str:
-    best = min(fixed, key=lambda at: _end(courses, at))
-    if _end(courses, best) >= 0:
-        return f"{over}: no policy waits less than {courses.names[0]} in total."
-    half = courses.mean[best, (courses.mean.shape[1] - 1) // 2] / _end(courses, best)
-    pace = f"{max(0, round(100 * half))} % of that in the first half of the time"
-    return (
-        f"{over}: of the policies, {courses.names[best]} {_amount(courses, best)}, {pace}; it is the best in hindsight."
-    )
+def _best_in_words(courses: Courses, over: str) -> str:
+    best = min(courses.fixed, key=courses.end)
+    if courses.end(best) >= 0:
+        return f"{over}: no policy waits less than {courses.baseline} in total."
+    half = courses.mean[best, (courses.mean.shape[1] - 1) // 2] / courses.end(best)
+    pace = f"{max(0, round(100 * half))} % of that in the first half of the time; it is the best in hindsight"
+    return f"{over}: of the policies, {courses.policies[best]} {_amount(courses, best)}, {pace}."
 
 
-def _tuners_in_words(courses: Courses, fixed: Sequence[int], tuners: Sequence[int], start: str) -> list[str]:
-    best = min(tuners, key=lambda at: _end(courses, at))
-    of = [at for at in tuners if _end(courses, at) > 0]
-    sentences = [
-        f"{start}Of the tuners, {courses.names[best]} {_amount(courses, best)}{_recovered(courses, fixed, best)}."
-    ]
+def _tuners_in_words(courses: Courses, start: str) -> list[str]:
+    tuners = courses.tuners
+    best = min(tuners, key=courses.end)
+    of = [at for at in tuners if courses.end(at) > 0]
+    sentences = [f"{start}Of the tuners, {courses.policies[best]} {_amount(courses, best)}{_recovered(courses, best)}."]
     if len(tuners) > 1:
-        worst = max(tuners, key=lambda at: _end(courses, at))
-        sentences.append(f"The last is {courses.names[worst]}, which {_amount(courses, worst)}.")
+        worst = max(tuners, key=courses.end)
+        sentences.append(f"The last is {courses.policies[worst]}, which {_amount(courses, worst)}.")
     if of:
-        sentences.append(f"Worse than {courses.names[0]}: {enumerated(courses.names[at] for at in of)}.")
+        sentences.append(f"Worse than {courses.baseline}: {enumerated(courses.policies[at] for at in of)}.")
     return sentences
 
 
-def _recovered(courses: Courses, fixed: Sequence[int], at: int) -> str:
-    hindsight = min((_end(courses, one) for one in fixed), default=0.0)
-    if hindsight >= 0 or _end(courses, at) >= 0:
+def _recovered(courses: Courses, at: int) -> str:
+    hindsight = min(map(courses.end, courses.fixed), default=0.0)
+    if hindsight >= 0 or courses.end(at) >= 0:
         return ""
-    return f", {round(100 * _end(courses, at) / hindsight)} % of what the best policy in hindsight saves"
+    return f", {round(100 * courses.end(at) / hindsight)} % of what the best policy in hindsight saves"

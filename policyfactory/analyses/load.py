@@ -8,8 +8,7 @@ machine twice.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,27 +17,22 @@ from numpy.typing import NDArray
 from policyfactory.analyses.analysis import LogAnalysis, check_place, whole_number
 from policyfactory.analyses.estimates import median_of
 from policyfactory.analyses.load_over_time import LoadCourse, LoadSums, bin_width, course_of, load_sums
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
 from policyfactory.analyses.tables import (
-    compared_cells,
     compared_columns,
-    log_cells,
-    log_columns,
+    difference_cell,
+    log_column,
     median_cell,
-    policy_columns,
-    policy_rows,
-    stem_by_log,
+    pictures_by_log,
+    policy_table,
 )
-from policyfactory.analyses.wording import differences_in_words, place_of, shared_unit
-from policyfactory.core.text import counted, number_text
+from policyfactory.analyses.wording import differences_in_words, shared_unit
+from policyfactory.core.text import number_text
 from policyfactory.core.units import DAY, HOUR, format_duration
-from policyfactory.report.caveats import noun
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.statistics.intervals import MIN_CASES
+from policyfactory.report.sections import Column, Section, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.figure import Figure
 
     from policyfactory.simulate.cases import Case
@@ -49,17 +43,16 @@ __all__ = ["Load", "ObservedLoad"]
 
 FloatArray = NDArray[np.float64]
 
-_MEASURES = (
-    ("utilisation", "utilisation", "%", "work done from the first to the last submission, in % of what is possible"),
-    (
-        "backlog",
-        "backlog",
-        "machines",
-        "processors requested by waiting jobs / processors of the machine; mean over time",
+_DONE = "work done from the first to the last submission, in % of what is possible; the metric counts to the last end"
+_MEASURES = {
+    "utilisation": Column("utilisation until the last submission", "%", _DONE),
+    "backlog": Column(
+        "backlog", "machines", "processors requested by waiting jobs / processors of the machine; mean over time"
     ),
-    ("waiting", "waiting jobs", "jobs", "mean over time"),
-    ("drain", "drain", "s", "from the last submission to the last end"),
-)
+    "waiting": Column("waiting jobs", "jobs", "mean over time"),
+    "drain": Column("drain", "s", "from the last submission to the last end"),
+}
+_FULL = 95.0  # % of offered load from which the queue grows for most of the time, whatever the policy
 _COARSE = 32  # points of the utilisation in the picture
 
 
@@ -107,107 +100,105 @@ class Load(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the load of every policy, utilisation week by week, and the course of the chosen case."""
-        logs = self.chosen_logs(evaluation)
-        kept: dict[str, list[list[ObservedLoad]]] = {log: [seen[row] for row in evaluation.rows(log)] for log in logs}
-        loads = {log: LoadOfLog([[one.sums for one in case] for case in cases]) for log, cases in kept.items()}
-        courses = self._courses(evaluation, kept)
-        tables = [_load_table(evaluation, loads), _weeks_table(evaluation, loads), _course_table(evaluation, courses)]
-        pictures = tuple(
-            Picture(
-                stem,
-                f"{log}, {place_of(evaluation, log, self.case)}: utilisation and backlog over time",
-                functools.partial(_draw, courses[log], evaluation.policies),
-                "The backlog is what the waiting jobs request, in machines. It tells the policies apart; utilisation "
-                "hardly does, since the work is the same under each.",
-            )
-            for log, stem in stem_by_log("course", list(courses)).items()
+        logs = self.by_log(evaluation, seen, LoadOfLog)
+        shown = [own for own in logs if own.courses]
+        tables = [_load_table(logs), _weeks_table(logs), _course_table(shown)]
+        pictures = pictures_by_log(
+            "course",
+            shown,
+            "utilisation and backlog over time",
+            _draw,
+            "The backlog is what the waiting jobs request, in machines. It tells the policies apart; utilisation "
+            "hardly does, since the work is the same under each.",
+            self.case,
         )
-        paragraphs = load_in_words(evaluation, loads)
-        return Section("load", "Load over time", paragraphs, tuple(table for table in tables if table.rows), pictures)
-
-    def _courses(
-        self, evaluation: Evaluation, kept: dict[str, list[list[ObservedLoad]]]
-    ) -> dict[str, list[LoadCourse]]:
-        """Return the courses of the chosen case of each log that has it, by policy."""
-        loads = {}
-        for log, cases in kept.items():
-            for case in cases:
-                own = [one.course for one in case if one.course is not None]
-                if own:
-                    loads[log] = own
-        return loads
+        words = tuple(f"{own.log}: {_words(own)}" if len(logs) > 1 else _words(own) for own in logs)
+        return Section("load", "Load over time", words, tuple(table for table in tables if table.rows), pictures)
 
 
-def _load_table(evaluation: Evaluation, loads: dict[str, LoadOfLog]) -> Table:
-    logs = list(loads)
-    columns = [
-        *policy_columns(logs),
-        Column(
-            "offered",
-            "%",
-            "work of all jobs, in % of what the machine can do between the first and the last submission",
+class LoadOfLog(LogView):
+    """The loads of all cases of a log."""
+
+    @property
+    def courses(self) -> list[LoadCourse]:
+        """The courses of the chosen case by policy; empty where the log has no such case."""
+        return [one.course for case in self.kept for one in case if one.course is not None]
+
+    def load(self, field: str) -> FloatArray:
+        """Return one field of `LoadSums`: float64 array (cases, policies)."""
+        return self.values(lambda one: getattr(one.sums, field))
+
+    @property
+    def weeks(self) -> int:
+        """Whole weeks of the longest case."""
+        return max(len(case[0].sums.weeks) for case in self.kept)
+
+    def week(self, week: int) -> FloatArray:
+        """Return the utilisation of one week: float64 array (cases, policies), NaN where a case is shorter."""
+        return self.values(lambda one: one.sums.weeks[week] if week < len(one.sums.weeks) else np.nan)
+
+
+def _load_table(logs: Sequence[LoadOfLog]) -> Table:
+    offered = "work of all jobs, in % of what the machine can do between the first and the last submission"
+    drain = shared_unit(value for own in logs for value in own.load("drain").ravel())
+    columns: dict[Column, Callable[..., Any]] = {
+        Column("offered", "%", offered): lambda own, place: median_cell(own.load("offered")[:, place])
+    }
+    for field, column in _MEASURES.items():
+        columns |= compared_columns(
+            dataclasses.replace(column, shown=drain if column.unit == "s" else ""),
+            lambda own, field=field: own.load(field),  # type: ignore[misc]
+            logs[0].baseline,
+            lower_is_better=field != "utilisation",
+        )
+    return policy_table("load", "Load of the machine, and what waits", logs, columns)
+
+
+def _weeks_table(logs: Sequence[LoadOfLog]) -> Table:
+    base, policies = logs[0].baseline, logs[0].policies
+    week = "of the case, from its first submission; a last part of less than six days is left out"
+    columns = {
+        **log_column(several=len(logs) > 1),
+        Column("week", "", week): lambda _, week, __: str(week + 1),
+        Column("cases", "cases", "that have this week"): (
+            lambda own, week, place: median_of(own.week(week)[:, place]).cases
         ),
+        Column("policy"): lambda _, __, place: policies[place],
+        Column("utilisation", "%", "median over cases"): (
+            lambda own, week, place: median_cell(own.week(week)[:, place])
+        ),
+        Column("difference", "%", f"from {base}; median over cases, paired"): (
+            lambda own, week, place: difference_cell(own.week(week), place, lower_is_better=False)
+        ),
+    }
+    rows = [(own, week, place) for own in logs for week in range(own.weeks) for place in range(len(policies))]
+    return Table.of("weeks", "Utilisation week by week", columns, rows, shown=10 * len(policies))
+
+
+def _course_table(logs: Sequence[LoadOfLog]) -> Table:
+    columns = {
+        **log_column(several=len(logs) > 1),
+        Column("time", "s", "begin of the bin, from the first submission"): lambda _, __, course, at: course.width * at,
+        Column("policy"): lambda _, policy, *__: policy,
+        Column("utilisation", "%"): lambda _, __, course, at: float(course.utilisation[at]),
+        Column("backlog", "machines"): lambda _, __, course, at: float(course.backlog[at]),
+        Column("waiting jobs", "jobs"): lambda _, __, course, at: float(course.waiting[at]),
+        Column("offered", "%", "work of the jobs submitted in the bin, in % of what the machine can do in it"): (
+            lambda _, __, course, at: float(course.offered[at])
+        ),
+    }
+    rows = [
+        (own, policy, course, at)
+        for own in logs
+        for at in range(max(len(course.waiting) for course in own.courses))
+        for policy, course in zip(own.policies, own.courses, strict=True)
+        if at < len(course.waiting)
     ]
-    for field, title, unit, text in _MEASURES:
-        shown = (
-            shared_unit(value for own in loads.values() for value in own.values(field).ravel()) if unit == "s" else ""
-        )
-        columns += compared_columns(title, unit, text, evaluation.baseline, shown)
-
-    def cells(log: str, k: int) -> list[Cell]:
-        own = [median_cell(loads[log].values("offered")[:, k])]
-        for field, _, _, _ in _MEASURES:
-            own += compared_cells(loads[log].values(field), k, lower_is_better=field != "utilisation")
-        return own
-
-    rows = policy_rows(logs, evaluation.policies, cells)
-    return Table("load", "Load of the machine, and what waits", tuple(columns), rows)
+    return Table.of("course", "Load over time", columns, rows, "Means over the bin.", shown=0)
 
 
-def _weeks_table(evaluation: Evaluation, loads: dict[str, LoadOfLog]) -> Table:
-    logs = list(loads)
-    columns = (
-        *log_columns(logs),
-        Column("week", "", "of the case, from its first submission; a last part of less than six days is left out"),
-        Column("cases", "cases", "that have this week"),
-        Column("policy"),
-        Column("utilisation", "%", "median over cases"),
-        Column("difference", "%", f"from {evaluation.baseline}; median over cases, paired"),
-    )
-    rows = []
-    for log, own in loads.items():
-        for week in range(own.weeks):
-            values = own.week(week)
-            for k, policy in enumerate(evaluation.policies):
-                head = (*log_cells(logs, log), Cell(str(week + 1)), Cell(median_of(values[:, k]).cases), Cell(policy))
-                rows.append((*head, *compared_cells(values, k, lower_is_better=False)))
-    shown = 10 * len(evaluation.policies)
-    return Table("weeks", "Utilisation week by week", columns, tuple(rows), shown=shown)
-
-
-def _course_table(evaluation: Evaluation, courses: dict[str, list[LoadCourse]]) -> Table:
-    logs = list(courses)
-    columns = (
-        *log_columns(logs),
-        Column("time", "s", "begin of the bin, from the first submission"),
-        Column("policy"),
-        Column("utilisation", "%"),
-        Column("backlog", "machines"),
-        Column("waiting jobs", "jobs"),
-        Column("offered", "%", "work of the jobs submitted in the bin, in % of what the machine can do in it"),
-    )
-    rows = []
-    for log, own in courses.items():
-        for at in range(max(len(course.waiting) for course in own)):
-            for course, policy in zip(own, evaluation.policies, strict=True):
-                if at < len(course.waiting):
-                    values = (course.utilisation[at], course.backlog[at], course.waiting[at], course.offered[at])
-                    head = (*log_cells(logs, log), Cell(course.width * at), Cell(policy))
-                    rows.append((*head, *(Cell(float(value)) for value in values)))
-    return Table("course", "Load over time", columns, tuple(rows), "Means over the bin.", shown=0)
-
-
-def _draw(courses: Sequence[LoadCourse], policies: Sequence[str]) -> Figure:
+def _draw(own: LoadOfLog) -> Figure:
+    courses = own.courses
     width = courses[0].width
     bins = max(len(course.waiting) for course in courses)
     divisor, unit = (DAY, "d") if width * bins >= 2 * DAY else (HOUR, "h")
@@ -217,7 +208,7 @@ def _draw(courses: Sequence[LoadCourse], policies: Sequence[str]) -> Figure:
         steps = -(-bins // together)
         times = width * together * np.arange(steps + 1) / divisor
         curves = []
-        for course, policy in zip(courses, policies, strict=True):
+        for course, policy in zip(courses, own.policies, strict=True):
             values = np.zeros(steps * together)
             values[: len(course.waiting)] = getattr(course, field)
             means = values.reshape(steps, together).mean(axis=1)
@@ -237,87 +228,33 @@ def _draw(courses: Sequence[LoadCourse], policies: Sequence[str]) -> Figure:
     )
 
 
-# In words. ------------------------------------------------------------------------------------------------------------
-
-
-_FULL = 95.0  # % of offered load from which the queue grows for most of the time, whatever the policy
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class LoadOfLog:
-    """The loads of all cases of a log.
-
-    Parameters
-    ----------
-    cases : list of list of LoadSums [case][policy]
-        What was seen.
-    """
-
-    cases: list[list[LoadSums]]
-
-    def values(self, field: str) -> FloatArray:
-        """Return one field: float64 array (cases, policies)."""
-        return np.array([[getattr(sums, field) for sums in case] for case in self.cases], dtype=np.float64)
-
-    @property
-    def weeks(self) -> int:
-        """Whole weeks of the longest case."""
-        return max(len(case[0].weeks) for case in self.cases)
-
-    def week(self, week: int) -> FloatArray:
-        """Return the utilisation of one week: float64 array (cases, policies), NaN where a case is shorter."""
-        return np.array(
-            [[sums.weeks[week] if week < len(sums.weeks) else np.nan for sums in case] for case in self.cases]
-        )
-
-
-def load_in_words(evaluation: Evaluation, loads: Mapping[str, LoadOfLog]) -> tuple[str, ...]:
-    """Return a paragraph a log.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What was run.
-    loads : mapping of str to LoadOfLog
-        The loads of each log.
-    """
-    return tuple(
-        (f"{log}: " if len(loads) > 1 else "") + _log_in_words(evaluation, log, own) for log, own in loads.items()
-    )
-
-
-def _log_in_words(evaluation: Evaluation, log: str, own: LoadOfLog) -> str:
-    policies, what = evaluation.policies, noun(evaluation, log)
-    median = f" (medians over {what}s)" if len(own.cases) > 1 else ""
+def _words(own: LoadOfLog) -> str:
+    several = len(own.kept) > 1
     offered, utilisation, backlog, waiting = (
-        median_of(own.values(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
+        median_of(own.load(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
     )
     if not np.isfinite(offered):
         return "All jobs come at one instant, so there is no load over time to speak of."
     text = (
         f"From the first to the last submission {offered:.1f} % of the machine's capacity is submitted and under "
-        f"{policies[0]} {utilisation:.1f} % is done{median}; {number_text(waiting)} jobs wait on average, which "
-        f"request {number_text(backlog)} times the machine."
+        f"{own.baseline} {utilisation:.1f} % is done{f' (medians over {own.noun}s)' if several else ''}; "
+        f"{number_text(waiting)} jobs wait on average, which request {number_text(backlog)} times the machine."
     )
-    if len(own.cases) > 1:
-        most = int(np.argmax(own.values("backlog")[:, 0]))
-        number = evaluation.cases[int(evaluation.rows(log)[most])].number
-        largest = number_text(float(own.values("backlog")[most, 0]))
-        text += f" Most waits in {place_of(evaluation, log, number)}: {largest} times the machine."
+    if several:
+        backlogs = own.load("backlog")[:, 0]
+        most = int(np.argmax(backlogs))
+        largest = number_text(float(backlogs[most]))
+        text += f" Most waits in {own.place_of(own.number(most))}: {largest} times the machine."
     if offered >= _FULL:
         text += " That is so much that the queue hardly empties, and the order of the queue matters most."
-    if len(policies) > 1:
-        text += _compared(own, policies, what)
+    if len(own.policies) > 1:
+        points, machines = ("points higher", "points lower"), ("machines more", "machines less")
+        done = own.load("utilisation")
+        text += differences_in_words(
+            own.policies, done, ("utilisation until the last submission", "1"), points, lower_is_better=False
+        )
+        text += differences_in_words(own.policies, own.load("backlog"), ("the backlog", "1"), machines)
+        text += own.no_intervals
     if not own.weeks:
-        text += f" No {what} is a whole week long, so there is no utilisation by week."
-    return text
-
-
-def _compared(own: LoadOfLog, policies: tuple[str, ...], what: str) -> str:
-    points, machines = ("points higher", "points lower"), ("machines more", "machines less")
-    utilisation, backlog = own.values("utilisation"), own.values("backlog")
-    text = differences_in_words(policies, utilisation, ("utilisation", "1"), points, lower_is_better=False)
-    text += differences_in_words(policies, backlog, ("the backlog", "1"), machines)
-    if len(own.cases) < MIN_CASES:
-        text += f" No intervals: {counted(len(own.cases), what)}, {MIN_CASES} are needed."
+        text += f" No {own.noun} is a whole week long, so there is no utilisation by week."
     return text

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.wording import cases_text
+from policyfactory.analyses.logs import LogView
 from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
 from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = [
     "Curve",
@@ -79,18 +77,17 @@ def panels_down(logs: int, height: float, *, share_x: bool = False) -> tuple[Fig
     return figure, list(figure.subplots(logs, 1, squeeze=False, sharex=share_x).ravel())
 
 
-def name_rows(axes: Any, evaluation: Evaluation, log: str) -> None:
+def name_rows(axes: Any, own: LogView) -> None:
     """Give a panel a row a policy, the baseline on top, and the name of its log as the title."""
-    policies = evaluation.policies
-    axes.set_yticks(range(len(policies)), [shortened(policy) for policy in policies])
-    axes.set_ylim(len(policies) - 0.4, -0.6)
+    axes.set_yticks(range(len(own.policies)), [shortened(policy) for policy in own.policies])
+    axes.set_ylim(len(own.policies) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    name_panel(axes, evaluation, log)
+    name_panel(axes, own)
 
 
-def name_panel(axes: Any, evaluation: Evaluation, log: str) -> None:
+def name_panel(axes: Any, own: LogView) -> None:
     """Give a panel the name of its log as the title."""
-    axes.set_title(f"{shortened(log, 44)}, {cases_text(evaluation, log)}", loc="left", fontsize=10)
+    axes.set_title(f"{shortened(own.log, 44)}, {own.cases}", loc="left", fontsize=10)
 
 
 def key_below(figure: Figure, text: str) -> None:

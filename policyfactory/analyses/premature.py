@@ -8,19 +8,20 @@ slowdowns whatever the policy, and a policy that sorts by requested times takes 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import by_log, mark_of, mean_of, median_difference, median_of, policies_by_mark
-from policyfactory.analyses.tables import mean_cell, median_cell, policy_columns, policy_rows
-from policyfactory.analyses.wording import against, cases_text, few_cases, listed, value_text
+from policyfactory.analyses.estimates import mark_of, mean_of, median_difference, median_of
+from policyfactory.analyses.logs import LogView
+from policyfactory.analyses.tables import mean_cell, median_cell, policy_table
+from policyfactory.analyses.wording import against, marked_in_words, value_text
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import enumerated, number_text
-from policyfactory.report.sections import Cell, Column, Section, Table
+from policyfactory.report.sections import Column, Section, Table
 from policyfactory.simulate.metrics import job_values
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Premature(Analysis):
     Raises
     ------
     UsageError
-        If an option cannot be meant.
+        If an option is not as it must be.
     """
 
     name: ClassVar[str] = "premature"
@@ -101,106 +102,96 @@ class Premature(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section: shares by log, ratios by log and policy, beside what was published."""
-        kept = {log: np.array(by_log(evaluation, seen, log), dtype=np.float64) for log in evaluation.logs}
-        at_least = f"at least {self.ratio:,g} times their run time"
+        logs = self.by_log(evaluation, seen, _PrematureOfLog)
+        first = f"Premature are jobs that requested at least {self.ratio:,g} times their run time."
         return Section(
             "premature",
             "Jobs that end long before their request",
-            (
-                f"Premature are jobs that requested {at_least}.",
-                *(self._words(evaluation, log, kept[log]) for log in evaluation.logs),
+            (first, *map(_words, logs)),
+            (self._shares(logs), self._ratios(logs)),
+        )
+
+    def _shares(self, logs: Sequence[_PrematureOfLog]) -> Table:
+        columns = {
+            Column("log"): lambda own: own.log,
+            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: mean_cell(own.share),
+        }
+        if any(_SHARE in self.published.get(own.log, {}) for own in logs):
+            published = Column("published", "1", self.source)
+            columns[published] = lambda own: self.published.get(own.log, {}).get(_SHARE)
+        note = "Mean over the cases, with 95 % intervals."
+        return Table.of("premature-shares", "Premature jobs of each log", columns, zip(logs), note)
+
+    def _ratios(self, logs: Sequence[_PrematureOfLog]) -> Table:
+        what = "mean bounded slowdown of the premature jobs"
+        columns: dict[Column, Callable[..., Any]] = {
+            Column("ratio", "1", f"{what} over that of the others, in each case"): (
+                lambda own, place: median_cell(own.ratio[:, place], own.mark(place))
             ),
-            (self._shares(evaluation, kept), self._ratios(evaluation, kept)),
-        )
+            Column("premature", "1", what): lambda own, place: median_cell(own.sums[:, place, 2]),
+            Column("others", "1", "mean bounded slowdown of the other jobs"): (
+                lambda own, place: median_cell(own.sums[:, place, 3])
+            ),
+        }
 
-    def _shares(self, evaluation: Evaluation, kept: dict[str, FloatArray]) -> Table:
-        has_published = any(_SHARE in self.published.get(log, {}) for log in evaluation.logs)
-        rows = [
-            (Cell(log), mean_cell(_share(kept[log])), *self._published_cell(has_published, log, _SHARE))
-            for log in evaluation.logs
-        ]
-        columns = (Column("log"), Column("premature jobs", "%", "of the jobs of run time above 0"))
-        return Table(
-            "premature-shares",
-            "Premature jobs of each log",
-            (*columns, *self._published_column(has_published)),
-            tuple(rows),
-            "Mean over the cases, with 95 % intervals.",
-        )
+        def published(own: LogView, place: int) -> float | None:
+            return self.published.get(own.log, {}).get(own.policies[place])
 
-    def _ratios(self, evaluation: Evaluation, kept: dict[str, FloatArray]) -> Table:
-        has_published = any(
-            policy in self.published.get(log, {}) for log in evaluation.logs for policy in evaluation.policies
-        )
-
-        def cells(log: str, place: int) -> tuple[Cell, ...]:
-            ratio = _ratio(kept[log])
-            means = (median_cell(kept[log][:, place, 2]), median_cell(kept[log][:, place, 3]))
-            published = self._published_cell(has_published, log, evaluation.policies[place])
-            return (median_cell(ratio[:, place], _mark(ratio, place) if place else ""), *means, *published)
-
-        columns = policy_columns(
-            evaluation.logs,
-            Column("ratio", "1", "mean bounded slowdown of the premature jobs over that of the others, in each case"),
-            Column("premature", "1", "mean bounded slowdown of the premature jobs"),
-            Column("others", "1", "mean bounded slowdown of the other jobs"),
-        )
-        return Table(
+        if any(published(own, place) is not None for own in logs for place in range(len(own.policies))):
+            columns[Column("published", "1", self.source)] = published
+        return policy_table(
             "premature-ratios",
             "Mean bounded slowdown of premature jobs over that of the others",
-            (*columns, *self._published_column(has_published)),
-            policy_rows(evaluation.logs, evaluation.policies, cells),
-            f"Medians over the cases, with 95 % intervals.{against(evaluation)}",
+            logs,
+            columns,
+            f"Medians over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
         )
 
-    def _published_column(self, has_published: bool) -> tuple[Column, ...]:  # noqa: FBT001 (a column is there or not)
-        return (Column("published", "1", self.source),) if has_published else ()
 
-    def _published_cell(self, has_published: bool, log: str, key: str) -> tuple[Cell, ...]:  # noqa: FBT001 (as above)
-        return (Cell(self.published.get(log, {}).get(key)),) if has_published else ()
+class _PrematureOfLog(LogView):
+    """The premature jobs of one log."""
 
-    def _words(self, evaluation: Evaluation, log: str, kept: FloatArray) -> str:
-        share, ratio = mean_of(_share(kept)), _ratio(kept)
-        text = f"{log} ({cases_text(evaluation, log)}): {value_text(share, '%')} of the jobs are premature."
-        own = median_of(ratio[:, 0])
-        if not own.cases:
-            return f"{text} Premature and other jobs cannot be compared: no case has both."
-        base = evaluation.baseline
-        text += f" Under {base} their mean slowdown is {value_text(own)} times that of the others."
-        if len(evaluation.policies) == 1:
-            return text
-        if own.interval is None:
-            rest = [
-                f"{number_text(median_of(ratio[:, at]).value)} under {evaluation.policies[at]}"
-                for at in range(1, ratio.shape[1])
-            ]
-            return f"{text} It is {enumerated(rest)}. {few_cases(evaluation, log)}"
-        marked = policies_by_mark(evaluation.policies, lambda place: _mark(ratio, place))
-        for word, what in (("higher", "Farther apart"), ("lower", "Closer together")):
-            values = [
-                f"{policy} ({number_text(median_of(ratio[:, evaluation.policies.index(policy)]).value)})"
-                for policy in marked.get(word, [])
-            ]
-            text += listed(f"{what} than under {base}", values)
-        return text + listed(f"No difference from {base}", marked.get("no difference", []))
+    @property
+    def sums(self) -> FloatArray:
+        """What was kept: float64 array (cases, policies, 4)."""
+        return np.array(self.kept, dtype=np.float64)
+
+    @property
+    def share(self) -> FloatArray:
+        """The premature jobs of each case in %; they are the same under every policy."""
+        premature, others = self.sums[:, 0, 0], self.sums[:, 0, 1]
+        jobs = premature + others
+        return np.asarray(100 * np.divide(premature, jobs, out=np.full(len(jobs), np.nan), where=jobs > 0))
+
+    @property
+    def ratio(self) -> FloatArray:
+        """Ratio of the two mean slowdowns: float64 array (cases, policies), NaN without one of the two."""
+        return np.asarray(self.sums[:, :, 2] / self.sums[:, :, 3])
+
+    def mark(self, place: int) -> str:
+        """Return whether the ratio is higher or lower than under the baseline."""
+        return mark_of(median_difference(self.ratio, place), lower_is_better=None) if place else ""
 
 
-def _mark(ratio: FloatArray, place: int) -> str:
-    return mark_of(median_difference(ratio, place), lower_is_better=None)
+def _words(own: _PrematureOfLog) -> str:
+    ratio, base = own.ratio, own.baseline
+    text = f"{own.titled}: {value_text(mean_of(own.share), '%')} of the jobs are premature."
+    first = median_of(ratio[:, 0])
+    if not first.cases:
+        return f"{text} Premature and other jobs cannot be compared: no case has both."
+    text += f" Under {base} their mean slowdown is {value_text(first)} times that of the others."
+    if len(own.policies) == 1:
+        return text
+    middles = {policy: number_text(median_of(ratio[:, at]).value) for at, policy in enumerate(own.policies)}
+    if first.interval is None:
+        rest = [f"{middles[policy]} under {policy}" for policy in own.policies[1:]]
+        return f"{text} It is {enumerated(rest)}. {own.few_cases}"
+    apart = {"higher": f"Farther apart than under {base}", "lower": f"Closer together than under {base}"}
+    text += marked_in_words(own.policies, own.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
+    return text + marked_in_words(own.policies, own.mark, {"no difference": f"No difference from {base}"})
 
 
 def _is_published(values: object) -> bool:
     if not isinstance(values, Mapping):
         return False
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values.values())
-
-
-def _share(kept: FloatArray) -> FloatArray:
-    """Return the premature jobs of each case in %; they are the same under every policy."""
-    jobs = kept[:, 0, 0] + kept[:, 0, 1]
-    return np.asarray(100 * np.divide(kept[:, 0, 0], jobs, out=np.full(len(jobs), np.nan), where=jobs > 0))
-
-
-def _ratio(kept: FloatArray) -> FloatArray:
-    """Return the ratio of the two mean slowdowns: float64 array (cases, policies), NaN without one of the two."""
-    return np.asarray(kept[:, :, 2] / kept[:, :, 3])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import by_log, mean_of, median_of
+from policyfactory.analyses.estimates import mean_of, median_of
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
-from policyfactory.analyses.tables import cell_of, log_cells, policy_columns, stem_by_log
+from policyfactory.analyses.tables import cell_of, log_column, pictures_by_log
 from policyfactory.analyses.wording import scaled, shared_unit
 from policyfactory.core.text import number_text
 from policyfactory.core.units import MINUTE, format_duration
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.sections import Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED, Overuse, overuse_of, recorded_schedule
 
@@ -119,87 +119,73 @@ class Replay(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return a table of the distances, the waits as curves, and what they say."""
-        cases = {log: by_log(evaluation, seen, log) for log in evaluation.logs}
-        distances = {log: _distances(evaluation, log, own) for log, own in cases.items()}
-        pictures = [
-            Picture(
-                stem,
-                f"{log}: how many jobs wait how long, replayed and recorded",
-                functools.partial(_draw, cases[log], evaluation.policies),
-                "The black dashed curve is the record. Where a replay's curve is above it, more jobs of the replay "
-                "wait no longer than that. The widest gap is the distance, here over the jobs of all cases.",
-            )
-            for log, stem in stem_by_log("waits", evaluation.logs).items()
-        ]
-        words = replay_in_words(evaluation, distances)
-        return Section(
-            "replay", "How far the replays are from the record", words, (_table(distances),), tuple(pictures)
+        logs = self.by_log(evaluation, seen, _ReplaysOfLog)
+        pictures = pictures_by_log(
+            "waits",
+            logs,
+            "how many jobs wait how long, replayed and recorded",
+            _draw,
+            "The black dashed curve is the record. Where a replay's curve is above it, more jobs of the replay wait no "
+            "longer than that. The widest gap is the distance, here over the jobs of all cases.",
         )
+        title, words = "How far the replays are from the record", replay_in_words(evaluation, logs)
+        return Section("replay", title, words, (_table(logs),), pictures)
 
 
-def _distances(evaluation: Evaluation, log: str, cases: list[list[Replayed]]) -> Distances:
-    def column(get: Any) -> list[NDArray[np.float64]]:
-        return [np.array([get(case[k]) for case in cases]) for k in range(len(evaluation.policies))]
+class _ReplaysOfLog(LogView):
+    """The replays of one log beside its record."""
 
-    overuse = [case[0].overuse for case in cases]
-    return Distances(
-        log=log,
-        policies=evaluation.policies,
-        distance=[median_of(each) for each in column(lambda one: one.distance)],
-        same_start=[mean_of(each) for each in column(lambda one: one.same_start)],
-        median_wait=[median_of(each) for each in column(lambda one: one.median_wait[0])],
-        utilisation=[mean_of(each) for each in column(lambda one: one.utilisation[0])],
-        recorded_wait=median_of(np.array([case[0].median_wait[1] for case in cases])),
-        recorded_utilisation=mean_of(np.array([case[0].utilisation[1] for case in cases])),
-        overuse=Overuse(
-            max(one.peak for one in overuse), sum(one.over_s for one in overuse), sum(one.span_s for one in overuse)
-        ),
-        machine=max(facts.machine for facts in evaluation.cases if facts.log == log),
+    def distance(self, place: int) -> Estimate:
+        """Return the Kolmogorov-Smirnov distance of the waits under a policy."""
+        return median_of(self.values("distance")[:, place])
+
+    def same_start(self, place: int) -> Estimate:
+        """Return the share of the jobs that start when they did, in %."""
+        return mean_of(self.values("same_start")[:, place])
+
+    def median_wait(self, place: int | None) -> Estimate:
+        """Return the median wait in seconds under a policy; None: of the record."""
+        return median_of(self.values(lambda one: one.median_wait[place is None])[:, place or 0])
+
+    def utilisation(self, place: int | None) -> Estimate:
+        """Return the utilisation in % under a policy; None: of the record."""
+        return mean_of(self.values(lambda one: one.utilisation[place is None])[:, place or 0])
+
+
+def _table(logs: Sequence[_ReplaysOfLog]) -> Table:
+    rows = [(own, place) for own in logs for place in (*range(len(own.policies)), None)]
+    unit = shared_unit(own.median_wait(place).value for own, place in rows)
+    distance = (
+        "Kolmogorov-Smirnov: the largest difference of the shares of jobs that wait at most t; 0 is the same "
+        "distribution, 1 has nothing in common"
     )
-
-
-def _table(distances: dict[str, Distances]) -> Table:
-    logs = list(distances)
-    waits = [each.value for own in distances.values() for each in (*own.median_wait, own.recorded_wait)]
-    columns = policy_columns(
-        logs,
-        Column(
-            "distance of waits", "1",
-            "Kolmogorov-Smirnov: the largest difference of the shares of jobs that wait at most t; 0 is the same "
-            "distribution, 1 has nothing in common",
+    same_start = f"jobs whose start differs from the recorded one by at most {SAME_START} s"
+    columns = {
+        **log_column(several=len(logs) > 1),
+        Column("policy"): lambda own, k: RECORDED if k is None else own.policies[k],
+        Column("distance of waits", "1", distance): lambda own, k: None if k is None else cell_of(own.distance(k)),
+        Column("median wait", "s", "of the jobs", shown=unit): lambda own, k: cell_of(own.median_wait(k)),
+        Column("utilisation", "%", "sum of q p over (processors x makespan)"): (
+            lambda own, k: cell_of(own.utilisation(k))
         ),
-        Column("median wait", "s", "of the jobs", shown=shared_unit(waits)),
-        Column("utilisation", "%", "sum of q p over (processors x makespan)"),
-        Column("same start", "%", f"jobs whose start differs from the recorded one by at most {SAME_START} s"),
-    )  # fmt: skip
-    rows = []
-    for log, own in distances.items():
-        for k, policy in enumerate(own.policies):
-            each = (own.distance[k], own.median_wait[k], own.utilisation[k], own.same_start[k])
-            rows.append((*log_cells(logs, log), Cell(policy), *map(cell_of, each)))
-        record = (Cell(None), cell_of(own.recorded_wait), cell_of(own.recorded_utilisation), Cell(None))
-        rows.append((*log_cells(logs, log), Cell(RECORDED), *record))
-    note = "Distances and waits are medians over the cases, shares are means." if _several(distances) else ""
-    return Table(
-        "distances", "Replays and record: the same jobs, simulated and as they ran", columns, tuple(rows), note
-    )
+        Column("same start", "%", same_start): lambda own, k: None if k is None else cell_of(own.same_start(k)),
+    }
+    several = any(len(own.kept) > 1 for own in logs)
+    note = "Distances and waits are medians over the cases, shares are means." if several else ""
+    return Table.of("distances", "Replays and record: the same jobs, simulated and as they ran", columns, rows, note)
 
 
-def _several(distances: dict[str, Distances]) -> bool:
-    return any(own.cases > 1 for own in distances.values())
-
-
-def _draw(cases: list[list[Replayed]], policies: Sequence[str]) -> Figure:
+def _draw(own: _ReplaysOfLog) -> Figure:
     """Draw the share of all jobs of a log that wait at most so long, as recorded and under each policy."""
-    jobs = sum(case[0].jobs for case in cases)
+    jobs = sum(case[0].jobs for case in own.kept)
     edges = _EDGES.astype(np.float64)
 
     def curve(name: str, counts: Sequence[NDArray[np.int32]]) -> Curve:
         total: NDArray[np.int64] = np.sum(counts, axis=0, dtype=np.int64)
         return Curve(name, edges, 100.0 * total / jobs)
 
-    record = curve(RECORDED, [case[0].at_most[1] for case in cases])
-    curves = [curve(name, [case[k].at_most[0] for case in cases]) for k, name in enumerate(policies)]
+    record = curve(RECORDED, [case[0].at_most[1] for case in own.kept])
+    curves = [curve(name, [case[k].at_most[0] for case in own.kept]) for k, name in enumerate(own.policies)]
     # Beyond the longest wait of all there is nothing to see.
     waiting = np.min([one.y for one in (record, *curves)], axis=0) < 100
     shown = int(np.count_nonzero(waiting)) + 1
@@ -212,91 +198,58 @@ def _draw(cases: list[list[Replayed]], policies: Sequence[str]) -> Figure:
 # In words. ------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Distances:
-    """The replays of one log beside its record, over its cases.
-
-    Parameters
-    ----------
-    log : str
-        The log.
-    policies : tuple of str
-        The first is the baseline.
-    distance, same_start, median_wait, utilisation : list of Estimate [policy]
-        Kolmogorov-Smirnov distance of the waits; jobs that start when they did, in %; seconds; %.
-    recorded_wait, recorded_utilisation : Estimate
-        Median wait (s) and utilisation (%) of the record.
-    overuse : Overuse
-        Of the record, all cases together.
-    machine : int
-        Processors of the machine.
-    """
-
-    log: str
-    policies: tuple[str, ...]
-    distance: list[Estimate]
-    same_start: list[Estimate]
-    median_wait: list[Estimate]
-    utilisation: list[Estimate]
-    recorded_wait: Estimate
-    recorded_utilisation: Estimate
-    overuse: Overuse
-    machine: int
-
-    @property
-    def cases(self) -> int:
-        """How many cases."""
-        return self.recorded_wait.cases
-
-
-def replay_in_words(evaluation: Evaluation, distances: dict[str, Distances]) -> tuple[str, ...]:
+def replay_in_words(evaluation: Evaluation, logs: Sequence[_ReplaysOfLog]) -> tuple[str, ...]:
     """Return a paragraph a log, and what separates a replay from a record beside the policy.
 
     Parameters
     ----------
     evaluation : Evaluation
         What was simulated.
-    distances : dict of str to Distances
-        Of each log.
+    logs : sequence of _ReplaysOfLog
+        The logs.
     """
     paragraphs = []
-    for log, own in distances.items():
+    for own in logs:
         sentences = [_how_far(own), _closest(own), _overused(own)]
-        paragraphs.append(f"{log}: " + " ".join(sentence for sentence in sentences if sentence))
+        paragraphs.append(f"{own.log}: " + " ".join(sentence for sentence in sentences if sentence))
     return (*paragraphs, _what_a_record_holds(evaluation))
 
 
-def _how_far(own: Distances) -> str:
-    policy = own.policies[0]
-    far = own.distance[0].value
-    if far == 0 and own.same_start[0].value == 100:
+def _how_far(own: _ReplaysOfLog) -> str:
+    policy, far, same = own.baseline, own.distance(0).value, own.same_start(0).value
+    if far == 0 and same == 100:
         return f"under {policy} the replay is the record: every job starts when it did, or within a minute of that."
-    middle = "" if own.cases == 1 else f" (median over {own.cases} cases)"
+    cases = len(own.kept)
+    middle = "" if cases == 1 else f" (median over {cases} cases)"
+    ours, theirs = (scaled(own.median_wait(place).value, "s") for place in (0, None))
+    busy, was_busy = (number_text(own.utilisation(place).value) for place in (0, None))
     return (
         f"under {policy} the waits of the replay have a Kolmogorov-Smirnov distance of {number_text(far)}{middle} "
         "from those of the record, where 0 is the same distribution and 1 has nothing in common. The median wait is "
-        f"{scaled(own.median_wait[0].value, 's')} and was {scaled(own.recorded_wait.value, 's')}; the utilisation is "
-        f"{_share(own.utilisation[0])} and was {_share(own.recorded_utilisation)}; {_share(own.same_start[0])} of the "
-        "jobs start within a minute of when they did."
+        f"{ours} and was {theirs}; the utilisation is {busy} % and was {was_busy} %; {number_text(same)} % of the jobs "
+        "start within a minute of when they did."
     )
 
 
-def _closest(own: Distances) -> str:
+def _closest(own: _ReplaysOfLog) -> str:
     """Name the policy whose waits are most like the record's, if it is not the baseline."""
-    closest = min(range(len(own.policies)), key=lambda k: own.distance[k].value)
-    if own.distance[closest].value >= own.distance[0].value:
+    distances = [own.distance(place).value for place in range(len(own.policies))]
+    closest = min(range(len(distances)), key=distances.__getitem__)
+    if distances[closest] >= distances[0]:
         return ""
-    return f"The waits under {own.policies[closest]} are the closest, {number_text(own.distance[closest].value)}."
+    return f"The waits under {own.policies[closest]} are the closest, {number_text(distances[closest])}."
 
 
-def _overused(own: Distances) -> str:
-    over = own.overuse
-    if over.peak <= own.machine:
+def _overused(own: _ReplaysOfLog) -> str:
+    record: list[Overuse] = [case[0].overuse for case in own.kept]
+    peak, over_s = max(one.peak for one in record), sum(one.over_s for one in record)
+    span_s = sum(one.span_s for one in record)
+    if peak <= own.machine:
         return ""
-    share = 100.0 * over.over_s / over.span_s if over.span_s else 0.0
+    share = 100.0 * over_s / span_s if span_s else 0.0
     return (
-        f"The record uses up to {over.peak:,} processors at once, and more than the machine's {own.machine:,} for "
-        f"{number_text(share)} % of the time ({format_duration(round(over.over_s))}): no replay can do that. Either "
+        f"The record uses up to {peak:,} processors at once, and more than the machine's {own.machine:,} for "
+        f"{number_text(share)} % of the time ({format_duration(round(over_s))}): no replay can do that. Either "
         "the machine was larger (say so: --processors, or machine in a protocol), or jobs shared processors, or "
         "recorded times are wrong."
     )
@@ -309,7 +262,3 @@ def _what_a_record_holds(evaluation: Evaluation) -> str:
         "A record holds what a replay has not: the site's priorities, limits and reservations, processors that were "
         f"down, and jobs that are not in the log or were dropped when it was cleaned.{empty}"
     )
-
-
-def _share(estimate: Estimate) -> str:
-    return f"{number_text(estimate.value)} %"

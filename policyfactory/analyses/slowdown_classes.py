@@ -7,20 +7,23 @@ figure 3. A mean slowdown is decided by a few jobs; the classes say how many are
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import by_log, mark_of, mean_difference, mean_of, policies_by_mark
+from policyfactory.analyses.estimates import mark_of, mean_difference, mean_of, policies_by_mark
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import name_rows, panels_down
-from policyfactory.analyses.tables import mean_cell, policy_columns, policy_rows
-from policyfactory.analyses.wording import against, cases_text, few_cases, value_text
+from policyfactory.analyses.tables import mean_cell, policy_table
+from policyfactory.analyses.wording import against, value_text
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import enumerated, number_text
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.sections import Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
 
 if TYPE_CHECKING:
@@ -82,21 +85,15 @@ class SlowdownClasses(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section: shares in %, their mean over cases, and what differs from the baseline."""
-        shares = {log: _shares(by_log(evaluation, seen, log)) for log in evaluation.logs}
-        return Section(
+        logs = self.by_log(evaluation, seen, _SharesOfLog)
+        picture = Picture(
             "slowdown-classes",
-            "How slowdowns are distributed",
-            tuple(self._words(evaluation, log, shares[log]) for log in evaluation.logs),
-            (self._table(evaluation, shares),),
-            (
-                Picture(
-                    "slowdown-classes",
-                    "Shares of the jobs by bounded slowdown, a bar a policy, a panel a log",
-                    lambda: self._draw(evaluation, shares),
-                    "Mean over the cases. Bounded slowdown: max((wait + run)/max(run, 10 s), 1).",
-                ),
-            ),
+            "Shares of the jobs by bounded slowdown, a bar a policy, a panel a log",
+            functools.partial(_draw, logs, self._labels()),
+            "Mean over the cases. Bounded slowdown: max((wait + run)/max(run, 10 s), 1).",
         )
+        words = tuple(_words(own, self._worst) for own in logs)
+        return Section("slowdown-classes", "How slowdowns are distributed", words, (self._table(logs),), (picture,))
 
     def _labels(self) -> list[str]:
         texts = [f"{edge:,g}" for edge in self.edges]
@@ -107,108 +104,113 @@ class SlowdownClasses(Analysis):
     def _worst(self) -> str:
         return f"{self.edges[-1]:,g} and more"
 
-    def _table(self, evaluation: Evaluation, shares: dict[str, FloatArray]) -> Table:
-        first, *rest = self._labels()
-        columns = (
+    def _table(self, logs: Sequence[_SharesOfLog]) -> Table:
+        first, *others = self._labels()
+        columns = [
             Column(first, "%", "did not wait, or so little that it does not count"),
-            *(Column(label, "%", "the lower end belongs to the class") for label in rest),
-        )
+            *(Column(label, "%", "the lower end belongs to the class") for label in others),
+        ]
 
-        def cells(log: str, place: int) -> list[Cell]:
-            own = shares[log]
-            return [mean_cell(own[:, place, at], self._mark(own, place, at)) for at in range(len(columns))]
-
-        return Table(
+        return policy_table(
             "slowdown-classes",
             "Shares of the jobs by bounded slowdown",
-            policy_columns(evaluation.logs, *columns),
-            policy_rows(evaluation.logs, evaluation.policies, cells),
-            f"Means over the cases, with 95 % intervals.{against(evaluation)}",
+            logs,
+            {
+                column: lambda own, place, at=at: mean_cell(own.shares[:, place, at], own.mark(at, place))
+                for at, column in enumerate(columns)
+            },
+            f"Means over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
         )
 
-    def _mark(self, shares: FloatArray, place: int, at: int) -> str:
+
+class _SharesOfLog(LogView):
+    """How the slowdowns of one log are distributed."""
+
+    @property
+    def shares(self) -> FloatArray:
+        """Shares in %: float64 array (cases, policies, classes)."""
+        counts = np.array(self.kept, dtype=np.float64)
+        return np.asarray(100 * counts / counts.sum(axis=2, keepdims=True))
+
+    def mark(self, at: int, place: int) -> str:
+        """Return the verdict on the share of class ``at``."""
         if place == 0:
             return ""
+        shares = self.shares
         # More jobs at once are better, fewer of the worst; what lies between depends on where they come from.
-        direction = {0: False, len(self.edges) + 1: True}.get(at)
+        direction = {0: False, shares.shape[2] - 1: True}.get(at)
         return mark_of(mean_difference(shares[:, :, at], place), lower_is_better=direction)
 
-    def _words(self, evaluation: Evaluation, log: str, shares: FloatArray) -> str:
-        base, worst = evaluation.baseline, len(self.edges) + 1
-        text = (
-            f"{log} ({cases_text(evaluation, log)}): under {base} {value_text(mean_of(shares[:, 0, 0]), '%')} of the "
-            f"jobs have a slowdown of 1, and {value_text(mean_of(shares[:, 0, worst]), '%')} one of {self._worst}."
+
+def _words(own: _SharesOfLog, worst: str) -> str:
+    at_once, badly = own.shares[:, :, 0], own.shares[:, :, -1]
+    text = (
+        f"{own.titled}: under {own.baseline} {value_text(mean_of(at_once[:, 0]), '%')} of the jobs have a slowdown of "
+        f"1, and {value_text(mean_of(badly[:, 0]), '%')} one of {worst}."
+    )
+    if len(own.policies) == 1:
+        return text
+    if mean_of(at_once[:, 0]).interval is None:
+        return f"{text} {_best(own.policies, badly.mean(axis=0), worst)} {own.few_cases}"
+    last = own.shares.shape[2] - 1
+    first = _against(own, 0, "served at once", ("more", "fewer"))
+    return f"{text} {first} {_against(own, last, f'at {worst}', ('fewer', 'more'))}"
+
+
+def _best(policies: Sequence[str], badly: FloatArray, worst: str) -> str:
+    if badly.min() == badly.max():
+        return f"The share of {worst} is the same under all policies."
+    least = int(np.argmin(badly))
+    return f"The smallest share of {worst} is that of {policies[least]}, {number_text(badly[least])} %."
+
+
+def _against(own: _SharesOfLog, at: int, what: str, words: tuple[str, str]) -> str:
+    """Say which policies have better or worse shares of class ``at`` than the baseline, in these words."""
+    marked = policies_by_mark(own.policies, lambda place: own.mark(at, place))
+    means = dict(zip(own.policies, own.shares[:, :, at].mean(axis=0).tolist(), strict=True))
+    parts = [
+        f"{more} jobs are {what} under {_factors(means, own.baseline, marked[word])}"
+        for word, more in zip(("better", "worse"), words, strict=True)
+        if word in marked
+    ]
+    same = marked.get("no difference", [])
+    if same:
+        of = "in them" if parts else f"in the share of jobs {what}"
+        parts.append(f"no difference {of} is shown for {enumerated(same)}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _factors(means: Mapping[str, float], baseline: str, policies: Sequence[str]) -> str:
+    """Return the policies with how many times more or fewer jobs of the class they have than the baseline."""
+    factors = []
+    for policy in policies:
+        low, high = sorted((means[policy], means[baseline]))
+        factors.append(
+            f"{policy} ({number_text(high / low)} times)" if low > 0 else f"{policy} ({means[policy]:.3g} %)"
         )
-        if len(evaluation.policies) == 1:
-            return text
-        if mean_of(shares[:, 0, 0]).interval is None:
-            return f"{text} {self._best(evaluation, shares)} {few_cases(evaluation, log)}"
-        return f"{text} {self._against(evaluation, shares, 0)} {self._against(evaluation, shares, worst)}"
-
-    def _best(self, evaluation: Evaluation, shares: FloatArray) -> str:
-        badly = shares[:, :, -1].mean(axis=0)
-        if badly.min() == badly.max():
-            return f"The share of {self._worst} is the same under all policies."
-        least = int(np.argmin(badly))
-        value = number_text(badly[least])
-        return f"The smallest share of {self._worst} is that of {evaluation.policies[least]}, {value} %."
-
-    def _against(self, evaluation: Evaluation, shares: FloatArray, at: int) -> str:
-        """Say which policies have more or fewer jobs in the first or the last class than the baseline."""
-        marked = policies_by_mark(evaluation.policies, lambda place: self._mark(shares, place, at))
-        what = "served at once" if at == 0 else f"at {self._worst}"
-        parts = []
-        for word, more in (("better", "more" if at == 0 else "fewer"), ("worse", "fewer" if at == 0 else "more")):
-            if word in marked:
-                parts.append(f"{more} jobs are {what} under {self._factors(evaluation, shares, at, marked[word])}")
-        same = marked.get("no difference", [])
-        if same:
-            parts.append(f"no difference in them is shown for {enumerated(same)}" if parts else _nothing(what, same))
-        text = "; ".join(parts)
-        return f"{text[0].upper()}{text[1:]}." if text else ""
-
-    def _factors(self, evaluation: Evaluation, shares: FloatArray, at: int, policies: list[str]) -> str:
-        """Return the policies with how many times more or fewer jobs of the class they have than the baseline."""
-        base = shares[:, 0, at].mean()
-        factors = []
-        for policy in policies:
-            own = shares[:, evaluation.policies.index(policy), at].mean()
-            factor = max(own, base) / min(own, base) if min(own, base) > 0 else np.inf
-            factors.append(
-                f"{policy} ({number_text(factor)} times)" if np.isfinite(factor) else f"{policy} ({own:.3g} %)"
-            )
-        return enumerated(factors)
-
-    def _draw(self, evaluation: Evaluation, shares: dict[str, FloatArray]) -> Figure:
-        policies = evaluation.policies
-        figure, panels = panels_down(len(evaluation.logs), 0.8 + 0.3 * len(policies))
-        classes = len(self.edges) + 2
-        colours = _PLACES.get(classes, tuple(range(classes)))
-        for axes, log in zip(panels, evaluation.logs, strict=True):
-            left = np.zeros(len(policies))
-            for at, label in enumerate(self._labels()):
-                share = shares[log][:, :, at].mean(axis=0)
-                axes.barh(range(len(policies)), share, left=left, height=0.75, color=_COLOURS[colours[at]], label=label)
-                ink = "white" if colours[at] >= _DARK else "black"
-                for row in np.flatnonzero(share >= 5.0).tolist():
-                    axes.text(left[row] + share[row] / 2, row, f"{share[row]:.0f}", color=ink, **_CENTRED)
-                left += share
-            name_rows(axes, evaluation, log)
-            axes.set_xlim(0, 100)
-            axes.grid(visible=False)
-        panels[-1].set_xlabel("share of the jobs (%)")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="outside upper center", ncols=min(4, len(labels)), title="bounded slowdown", fontsize=9
-        )
-        return figure
+    return enumerated(factors)
 
 
-def _shares(rows: list[list[Any]]) -> FloatArray:
-    """Return the shares in %: float64 array (cases, policies, classes)."""
-    counts = np.array(rows, dtype=np.float64)
-    return np.asarray(100 * counts / counts.sum(axis=2, keepdims=True))
-
-
-def _nothing(what: str, policies: list[str]) -> str:
-    return f"no difference in the share of jobs {what} is shown for {enumerated(policies)}"
+def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:
+    policies = logs[0].policies
+    figure, panels = panels_down(len(logs), 0.8 + 0.3 * len(policies))
+    colours = _PLACES.get(len(names), tuple(range(len(names))))
+    for axes, own in zip(panels, logs, strict=True):
+        left = np.zeros(len(policies))
+        for at, label in enumerate(names):
+            share = own.shares[:, :, at].mean(axis=0)
+            axes.barh(range(len(policies)), share, left=left, height=0.75, color=_COLOURS[colours[at]], label=label)
+            ink = "white" if colours[at] >= _DARK else "black"
+            for row in np.flatnonzero(share >= 5.0).tolist():
+                axes.text(left[row] + share[row] / 2, row, f"{share[row]:.0f}", color=ink, **_CENTRED)
+            left += share
+        name_rows(axes, own)
+        axes.set_xlim(0, 100)
+        axes.grid(visible=False)
+    panels[-1].set_xlabel("share of the jobs (%)")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=min(4, len(labels)), title="bounded slowdown", fontsize=9
+    )
+    return figure

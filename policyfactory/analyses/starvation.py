@@ -8,9 +8,8 @@ another waited ahead of them; the others were started from the head.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,21 +17,14 @@ from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis, texts
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
-from policyfactory.analyses.tables import (
-    compared_cells,
-    compared_columns,
-    median_cell,
-    policy_columns,
-    policy_rows,
-    stem_by_log,
-)
+from policyfactory.analyses.tables import compared_columns, median_cell, pictures_by_log, policy_table
 from policyfactory.analyses.waits import LogWaits, Waits, waits_of
-from policyfactory.analyses.wording import place_of, shared_unit
+from policyfactory.analyses.wording import shared_unit
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted, enumerated, number_text
 from policyfactory.core.units import MINUTE, format_duration, parse_duration
 from policyfactory.policy.policy import Policy
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.sections import Column, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,12 +40,8 @@ FloatArray = NDArray[np.float64]
 # The curve's points: from a minute to four years, four in each doubling of the wait.
 _CURVE = tuple(round(MINUTE * 2 ** (k / 4)) for k in range(85))
 
-_ACTED = (
-    Column("threshold", "", "waits beyond it put a job at the head of the queue"),
-    Column("overdue", "jobs", "jobs whose wait at their start was longer than the threshold"),
-    Column("overdue, share", "%", "of the jobs of a case; median over cases"),
-    Column("from the head", "jobs", "overdue jobs that were started with none waiting ahead of them"),
-)
+_TOLD = 6  # policies that are named in words; the tables have all
+_OFTEN = 0.05  # share of the jobs from which the order is for a good part that of submission
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,93 +76,90 @@ class Starvation(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the longest waits, the counts, the words, and how the waits are distributed."""
-        logs = self.chosen_logs(evaluation)
-        by_log = {log: LogWaits(log, evaluation.policies, [seen[row] for row in evaluation.rows(log)]) for log in logs}
-        tables = (
-            _longest_table(evaluation, by_log),
-            _waits_table(evaluation, by_log),
-            _overdue_table(by_log, self.beyond),
+        logs = self.by_log(evaluation, seen, LogWaits)
+        waiting = [own for own in logs if (own.values("longest") > MINUTE).any()]
+        pictures = pictures_by_log(
+            "waits",
+            waiting,
+            "how many jobs wait longer than so long",
+            lambda own: _draw(own, len(self.beyond)),
+            "Both axes are logarithmic: the right end of a curve is the longest wait of one job.",
         )
-        pictures = tuple(
-            Picture(
-                stem,
-                f"{log}: how many jobs wait longer than so long",
-                functools.partial(_draw, by_log[log], len(self.beyond)),
-                "Both axes are logarithmic: the right end of a curve is the longest wait of one job.",
-            )
-            for log, stem in stem_by_log("waits", logs).items()
-            if any(waits.longest > MINUTE for case in by_log[log].cases for waits in case)
-        )
-        sentences = starvation_in_words(evaluation, by_log, self.beyond)
-        return Section("starvation", "The longest waits, and the threshold", sentences, tables, pictures)
+        paragraphs = []
+        for own in logs:
+            name = f"{own.log}: " if len(logs) > 1 else ""
+            paragraphs += [f"{name}{_longest(own)}", f"{name}{_threshold(own, self.beyond)}"]
+        tables = _longest_table(logs), _waits_table(logs), _overdue_table(logs, self.beyond)
+        return Section("starvation", "The longest waits, and the threshold", tuple(paragraphs), tables, pictures)
 
 
-def _longest_table(evaluation: Evaluation, by_log: dict[str, LogWaits]) -> Table:
-    logs = list(by_log)
-    unit = shared_unit(own.longest(k)[1].longest for own in by_log.values() for k in range(len(own.policies)))
-    columns = policy_columns(
-        logs,
-        Column("longest wait", "s", "of any job in any case", shown=unit),
-        Column("case"),
-        Column("job", "", "its id in the log"),
-        Column("user"),
-        Column("processors", "processors"),
-        Column("requested time", "s"),
-        Column("run time", "s"),
-    )
+def _longest_table(logs: Sequence[LogWaits]) -> Table:
+    unit = shared_unit(own.longest(k)[1].longest for own in logs for k in range(len(own.policies)))
 
-    def cells(log: str, k: int) -> list[Cell]:
-        row, waits = by_log[log].longest(k)
-        if waits.longest == 0:
-            return [Cell(0.0), *[Cell(None)] * 6]
-        number = evaluation.cases[int(evaluation.rows(log)[row])].number
-        user = "unknown" if waits.user < 0 else str(waits.user)
-        about = (str(number), str(waits.job_id), user, waits.processors, waits.requested, waits.run_time)
-        return [Cell(waits.longest), *(Cell(value) for value in about)]
+    def of(get: Callable[[int, Waits], Any]) -> Callable[[LogWaits, int], Any]:
+        def shown(own: LogWaits, place: int) -> Any:
+            number, waits = own.longest(place)
+            return get(number, waits) if waits.longest else None  # of a job that does not wait nothing is said
 
-    rows = policy_rows(logs, evaluation.policies, cells)
-    return Table("longest", "The job that waits longest under each policy", columns, rows)
+        return shown
+
+    longest = Column("longest wait", "s", "of any job in any case", shown=unit)
+    columns = {
+        longest: lambda own, place: own.longest(place)[1].longest,
+        Column("case"): of(lambda number, _: str(number)),
+        Column("job", "", "its id in the log"): of(lambda _, waits: str(waits.job_id)),
+        Column("user"): of(lambda _, waits: "unknown" if waits.user < 0 else str(waits.user)),
+        Column("processors", "processors"): of(lambda _, waits: waits.processors),
+        Column("requested time", "s"): of(lambda _, waits: waits.requested),
+        Column("run time", "s"): of(lambda _, waits: waits.run_time),
+    }
+    return policy_table("longest", "The job that waits longest under each policy", logs, columns)
 
 
-def _waits_table(evaluation: Evaluation, by_log: dict[str, LogWaits]) -> Table:
-    unit = shared_unit(value for own in by_log.values() for value in own.values("longest").ravel())
-    columns = policy_columns(
-        list(by_log),
-        *compared_columns("p99 wait", "s", "99 % of a case's jobs wait less", evaluation.baseline, unit),
-        *compared_columns("longest wait", "s", "of a case", evaluation.baseline, unit),
-    )
-
-    def cells(log: str, k: int) -> tuple[Cell, ...]:
-        own = by_log[log]
-        return (*compared_cells(own.values("p99"), k), *compared_cells(own.values("longest"), k))
-
-    return Table("waits", "The long waits of a case", columns, policy_rows(list(by_log), evaluation.policies, cells))
+def _waits_table(logs: Sequence[LogWaits]) -> Table:
+    unit = shared_unit(value for own in logs for value in own.values("longest").ravel())
+    p99 = Column("p99 wait", "s", "99 % of a case's jobs wait less", unit)
+    longest = Column("longest wait", "s", "of a case", unit)
+    columns = {
+        **compared_columns(p99, lambda own: own.values("p99"), logs[0].baseline),
+        **compared_columns(longest, lambda own: own.values("longest"), logs[0].baseline),
+    }
+    return policy_table("waits", "The long waits of a case", logs, columns)
 
 
-def _overdue_table(by_log: dict[str, LogWaits], beyond: Sequence[str]) -> Table:
-    logs = list(by_log)
-    acted = any(own.has_threshold(k) for own in by_log.values() for k in range(len(own.policies)))
-    columns = [*policy_columns(logs), *(_ACTED if acted else ())]
-    for text in beyond:
-        columns.append(Column(f"over {text}", "jobs", f"jobs that waited longer than {text}"))
-        columns.append(Column(f"over {text}, share", "%", "of the jobs of a case; median over cases"))
-
-    def cells(log: str, k: int) -> list[Cell]:
-        own, row = by_log[log], _acted_cells(by_log[log], k) if acted else []
-        for at in range(len(beyond)):
-            row += [Cell(own.beyond(at, k)), median_cell(own.beyond_share(at)[:, k])]
-        return row
-
-    rows = policy_rows(logs, by_log[logs[0]].policies, cells)
-    return Table("overdue", "Jobs that waited too long", tuple(columns), rows, "Jobs are those of all cases.")
+def _overdue_table(logs: Sequence[LogWaits], beyond: Sequence[str]) -> Table:
+    acted = any(own.has_threshold(k) for own in logs for k in range(len(own.policies)))
+    columns = _acted_columns() if acted else {}
+    for at, text in enumerate(beyond):
+        columns |= {
+            Column(f"over {text}", "jobs", f"jobs that waited longer than {text}"): (
+                lambda own, place, at=at: own.beyond(at, place)
+            ),
+            Column(f"over {text}, share", "%", "of the jobs of a case; median over cases"): (
+                lambda own, place, at=at: median_cell(own.beyond_share(at)[:, place])
+            ),
+        }
+    return policy_table("overdue", "Jobs that waited too long", logs, columns, "Jobs are those of all cases.")
 
 
-def _acted_cells(own: LogWaits, k: int) -> list[Cell]:
-    if not own.has_threshold(k):
-        return [Cell("none"), Cell(None), Cell(None), Cell(None)]
-    share = median_cell(own.share("overdue")[:, k])
-    counts = (Cell(own.count("overdue", k)), share, Cell(own.count("from_head", k)))
-    return [Cell(own.threshold_text(k)), *counts]
+def _acted_columns() -> dict[Column, Callable[..., Any]]:
+    """Return what the threshold did; empty for a policy that has none."""
+
+    def of(get: Callable[[LogWaits, int], Any]) -> Callable[[LogWaits, int], Any]:
+        return lambda own, place: get(own, place) if own.has_threshold(place) else None
+
+    return {
+        Column("threshold", "", "waits beyond it put a job at the head of the queue"): LogWaits.threshold_text,
+        Column("overdue", "jobs", "jobs whose wait at their start was longer than the threshold"): of(
+            lambda own, place: own.count("overdue", place)
+        ),
+        Column("overdue, share", "%", "of the jobs of a case; median over cases"): of(
+            lambda own, place: median_cell(own.share("overdue")[:, place])
+        ),
+        Column("from the head", "jobs", "overdue jobs that were started with none waiting ahead of them"): of(
+            lambda own, place: own.count("from_head", place)
+        ),
+    }
 
 
 def _draw(own: LogWaits, first: int) -> Figure:
@@ -197,42 +182,14 @@ def _draw(own: LogWaits, first: int) -> Figure:
 # In words. ------------------------------------------------------------------------------------------------------------
 
 
-_TOLD = 6  # policies; the tables have all
-_OFTEN = 0.05  # share of the jobs from which the order is for a good part that of submission
-
-
-def starvation_in_words(
-    evaluation: Evaluation, by_log: Mapping[str, LogWaits], beyond: Sequence[str]
-) -> tuple[str, ...]:
-    """Return, for each log, the longest waits and what the threshold did.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What was run.
-    by_log : mapping of str to LogWaits
-        The waits of each log.
-    beyond : sequence of str
-        Waits that were counted.
-    """
-    paragraphs = []
-    for log, own in by_log.items():
-        name = f"{log}: " if len(by_log) > 1 else ""
-        paragraphs.append(name + _longest(evaluation, log, own))
-        paragraphs.append(name + _threshold(evaluation, own, beyond))
-    return tuple(paragraphs)
-
-
-def _longest(evaluation: Evaluation, log: str, own: LogWaits) -> str:
-    several = len(own.cases) > 1
+def _longest(own: LogWaits) -> str:
     sentences = []
     for k, policy in enumerate(own.policies[:_TOLD]):
-        row, waits = own.longest(k)
+        number, waits = own.longest(k)
         if waits.longest == 0:
             sentences.append(f"{policy}: no job waits")
             continue
-        number = evaluation.cases[int(evaluation.rows(log)[row])].number
-        where = f" of {place_of(evaluation, log, number)}" if several else ""
+        where = f" of {own.place_of(number)}" if len(own.kept) > 1 else ""
         sentences.append(
             f"{policy}: {format_duration(waits.longest)}, job {waits.job_id}{where} "
             f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
@@ -242,7 +199,7 @@ def _longest(evaluation: Evaluation, log: str, own: LogWaits) -> str:
     return f"The longest wait of any job, {'; '.join(sentences)}.{more}"
 
 
-def _threshold(evaluation: Evaluation, own: LogWaits, beyond: Sequence[str]) -> str:
+def _threshold(own: LogWaits, beyond: Sequence[str]) -> str:
     with_one = [k for k in range(len(own.policies)) if own.has_threshold(k)]
     if not with_one:
         return f"There is no threshold. {_would_be(own, beyond)}"
@@ -254,7 +211,7 @@ def _threshold(evaluation: Evaluation, own: LogWaits, beyond: Sequence[str]) -> 
     overdue = {k: own.count("overdue", k) for k in with_one}
     if not any(overdue.values()):
         return f"{text}It never acted: no job waited that long."
-    idle = [k for k in with_one if overdue[k] and _is_submission_order(evaluation, k)]
+    idle = [k for k in with_one if overdue[k] and _is_submission_order(own, k)]
     acted = [k for k in with_one if overdue[k] and k not in idle]
     counts = "; ".join(_how_often_it_acted(own, k) for k in acted[:_TOLD])
     parts = [f"Of {own.jobs:,} jobs that happened to {counts}."] if acted else []
@@ -283,8 +240,8 @@ def _how_often_it_acted(own: LogWaits, k: int) -> str:
     )
 
 
-def _is_submission_order(evaluation: Evaluation, k: int) -> bool:
-    contender = evaluation.contenders[k]
+def _is_submission_order(own: LogWaits, k: int) -> bool:
+    contender = own.evaluation.contenders[k]
     return isinstance(contender, Policy) and contender.formula.strip() == "r"
 
 

@@ -1,46 +1,90 @@
-"""Tables of analyses: a row a log and policy, values beside their differences from the baseline, a file a log."""
+"""Tables and pictures of analyses: a row a log and policy, values beside their differences from the baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.estimates import mark_of, mean_of, median_difference, median_of
+from policyfactory.analyses.logs import LogView
 from policyfactory.core.text import anchors
-from policyfactory.report.sections import Cell, Column
+from policyfactory.report.sections import Cell, Column, Columns, Picture, Table
 from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
-    pass
+    from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
-
+View = TypeVar("View", bound=LogView)
 __all__ = [
     "cell_of",
-    "compared_cells",
     "compared_columns",
     "difference_cell",
-    "log_cells",
-    "log_columns",
+    "log_column",
     "mean_cell",
     "median_cell",
-    "policy_columns",
-    "policy_rows",
+    "pictures_by_log",
+    "policy_table",
     "stem_by_log",
 ]
 
 
-def log_columns(logs: Sequence[str]) -> tuple[Column, ...]:
-    """Return a column for the log if there are several."""
-    return (Column("log"),) if len(logs) > 1 else ()
+def log_column(*, several: bool) -> Columns:
+    """Return the column of the log, if there are several; each row begins with a view of its log."""
+    return {Column("log"): lambda own, *_: own.log} if several else {}
 
 
-def log_cells(logs: Sequence[str], log: str) -> tuple[Cell, ...]:
-    """Return the cell of that column, if there is one."""
-    return (Cell(log),) if len(logs) > 1 else ()
+def policy_table(
+    name: str, title: str, logs: Sequence[LogView], columns: Columns, note: str = "", *, first: int = 0
+) -> Table:
+    """Return a table with a row a log and policy.
+
+    Parameters
+    ----------
+    name, title, note : str
+        As the table has them.
+    logs : sequence of LogView
+        The logs.
+    columns : mapping of Column to callable
+        What follows the names; each callable makes a cell from the log and the place of the policy.
+    first : int
+        Place of the first policy that has a row; 1 leaves the baseline out.
+    """
+    rows = [(own, place) for own in logs for place in range(first, len(own.policies))]
+    names = {**log_column(several=len(logs) > 1), Column("policy"): lambda own, place: own.policies[place]}
+    return Table.of(name, title, {**names, **columns}, rows, note)
+
+
+def compared_columns(
+    column: Column, values: Callable[[Any], FloatArray], baseline: str, *, lower_is_better: bool = True
+) -> Columns:
+    """Return the columns of a median over cases and of its difference from the baseline.
+
+    Parameters
+    ----------
+    column : Column
+        What the number of a case is.
+    values : callable
+        From a log to its numbers, float64 array (cases, policies).
+    baseline : str
+        Its name.
+    lower_is_better : bool
+        Which way is good.
+    """
+    minus = dataclasses.replace(
+        column, title=f"{column.title}, difference", help=f"from {baseline}; median over cases, paired"
+    )
+    return {
+        dataclasses.replace(column, help=f"{column.help}; median over cases"): lambda own, place: median_cell(
+            values(own)[:, place]
+        ),
+        minus: lambda own, place: difference_cell(values(own), place, lower_is_better=lower_is_better),
+    }
 
 
 def stem_by_log(stem: str, logs: Sequence[str]) -> dict[str, str]:
@@ -58,45 +102,38 @@ def stem_by_log(stem: str, logs: Sequence[str]) -> dict[str, str]:
     return {log: f"{stem}-{part}" for log, part in zip(logs, anchors(logs), strict=True)}
 
 
-def policy_columns(logs: Sequence[str], *others: Column) -> tuple[Column, ...]:
-    """Return the columns of a table with a row a log and policy."""
-    return (*log_columns(logs), Column("policy"), *others)
-
-
-def policy_rows(
-    logs: Sequence[str], policies: Sequence[str], cells: Callable[[str, int], Iterable[Cell]], first: int = 0
-) -> tuple[tuple[Cell, ...], ...]:
-    """Return its rows: ``cells(log, place of the policy)`` gives what follows the names.
+def pictures_by_log(
+    stem: str,
+    logs: Sequence[View],
+    title: str | Callable[[View], str],
+    draw: Callable[[View], Figure],
+    note: str,
+    number: int = 0,
+) -> tuple[Picture, ...]:
+    """Return a picture for each log.
 
     Parameters
     ----------
-    logs, policies : sequence of str
-        The names.
-    cells : callable
-        The other cells.
-    first : int
-        Place of the first policy that has a row; 1 leaves the baseline out.
+    stem : str
+        Name of its file.
+    logs : sequence of LogView
+        The logs.
+    title : str or callable
+        What it shows, after the name of the log; or what makes that from the log.
+    draw : callable
+        Draws a log.
+    note : str
+        What must be known to read it.
+    number : int
+        Number of the case that it shows; 0: it is about all.
     """
-    return tuple(
-        (*log_cells(logs, log), Cell(policy), *cells(log, place))
-        for log in logs
-        for place, policy in enumerate(policies)
-        if place >= first
-    )
-
-
-def compared_columns(title: str, unit: str, help: str, baseline: str, shown: str = "") -> tuple[Column, Column]:  # noqa: A002 (as Column has it)
-    """Return the columns of a median over cases and of its difference from the baseline."""
-    return (
-        Column(title, unit, f"{help}; median over cases", shown),
-        Column(f"{title}, difference", unit, f"from {baseline}; median over cases, paired", shown),
-    )
-
-
-def compared_cells(values: FloatArray, place: int, *, lower_is_better: bool = True) -> tuple[Cell, Cell]:
-    """Return the cells of `compared_columns` for the policy at ``place``; values are (cases, policies)."""
-    difference = difference_cell(values, place, lower_is_better=lower_is_better) if place else Cell(None)
-    return median_cell(values[:, place]), difference
+    stems = stem_by_log(stem, [own.log for own in logs])
+    pictures = []
+    for own in logs:
+        where = f"{own.log}, {own.place_of(number)}" if number else own.log
+        what = title if isinstance(title, str) else title(own)
+        pictures.append(Picture(stems[own.log], f"{where}: {what}", functools.partial(draw, own), note))
+    return tuple(pictures)
 
 
 # Cells. --------------------------------------------------------------------------------------------------------------
@@ -118,6 +155,6 @@ def cell_of(estimate: Estimate, mark: str = "") -> Cell:
 
 
 def difference_cell(values: FloatArray, place: int, *, lower_is_better: bool = True) -> Cell:
-    """Return the cell of `median_difference` with its verdict."""
+    """Return the cell of `median_difference` with its verdict; empty for the baseline."""
     difference = median_difference(values, place)
-    return cell_of(difference, mark_of(difference, lower_is_better=lower_is_better))
+    return cell_of(difference, mark_of(difference, lower_is_better=lower_is_better)) if place else Cell(None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.analyses.logs import LogView
 from policyfactory.core.units import format_duration
 
 if TYPE_CHECKING:
@@ -101,57 +102,38 @@ def _quantile(positive: NDArray[np.int64], n: int, level: float) -> float:
     return left + (right - left) * (place - below)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class LogWaits:
-    """The waits of all cases of a log.
-
-    Parameters
-    ----------
-    log : str
-        The log.
-    policies : tuple of str
-        The first is the baseline.
-    cases : list of list of Waits [case][policy]
-        What was seen.
-    """
-
-    log: str
-    policies: tuple[str, ...]
-    cases: list[list[Waits]]
+class LogWaits(LogView):
+    """The waits of all cases of a log."""
 
     @property
     def jobs(self) -> int:
         """Jobs of all cases."""
-        return sum(case[0].jobs for case in self.cases)
-
-    def values(self, field: str) -> FloatArray:
-        """Return one field: float64 array (cases, policies)."""
-        return np.array([[getattr(waits, field) for waits in case] for case in self.cases], dtype=np.float64)
+        return sum(case[0].jobs for case in self.kept)
 
     def share(self, field: str) -> FloatArray:
         """Return one count as a share of the case's jobs in %: float64 array (cases, policies)."""
-        return 100.0 * self.values(field) / self.values("jobs")
+        return self.values(lambda waits: 100.0 * getattr(waits, field) / waits.jobs)
 
     def count(self, field: str, k: int) -> int:
         """Return one count of policy k, all cases together."""
-        return sum(getattr(case[k], field) for case in self.cases)
+        return sum(getattr(case[k], field) for case in self.kept)
 
     def beyond(self, at: int, k: int) -> int:
         """Return the jobs that waited longer than length ``at`` under policy k, all cases together."""
-        return sum(int(case[k].beyond[at]) for case in self.cases)
+        return sum(int(case[k].beyond[at]) for case in self.kept)
 
     def beyond_share(self, at: int) -> FloatArray:
         """Return the share of a case's jobs that waited longer than length ``at``, in %: (cases, policies)."""
-        return np.array([[100.0 * waits.beyond[at] / waits.jobs for waits in case] for case in self.cases])
+        return self.values(lambda waits: 100.0 * waits.beyond[at] / waits.jobs)
 
     def longest(self, k: int) -> tuple[int, Waits]:
-        """Return the place of the case with the longest wait under policy k, and its waits."""
-        row = max(range(len(self.cases)), key=lambda c: (self.cases[c][k].longest, -c))
-        return row, self.cases[row][k]
+        """Return the number of the case with the longest wait under policy k, and its waits."""
+        row = int(np.argmax(self.values("longest")[:, k]))
+        return self.number(row), self.kept[row][k]
 
     def threshold(self, k: int) -> float:
         """Return the lowest threshold that policy k had in a case, in seconds; inf for none."""
-        return min(case[k].threshold for case in self.cases)
+        return float(self.values("threshold")[:, k].min())
 
     def has_threshold(self, k: int) -> bool:
         """Return whether policy k had a threshold in any case."""
@@ -159,7 +141,7 @@ class LogWaits:
 
     def threshold_text(self, k: int) -> str:
         """Return the threshold of policy k in words."""
-        thresholds = sorted({case[k].threshold for case in self.cases})
-        if math.isinf(thresholds[0]):
+        if not self.has_threshold(k):
             return "none"
-        return format_duration(thresholds[0]) if len(thresholds) == 1 else f"{format_duration(thresholds[0])} and more"
+        several = len({case[k].threshold for case in self.kept}) > 1
+        return f"{format_duration(self.threshold(k))}{' and more' if several else ''}"

@@ -10,16 +10,19 @@ their 10 and 90 % quantiles.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis, texts
-from policyfactory.analyses.estimates import by_log, mark_of, median_difference, median_of, policies_by_mark
+from policyfactory.analyses.estimates import mark_of, median_difference, median_of
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, dash_of, name_panel, panels_down
-from policyfactory.analyses.tables import log_cells, median_cell, policy_columns, policy_rows
-from policyfactory.analyses.wording import against, cases_text, listed
+from policyfactory.analyses.tables import log_column, median_cell, policy_table
+from policyfactory.analyses.wording import against, marked_in_words
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import counted, shortened
@@ -35,12 +38,13 @@ if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Weekly", "weekly_course"]
+__all__ = ["Weekly", "WeeklyCourse", "weekly_course"]
 
 FloatArray = NDArray[np.float64]
 
 _MOST_WEEKS = 5_200
 _MEAN = "mean_"
+_LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,66 +97,50 @@ class Weekly(Analysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section: a picture and a table a metric, and what the curves show."""
-        courses: dict[str, list[WeeklyCourse]] = {metric: [] for metric in self.metrics}
-        for log in evaluation.logs:
-            kept = by_log(evaluation, seen, log)
-            for at, metric in enumerate(self.metrics):
-                courses[metric].append(weekly_course(log, _means(kept, at + 1, self.cumulative)))
-        paragraphs = [_words(evaluation, courses, at, self.cumulative) for at in range(len(evaluation.logs))]
+        views = self.by_log(evaluation, seen, LogView)
+        each_metric = [
+            [weekly_course(own, metric, at, cumulative=self.cumulative) for own in views]
+            for at, metric in enumerate(self.metrics, 1)
+        ]
         what = "Cumulative mean" if self.cumulative else "Mean of each week"
+        pictures = [
+            Picture(
+                f"weekly-{courses[0].metric.replace('_', '-')}",
+                f"{what}: {courses[0].metric}, a line a policy, a panel a log",
+                functools.partial(_draw, courses),
+                "Line: median over the cases; band: between their 10 and 90 % quantiles. All cases count: none is "
+                "dropped as the best or the worst.",
+            )
+            for courses in each_metric
+        ]
         return Section(
             "weekly",
             "Week by week, cumulative" if self.cumulative else "Week by week",
-            tuple(paragraphs),
-            (
-                *(_table(evaluation, metric, courses[metric], self.cumulative) for metric in self.metrics),
-                *(_series(evaluation, metric, courses[metric]) for metric in self.metrics),
-            ),
-            tuple(
-                Picture(
-                    f"weekly-{metric.replace('_', '-')}",
-                    f"{what}: {metric}, a line a policy, a panel a log",
-                    lambda metric=metric: _draw(evaluation, metric, courses[metric], self.cumulative),  # type: ignore[misc]
-                    "Line: median over the cases; band: between their 10 and 90 % quantiles. All cases count: none is "
-                    "dropped as the best or the worst.",
-                )
-                for metric in self.metrics
-            ),
+            tuple(map(_words, zip(*each_metric, strict=True))),
+            (*map(_table, each_metric), *map(_series, each_metric)),
+            tuple(pictures),
         )
 
 
-def _means(kept: list[list[FloatArray]], row: int, cumulative: bool) -> FloatArray:  # noqa: FBT001 (an option)
-    """Return the mean of each week: float64 array (cases, policies, weeks of the longest case); NaN without jobs."""
-    weeks = max(sums.shape[1] for case in kept for sums in case)
-    jobs, sums = np.zeros((2, len(kept), len(kept[0]), weeks))
-    for at, case in enumerate(kept):
-        for place, seen in enumerate(case):
-            jobs[at, place, : seen.shape[1]] = seen[0]
-            sums[at, place, : seen.shape[1]] = seen[row]
-    if cumulative:
-        jobs, sums = np.cumsum(jobs, axis=2), np.cumsum(sums, axis=2)
-    return np.asarray(np.divide(sums, jobs, out=np.full(sums.shape, np.nan), where=jobs > 0))
-
-
-_LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class WeeklyCourse:
+class WeeklyCourse(LogView):
     """The weeks of one metric on one log.
 
     Parameters
     ----------
-    log : str
-        The log.
-    values : float64 array (cases, policies, weeks)
+    metric : str
+        The metric.
+    cumulative : bool
+        Whether its means are cumulative.
+    weekly : float64 array (cases, policies, weeks)
         NaN where a week has no job.
     middle, low, high : float64 array (policies, weeks)
         Median over the cases, and their 10 and 90 % quantiles.
     """
 
-    log: str
-    values: FloatArray
+    metric: str
+    cumulative: bool
+    weekly: FloatArray
     middle: FloatArray
     low: FloatArray
     high: FloatArray
@@ -160,219 +148,204 @@ class WeeklyCourse:
     @property
     def ends(self) -> FloatArray:
         """Values of the last week: float64 array (cases, policies)."""
-        return np.asarray(self.values[:, :, -1])
+        return np.asarray(self.weekly[:, :, -1])
+
+    def mark(self, place: int) -> str:
+        """Return the verdict on a policy's value of the last week."""
+        return mark_of(median_difference(self.ends, place)) if place else ""
+
+    def column(self, place: int) -> FloatArray:
+        """Return the finite numbers of a policy that the table sums up: those of the last week, or of all weeks."""
+        own = self.ends[:, place] if self.cumulative else self.weekly[:, place]
+        return own[np.isfinite(own)]
+
+    def settled(self) -> int | None:
+        """Return the week (from 1) from which on the policies have the order of the last one; None for one policy."""
+        if len(self.policies) < 2:
+            return None
+        order = np.argsort(np.argsort(self.middle, axis=0, kind="stable"), axis=0)
+        differs = np.flatnonzero((order != order[:, -1:]).any(axis=0))
+        return int(differs[-1]) + 2 if len(differs) else 1
+
+    def best_of_weeks(self) -> tuple[FloatArray, float]:
+        """Return in how many % of the weeks each policy is the best, and in how many the best one has changed.
+
+        Weeks in which all policies are equal, because nobody waits, do not count.
+        """
+        values = self.weekly
+        counts = np.isfinite(values).all(axis=1) & (np.ptp(np.nan_to_num(values), axis=1) > 0)
+        best = np.argmin(np.where(np.isfinite(values), values, np.inf), axis=1)
+        shares = np.bincount(best[counts], minlength=values.shape[1]).astype(np.float64)
+        changes = (best[:, 1:] != best[:, :-1])[counts[:, 1:] & counts[:, :-1]]
+        return 100 * shares / max(float(shares.sum()), 1.0), 100 * float(changes.mean()) if len(changes) else 0.0
 
 
-def weekly_course(log: str, values: FloatArray) -> WeeklyCourse:
-    """Return the weeks of one log with their quantiles over the cases."""
+def weekly_course(own: LogView, metric: str, row: int, *, cumulative: bool) -> WeeklyCourse:
+    """Return the weeks of a metric on one log, with their quantiles over the cases.
+
+    Parameters
+    ----------
+    own : LogView
+        The log, with what `Weekly.observe` kept.
+    metric : str
+        The metric.
+    row : int
+        Where its sums are in what was kept; the jobs are in row 0.
+    cumulative : bool
+        Cumulative or plain weekly means.
+    """
+    weeks = max(sums.shape[1] for case in own.kept for sums in case)
+    # A case that ends earlier has no jobs and no sums in the weeks after.
+    padded = np.array(
+        [[np.pad(sums[[0, row]], ((0, 0), (0, weeks - sums.shape[1]))) for sums in case] for case in own.kept]
+    )
+    jobs, sums = np.moveaxis(np.cumsum(padded, axis=3) if cumulative else padded, 2, 0)
+    values = np.divide(sums, jobs, out=np.full(sums.shape, np.nan), where=jobs > 0)
     there = np.isfinite(values).any(axis=0)
     # Weeks without a job in any case have no quantile; what stands in for them is taken out again.
     quantiles = np.nanquantile(np.where(there, values, 0.0), [0.5, 0.1, 0.9], axis=0)
-    return WeeklyCourse(log, values, *np.where(there, quantiles, np.nan))
-
-
-def _settled(course: WeeklyCourse) -> int | None:
-    """Return the week (from 1) from which on the policies have the order of the last one; None for one policy."""
-    if course.middle.shape[0] < 2:
-        return None
-    order = np.argsort(np.argsort(course.middle, axis=0, kind="stable"), axis=0)
-    differs = np.flatnonzero((order != order[:, -1:]).any(axis=0))
-    return int(differs[-1]) + 2 if len(differs) else 1
-
-
-def _best_of_weeks(course: WeeklyCourse) -> tuple[FloatArray, float]:
-    """Return in how many % of the weeks each policy is the best, and in how many the best one has changed.
-
-    Weeks in which all policies are equal, because nobody waits, do not count.
-    """
-    tells = np.isfinite(course.values).all(axis=1) & (np.ptp(np.nan_to_num(course.values), axis=1) > 0)
-    best = np.argmin(np.where(np.isfinite(course.values), course.values, np.inf), axis=1)
-    shares = np.bincount(best[tells], minlength=course.values.shape[1]).astype(np.float64)
-    pairs = tells[:, 1:] & tells[:, :-1]
-    changes = (best[:, 1:] != best[:, :-1])[pairs]
-    return 100 * shares / max(float(shares.sum()), 1.0), 100 * float(changes.mean()) if len(changes) else 0.0
-
-
-def _table(evaluation: Evaluation, metric: str, courses: list[WeeklyCourse], cumulative: bool) -> Table:  # noqa: FBT001 (an option)
-    """Return the values at the end (cumulative), or over all weeks, of one metric.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Names of logs and policies.
-    metric : str
-        The metric.
-    courses : list of WeeklyCourse
-        One a log.
-    cumulative : bool
-        Whether the means are cumulative.
-    """
-    unit, course_of = METRICS[metric].unit, {course.log: course for course in courses}
-
-    def cells(log: str, place: int) -> tuple[Cell, ...]:
-        course = course_of[log]
-        if cumulative:
-            mark = mark_of(median_difference(course.ends, place)) if place else ""
-            return (median_cell(course.ends[:, place], mark), *map(_number, _tails(course.ends[:, place])))
-        own = course.values[:, place][np.isfinite(course.values[:, place])]
-        return (_number(own.mean()), *map(_number, _tails(own)), Cell(_best_of_weeks(course)[0][place]))
-
-    what = (
-        (Column("at the end", unit, "mean over all jobs, median over the cases"), "of the cases")
-        if cumulative
-        else (Column("mean", unit, "of the weekly means of all cases"), "of the weeks of all cases")
+    return WeeklyCourse(
+        own.evaluation, own.log, own.kept, metric, cumulative, values, *np.where(there, quantiles, np.nan)
     )
-    best = () if cumulative else (Column("best week", "%", "weeks in which the policy has the lowest mean"),)
-    marks = against(evaluation) if cumulative else ""
-    return Table(
+
+
+def _table(courses: Sequence[WeeklyCourse]) -> Table:
+    """Return the values at the end (cumulative), or over all weeks, of one metric."""
+    first = courses[0]
+    unit, metric = METRICS[first.metric].unit, first.metric
+
+    def tail(level: float) -> Callable[[WeeklyCourse, int], Cell]:
+        return lambda own, place: _number(np.quantile(own.column(place), level) if len(own.column(place)) else np.nan)
+
+    of = "of the cases" if first.cumulative else "of the weeks of all cases"
+    tails = {
+        Column("10 %", unit, f"a tenth {of} lies below"): tail(0.1),
+        Column("90 %", unit, f"a tenth {of} lies above"): tail(0.9),
+    }
+    if first.cumulative:
+        at_end = Column("at the end", unit, "mean over all jobs, median over the cases")
+        columns = {at_end: lambda own, place: median_cell(own.ends[:, place], own.mark(place)), **tails}
+    else:
+        mean = Column("mean", unit, "of the weekly means of all cases")
+        best = Column("best week", "%", "weeks in which the policy has the lowest mean")
+        columns = {
+            mean: lambda own, place: _number(own.column(place).mean()),
+            **tails,
+            best: lambda own, place: Cell(own.best_of_weeks()[0][place]),
+        }
+    return policy_table(
         f"weekly-{metric.replace('_', '-')}",
-        f"{'Cumulative' if cumulative else 'Weekly'} {metric}",
-        policy_columns(
-            evaluation.logs,
-            what[0],
-            Column("10 %", unit, f"a tenth {what[1]} lies below"),
-            Column("90 %", unit, f"a tenth {what[1]} lies above"),
-            *best,
-        ),
-        policy_rows(evaluation.logs, evaluation.policies, cells),
-        f"{METRICS[metric].description}.{marks}",
+        f"{'Cumulative' if first.cumulative else 'Weekly'} {metric}",
+        courses,
+        columns,
+        f"{METRICS[metric].description}.{against(first.evaluation) if first.cumulative else ''}",
     )
 
 
-def _series(evaluation: Evaluation, metric: str, courses: list[WeeklyCourse]) -> Table:
-    """Return every week of one metric, for whoever draws it again: the page shows the first, the file has all.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Names of logs and policies.
-    metric : str
-        The metric.
-    courses : list of WeeklyCourse
-        One a log.
-    """
+def _series(courses: Sequence[WeeklyCourse]) -> Table:
+    """Return every week of one metric, for whoever draws it again: the page shows the first, the file has all."""
+    metric = courses[0].metric
     unit = METRICS[metric].unit
     rows = [
-        (
-            *log_cells(evaluation.logs, course.log),
-            Cell(policy),
-            Cell(float(week + 1)),
-            *(_number(values[place, week]) for values in (course.middle, course.low, course.high)),
-        )
-        for course in courses
-        for week in range(course.middle.shape[1])
-        for place, policy in enumerate(evaluation.policies)
+        (own, place, week)
+        for own in courses
+        for week in range(own.middle.shape[1])
+        for place in range(len(own.policies))
     ]
-    return Table(
-        f"weekly-{metric.replace('_', '-')}-weeks",
-        f"Every week of {metric}",
-        policy_columns(
-            evaluation.logs,
-            Column("week", "1", "from 1"),
-            Column("median", unit, "over the cases"),
-            Column("10 %", unit, "a tenth of the cases lies below"),
-            Column("90 %", unit, "a tenth of the cases lies above"),
-        ),
-        tuple(rows),
-        "The lines and bands of the picture.",
-        shown=min(len(rows), len(evaluation.policies)),
-    )
+    columns = {
+        **log_column(several=len(courses) > 1),
+        Column("policy"): lambda own, place, _: own.policies[place],
+        Column("week", "1", "from 1"): lambda _, __, week: float(week + 1),
+        Column("median", unit, "over the cases"): lambda own, *at: _number(own.middle[at]),
+        Column("10 %", unit, "a tenth of the cases lies below"): lambda own, *at: _number(own.low[at]),
+        Column("90 %", unit, "a tenth of the cases lies above"): lambda own, *at: _number(own.high[at]),
+    }
+    name, title = f"weekly-{metric.replace('_', '-')}-weeks", f"Every week of {metric}"
+    shown = min(len(rows), len(courses[0].policies))
+    return Table.of(name, title, columns, rows, "The lines and bands of the picture.", shown=shown)
 
 
 def _number(value: float) -> Cell:
     return Cell(float(value) if np.isfinite(value) else None)
 
 
-def _tails(values: FloatArray) -> tuple[float, float]:
-    values = values[np.isfinite(values)]
-    return (float(np.quantile(values, 0.1)), float(np.quantile(values, 0.9))) if len(values) else (np.nan, np.nan)
+# In words. ------------------------------------------------------------------------------------------------------------
 
 
-def _words(evaluation: Evaluation, courses: dict[str, list[WeeklyCourse]], at: int, cumulative: bool) -> str:  # noqa: FBT001 (an option)
-    """Return what the curves of one log show.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Names of policies, numbers of cases.
-    courses : dict of str to list of WeeklyCourse
-        For each metric one course a log.
-    at : int
-        Place of the log.
-    cumulative : bool
-        Whether the means are cumulative.
-    """
-    log = evaluation.logs[at]
-    tell = _where_it_settles if cumulative else _how_it_varies
-    sentences = [tell(evaluation, metric, own[at]) for metric, own in courses.items()]
-    weeks = next(iter(courses.values()))[at].middle.shape[1]
-    return f"{log} ({cases_text(evaluation, log)}, {counted(weeks, 'week')}): {' '.join(sentences)}"
+def _words(metrics: Sequence[WeeklyCourse]) -> str:
+    """Return what the curves of one log show, metric by metric."""
+    first = metrics[0]
+    sentences = map(_where_it_settles if first.cumulative else _how_it_varies, metrics)
+    return f"{first.log} ({first.cases}, {counted(first.middle.shape[1], 'week')}): {' '.join(sentences)}"
 
 
-def _where_it_settles(evaluation: Evaluation, metric: str, course: WeeklyCourse) -> str:
-    ends = [median_of(course.ends[:, place]).value for place in range(len(evaluation.policies))]
-    scale = scale_for(METRICS[metric].unit, ends)
+def _where_it_settles(course: WeeklyCourse) -> str:
+    ends = [median_of(course.ends[:, place]).value for place in range(len(course.policies))]
+    scale = scale_for(METRICS[course.metric].unit, ends)
     order = np.argsort(ends, kind="stable").tolist()
-    values = [f"{evaluation.policies[place]} {scale.text(ends[place])}" for place in order]
-    text = f"{metric} at the end: {', '.join(values)}{scale.suffix}"
-    settled = _settled(course)
+    values = [f"{course.policies[place]} {scale.text(ends[place])}" for place in order]
+    text = f"{course.metric} at the end: {', '.join(values)}{scale.suffix}"
+    settled, base = course.settled(), course.baseline
     if settled is None:
         return f"{text}."
     if min(ends) == max(ends):
         return f"{text}; it is the same under all policies."
-    text += f"; in this order from week {settled} on." if settled > 1 else "; in this order from the first week on."
-    marked = policies_by_mark(evaluation.policies, lambda place: mark_of(median_difference(course.ends, place)))
-    for word, what in (
-        ("better", "Lower than under"),
-        ("worse", "Higher than under"),
-        ("no difference", "No difference from"),
-    ):
-        text += listed(f"{what} {evaluation.baseline}", marked.get(word, []))
-    return text
+    text += f"; in this order from {f'week {settled}' if settled > 1 else 'the first week'} on."
+    phrases = {
+        "better": f"Lower than under {base}",
+        "worse": f"Higher than under {base}",
+        "no difference": f"No difference from {base}",
+    }
+    return text + marked_in_words(course.policies, course.mark, phrases)
 
 
-def _how_it_varies(evaluation: Evaluation, metric: str, course: WeeklyCourse) -> str:
-    shares, changes = _best_of_weeks(course)
-    if len(evaluation.policies) == 1 or not shares.any():
+def _how_it_varies(course: WeeklyCourse) -> str:
+    metric, policies = course.metric, course.policies
+    shares, changes = course.best_of_weeks()
+    if len(policies) == 1 or not shares.any():
         return f"{metric}: in no week do policies differ."
     most = int(np.argmax(shares))
-    overall = int(np.argmin([np.nanmean(course.values[:, place]) for place in range(len(evaluation.policies))]))
+    overall = int(np.argmin([course.column(place).mean() for place in range(len(policies))]))
     text = (
-        f"{metric}: {evaluation.policies[overall]} has the lowest mean over all weeks, and is the best in "
+        f"{metric}: {policies[overall]} has the lowest mean over all weeks, and is the best in "
         f"{shares[overall]:.0f} % of the weeks in which policies differ"
     )
     if most != overall:
-        text += f" ({evaluation.policies[most]} in {shares[most]:.0f} %)"
+        text += f" ({policies[most]} in {shares[most]:.0f} %)"
     return f"{text}; from one week to the next the best one changes in {changes:.0f} % of the pairs."
 
 
-def _draw(evaluation: Evaluation, metric: str, courses: list[WeeklyCourse], cumulative: bool) -> Figure:  # noqa: FBT001 (an option)
+# The picture. ---------------------------------------------------------------------------------------------------------
+
+
+def _draw(courses: Sequence[WeeklyCourse]) -> Figure:
     """Return the picture of one metric: a panel a log, a line and a band a policy."""
     figure, panels = panels_down(len(courses), 2.7 if len(courses) > 1 else 3.4)
     finite = np.concatenate([course.middle[np.isfinite(course.middle)] for course in courses])
+    metric = courses[0].metric
     scale = scale_for(METRICS[metric].unit, finite.tolist())
     for axes, course in zip(panels, courses, strict=True):
-        _lines(axes, evaluation, course, scale)
-        name_panel(axes, evaluation, course.log)
+        _lines(axes, course, scale)
+        name_panel(axes, course)
         axes.set_ylabel(f"{metric}{f' ({scale.label})' if scale.label else ''}")
-    panels[-1].set_xlabel("weeks since the first submission" if cumulative else "week of submission")
+    panels[-1].set_xlabel("weeks since the first submission" if courses[0].cumulative else "week of submission")
     handles, labels = panels[0].get_legend_handles_labels()
     columns = min(4 if max(map(len, labels)) <= 14 else 3, len(labels))
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, fontsize=9)
     return figure
 
 
-def _lines(axes: Any, evaluation: Evaluation, course: WeeklyCourse, scale: Scale) -> None:
+def _lines(axes: Any, course: WeeklyCourse, scale: Scale) -> None:
     from matplotlib.ticker import MaxNLocator
 
     weeks = np.arange(1, course.middle.shape[1] + 1)
-    for place, policy in enumerate(evaluation.policies):
+    for place, policy in enumerate(course.policies):
         style = {"color": colour_of(place), "zorder": 3 if place == 0 else 2}
         marker = "o" if len(weeks) == 1 else None
         line = course.middle[place] / scale.divisor
         look = {"linestyle": dash_of(place), "marker": marker, **style}
         axes.plot(weeks, line, linewidth=1.6, label=shortened(policy, 22), **look)
-        if len(course.values) > 1:
+        if len(course.weekly) > 1:
             low, high = course.low[place] / scale.divisor, course.high[place] / scale.divisor
             axes.fill_between(weeks, low, high, alpha=0.12, linewidth=0, **style)
             for edge in (low, high):

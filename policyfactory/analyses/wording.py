@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.estimates import mark_of, median_difference
-from policyfactory.core.text import counted, enumerated, number_text
+from policyfactory.analyses.estimates import mark_of, median_difference, policies_by_mark
+from policyfactory.core.text import enumerated, number_text
 from policyfactory.core.units import DAY
-from policyfactory.report.caveats import noun
 from policyfactory.report.numbers import scale_for
-from policyfactory.statistics.intervals import MIN_CASES, Estimate
+from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
@@ -23,12 +22,10 @@ FloatArray = NDArray[np.float64]
 
 __all__ = [
     "against",
-    "cases_text",
     "difference_text",
     "differences_in_words",
-    "few_cases",
     "listed",
-    "place_of",
+    "marked_in_words",
     "scaled",
     "shared_unit",
     "under_policies",
@@ -58,12 +55,6 @@ def scaled(value: float, unit: str) -> str:
     """Return one number with the unit that suits it: ``4.20 h``."""
     scale = scale_for(unit, [value])
     return f"{number_text(value / scale.divisor)}{scale.suffix}"
-
-
-def place_of(evaluation: Evaluation, log: str, number: int) -> str:
-    """Return what a case is called in a sentence: ``window 3``, ``resampled log 3``, ``the log``."""
-    kind = next(case.kind for case in evaluation.cases if case.log == log and case.number == number)
-    return "the log" if kind == "log" else f"{noun(evaluation, log)} {number}"
 
 
 def value_text(estimate: Estimate, unit: str = "1", *, signed: bool = False) -> str:
@@ -102,20 +93,6 @@ def difference_text(difference: Estimate, unit: str, words: tuple[str, str]) -> 
     )
 
 
-def cases_text(evaluation: Evaluation, log: str) -> str:
-    """Return how many cases of which kind a log has: ``10 resamples``, ``the whole log``."""
-    rows = evaluation.rows(log)
-    kind = evaluation.cases[int(rows[0])].kind
-    if kind == "log":
-        return "the whole log"
-    return counted(len(rows), kind)
-
-
-def few_cases(evaluation: Evaluation, log: str) -> str:
-    """Return why a log has no intervals."""
-    return f"{cases_text(evaluation, log).capitalize()}: too few cases for intervals ({MIN_CASES} are needed)."
-
-
 def against(evaluation: Evaluation) -> str:
     """Return what the marks of a table mean; nothing where there is nobody to compare with."""
     if len(evaluation.policies) == 1:
@@ -126,6 +103,29 @@ def against(evaluation: Evaluation) -> str:
 def listed(phrase: str, policies: Sequence[str]) -> str:
     """Return a sentence that begins with a blank, ``PHRASE: A and B.``; empty without policies."""
     return f" {phrase}: {enumerated(policies)}." if policies else ""
+
+
+def marked_in_words(
+    policies: Sequence[str],
+    mark: Callable[[int], str],
+    phrases: Mapping[str, str],
+    named: Callable[[str], str] = str,
+) -> str:
+    """Return which policies have which verdict, in sentences that begin with a blank.
+
+    Parameters
+    ----------
+    policies : sequence of str
+        The first is the baseline.
+    mark : callable
+        From the place of a policy to its verdict.
+    phrases : mapping of str to str
+        Verdict -> what the sentence begins with; in this order.
+    named : callable
+        From a policy to its name in the sentence, with a number perhaps.
+    """
+    marked = policies_by_mark(policies, mark)
+    return "".join(listed(phrase, list(map(named, marked.get(word, [])))) for word, phrase in phrases.items())
 
 
 def differences_in_words(

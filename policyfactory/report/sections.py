@@ -7,15 +7,15 @@ and the terminal show the same sections.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from policyfactory.statistics.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Column", "Picture", "Section", "Table"]
+__all__ = ["Cell", "Column", "Columns", "Picture", "Section", "Table"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +66,10 @@ class Cell:
     mark: str = ""
 
 
+# What a table shows of each row: heading -> what makes the cell, or its value, from the parts of the row.
+Columns = Mapping[Column, Callable[..., "Cell | float | str | None"]]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Table:
     """A table; each is also written as CSV.
@@ -95,6 +99,32 @@ class Table:
     note: str = ""
     shown: int | None = None
     names: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        columns: Columns,
+        rows: Iterable[tuple[Any, ...]],
+        note: str = "",
+        *,
+        shown: int | None = None,
+    ) -> Table:
+        """Return the table of ``columns`` that say themselves what they show of each row.
+
+        Parameters
+        ----------
+        name, title, note, shown
+            As the table has them.
+        columns : mapping of Column to callable
+            From left to right; each callable takes the parts of a row.
+        rows : iterable of tuple
+            What each row is about.
+        """
+        values = ([show(*row) for show in columns.values()] for row in rows)
+        cells = tuple(tuple(value if isinstance(value, Cell) else Cell(value) for value in line) for line in values)
+        return cls(name, title, tuple(columns), cells, note, shown)
 
     @property
     def leading(self) -> int:

@@ -132,6 +132,21 @@ def test_a_user_who_is_absent_from_some_cases() -> None:
     assert cells(table(section, "by-user"), group="user 7", policy="NEW")["wait difference"].value == -350
 
 
+def test_a_log_without_users_has_no_groups_by_user() -> None:
+    nobody = workload([(0, 30, 60, 1, -1), (10, 7200, 7200, 4, -1), (20, 30, 60, 1, -1)])
+    pairs = [[schedule(nobody, [500, 600, 1500], "BASE"), schedule(nobody, [400, 600, 1400], "NEW")]] * 6
+    sentence = "log: no job has a known user, so there are no groups by user."
+    section = conclude(Groups(min_jobs=1), pairs)
+    assert [each.name for each in section.tables] == ["summary-wait", "summary-bsld", "by-size", "by-runtime"]
+    assert sentence in section.paragraphs
+    assert len(section.pictures[0].draw().axes) == 2
+    assert "user" not in " ".join(text for text in section.paragraphs if text != sentence)
+    only = conclude(Groups(by=("user",), min_jobs=1), pairs)
+    assert (only.paragraphs, only.tables, only.pictures) == ((sentence,), (), ())
+    alone = conclude(Groups(by=("user",), min_jobs=1), [one[:1] for one in pairs])
+    assert alone.paragraphs[-1] == sentence
+
+
 def test_unknown_users_are_one_group_and_users_with_most_work_come_first() -> None:
     jobs = workload([(0, 10, 10, 1, -1), (0, 10, 10, 4, 2**40), (0, 10, 10, 1, -1), (0, 10, 10, 3, 5)])
     section = conclude(Groups(by=("user",)), [[schedule(jobs, [1, 2, 3, 4])]])

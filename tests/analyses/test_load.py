@@ -16,6 +16,8 @@ from policyfactory.simulate.simulate import Schedule
 
 HOUR, DAY, WEEK = 3600, 86_400, 604_800
 
+UTILISATION = "utilisation until the last submission"
+
 
 def two_jobs(wait: int, policy: str = "A", ticks: int = 1) -> Schedule:
     """A machine of 4 for 4 hours: 2 processors for 3 h at once, 4 for 1 h which wait; the last comes after 4 h."""
@@ -93,16 +95,16 @@ def test_the_table_and_the_words() -> None:
     section = conclude(Load(), [quiet, *[[two_jobs(2 * HOUR), two_jobs(3 * HOUR, "B")]] * 5])
     row = cells(table(section, "load"), policy="B")
     # The long one runs after the last submission: 6 of 16 processor-hours are done, 12 requested while it waits.
-    assert (row["utilisation"].value, row["utilisation, difference"].value) == (37.5, -25)
+    assert (row[UTILISATION].value, row[f"{UTILISATION}, difference"].value) == (37.5, -25)
     assert (row["backlog"].value, row["backlog, difference"].value) == (0.75, 0.25)
     assert (row["drain, difference"].value, row["drain, difference"].mark) == (0, "no difference")
-    assert (row["utilisation, difference"].mark, row["backlog, difference"].mark) == ("worse", "worse")
+    assert (row[f"{UTILISATION}, difference"].mark, row["backlog, difference"].mark) == ("worse", "worse")
     assert section.paragraphs == (
         (
             "From the first to the last submission 68.8 % of the machine's capacity is submitted and under A 62.5 % is "
             "done (medians over windows); 0.500 jobs wait on average, which request 0.500 times the machine. "
             "Most waits in window 2: 0.500 times the machine. "
-            "Utilisation, against A: B 25.0 points lower (95 % interval 25.0 to 25.0). "
+            "Utilisation until the last submission, against A: B 25.0 points lower (95 % interval 25.0 to 25.0). "
             "The backlog, against A: B 0.250 machines more (95 % interval 0.250 to 0.500). "
             "No window is a whole week long, so there is no utilisation by week."
         ),
@@ -111,7 +113,7 @@ def test_the_table_and_the_words() -> None:
 
 def test_one_case_and_no_difference() -> None:
     (text,) = conclude(Load(), [[two_jobs(2 * HOUR), two_jobs(2 * HOUR, "B")]]).paragraphs
-    assert "No difference in utilisation under B. No difference in the backlog under B. No intervals: 1 window" in text
+    assert f"No difference in {UTILISATION} under B. No difference in the backlog under B. No intervals: 1" in text
     (text,) = conclude(Load(), [[two_jobs(2 * HOUR)]]).paragraphs
     assert "against" not in text
 
@@ -120,7 +122,7 @@ def test_all_jobs_at_one_instant() -> None:
     one = schedule(workload([(5, 10, 10, 4, 1), (5, 10, 10, 4, 1)]), [0, 10])
     section = conclude(Load(), [[one]])
     assert section.paragraphs == ("All jobs come at one instant, so there is no load over time to speak of.",)
-    assert cells(table(section, "load"), policy="P")["utilisation"].value is None
+    assert cells(table(section, "load"), policy="P")[UTILISATION].value is None
     course = table(section, "course")
     assert [row[2].value for row in course.rows] == [100] * 20 + [0]
 

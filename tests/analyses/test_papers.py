@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from policyfactory.analyses import make_analysis
+from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.weekly import weekly_course
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import svg_bytes
@@ -160,15 +161,16 @@ def test_plain_weeks_say_how_often_the_best_policy_is_the_best() -> None:
 
 
 def test_cases_of_unequal_length_and_weeks_without_jobs() -> None:
-    values = np.array([[[1.0, np.nan, 3.0]], [[2.0, np.nan, np.nan]]])
-    course = weekly_course("toy", values)
-    np.testing.assert_array_equal(course.middle, [[1.5, np.nan, 3.0]])
     short, long = jobs([0, 5], [1, 1], [1, 1]), jobs([0, 3 * WEEK], [1, 1], [1, 1])
     cases = [case_of(short, 1, log="toy", kind="window"), case_of(long, 2, log="toy", kind="window")]
     for cumulative in (True, False):
-        _, (section,) = run(cases, ["FCFS"], make_analysis("weekly", cumulative=cumulative))
+        evaluation, (section,) = run(cases, ["FCFS"], make_analysis("weekly", cumulative=cumulative))
         assert "4 weeks" in section.paragraphs[0]
         assert svg_bytes(section.pictures[0].draw())
+    # Jobs and sums of each week: three weeks, of which the second has no job, and a case that has one.
+    kept = [[np.array([[2.0, 0.0, 1.0], [2.0, 0.0, 3.0]])], [np.array([[3.0], [6.0]])]]
+    course = weekly_course(LogView(evaluation, "toy", kept), "mean_wait", 1, cumulative=False)
+    np.testing.assert_array_equal(course.middle, [[1.5, np.nan, 3.0]])
 
 
 # Delayed. ------------------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def test_the_files_of_a_study_and_what_the_next_one_leaves_of_them(study: Study,
     files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     assert files == {*outputs, "manifest.json", "mine.txt"}
     assert outputs == {name: sha256_file(tmp_path / name) for name in outputs}
-    for name in ("windows/values/small.csv", "windows/groups/by-user.csv", "claims/claims/claims.csv"):
+    for name in ("windows/values/small.csv", "windows/groups/by-size.csv", "claims/claims/claims.csv"):
         assert name in outputs
     assert {"drawn/values/mean-bsld-boxes.svg", "drawn/ranks/ranks.svg", "drawn/wins/wins.svg"} < set(outputs)
     page = (tmp_path / "report.html").read_text()
