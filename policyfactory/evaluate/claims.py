@@ -171,11 +171,11 @@ def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list
 
 
 def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
-    places = list(dict.fromkeys((row.experiment, row.log) for _, judgements in judged for row in judgements))
-    columns = [Column("experiment"), Column("log")]
-    columns += [Column(f"claim {number}", "", claim.text) for number, (claim, _) in enumerate(judged, 1)]
-    verdicts = [{(row.experiment, row.log): row for row in judgements} for _, judgements in judged]
-    rows = tuple((Cell(place[0]), Cell(place[1]), *(_short(own.get(place)) for own in verdicts)) for place in places)
+    places = dict.fromkeys((row.experiment, row.log) for _, judgements in judged for row in judgements)
+    columns = {Column("experiment"): lambda experiment, _: experiment, Column("log"): lambda _, log: log}
+    for number, (claim, judgements) in enumerate(judged, 1):
+        own = {(row.experiment, row.log): row for row in judgements}
+        columns[Column(f"claim {number}", "", claim.text)] = lambda *place, own=own: _short(own.get(place))
     how = (
         "A claim holds where each of its pairs is better with a 95 % interval of the paired difference that does not "
         "cover zero; it does not hold where some pair is worse with such an interval, also after Holm's adjustment for "
@@ -184,7 +184,8 @@ def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
     texts = [
         f"Claim {number}: {claim.text}. {_totals(judgements)}" for number, (claim, judgements) in enumerate(judged, 1)
     ]
-    table = Table("claims", "Claims by experiment and log", tuple(columns), rows, "In brackets: pairs better, of all.")
+    note = "In brackets: pairs better, of all."
+    table = Table.of("claims", "Claims by experiment and log", columns, places, note)
     return Section("claims", "Which conclusions survive", (how, *texts), (table,))
 
 
@@ -194,20 +195,20 @@ def _totals(judgements: Sequence[Judgement]) -> str:
     return f"{totals[0].upper()}{totals[1:]} of {len(judgements)}."
 
 
-def _short(row: Judgement | None) -> Cell:
+def _short(row: Judgement | None) -> str | None:
     if row is None:
-        return Cell(None)
+        return None
     if row.verdict == "too few cases":
-        return Cell(row.verdict)
-    return Cell(f"{row.verdict} ({row.count('better')} of {len(row.pairs)})")
+        return row.verdict
+    return f"{row.verdict} ({row.count('better')} of {len(row.pairs)})"
 
 
 def _section(number: int, claim: Claim, judgements: list[Judgement]) -> Section:
     tables = [_table(claim, row, at) for at, row in enumerate(judgements, 1)]
-    return Section(f"claim-{number}", f"{number}. {claim.text}", (_told(claim, judgements),), tuple(tables))
+    return Section(f"claim-{number}", f"{number}. {claim.text}", (_in_words(claim, judgements),), tuple(tables))
 
 
-def _told(claim: Claim, judgements: list[Judgement]) -> str:
+def _in_words(claim: Claim, judgements: list[Judgement]) -> str:
     parts = []
     for verdict in get_args(Holds):
         places = [f"{row.experiment}, {row.log}" for row in judgements if row.verdict == verdict]
@@ -221,19 +222,16 @@ def _told(claim: Claim, judgements: list[Judgement]) -> str:
 
 def _table(claim: Claim, row: Judgement, number: int) -> Table:
     unit = difference_unit(row.statistic, METRICS[claim.metric].unit)
-    columns = (
-        Column("policy"),
-        Column("than"),
-        Column("difference", "percentage points" if unit == "pp" else unit, f"{row.statistic} of policy minus than"),
-        Column("better in", "", "cases in which the policy is better, of all"),
-    )
-    cells = tuple(
-        (
-            Cell(one),
-            Cell(other),
-            Cell(pair.estimate.value, pair.estimate.interval, pair.verdict if pair.estimate.interval else ""),
-            Cell(f"{pair.wins} of {pair.estimate.cases}"),
-        )
-        for (one, other), pair in row.pairs.items()
-    )
-    return Table(f"pairs-{number}", f"{row.experiment}, {row.log}: {row.verdict}", columns, cells)
+    columns = {
+        Column("policy"): lambda names, _: names[0],
+        Column("than"): lambda names, _: names[1],
+        Column("difference", "percentage points" if unit == "pp" else unit, f"{row.statistic} of policy minus than"): (
+            lambda _, pair: Cell(
+                pair.estimate.value, pair.estimate.interval, pair.verdict if pair.estimate.interval else ""
+            )
+        ),
+        Column("better in", "", "cases in which the policy is better, of all"): (
+            lambda _, pair: f"{pair.wins} of {pair.estimate.cases}"
+        ),
+    }
+    return Table.of(f"pairs-{number}", f"{row.experiment}, {row.log}: {row.verdict}", columns, row.pairs.items())

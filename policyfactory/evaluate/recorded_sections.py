@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.statistics.compare import Comparison
 
-__all__ = ["RECORDED_NOTE", "recorded_row", "recorded_section"]
+__all__ = ["RECORDED_NOTE", "recorded_section"]
 
 RECORDED_NOTE = f"{RECORDED}: the same jobs as the log recorded them; it is no contender."
 _HOW = (
@@ -25,24 +26,8 @@ _HOW = (
 )
 
 
-def recorded_row(outcome: Outcome, log: str) -> tuple[Cell, ...]:
-    """Return the row of the recorded schedule in the table of a log's values; empty if it is not shown.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        The outcome.
-    log : str
-        Name of the log.
-    """
-    rows = [row for row in outcome.recorded_summaries if row.log == log]
-    if not rows:
-        return ()
-    return (Cell(RECORDED), *(Cell(row.value if row.cases else None, row.interval) for row in rows))
-
-
-def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section | None:
-    """Return the differences of the policies from the recorded schedule; None if it is not shown.
+def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section:
+    """Return the differences of the policies from the recorded schedule, which is shown.
 
     Parameters
     ----------
@@ -51,23 +36,17 @@ def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section | No
     units : mapping of str to str
         The unit in which each metric is shown.
     """
-    pairs = outcome.recorded_comparisons
-    if not pairs:
-        return None
-    evaluation = outcome.evaluation
-    several = len(evaluation.logs) > 1
-    first = {row.metric: row for row in reversed(pairs)}
-    columns = [difference_column(metric, first[metric], units) for metric in evaluation.metrics]
-    rows = []
-    for log in evaluation.logs:
-        for policy in evaluation.policies:
-            own = [row for row in pairs if (row.log, row.policy) == (log, policy)]
-            rows.append((*((Cell(log),) if several else ()), Cell(policy), *map(_cell, own)))
-    heading = (*((Column("log"),) if several else ()), Column("policy"), *columns)
+    evaluation, pairs = outcome.evaluation, outcome.recorded_comparisons
+    own = {(row.log, row.policy, row.metric): row for row in pairs}
+    log = {Column("log"): lambda log, _: log} if len(evaluation.logs) > 1 else {}
+    columns = {**log, Column("policy"): lambda _, policy: policy} | {
+        difference_column(metric, pairs[0], units): lambda *at, metric=metric: _cell(own[*at, metric])
+        for metric in evaluation.metrics
+    }
     title = f"minus {RECORDED}: {OF_PAIRS[pairs[0].statistic].replace('the baseline', 'the record')}"
-    table = Table("differences", title, heading, tuple(rows))
+    table = Table.of("differences", title, columns, itertools.product(evaluation.logs, evaluation.policies))
     metric = evaluation.metrics[0]
-    deciding = [[row for row in pairs if (row.log, row.metric) == (log, metric)] for log in evaluation.logs]
+    deciding = [[own[log, policy, metric] for policy in evaluation.policies] for log in evaluation.logs]
     words = [_within(rows, units[metric]) for rows in deciding]
     return Section("recorded", "Differences from the recorded schedule", (_HOW, *words), (table,))
 

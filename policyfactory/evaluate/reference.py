@@ -20,7 +20,7 @@ from policyfactory.statistics.means import estimate_difference, estimate_value
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Found", "Reference", "reference_section", "reference_values"]
+__all__ = ["PublishedValue", "Reference", "reference_section", "reference_values"]
 
 FloatArray = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class Reference:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Found:
+class PublishedValue:
     """One published number and ours.
 
     Parameters
@@ -112,7 +112,7 @@ class Found:
         return self.ours.interval is not None and self.ours.interval.covers(self.published)
 
 
-def reference_values(evaluation: Evaluation, reference: Reference, *, seed: int = 0) -> list[Found]:
+def reference_values(evaluation: Evaluation, reference: Reference, *, seed: int = 0) -> list[PublishedValue]:
     """Return each published number with ours, by log and policy; those that were not evaluated are left out.
 
     Parameters
@@ -134,7 +134,7 @@ def reference_values(evaluation: Evaluation, reference: Reference, *, seed: int 
                 continue
             column = values[:, evaluation.policies.index(policy)]
             ours = _ours(reference, column, values[:, 0], reference.drop.get(log, {}).get(policy, 0), seed)
-            pairs.append(Found(log, policy, published, ours, _is_met(ours.value, published, reference)))
+            pairs.append(PublishedValue(log, policy, published, ours, _is_met(ours.value, published, reference)))
     return pairs
 
 
@@ -168,32 +168,27 @@ def reference_section(evaluation: Evaluation, reference: Reference, number: int,
     ratio = reference.statistic == "ratio"
     unit = "%" if ratio else METRICS[reference.metric].unit
     shown, decimals = "s" if unit == "s" else "", max(0, reference.digits)
-    columns = (
-        Column("log"),
-        Column("policy"),
-        Column("published", unit, f"as printed in {reference.source}", shown, decimals),
-        Column("ours", unit, "the same statistic of our values, with its 95 % interval over cases", shown, decimals),
-        Column("deviation", "percentage points" if ratio else "%", "ours against the published number"),
-        Column("to the digit", "", "whether ours, with as many decimals as the paper prints, is the printed number"),
-    )
-    rows = tuple(
-        (
-            Cell(row.log),
-            Cell(row.policy),
-            Cell(row.published),
-            Cell(row.ours.value, row.ours.interval),
-            Cell(row.ours.value - row.published if ratio else row.deviation),
-            Cell("met" if row.met else "not met"),
-        )
-        for row in pairs
-    )
+    columns = {
+        Column("log"): lambda row: row.log,
+        Column("policy"): lambda row: row.policy,
+        Column("published", unit, f"as printed in {reference.source}", shown, decimals): lambda row: row.published,
+        Column("ours", unit, "the same statistic of our values, with its 95 % interval over cases", shown, decimals): (
+            lambda row: Cell(row.ours.value, row.ours.interval)
+        ),
+        Column("deviation", "percentage points" if ratio else "%", "ours against the published number"): (
+            lambda row: row.ours.value - row.published if ratio else row.deviation
+        ),
+        Column("to the digit", "", "whether ours, with as many decimals as the paper prints, is the printed number"): (
+            lambda row: "met" if row.met else "not met"
+        ),
+    }
     title = f"{reference.metric}, {reference.source}: {'ratio of sums' if ratio else reference.statistic}"
-    table = Table(f"published-{number}", title, columns, rows, _how(reference))
+    table = Table.of(f"published-{number}", title, columns, zip(pairs), _how(reference))
     name = "published" if number == 1 else f"published-{number}"
-    return Section(name, f"Published values: {reference.source}", tuple(_told(pairs)), (table,))
+    return Section(name, f"Published values: {reference.source}", tuple(_in_words(pairs)), (table,))
 
 
-def _told(pairs: list[Found]) -> list[str]:
+def _in_words(pairs: list[PublishedValue]) -> list[str]:
     if not pairs:
         return ["None of the published values belongs to a log and policy that were evaluated."]
     met, certain = sum(row.met for row in pairs), [row for row in pairs if row.ours.interval]

@@ -21,7 +21,7 @@ from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import Finished, SimulationJournal, description
 from policyfactory.evaluate.run import Observations, join, run_cases
-from policyfactory.evaluate.standings import illustrated, sections_of
+from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.evaluate.work import ScheduleSink
 from policyfactory.parallel.workers import Notify, Workers
@@ -293,10 +293,9 @@ def conclude(
         tuple(summarise_recorded(evaluation, **how)),
         tuple(compare_recorded(evaluation, **how)),
     )
-    standings = illustrated(outcome, sections_of(outcome))
     seen = zip(observations.analyses, observations.seen, strict=True) if observations else ()
     concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]
-    sections = [*standings, *concluded]
+    sections = [*sections_of(outcome), *concluded]
     # An analysis can be asked for twice.
     names = distinct(section.name for section in sections)
     named = (dataclasses.replace(section, name=name) for section, name in zip(sections, names, strict=True))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from policyfactory.report.sections import Column
+from policyfactory.report.sections import Cell, Column
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.means import difference_unit
 
 if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison
 
-__all__ = ["OF_PAIRS", "difference_column"]
+__all__ = ["OF_PAIRS", "difference_cell", "difference_column"]
 
 OF_PAIRS = {
     "median": "median of the paired differences",
@@ -38,3 +38,8 @@ def difference_column(metric: str, row: Comparison, units: Mapping[str, str], ti
     unit = difference_unit(row.statistic, METRICS[metric].unit)
     named = {"pp": "percentage points"}.get(unit, unit)
     return Column(title or metric, named, OF_PAIRS[row.statistic], units[metric] if unit == "s" else "")
+
+
+def difference_cell(row: Comparison) -> Cell:
+    """Return the difference with its interval, and the verdict where there is one."""
+    return Cell(row.difference, row.interval, row.verdict if row.interval else "")

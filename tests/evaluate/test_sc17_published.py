@@ -13,7 +13,7 @@ import pytest
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
-from policyfactory.evaluate.reference import Found, reference_values
+from policyfactory.evaluate.reference import PublishedValue, reference_values
 from policyfactory.evaluate.run import run_cases
 from policyfactory.statistics.evaluation import Evaluation
 
@@ -87,7 +87,7 @@ def test_every_window_as_the_programs_printed_it(
 
 def test_table_4_to_the_printed_digit(protocol: Protocol, run: Callable[[str], Evaluation]) -> None:
     plans = {plan.name: plan for plan in protocol.experiments}
-    found: list[tuple[str, Found]] = []
+    found: list[tuple[str, PublishedValue]] = []
     for mode in MODES:
         evaluation = run(mode)
         for reference in plans[mode].experiment.references:
