@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
 from policyfactory.analyses.estimates import mark_of, mean_of
@@ -21,6 +20,7 @@ from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
 from policyfactory.analyses.tables import cell_of, mean_cell, policy_table
 from policyfactory.analyses.wording import listed, marked_in_words, value_text
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import enumerated
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Backfilled"]
 
-FloatArray = NDArray[np.float64]
 
 _BOX_FROM = 5  # with fewer cases a box would say more than is known
 

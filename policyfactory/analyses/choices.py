@@ -19,6 +19,7 @@ from policyfactory.analyses.analysis import LogAnalysis
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import area_look
 from policyfactory.analyses.tables import stem_by_log
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.picture import new_figure
 from policyfactory.core.text import counted, enumerated, shortened
 from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Choices", "Shares"]
 
-FloatArray = NDArray[np.float64]
 
 _NAMED = 3  # policies that a sentence names
 _PERIODS = {HOUR: "hour", DAY: "day", WEEK: "week"}
@@ -175,7 +175,7 @@ class Shares:
     tuner: str
     arms: tuple[str, ...]
     period_s: int
-    choices: NDArray[np.int64]
+    choices: Int64Array
 
     def shares(self, first: float = 0.0, last: float = 1.0) -> FloatArray:
         """Return the share of each arm in a part of the time, in %: float64 array (arms,).

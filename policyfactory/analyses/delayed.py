@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis, whole_number
 from policyfactory.analyses.estimates import mark_of, median_difference, median_of, policies_by_mark
@@ -20,6 +19,7 @@ from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
 from policyfactory.analyses.tables import median_cell, policy_table
 from policyfactory.analyses.wording import against, listed
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import enumerated
 from policyfactory.report.sections import Column, Picture, Section
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Delayed", "DelayedJobs"]
 
-Int64Array = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 _MOST = 10_000
 _FEW_POLICIES = 5

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.statistics.compare import verdict_of
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_mean
 from policyfactory.statistics.medians import estimate_median
 
 __all__ = ["mark_of", "mean_difference", "mean_of", "median_difference", "median_of", "policies_by_mark"]
-
-FloatArray = NDArray[np.float64]
 
 
 def mean_of(values: FloatArray) -> Estimate:

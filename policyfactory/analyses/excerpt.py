@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Colouring", "Excerpt", "KeptSchedule", "Why", "busiest", "draw_gantt", "excerpt_of", "keep", "worst"]
 
-Int64Array = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Why = Literal["busiest", "worst", "first"]
 
 _STEPS = 8  # places of the busiest stretch that are tried, in each of its lengths
@@ -238,7 +237,7 @@ def _by_wait(excerpt: Excerpt, k: int, drawn: Rectangles) -> list[tuple[str, NDA
     return [(_SAME, own == 0), (_LESS, own < 0), (_MORE, own > 0)]
 
 
-def _largest_users(excerpt: Excerpt) -> NDArray[np.int64]:
+def _largest_users(excerpt: Excerpt) -> Int64Array:
     """Return the known users with most work in the stretch, under all policies together."""
     rows = np.concatenate([rectangles.row for rectangles in excerpt.drawn])
     area = np.concatenate([rectangles.area for rectangles in excerpt.drawn])
@@ -248,7 +247,7 @@ def _largest_users(excerpt: Excerpt) -> NDArray[np.int64]:
     return user[order[: len(_USERS)]]
 
 
-def _by_user(excerpt: Excerpt, users: NDArray[np.int64], drawn: Rectangles) -> list[tuple[str, NDArray[np.bool_]]]:
+def _by_user(excerpt: Excerpt, users: Int64Array, drawn: Rectangles) -> list[tuple[str, NDArray[np.bool_]]]:
     own = excerpt.jobs.user[drawn.row]
     named = [(colour, own == user) for colour, user in zip(_USERS, users, strict=False)]
     return [(_SAME, ~np.isin(own, users)), *named]
@@ -281,7 +280,7 @@ def _unit(excerpt: Excerpt) -> tuple[float, str]:
     return float(excerpt.jobs.ticks * length), name
 
 
-def _outline(axes: Any, corners: list[NDArray[np.float64]], name: str) -> None:
+def _outline(axes: Any, corners: list[FloatArray], name: str) -> None:
     from matplotlib.patches import Rectangle
 
     for left, right, low, high in zip(*corners, strict=True):
@@ -304,7 +303,7 @@ def _outline(axes: Any, corners: list[NDArray[np.float64]], name: str) -> None:
         )  # fmt: skip
 
 
-def _legend(figure: Figure, excerpt: Excerpt, colour: Colouring, users: NDArray[np.int64]) -> None:
+def _legend(figure: Figure, excerpt: Excerpt, colour: Colouring, users: Int64Array) -> None:
     from matplotlib.patches import Patch
 
     if colour == "wait":

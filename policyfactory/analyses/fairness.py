@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis, whole_number
 from policyfactory.analyses.estimates import median_of
@@ -17,6 +16,7 @@ from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
 from policyfactory.analyses.tables import compared_columns, pictures_by_log, policy_table
 from policyfactory.analyses.wording import differences_in_words, scaled, shared_unit
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import counted, number_text
 from policyfactory.core.units import MINUTE
 from policyfactory.report.sections import Column, Section, Table
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = ["Fairness", "jain_index"]
-
-FloatArray = NDArray[np.float64]
 
 
 def jain_index(values: FloatArray) -> float:

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from policyfactory.analyses.estimates import median_of
 from policyfactory.analyses.logs import LogView
+from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.text import counted
 from policyfactory.core.units import DAY, HOUR, MINUTE
 from policyfactory.engine.grouping import group_sums
 from policyfactory.simulate.metrics import TAU
@@ -39,14 +41,18 @@ __all__ = [
 ]
 
 GroupingName = Literal["size", "runtime", "request", "user"]
-Int64Array = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 UNKNOWN_USER = -1
 _SIZES = np.array([1, 2, *(4**k + 1 for k in range(1, 31))], dtype=np.int64)
 _TIMES = (0, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY)
-_TIME_LABELS = ("under 1 min", "1 to 10 min", "10 min to 1 h", "1 to 6 h", "6 to 24 h", "24 h or more")
-_TIME_SHORTS = ("< 1 min", "1-10 min", "10-60 min", "1-6 h", "6-24 h", "24 h +")
+_TIME_NAMES = (
+    ("under 1 min", "< 1 min"),
+    ("1 to 10 min", "1-10 min"),
+    ("10 min to 1 h", "10-60 min"),
+    ("1 to 6 h", "1-6 h"),
+    ("6 to 24 h", "6-24 h"),
+    ("24 h or more", "24 h +"),
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -99,8 +105,8 @@ class Grouping:
         What comes before the label of a group in a sentence.
     sums : callable
         From a schedule to its `GroupSums`.
-    label, short : callable
-        From a key and the processors of the machine to the name of the group, in a sentence and below an axis.
+    names : callable
+        From a key and the processors of the machine to the names of the group, in a sentence and below an axis.
     """
 
     name: GroupingName
@@ -108,8 +114,7 @@ class Grouping:
     many: str
     phrase: str
     sums: Callable[[Schedule], GroupSums]
-    label: Callable[[int, int], str]
-    short: Callable[[int, int], str]
+    names: Callable[[int, int], tuple[str, str]]
 
 
 def together(parts: Sequence[GroupSums]) -> GroupSums:
@@ -151,14 +156,6 @@ def _by_size(schedule: Schedule) -> GroupSums:
     return _sums(schedule, code, np.arange(int(np.searchsorted(_SIZES, jobs.machine, side="right"))))
 
 
-def _by_run_time(schedule: Schedule) -> GroupSums:
-    return _by_time(schedule, schedule.end - schedule.start)
-
-
-def _by_request(schedule: Schedule) -> GroupSums:
-    return _by_time(schedule, schedule.workload.requested_time)
-
-
 def sums_by_user(schedule: Schedule) -> GroupSums:
     """Return the sums of each user; every unknown user is `UNKNOWN_USER`.
 
@@ -176,48 +173,34 @@ def sums_by_user(schedule: Schedule) -> GroupSums:
     return _sums(schedule, user - low, np.arange(low, high + 1))
 
 
-def _size_ends(key: int, machine: int) -> tuple[int, int]:
-    return int(_SIZES[key]), min(int(_SIZES[key + 1]) - 1, machine)
+def _size_names(key: int, machine: int) -> tuple[str, str]:
+    low, high = int(_SIZES[key]), min(int(_SIZES[key + 1]) - 1, machine)
+    first, last = (str(end) if end <= 4096 else f"{end // 1000}k" for end in (low, high))
+    label = counted(low, "processor") if low == high else f"{low:,} to {high:,} processors"
+    return label, first if first == last else f"{first}-{last}"
 
 
-def _size_label(key: int, machine: int) -> str:
-    low, high = _size_ends(key, machine)
-    if low == high:
-        return f"{low:,} processor{'s' if low > 1 else ''}"
-    return f"{low:,} to {high:,} processors"
+def _time_names(key: int, _machine: int) -> tuple[str, str]:
+    return _TIME_NAMES[key]
 
 
-def _size_short(key: int, machine: int) -> str:
-    low, high = (str(end) if end <= 4096 else f"{end // 1000}k" for end in _size_ends(key, machine))
-    return low if low == high else f"{low}-{high}"
+def _user_names(key: int, _machine: int) -> tuple[str, str]:
+    return ("unknown users", "unknown") if key == UNKNOWN_USER else (f"user {key}", str(key))
 
 
-def _time_label(key: int, _machine: int) -> str:
-    return _TIME_LABELS[key]
+def _by_run_time(schedule: Schedule) -> GroupSums:
+    return _by_time(schedule, schedule.end - schedule.start)
 
 
-def _time_short(key: int, _machine: int) -> str:
-    return _TIME_SHORTS[key]
-
-
-def _user_label(key: int, _machine: int) -> str:
-    return "unknown users" if key == UNKNOWN_USER else f"user {key}"
-
-
-def _user_short(key: int, _machine: int) -> str:
-    return "unknown" if key == UNKNOWN_USER else str(key)
+def _by_request(schedule: Schedule) -> GroupSums:
+    return _by_time(schedule, schedule.workload.requested_time)
 
 
 GROUPINGS: dict[GroupingName, Grouping] = {
-    grouping.name: grouping
-    for grouping in (
-        Grouping("size", "size", "size classes", "jobs of ", _by_size, _size_label, _size_short),
-        Grouping("runtime", "run time", "run-time classes", "jobs that run ", _by_run_time, _time_label, _time_short),
-        Grouping(
-            "request", "requested time", "request classes", "jobs that request ", _by_request, _time_label, _time_short
-        ),
-        Grouping("user", "user", "users", "", sums_by_user, _user_label, _user_short),
-    )
+    "size": Grouping("size", "size", "size classes", "jobs of ", _by_size, _size_names),
+    "runtime": Grouping("runtime", "run time", "run-time classes", "jobs that run ", _by_run_time, _time_names),
+    "request": Grouping("request", "requested time", "request classes", "jobs that request ", _by_request, _time_names),
+    "user": Grouping("user", "user", "users", "", sums_by_user, _user_names),
 }
 
 
@@ -252,7 +235,7 @@ class GroupTable(LogView):
     ----------
     grouping : Grouping
         How its jobs are divided.
-    labels, shorts : list of str
+    labels, shorts : tuple of str
         Names of the groups, for sentences and for axes.
     jobs : int64 array (groups,)
         Their jobs in all cases.
@@ -265,9 +248,9 @@ class GroupTable(LogView):
     """
 
     grouping: Grouping
-    labels: list[str]
-    shorts: list[str]
-    jobs: NDArray[np.int64]
+    labels: tuple[str, ...]
+    shorts: tuple[str, ...]
+    jobs: Int64Array
     work: FloatArray
     enough: NDArray[np.bool_]
     wait: Measure
@@ -317,13 +300,14 @@ def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTab
         own_values, minus = means.swapaxes(0, 1), (means - means[:, :1]).swapaxes(0, 1)
         values, differences = ([_estimates(one, enough) for one in each] for each in (own_values, minus))
         measures.append(Measure(title, unit, values, differences))
+    labels, shorts = zip(*(grouping.names(int(key), own.machine) for key in keys[order]), strict=True)
     return GroupTable(
         own.evaluation,
         own.log,
         own.kept,
         grouping,
-        [grouping.label(int(key), own.machine) for key in keys[order]],
-        [grouping.short(int(key), own.machine) for key in keys[order]],
+        labels,
+        shorts,
         jobs[order],
         total_work[order],
         enough,
@@ -331,7 +315,7 @@ def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTab
     )
 
 
-def _aligned(keys: NDArray[np.int64], cases: list[list[GroupSums]], field: str) -> FloatArray:
+def _aligned(keys: Int64Array, cases: list[list[GroupSums]], field: str) -> FloatArray:
     """Return float64 array (cases, policies, groups) of one field; 0 where a group has no jobs."""
     aligned = np.zeros((len(cases), len(cases[0]), len(keys)))
     for c, case in enumerate(cases):

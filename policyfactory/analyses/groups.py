@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis, texts, whole_number
 from policyfactory.analyses.estimates import mark_of
@@ -21,6 +20,7 @@ from policyfactory.analyses.groups_words import groups_in_words, summary_table
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.tables import cell_of, log_column, stem_by_log
 from policyfactory.analyses.wording import shared_unit
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import shortened
@@ -210,7 +210,7 @@ def _panel(axes: Any, table: GroupTable, scale: Scale, strongest: float) -> None
     axes.set_title(f"by {names[table.grouping.name]}", loc="left", fontsize=10)
 
 
-def _colour(strength: float) -> NDArray[np.float64]:
+def _colour(strength: float) -> FloatArray:
     """Return white for 0, blue for less, orange for more; a square root makes small differences visible."""
     from matplotlib.colors import to_rgb
 
@@ -218,7 +218,7 @@ def _colour(strength: float) -> NDArray[np.float64]:
         return np.ones(3)
     full = np.array(to_rgb(_LESS if strength < 0 else _MORE))
     part = _FAINTEST + (_STRONGEST - _FAINTEST) * float(np.sqrt(abs(strength)))
-    mixed: NDArray[np.float64] = 1 - part * (1 - full)
+    mixed: FloatArray = 1 - part * (1 - full)
     return mixed
 
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import is_dashed, line_look
 from policyfactory.analyses.tables import policy_table, stem_by_log
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import new_figure
 from policyfactory.core.text import counted, enumerated, number_text, shortened
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Improvement", "WaitCourse"]
 
-FloatArray = NDArray[np.float64]
 
 _BINS = {"week": WEEK, "day": DAY, "hour": HOUR}
 _MOST_BINS = 100_000

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis, check_place, whole_number
 from policyfactory.analyses.estimates import median_of
@@ -28,6 +27,7 @@ from policyfactory.analyses.tables import (
     policy_table,
 )
 from policyfactory.analyses.wording import differences_in_words, shared_unit
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import number_text
 from policyfactory.core.units import DAY, HOUR, format_duration
 from policyfactory.report.sections import Column, Section, Table
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Load", "ObservedLoad"]
 
-FloatArray = NDArray[np.float64]
 
 _DONE = "work done from the first to the last submission, in % of what is possible; the metric counts to the last end"
 _MEASURES = {

@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK
 from policyfactory.engine.binned import binned_integral
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadCourse", "LoadSums", "bin_width", "course_of", "load_sums"]
 
-FloatArray = NDArray[np.float64]
 
 # Bins that people count in; the last ones are for logs of many years.
 _WIDTHS = (

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import counted
 from policyfactory.report.caveats import noun
 from policyfactory.statistics.intervals import MIN_CASES
@@ -89,7 +89,7 @@ class LogView:
         """Return what a case is called in a sentence: ``window 3``, ``resampled log 3``, ``the log``."""
         return "the log" if self.noun == "log" else f"{self.noun} {number}"
 
-    def values(self, get: str | Callable[[Any], Any]) -> NDArray[np.float64]:
+    def values(self, get: str | Callable[[Any], Any]) -> FloatArray:
         """Return one number of what was kept: float64 array (cases, policies).
 
         Parameters

@@ -9,10 +9,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from policyfactory.analyses.logs import LogView
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
 from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
@@ -71,10 +69,10 @@ def dash_of(place: int) -> Any:
     return _LINE_STYLES[0 if place == 0 else (place - 1) // len(_OTHERS) % len(_LINE_STYLES)]
 
 
-def panels_down(logs: int, height: float, *, share_x: bool = False) -> tuple[Figure, list[Any]]:
+def panels_down(logs: int, height: float) -> tuple[Figure, list[Any]]:
     """Return a figure of 7 inches with one panel of ``height`` inches a log, one below the other."""
     figure = new_figure(7.0, logs * height + 0.5)
-    return figure, list(figure.subplots(logs, 1, squeeze=False, sharex=share_x).ravel())
+    return figure, list(figure.subplots(logs, 1, squeeze=False).ravel())
 
 
 def name_rows(axes: Any, own: LogView) -> None:
@@ -94,8 +92,6 @@ def key_below(figure: Figure, text: str) -> None:
     """Write how to read the picture below it."""
     figure.supxlabel(text, fontsize=8, x=0.99, ha="right")
 
-
-FloatArray = NDArray[np.float64]
 
 _NAMED = 7  # policies with a colour of their own
 _UNNAMED = "#b0b0b0"

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
 from policyfactory.analyses.estimates import mark_of, mean_of, median_difference, median_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.tables import mean_cell, median_cell, policy_table
 from policyfactory.analyses.wording import against, marked_in_words, value_text
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import enumerated, number_text
 from policyfactory.report.sections import Column, Section, Table
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Premature"]
 
-FloatArray = NDArray[np.float64]
 
 _SHARE = "share"  # the key of a published percentage among those of the policies
 

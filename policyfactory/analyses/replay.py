@@ -15,6 +15,7 @@ from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
 from policyfactory.analyses.tables import cell_of, log_column, pictures_by_log
 from policyfactory.analyses.wording import scaled, shared_unit
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.text import number_text
 from policyfactory.core.units import MINUTE, format_duration
 from policyfactory.report.sections import Column, Section, Table
@@ -35,7 +36,7 @@ SAME_START = MINUTE  # s; jobs whose starts differ by no more are said to start 
 _EDGES = np.unique(np.rint(2.0 ** (np.arange(91) / 3))).astype(np.int64)  # s; the last one is 34 years
 
 
-def wait_distance(replayed: NDArray[np.int64], recorded: NDArray[np.int64]) -> float:
+def wait_distance(replayed: Int64Array, recorded: Int64Array) -> float:
     """Return the Kolmogorov-Smirnov distance of two samples of waits.
 
     The largest difference of the shares of jobs that wait at most t, over all t: 0 if both are the same distribution,
@@ -181,7 +182,7 @@ def _draw(own: _ReplaysOfLog) -> Figure:
     edges = _EDGES.astype(np.float64)
 
     def curve(name: str, counts: Sequence[NDArray[np.int32]]) -> Curve:
-        total: NDArray[np.int64] = np.sum(counts, axis=0, dtype=np.int64)
+        total: Int64Array = np.sum(counts, axis=0, dtype=np.int64)
         return Curve(name, edges, 100.0 * total / jobs)
 
     record = curve(RECORDED, [case[0].at_most[1] for case in own.kept])

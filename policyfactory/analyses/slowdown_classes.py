@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
 from policyfactory.analyses.estimates import mark_of, mean_difference, mean_of, policies_by_mark
@@ -21,6 +20,7 @@ from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import name_rows, panels_down
 from policyfactory.analyses.tables import mean_cell, policy_table
 from policyfactory.analyses.wording import against, value_text
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import enumerated, number_text
 from policyfactory.report.sections import Column, Picture, Section, Table
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SlowdownClasses"]
 
-FloatArray = NDArray[np.float64]
 
 _MOST_EDGES = 6
 # From served at once to served badly; the numbers on the dark ones are white.
@@ -76,7 +75,7 @@ class SlowdownClasses(Analysis):
             )
         object.__setattr__(self, "edges", edges)
 
-    def observe(self, case: Case, schedule: Schedule) -> NDArray[np.int64]:
+    def observe(self, case: Case, schedule: Schedule) -> Int64Array:
         """Return the number of jobs of each class: int64 array (classes,)."""
         slowdown = job_values(schedule, "bsld")
         below = [np.count_nonzero(slowdown <= 1.0), *(np.count_nonzero(slowdown < edge) for edge in self.edges)]

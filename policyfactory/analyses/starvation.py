@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import LogAnalysis, texts
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Starvation"]
 
-FloatArray = NDArray[np.float64]
 
 # The curve's points: from a minute to four years, four in each doubling of the wait.
 _CURVE = tuple(round(MINUTE * 2 ** (k / 4)) for k in range(85))

@@ -7,11 +7,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from policyfactory.analyses.estimates import mark_of, mean_of, median_difference, median_of
 from policyfactory.analyses.logs import LogView
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import anchors
 from policyfactory.report.sections import Cell, Column, Columns, Picture, Table
 from policyfactory.statistics.intervals import Estimate
@@ -19,7 +17,6 @@ from policyfactory.statistics.intervals import Estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 View = TypeVar("View", bound=LogView)
 __all__ = [
     "cell_of",

@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.logs import LogView
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.units import format_duration
 
 if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
 
 __all__ = ["LogWaits", "Waits", "waits_of"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +52,7 @@ class Waits:
     threshold: float
     overdue: int
     from_head: int
-    beyond: NDArray[np.int64]
+    beyond: Int64Array
 
 
 def waits_of(schedule: Schedule, lengths: Sequence[int]) -> Waits:
@@ -93,7 +91,7 @@ def waits_of(schedule: Schedule, lengths: Sequence[int]) -> Waits:
     )
 
 
-def _quantile(positive: NDArray[np.int64], n: int, level: float) -> float:
+def _quantile(positive: Int64Array, n: int, level: float) -> float:
     """Return the quantile of ``n`` numbers, of which these, ascending, are not 0."""
     place = level * (n - 1)
     below = math.floor(place)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis, texts
 from policyfactory.analyses.estimates import mark_of, median_difference, median_of
@@ -23,6 +22,7 @@ from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, dash_of, name_panel, panels_down
 from policyfactory.analyses.tables import log_column, median_cell, policy_table
 from policyfactory.analyses.wording import against, marked_in_words
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import plain_numbers
 from policyfactory.core.text import counted, shortened
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Weekly", "WeeklyCourse", "weekly_course"]
 
-FloatArray = NDArray[np.float64]
 
 _MOST_WEEKS = 5_200
 _MEAN = "mean_"

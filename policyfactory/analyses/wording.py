@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.analyses.estimates import mark_of, median_difference, policies_by_mark
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import enumerated, number_text
 from policyfactory.core.units import DAY
 from policyfactory.report.numbers import scale_for
@@ -18,7 +18,6 @@ from policyfactory.statistics.intervals import Estimate
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
-FloatArray = NDArray[np.float64]
 
 __all__ = [
     "against",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
 from policyfactory.core.text import number_text, shortened
 from policyfactory.report.numbers import Scale, scale_for
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_boxes", "draw_differences", "draw_ranks", "draw_wins"]
 
-FloatArray = NDArray[np.float64]
 
 _BASELINE, _POLICY, _NEUTRAL = COLOURS[1], COLOURS[0], "#6e6e6e"
 _WIDTH = 7.2  # inches
@@ -316,7 +315,7 @@ def draw_wins(wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: S
     return figure
 
 
-def _win_cells(axes: Any, counts: NDArray[np.int64], cases: int) -> None:
+def _win_cells(axes: Any, counts: Int64Array, cases: int) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     count = len(counts)

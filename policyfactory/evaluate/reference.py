@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted
 from policyfactory.report.sections import Cell, Column, Section, Table
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = ["PublishedValue", "Reference", "reference_section", "reference_values"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

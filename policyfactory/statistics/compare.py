@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
@@ -49,7 +49,6 @@ __all__ = [
 ]
 
 Verdict = Literal["better", "worse", "differs", "no difference", "too few cases"]
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -224,14 +223,15 @@ def compare(
     if name not in evaluation.policies:
         raise EvaluationError(f"baseline {name} was not evaluated; it is one of {', '.join(evaluation.policies)}")
     at = evaluation.policies.index(name)
-    rows = [
-        _comparison((log, metric, policy, name), evaluation.matrix(log, metric)[:, [column, at]], statistic, seed)
-        for log in evaluation.logs
-        for metric in metrics or evaluation.metrics
-        for column, policy in enumerate(evaluation.policies)
-        if column != at
-    ]
-    return _adjusted(rows)
+    return _adjusted(
+        [
+            _comparison((log, metric, policy, name), column, evaluation.matrix(log, metric)[:, at], statistic, seed)
+            for log in evaluation.logs
+            for metric in metrics or evaluation.metrics
+            for policy, column in zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
+            if policy != name
+        ]
+    )
 
 
 def compare_recorded(evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0) -> list[Comparison]:
@@ -251,23 +251,23 @@ def compare_recorded(evaluation: Evaluation, *, statistic: Statistic = "median",
     list of Comparison
         By log, metric and policy, the first of which has its own here; the baseline of each is ``recorded``.
     """
-    rows = []
-    for log in evaluation.logs if evaluation.recorded is not None else ():
-        for metric in evaluation.metrics:
-            recorded = evaluation.recorded_values(log, metric)
-            columns = zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
-            rows += [
-                _comparison((log, metric, policy, RECORDED), np.column_stack([column, recorded]), statistic, seed)
-                for policy, column in columns
-            ]
-    return _adjusted(rows)
-
-
-def _comparison(key: tuple[str, str, str, str], values: FloatArray, statistic: Statistic, seed: int) -> Comparison:
-    metric = METRICS[key[1]]
-    pair = compare_values(
-        values[:, 0], values[:, 1], lower_is_better=metric.lower_is_better, statistic=statistic, seed=seed
+    return _adjusted(
+        [
+            _comparison(
+                (log, metric, policy, RECORDED), column, evaluation.recorded_values(log, metric), statistic, seed
+            )
+            for log in (evaluation.logs if evaluation.recorded is not None else ())
+            for metric in evaluation.metrics
+            for policy, column in zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
+        ]
     )
+
+
+def _comparison(
+    key: tuple[str, str, str, str], policy: FloatArray, baseline: FloatArray, statistic: Statistic, seed: int
+) -> Comparison:
+    metric = METRICS[key[1]]
+    pair = compare_values(policy, baseline, lower_is_better=metric.lower_is_better, statistic=statistic, seed=seed)
     return Comparison(
         *key,
         statistic=statistic,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.cases import CaseFacts
 from policyfactory.simulate.rules import Rules
@@ -47,10 +48,10 @@ class Evaluation:
     contenders: tuple[Contender, ...]
     metrics: tuple[str, ...]
     rules: Rules
-    values: NDArray[np.float64]
-    longest_wait: NDArray[np.float64]
-    longest_wait_job: NDArray[np.int64]
-    recorded: NDArray[np.float64] | None = None
+    values: FloatArray
+    longest_wait: FloatArray
+    longest_wait_job: Int64Array
+    recorded: FloatArray | None = None
 
     @property
     def logs(self) -> tuple[str, ...]:
@@ -76,11 +77,11 @@ class Evaluation:
         """Return the indices of a log's cases."""
         return np.array([at for at, case in enumerate(self.cases) if case.log == log], dtype=np.intp)
 
-    def matrix(self, log: str, metric: str) -> NDArray[np.float64]:
+    def matrix(self, log: str, metric: str) -> FloatArray:
         """Return one metric on one log: float64 array (cases of the log, n_contenders)."""
         return self.values[self.rows(log), :, self.metrics.index(metric)]
 
-    def recorded_values(self, log: str, metric: str) -> NDArray[np.float64]:
+    def recorded_values(self, log: str, metric: str) -> FloatArray:
         """Return one metric of the recorded schedules on one log: float64 array (cases of the log,).
 
         Raises
@@ -90,7 +91,7 @@ class Evaluation:
         """
         if self.recorded is None:
             raise EvaluationError("the recorded schedules are not measured here; ask for them (recorded=True)")
-        values: NDArray[np.float64] = self.recorded[self.rows(log), self.metrics.index(metric)]
+        values: FloatArray = self.recorded[self.rows(log), self.metrics.index(metric)]
         return values
 
     def frame(self) -> pd.DataFrame:

@@ -20,13 +20,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
 from policyfactory.statistics.medians import estimate_median
 
 __all__ = ["difference_unit", "estimate_difference", "estimate_mean", "estimate_ratio", "estimate_value"]
 
-FloatArray = NDArray[np.float64]
 
 _PURPOSE = 41  # of the random stream; see core.random
 _LEAST_SPREAD = 0.1  # of the sample's standard deviation, in a resample

@@ -15,12 +15,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.statistics.intervals import LEVEL, MIN_CASES, Estimate, Interval
 
 __all__ = ["estimate_median"]
 
-FloatArray = NDArray[np.float64]
 
 _EXACT_PAIRS = 400  # up to so many cases the two middle values are taken together; beyond, the lower one alone
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Paired, Verdict, compare_values, verdict_of
 from policyfactory.statistics.intervals import Estimate, Interval, Statistic
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = ["Rank", "mean_ranks", "ranks", "wins"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
-from policyfactory.statistics.intervals import Estimate, Interval, Statistic
+from policyfactory.statistics.intervals import Interval, Statistic
 from policyfactory.statistics.means import estimate_value
 from policyfactory.statistics.ranks import mean_ranks
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = ["Summary", "WorstOff", "summarise", "summarise_recorded", "worst_off"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,10 +63,10 @@ class Summary:
     highest: float
     quartile_1: float | None
     quartile_3: float | None
-    rank: int | None
-    mean_rank: float | None
-    mean_rank_interval: Interval | None
-    best: bool
+    rank: int | None = None
+    mean_rank: float | None = None
+    mean_rank_interval: Interval | None = None
+    best: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,11 +103,12 @@ def summarise(evaluation: Evaluation, *, statistic: Statistic = "median", seed: 
     seed : int
         Seed of the bootstrap.
     """
-    rows: list[Summary] = []
-    for log in evaluation.logs:
-        for metric in evaluation.metrics:
-            rows.extend(_summarise_metric(evaluation, (log, metric), statistic, seed))
-    return rows
+    return [
+        row
+        for log in evaluation.logs
+        for metric in evaluation.metrics
+        for row in _summarise_metric(evaluation, log, metric, statistic, seed)
+    ]
 
 
 def summarise_recorded(evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0) -> list[Summary]:
@@ -125,62 +125,56 @@ def summarise_recorded(evaluation: Evaluation, *, statistic: Statistic = "median
     seed : int
         Seed of the bootstrap.
     """
-    rows: list[Summary] = []
-    for log in evaluation.logs if evaluation.recorded is not None else ():
-        for metric in evaluation.metrics:
-            column = evaluation.recorded_values(log, metric)
-            column = column[np.isfinite(column)]
-            estimate = estimate_value(statistic, column, seed=seed)
-            rows.append(_summary((log, metric, RECORDED), column, (statistic, estimate), (None, None)))
-    return rows
-
-
-def _summarise_metric(evaluation: Evaluation, key: tuple[str, str], statistic: Statistic, seed: int) -> list[Summary]:
-    log, metric = key
-    direction = METRICS[metric].lower_is_better
-    columns = [column[np.isfinite(column)] for column in evaluation.matrix(log, metric).T]
-    estimates = [estimate_value(statistic, column, seed=seed) for column in columns]
-    places: list[int | None] = [None] * len(columns)
-    if direction is not None:
-        keys = np.array([estimate.value if direction else -estimate.value for estimate in estimates])
-        places = [None if math.isnan(own) else 1 + int((keys < own).sum()) for own in keys]
-    mean = {rank.policy: rank.mean for rank in mean_ranks(evaluation, metric, [log], seed=seed)}
     return [
-        _summary((log, metric, policy), column, (statistic, estimate), (place, mean.get(policy)))
-        for policy, column, estimate, place in zip(evaluation.policies, columns, estimates, places, strict=True)
+        _summary((log, metric, RECORDED), evaluation.recorded_values(log, metric), statistic, seed)
+        for log in (evaluation.logs if evaluation.recorded is not None else ())
+        for metric in evaluation.metrics
     ]
 
 
-def _summary(
-    key: tuple[str, str, str],
-    column: FloatArray,
-    estimated: tuple[Statistic, Estimate],
-    places: tuple[int | None, Estimate | None],
-) -> Summary:
+def _summarise_metric(
+    evaluation: Evaluation, log: str, metric: str, statistic: Statistic, seed: int
+) -> Iterator[Summary]:
+    columns = zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
+    rows = [_summary((log, metric, policy), column, statistic, seed) for policy, column in columns]
+    direction = METRICS[metric].lower_is_better
+    if direction is None:
+        yield from rows
+        return
+    keys = np.array([row.value if direction else -row.value for row in rows])
+    mean = {rank.policy: rank.mean for rank in mean_ranks(evaluation, metric, [log], seed=seed)}
+    for row, own in zip(rows, keys, strict=True):
+        place = None if math.isnan(own) else 1 + int((keys < own).sum())
+        placed = dataclasses.replace(row, rank=place, best=place == 1)
+        estimate = mean.get(row.policy)
+        if estimate:
+            placed = dataclasses.replace(placed, mean_rank=estimate.value, mean_rank_interval=estimate.interval)
+        yield placed
+
+
+def _summary(key: tuple[str, str, str], values: FloatArray, statistic: Statistic, seed: int) -> Summary:
+    """Return the summary of the finite values, without a place."""
     log, metric, policy = key
-    statistic, estimate = estimated
-    place, mean_rank = places
+    column = values[np.isfinite(values)]
+    estimate = estimate_value(statistic, column, seed=seed)
     n = len(column)
-    low, median, high = np.quantile(column, [0.25, 0.5, 0.75]).tolist() if n else (math.nan,) * 3
+    quantiles = np.quantile(column, [0, 0.25, 0.5, 0.75, 1]).tolist() if n else [math.nan] * 5
+    lowest, low, median, high, highest = quantiles
     return Summary(
-        log=log,
-        metric=metric,
-        policy=policy,
-        unit=METRICS[metric].unit,
-        statistic=statistic,
-        cases=n,
-        value=estimate.value,
-        interval=estimate.interval,
-        median=median,
-        mean=float(column.mean()) if n else math.nan,
-        lowest=float(column.min()) if n else math.nan,
-        highest=float(column.max()) if n else math.nan,
-        quartile_1=low if n > 1 else None,
-        quartile_3=high if n > 1 else None,
-        rank=place,
-        mean_rank=mean_rank.value if mean_rank else None,
-        mean_rank_interval=mean_rank.interval if mean_rank else None,
-        best=place == 1,
+        log,
+        metric,
+        policy,
+        METRICS[metric].unit,
+        statistic,
+        n,
+        estimate.value,
+        estimate.interval,
+        median,
+        float(column.mean()) if n else math.nan,
+        lowest,
+        highest,
+        low if n > 1 else None,
+        high if n > 1 else None,
     )
 
 
@@ -195,15 +189,13 @@ def worst_off(evaluation: Evaluation, log: str) -> list[WorstOff]:
         Name of the log.
     """
     rows = evaluation.rows(log)
-    estimated = []
-    for column, policy in enumerate(evaluation.policies):
-        at = rows[int(np.argmax(evaluation.longest_wait[rows, column]))]
-        estimated.append(
-            WorstOff(
-                policy,
-                evaluation.cases[at].number,
-                int(evaluation.longest_wait_job[at, column]),
-                float(evaluation.longest_wait[at, column]),
-            )
+    longest = rows[np.argmax(evaluation.longest_wait[rows], axis=0)]
+    return [
+        WorstOff(
+            policy,
+            evaluation.cases[case].number,
+            int(evaluation.longest_wait_job[case, column]),
+            float(evaluation.longest_wait[case, column]),
         )
-    return estimated
+        for column, (policy, case) in enumerate(zip(evaluation.policies, longest.tolist(), strict=True))
+    ]

@@ -226,7 +226,7 @@ def test_the_groups_add_up_to_the_whole(rows: list[tuple[int, int, int, int]]) -
 )
 def test_size_classes(processors: int, machine: int, label: str, short: str) -> None:
     (key,) = GROUPINGS["size"].sums(schedule(workload([(0, 5, 5, processors, 1)], machine), [0])).key
-    assert (GROUPINGS["size"].label(int(key), machine), GROUPINGS["size"].short(int(key), machine)) == (label, short)
+    assert GROUPINGS["size"].names(int(key), machine) == (label, short)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_time_classes(seconds: int, label: str, ticks: int) -> None:
     for name, job in (("runtime", (0, seconds, 1, 1, 1)), ("request", (0, 7, max(seconds, 1), 1, 1))):
         grouping = GROUPINGS[name]  # type: ignore[index]
         (key,) = grouping.sums(schedule(workload([job], ticks=ticks), [3])).key
-        assert grouping.label(int(key), 4) == label
+        assert grouping.names(int(key), 4)[0] == label
 
 
 def test_the_unit_of_the_clock_does_not_matter() -> None:
