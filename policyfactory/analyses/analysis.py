@@ -137,10 +137,10 @@ def texts(analysis: str, option: str, value: object) -> tuple[str, ...]:
     UsageError
         If it is neither.
     """
-    found = (value,) if isinstance(value, str) else value
-    if not isinstance(found, list | tuple) or not all(isinstance(text, str) for text in found):
+    given = (value,) if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(text, str) for text in given):
         raise UsageError(f"analysis {analysis}: {option} is {value!r}; give a text or a list of texts")
-    return tuple(found)
+    return tuple(given)
 
 
 def check_place(cases: Sequence[Case], analysis: str, log: str, number: int | None = None) -> None:

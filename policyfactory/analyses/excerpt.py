@@ -208,7 +208,7 @@ def draw_gantt(excerpt: Excerpt, colour: Colouring, most: int) -> Figure:
     excerpt : Excerpt
         The stretch.
     colour : {"wait", "user"}
-        What the colours tell; of one policy alone it is the users.
+        What the colours mean; of one policy alone it is the users.
     most : int
         Rectangles in all; the largest are drawn.
 

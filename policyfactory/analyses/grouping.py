@@ -3,7 +3,7 @@
 Sizes are classes of powers of four, 1, 2-4, 5-16, 17-64 and so on: ten of them at most up to 262,144 processors, the
 same on every machine, so that machines can be compared. Run times and requests are classes that people speak in: a
 minute, an hour, a shift, a day. By run time means by the *actual* run time, since that is what a user experiences and
-what the bounded slowdown divides by; by request means by what the scheduler was told, the one that a user can change.
+what the bounded slowdown divides by; by request means by what the scheduler knows, which a user can change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who wins and who loses: waits and slowdowns of users, sizes and run times under each policy against the baseline.
 
 A group's mean is taken case by case, and so is its difference from the baseline: both policies ran the same jobs of the
-group. What is told of the cases is their median, with the interval of every other comparison in the report.
+group. What is said of the cases is their median, with the interval of every other comparison in the report.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from policyfactory.statistics.intervals import MIN_CASES
 __all__ = ["MeasureName", "groups_in_words", "summary_table"]
 
 MeasureName = Literal["wait", "bsld"]
-_TOLD = 6  # policies told in words, all logs together; the table has all
+_IN_WORDS = 6  # policies that are described in words, all logs together; the table has all
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def groups_in_words(
     grouped = [own for own in logs if _groups(own, tables)]
     if not grouped:
         return tuple(without)
-    named = max(1, _TOLD // len(logs))
+    named = max(1, _IN_WORDS // len(logs))
     paragraphs = [_how(grouped, least), *without]
     for own in grouped:
         name = f"{own.log}, " if len(logs) > 1 else ""
@@ -175,8 +175,8 @@ def groups_in_words(
     others = len(first.policies) - 1 - named
     if others > 0:
         paragraphs.append(
-            f"Told in words {'are' if named > 1 else 'is'} the {counted(named, 'policy', 'policies')} with the best "
-            f"{first.evaluation.metrics[0]}; the other {others} {'are' if others > 1 else 'is'} in the tables."
+            f"In words: the {counted(named, 'policy', 'policies')} with the best {first.evaluation.metrics[0]}; the "
+            f"other {others} {'are' if others > 1 else 'is'} in the tables."
         )
     return tuple(paragraphs)
 

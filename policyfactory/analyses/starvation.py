@@ -1,6 +1,6 @@
 """The longest waits, and what the threshold did about them.
 
-How often the threshold acted can be told from the schedule alone: a job whose wait at its start is longer than the
+How often the threshold acted can be seen from the schedule alone: a job whose wait at its start is longer than the
 threshold was overdue, so it had been put at the head of the queue. Some of these were started as backfilled jobs while
 another waited ahead of them; the others were started from the head.
 """
@@ -38,7 +38,7 @@ __all__ = ["Starvation"]
 # The curve's points: from a minute to four years, four in each doubling of the wait.
 _CURVE = tuple(round(MINUTE * 2 ** (k / 4)) for k in range(85))
 
-_TOLD = 6  # policies that are named in words; the tables have all
+_IN_WORDS = 6  # policies that are named in words; the tables have all
 _OFTEN = 0.05  # share of the jobs from which the order is for a good part that of submission
 
 
@@ -182,7 +182,7 @@ def _draw(own: LogWaits, first: int) -> Figure:
 
 def _longest(own: LogWaits) -> str:
     sentences = []
-    for k, policy in enumerate(own.policies[:_TOLD]):
+    for k, policy in enumerate(own.policies[:_IN_WORDS]):
         number, waits = own.longest(k)
         if waits.longest == 0:
             sentences.append(f"{policy}: no job waits")
@@ -193,7 +193,7 @@ def _longest(own: LogWaits) -> str:
             f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
             f"{format_duration(waits.run_time)} run)"
         )
-    more = " Those of the other policies are in the table." if len(own.policies) > _TOLD else ""
+    more = " Those of the other policies are in the table." if len(own.policies) > _IN_WORDS else ""
     return f"The longest wait of any job, {'; '.join(sentences)}.{more}"
 
 
@@ -211,7 +211,7 @@ def _threshold(own: LogWaits, beyond: Sequence[str]) -> str:
         return f"{text}It never acted: no job waited that long."
     idle = [k for k in with_one if overdue[k] and _is_submission_order(own, k)]
     acted = [k for k in with_one if overdue[k] and k not in idle]
-    counts = "; ".join(_how_often_it_acted(own, k) for k in acted[:_TOLD])
+    counts = "; ".join(_how_often_it_acted(own, k) for k in acted[:_IN_WORDS])
     parts = [f"Of {own.jobs:,} jobs that happened to {counts}."] if acted else []
     often = [own.policies[k] for k in acted if overdue[k] >= _OFTEN * own.jobs]
     if often:
@@ -248,7 +248,7 @@ def _would_be(own: LogWaits, beyond: Sequence[str]) -> str:
         return ""
     lengths = enumerated(beyond)
     sentences = []
-    for k, policy in enumerate(own.policies[:_TOLD]):
+    for k, policy in enumerate(own.policies[:_IN_WORDS]):
         counts = [own.beyond(at, k) for at in range(len(beyond))]
         sentences.append(
             f"{policy} {enumerated(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none"

@@ -46,7 +46,7 @@ def shared_unit(seconds: Iterable[float]) -> str:
         The times; not finite ones do not count.
     """
     largest = max((abs(value) for value in seconds if math.isfinite(value)), default=0.0)
-    # Waits are told in hours; only what takes weeks is not.
+    # Waits are given in hours; only what takes weeks is not.
     return "d" if largest >= 10 * DAY else scale_for("s", [min(largest, DAY)]).label
 
 

@@ -17,8 +17,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import LEVEL, Paired, compare_values, holm
-from policyfactory.statistics.intervals import Statistic
+from policyfactory.statistics.compare import Paired, compare_values, holm
+from policyfactory.statistics.intervals import LEVEL, Statistic
 from policyfactory.statistics.means import difference_unit
 
 if TYPE_CHECKING:
@@ -167,7 +167,12 @@ def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list
     judged = [(claim, judgements) for claim, judgements in judged if judgements]
     if not judged:
         return []
-    return [_overview(judged), *(_section(number, *entry) for number, entry in enumerate(judged, 1))]
+    sections = [_overview(judged)]
+    for number, (claim, judgements) in enumerate(judged, 1):
+        tables = tuple(_table(claim, row, at) for at, row in enumerate(judgements, 1))
+        words = (_in_words(claim, judgements),)
+        sections.append(Section(f"claim-{number}", f"{number}. {claim.text}", words, tables))
+    return sections
 
 
 def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
@@ -201,11 +206,6 @@ def _short(row: Judgement | None) -> str | None:
     if row.verdict == "too few cases":
         return row.verdict
     return f"{row.verdict} ({row.count('better')} of {len(row.pairs)})"
-
-
-def _section(number: int, claim: Claim, judgements: list[Judgement]) -> Section:
-    tables = [_table(claim, row, at) for at, row in enumerate(judgements, 1)]
-    return Section(f"claim-{number}", f"{number}. {claim.text}", (_in_words(claim, judgements),), tuple(tables))
 
 
 def _in_words(claim: Claim, judgements: list[Judgement]) -> str:

@@ -16,7 +16,8 @@ from policyfactory.core.units import format_duration
 from policyfactory.report.caveats import noun
 from policyfactory.report.numbers import Scale, scale_for, shown_units
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import MIN_CASES, Comparison, compare_values
+from policyfactory.statistics.compare import Comparison, compare_values
+from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _changed_jobs(axes: Sensitivity | None) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Log:
-    """What is told of one log: the deciding metric's summaries, all its comparisons, the units of the metrics."""
+    """What is said of one log: the deciding metric's summaries, all its comparisons, the units of the metrics."""
 
     evaluation: Evaluation
     log: str
@@ -151,7 +152,7 @@ class _Log:
             return f"{metric} has no value in any case, so no winner is named."
         scale = self.scale(metric, rows[0].unit, [row.value for row in rows])
         value = f"{scale.text(winners[0].value)}{scale.suffix}"
-        statistic = f"{_statistic(rows[0])} {metric}"
+        statistic = f"{'median' if rows[0].statistic == 'median' else 'mean of'} {metric}"
         if len(rows) == 1:
             return f"{self.baseline} has a {statistic} of {value}; there is no other policy to compare it with."
         extreme = "lowest" if better else "highest"
@@ -263,7 +264,3 @@ class _Log:
             longest = enumerated(f"{format_duration(worst_of[name].wait_s)} under {name}" for name in others)
             text += f"; the longest wait is {longest}"
         return text + "."
-
-
-def _statistic(row: Summary) -> str:
-    return "median" if row.statistic == "median" else "mean of"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.core.text import counted, enumerated
-from policyfactory.statistics.compare import MIN_CASES, Comparison, by_chance
+from policyfactory.statistics.compare import Comparison, by_chance
+from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
@@ -89,20 +90,12 @@ class Page:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _PictureView:
-    name: str
-    title: str
-    note: str
-    svg: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class _SectionView:
     id: str
     title: str
     paragraphs: tuple[str, ...]
     tables: tuple[TableView, ...]
-    pictures: tuple[_PictureView, ...]
+    pictures: tuple[tuple[Picture, str], ...]  # with its shapes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -180,36 +173,29 @@ def _manifest_text(manifest: Mapping[str, Any]) -> str:
 
 
 def _group_views(page: Page, drawings: Drawings) -> Iterator[_GroupView]:
+    from markupsafe import Markup
+
     groups = [Group(*group) for group in page.groups]
     names = list(_OWN_ANCHORS)
     for group in groups:
         own = group.folder or group.heading
         names += [own, *(f"{own} {section.name}" for section in group.sections)]
     ids = iter(anchors(names)[len(_OWN_ANCHORS) :])
-    number = 0
+    numbers = itertools.count(1)
     for group in groups:
         group_id = next(ids)
         sections = []
         for section in group.sections:
             tables = tuple(view(table, group.folder, section.name) for table in section.tables)
-            pictures = []
-            for picture in section.pictures:
-                number += 1
-                pictures.append(_picture_view(picture, drawings, number))
+            drawn = [(picture, drawings.inline(picture, f"p{next(numbers)}-")) for picture in section.pictures]
+            pictures = tuple((picture, Markup(svg)) for picture, svg in drawn)  # noqa: S704 - built from an allow-list
             paragraphs = tuple(text for text in section.paragraphs if not _said(text, page.answers))
             anchor = next(ids)
             if paragraphs or tables or pictures:
-                sections.append(_SectionView(anchor, section.title, paragraphs, tables, tuple(pictures)))
+                sections.append(_SectionView(anchor, section.title, paragraphs, tables, pictures))
         yield _GroupView(group_id, group.heading, group.about, tuple(sections))
 
 
 def _said(paragraph: str, answers: Iterable[str]) -> bool:
     """Return whether a paragraph stands at the head of the page already, perhaps after the experiment's title."""
     return any(answer == paragraph or answer.endswith(f". {paragraph}") for answer in answers)
-
-
-def _picture_view(picture: Picture, drawings: Drawings, number: int) -> _PictureView:
-    from markupsafe import Markup
-
-    svg = drawings.inline(picture, f"p{number}-")
-    return _PictureView(picture.name, picture.title, picture.note, Markup(svg))  # noqa: S704 - built from an allow-list

@@ -55,7 +55,7 @@ def note_kept(stop: BaseException, what: str, partial: Path) -> None:
     stop : BaseException
         What ends the run.
     what : str
-        How many of which pieces.
+        How much of which work.
     partial : Path
         The file that has them.
     """

@@ -23,22 +23,17 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
-from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
+from policyfactory.statistics.intervals import LEVEL, Estimate, Interval, Statistic
 from policyfactory.statistics.means import difference_unit, estimate_difference, estimate_value
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = [
-    "LEVEL",
-    "MIN_CASES",
-    "RESAMPLES",
     "Comparison",
     "HalfWidth",
-    "Interval",
     "Paired",
     "Verdict",
-    "baseline_level",
     "by_chance",
     "compare",
     "compare_recorded",
@@ -310,13 +305,6 @@ def by_chance(comparisons: Iterable[Comparison]) -> float:
     return (1 - LEVEL) * sum(row.interval is not None for row in comparisons)
 
 
-def baseline_level(evaluation: Evaluation, log: str, metric: str, statistic: Statistic) -> float:
-    """Return the baseline's value of the statistic on a log (its mean for a ratio)."""
-    values = evaluation.matrix(log, metric)[:, 0]
-    finite = values[np.isfinite(values)]
-    return estimate_value(statistic, finite).value if len(finite) else math.nan
-
-
 # How wide the intervals are. ------------------------------------------------------------------------------------------
 
 
@@ -351,7 +339,7 @@ def half_widths(
     """Return how wide the interval of each policy's difference from the baseline is, by log and policy.
 
     To reach ``--precision 2%``: add cases to the logs in which some ``relative`` is above 0.02. Intervals shrink about
-    as 1 / sqrt(cases), so ``cases * (relative / 0.02)**2`` tells about how many it takes. Half-widths of different
+    as 1 / sqrt(cases), so ``cases * (relative / 0.02)**2`` is about the number that it takes. Half-widths of different
     calls vary by some percent, those of the median by more: they follow single cases.
 
     Parameters
@@ -369,7 +357,8 @@ def half_widths(
     results = []
     for row in compare(evaluation, statistic=statistic, seed=seed, metrics=(chosen,)):
         half = row.interval.half_width if row.interval else math.inf
-        level = 100.0 if statistic == "ratio" else abs(baseline_level(evaluation, row.log, chosen, statistic))
+        base = evaluation.matrix(row.log, chosen)[:, 0]
+        level = 100.0 if statistic == "ratio" else abs(estimate_value(statistic, base[np.isfinite(base)]).value)
         relative = half / level if level > 0 else 0.0 if half == 0 else math.inf
         results.append(HalfWidth(row.log, chosen, row.policy, row.cases, half, relative))
     return results

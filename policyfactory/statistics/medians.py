@@ -108,11 +108,9 @@ def _middle_pair(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray
     k = n // 2
     lower = np.diff(shares**k)
     upper = -np.diff((1 - shares) ** (n - k))
-    joint = np.exp(_log_choose(n, k)) * np.triu(np.outer(lower, upper), 1)
+    joint = np.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) * np.triu(
+        np.outer(lower, upper), 1
+    )
     joint[places, places] = np.maximum(single - joint.sum(axis=1), 0.0)
     first, second = np.triu_indices(n)
     return first, second, joint[first, second]
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -172,7 +172,7 @@ def test_of_many_policies_the_best_are_told() -> None:
     section = conclude(Groups(by=("size",), min_jobs=1), [row] * 6)
     assert [text.split(" against")[0] for text in section.paragraphs[1:-1]] == [f"P{k}" for k in range(6)]
     assert section.paragraphs[-1] == (
-        "Told in words are the 6 policies with the best mean_wait; the other 5 are in the tables."
+        "In words: the 6 policies with the best mean_wait; the other 5 are in the tables."
     )
     figure = section.pictures[0].draw()
     (axes,) = figure.axes

@@ -16,7 +16,7 @@ from policyfactory.core.picture import new_figure
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.files import save_sections, table_csv
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.statistics.compare import Interval
+from policyfactory.statistics.intervals import Interval
 
 COLUMNS = (Column("policy"), Column("mean wait", "s"), Column("jobs"))
 ROWS = (

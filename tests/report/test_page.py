@@ -20,7 +20,7 @@ from policyfactory.report.html_tables import MOST_ROWS
 from policyfactory.report.numbers import format_for
 from policyfactory.report.page import Group, Page, render
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.statistics.compare import Interval
+from policyfactory.statistics.intervals import Interval
 
 HOSTILE = "</script><script>alert(\"1 & 2\")</script>\u202e\x00\ud800<b title='x'>"
 

@@ -17,7 +17,7 @@ from policyfactory.core.picture import new_figure
 from policyfactory.core.text import visible
 from policyfactory.report.page import Group, Page, render
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
-from policyfactory.statistics.compare import Interval
+from policyfactory.statistics.intervals import Interval
 
 pytestmark = pytest.mark.browser
 
