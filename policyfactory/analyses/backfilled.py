@@ -67,7 +67,7 @@ class Backfilled(Analysis):
 class _BackfilledJobs(LogView):
     """The counts of one log."""
 
-    @property
+    @functools.cached_property
     def counts(self) -> FloatArray:
         """Backfilled jobs: float64 array (cases, policies)."""
         return self.values(lambda one: one[0])

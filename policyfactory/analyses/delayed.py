@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -110,12 +110,12 @@ def _middle(processors: Int64Array) -> float:
 class _DelayedOfLog(LogView):
     """The delayed jobs of one log."""
 
-    @property
+    @functools.cached_property
     def middles(self) -> FloatArray:
         """Median size of the delayed jobs: float64 array (cases, policies), NaN where no job was delayed."""
         return self.values(lambda one: np.median(one.processors) if len(one.processors) else np.nan)
 
-    @property
+    @functools.cached_property
     def typical(self) -> float:
         """Size of a middling job, delayed or not."""
         return float(np.median([case[0].typical for case in self.kept]))
@@ -124,34 +124,31 @@ class _DelayedOfLog(LogView):
         """Return the sizes of the jobs that one policy delays, all cases together."""
         return np.concatenate([case[place].processors for case in self.kept])
 
-    def quantile(self, place: int, level: float) -> float | None:
-        """Return a quantile of these sizes."""
-        pooled = self.pooled(place)
-        return float(np.quantile(pooled, level)) if len(pooled) else None
-
-    def serial(self, place: int) -> float | None:
-        """Return the share of them that is 1, in %."""
-        pooled = self.pooled(place)
-        return 100 * float(np.mean(pooled == 1)) if len(pooled) else None
-
     def mark(self, place: int) -> str:
         """Return whether larger or smaller jobs are delayed than under the baseline."""
         return mark_of(median_difference(self.middles, place), lower_is_better=None) if place else ""
 
 
+def _pooled(get: Callable[[Int64Array], Any]) -> Callable[[_DelayedOfLog, int], float | None]:
+    """Return what makes a number of the sizes that a policy delays; nothing where it delays none."""
+    return lambda own, place: float(get(sizes)) if len(sizes := own.pooled(place)) else None
+
+
 _COLUMNS = {
-    Column("25 %", "processors", "a quarter of these jobs of all cases have no more"): lambda own, place: own.quantile(
-        place, 0.25
+    Column("25 %", "processors", "a quarter of these jobs of all cases have no more"): _pooled(
+        lambda sizes: np.quantile(sizes, 0.25)
     ),
-    Column("middle", "processors", "median of these jobs of a case, median over the cases"): lambda own, place: (
-        median_cell(own.middles[:, place], own.mark(place))
+    Column("middle", "processors", "median of these jobs of a case, median over the cases"): (
+        lambda own, place: median_cell(own.middles[:, place], own.mark(place))
     ),
-    Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"): lambda own, place: own.quantile(
-        place, 0.75
+    Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"): _pooled(
+        lambda sizes: np.quantile(sizes, 0.75)
     ),
-    Column("serial", "%", "of these jobs of all cases have one processor"): lambda own, place: own.serial(place),
-    Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"): lambda own, place: (
-        median_cell(own.values("least")[:, place])
+    Column("serial", "%", "of these jobs of all cases have one processor"): _pooled(
+        lambda sizes: 100 * np.mean(sizes == 1)
+    ),
+    Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"): (
+        lambda own, place: median_cell(own.values("least")[:, place])
     ),
 }
 

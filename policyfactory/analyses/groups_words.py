@@ -86,7 +86,6 @@ def summary_table(tables: Sequence[GroupTable], least: int, of: MeasureName, sev
     base, measure = tables[0].baseline, getattr(tables[0], of)
     waits = [each.value for table in tables for row in table.wait.values for each in row]
     unit = shared_unit(waits) if of == "wait" else ""
-
     few = f"groups with jobs in fewer than {MIN_CASES} cases, or fewer than {least} jobs"
 
     def label(group: str) -> Callable[[GroupTable, int, _Score], str]:

@@ -8,6 +8,7 @@ machine twice.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -118,7 +119,7 @@ class Load(LogAnalysis):
 class LoadOfLog(LogView):
     """The loads of all cases of a log."""
 
-    @property
+    @functools.cached_property
     def courses(self) -> list[LoadCourse]:
         """The courses of the chosen case by policy; empty where the log has no such case."""
         return [one.course for case in self.kept for one in case if one.course is not None]

@@ -8,6 +8,7 @@ slowdowns whatever the policy, and a policy that sorts by requested times takes 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -150,19 +151,19 @@ class Premature(Analysis):
 class _PrematureOfLog(LogView):
     """The premature jobs of one log."""
 
-    @property
+    @functools.cached_property
     def sums(self) -> FloatArray:
         """What was kept: float64 array (cases, policies, 4)."""
         return np.array(self.kept, dtype=np.float64)
 
-    @property
+    @functools.cached_property
     def share(self) -> FloatArray:
         """The premature jobs of each case in %; they are the same under every policy."""
         premature, others = self.sums[:, 0, 0], self.sums[:, 0, 1]
         jobs = premature + others
         return np.asarray(100 * np.divide(premature, jobs, out=np.full(len(jobs), np.nan), where=jobs > 0))
 
-    @property
+    @functools.cached_property
     def ratio(self) -> FloatArray:
         """Ratio of the two mean slowdowns: float64 array (cases, policies), NaN without one of the two."""
         return np.asarray(self.sums[:, :, 2] / self.sums[:, :, 3])

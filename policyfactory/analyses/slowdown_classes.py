@@ -125,7 +125,7 @@ class SlowdownClasses(Analysis):
 class _SharesOfLog(LogView):
     """How the slowdowns of one log are distributed."""
 
-    @property
+    @functools.cached_property
     def shares(self) -> FloatArray:
         """Shares in %: float64 array (cases, policies, classes)."""
         counts = np.array(self.kept, dtype=np.float64)

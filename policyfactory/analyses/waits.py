@@ -126,12 +126,12 @@ class LogWaits(LogView):
 
     def longest(self, k: int) -> tuple[int, Waits]:
         """Return the number of the case with the longest wait under policy k, and its waits."""
-        row = int(np.argmax(self.values("longest")[:, k]))
+        row = int(np.argmax([case[k].longest for case in self.kept]))
         return self.number(row), self.kept[row][k]
 
     def threshold(self, k: int) -> float:
         """Return the lowest threshold that policy k had in a case, in seconds; inf for none."""
-        return float(self.values("threshold")[:, k].min())
+        return float(min(case[k].threshold for case in self.kept))
 
     def has_threshold(self, k: int) -> bool:
         """Return whether policy k had a threshold in any case."""

@@ -27,14 +27,8 @@ __all__ = [
     "marked_in_words",
     "scaled",
     "shared_unit",
-    "under_policies",
     "value_text",
 ]
-
-
-def under_policies(names: Sequence[str], others: int) -> str:
-    """Return policies as ``under ...`` goes on: their names, or that it is all ``others`` but the baseline."""
-    return "under any policy" if len(names) == others > 1 else f"under {enumerated(names)}"
 
 
 def shared_unit(seconds: Iterable[float]) -> str:
@@ -160,5 +154,6 @@ def differences_in_words(
             differs.append(f"{policy} {difference_text(difference, unit, words)}")
     text = f" {name[0].upper()}{name[1:]}, against {policies[0]}: {'; '.join(differs)}." if differs else ""
     if same:
-        text += f" No difference in {name} {under_policies(same, len(policies) - 1)}."
+        under = "any policy" if len(same) == len(policies) - 1 > 1 else enumerated(same)
+        text += f" No difference in {name} under {under}."
     return text
