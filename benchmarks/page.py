@@ -42,14 +42,14 @@ def main(arguments: list[str] | None = None) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     data.mkdir(parents=True, exist_ok=True)
     if given.bench.exists():
-        found = load(given.bench)
-        atomic_write(data / "performance.csv", csv_text(found.measures))
-        atomic_write(data / "performance-curves.csv", curves_csv(found.curves))
-        atomic_write(data / "performance.manifest.json", dump_json(found.manifest))
-        for figure in dict.fromkeys(curve.figure for curve in found.curves):
-            draw(figure, [curve for curve in found.curves if curve.figure == figure], pictures)
-        replace(page, {"machine": lambda: of_machine(found), "table": lambda: markdown(found.measures)})
-        replace(page, {"slopes": lambda: slopes(found.curves), "worst": lambda: worst(found)})
+        result = load(given.bench)
+        atomic_write(data / "performance.csv", csv_text(result.measures))
+        atomic_write(data / "performance-curves.csv", curves_csv(result.curves))
+        atomic_write(data / "performance.manifest.json", dump_json(result.manifest))
+        for figure in dict.fromkeys(curve.figure for curve in result.curves):
+            draw(figure, [curve for curve in result.curves if curve.figure == figure], pictures)
+        replace(page, {"machine": lambda: of_machine(result), "table": lambda: markdown(result.measures)})
+        replace(page, {"slopes": lambda: slopes(result.curves), "worst": lambda: worst(result)})
     peers = data / "performance-peers.csv"
     if peers.exists():
         replace(page, {"peers": lambda: of_peers(peers)})
@@ -67,25 +67,25 @@ def replace(page: Path, parts: dict[str, Callable[[], Iterable[str]]]) -> None:
     atomic_write(page, text)
 
 
-def of_machine(found: Results) -> Iterable[str]:
+def of_machine(result: Results) -> Iterable[str]:
     """Give one paragraph: where and with what the numbers were measured."""
-    where, versions = found.manifest["parameters"], found.manifest["versions"]
-    loads = found.manifest["measured"]["load"]
+    where, versions = result.manifest["parameters"], result.manifest["versions"]
+    loads = result.manifest["measured"]["load"]
     names = ("policyfactory", "python", "numpy", "numba", "scipy", "pandas")
     yield (
         f"Measured on {where['system']}, {where['processor']}, {where['cores']} cores, {where['memory_gib']} GiB; "
         f"{', '.join(f'{name} {versions[name]}' for name in names if name in versions)}. Processes that wanted to run "
         f"at the end, on average over 1, 5 and 15 minutes: {', '.join(f'{load:g}' for load in loads)}."
     )
-    yardsticks = sorted(measure.yardstick for measure in found.measures if measure.yardstick)
+    yardsticks = sorted(measure.yardstick for measure in result.measures if measure.yardstick)
     if yardsticks:
         middle = yardsticks[len(yardsticks) // 2]
         yield (
             f"The yardstick (plain C, before each measure) ran at {number(middle)} million trials a CPU second in "
             f"the median, from {number(yardsticks[0])} to {number(yardsticks[-1])}: so much did the machine vary."
         )
-    missed = [measure for measure in found.measures if measure.missed]
-    yield f"{len(found.measures)} measures; {len(missed)} miss what is promised."
+    missed = [measure for measure in result.measures if measure.missed]
+    yield f"{len(result.measures)} measures; {len(missed)} miss what is promised."
 
 
 def slopes(curves: Iterable[Curve]) -> Iterable[str]:
@@ -100,9 +100,9 @@ def slopes(curves: Iterable[Curve]) -> Iterable[str]:
         yield f"| {curve.name} | {curve.by} | {span} | {slope:.2f} ± {error:.2f} | {theory} | {curve.reason} |"
 
 
-def worst(found: Results) -> Iterable[str]:
+def worst(result: Results) -> Iterable[str]:
     """Give the five measures that fare worst beside what they are compared with."""
-    ratios = sorted((row for row in found.measures if row.ratio is not None), key=lambda row: row.ratio or 0.0)
+    ratios = sorted((row for row in result.measures if row.ratio is not None), key=lambda row: row.ratio or 0.0)
     yield "| measure | times as good as |"
     yield "|---|---|"
     for row in ratios[:5]:

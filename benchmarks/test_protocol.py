@@ -61,9 +61,9 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     def timed(*arguments: Any) -> Any:
         begin = time.thread_time()
-        found = bare(*arguments)
+        result = bare(*arguments)
         spent.append(time.thread_time() - begin)
-        return found
+        return result
 
     monkeypatch.setattr(simulate, "easy", timed)
     return spent

@@ -93,10 +93,10 @@ def curve(
         ready = prepared(size)
         spent = cpu_seconds(lambda ready=ready: work(ready))
         points.append((float(size), spent / per(size)))
-    told = Curve(figure, name, by, points=tuple(points), **about)
-    record_curve(told)
-    slope, error = slope_of(told)
-    theory = "no theory" if told.theory is None else f"theory {told.theory:g}"
+    output = Curve(figure, name, by, points=tuple(points), **about)
+    record_curve(output)
+    slope, error = slope_of(output)
+    theory = "no theory" if output.theory is None else f"theory {output.theory:g}"
     record("scaling, slopes", f"{name} by {by} ({theory})", slope, f"slope ±{error:.2f}")
 
 
@@ -225,8 +225,8 @@ def test_memory_of_jobs(benchmark: Any) -> None:
     record("peak memory", f"EASY FCFS of {most:,.0f} drawn jobs, drawing included", peak, "MB", ceiling=4000)
     grown = (peak - before) / (most - less) * 1e6
     record("peak memory", f"a million jobs more, from {less:,.0f} to {most:,.0f}", grown, "MB")
-    told = Curve(
+    output = Curve(
         "memory", "EASY FCFS, jobs drawn in memory", "jobs", "MB", tuple(points), 1.0,
         "some columns of eight bytes a job, once Python and numba (some 180 MB) are outgrown", begin=less,
     )  # fmt: skip
-    record_curve(told)
+    record_curve(output)

@@ -61,14 +61,14 @@ SMALLEST = {
 
 def cost(arguments: list[str], folder: Path, limit: float = 120) -> tuple[float, int]:
     """Return CPU seconds and the largest memory of a command in bytes; skip what takes over ``limit`` seconds."""
-    told = folder / "told.json"
-    command = [sys.executable, "-c", CODE, str(told), *arguments]
+    output = folder / "told.json"
+    command = [sys.executable, "-c", CODE, str(output), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=limit)
     except subprocess.TimeoutExpired:
         pytest.skip(f"not measured, over {limit:g} s: policyfactory {' '.join(arguments)}")
     assert done.returncode == 0, done.stderr
-    seconds, peak = json.loads(told.read_text())
+    seconds, peak = json.loads(output.read_text())
     return seconds, peak
 
 

@@ -127,19 +127,26 @@ def test_precision_per_second(tuples: list[Any], benchmark: Any) -> None:
     for number, cut in enumerate(tuples if benchmark.enabled else tuples[:3]):
         problem = pose(*cut, MACHINE, STATE, 10)
         gains.append(step_gains(problem, number))
-    told = np.exp(np.log(gains).mean(axis=0))
+    output = np.exp(np.log(gains).mean(axis=0))
     names = ("paper -> independent strata", "-> common orders", "-> and backwards", "-> and halves exchanged")
     print(f"\nvariance at equal trials, geometric mean over {len(gains)} tuples:")
-    for name, gain in zip(names, told, strict=True):
+    for name, gain in zip(names, output, strict=True):
         print(f"  {name}: {gain:.2f} times less")
-    print(f"  all: {told.prod():.0f} times less (single tuples {np.prod(gains, axis=1).round().astype(int).tolist()})")
-    assert told[1] > 5
-    assert told[2] > 1.2
-    assert told.prod() > 100
+    print(
+        f"  all: {output.prod():.0f} times less (single tuples {np.prod(gains, axis=1).round().astype(int).tolist()})"
+    )
+    assert output[1] > 5
+    assert output[2] > 1.2
+    assert output.prod() > 100
     if benchmark.enabled:
         to = "uniform random orders (paper estimator)"
         record(
-            "trials", "variance of a score, stratified, at equal trials", told.prod(), "ratio", ratio=told.prod(), to=to
+            "trials",
+            "variance of a score, stratified, at equal trials",
+            output.prod(),
+            "ratio",
+            ratio=output.prod(),
+            to=to,
         )
     benchmark.pedantic(step_gains, (pose(*tuples[0], MACHINE, STATE, 10), 0), rounds=1)
 

@@ -29,9 +29,9 @@ def runner(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
             changed.setattr(sys, "argv", words)
             ended = _ended()
         out, err = capfd.readouterr()
-        told = f"{words}\n--- stdout\n{out}\n--- stderr\n{err}"
-        assert "Traceback" not in err, told
-        assert ended == code, told
+        output = f"{words}\n--- stdout\n{out}\n--- stderr\n{err}"
+        assert "Traceback" not in err, output
+        assert ended == code, output
         return subprocess.CompletedProcess(words, ended, out, err)
 
     return run

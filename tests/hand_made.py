@@ -76,11 +76,11 @@ def table(section: Section, name: str) -> Table:
     return next(each for each in section.tables if each.name == name)
 
 
-def cells(found: Table, **key: str) -> dict[str, Cell]:
+def cells(result: Table, **key: str) -> dict[str, Cell]:
     """The cells, by heading, of the first row whose texts are as in ``key`` (blanks for underscores in headings)."""
-    headings = [column.title for column in found.columns]
-    for row in found.rows:
+    headings = [column.title for column in result.columns]
+    for row in result.rows:
         named = dict(zip(headings, row, strict=True))
         if all(named[heading.replace("_", " ")].value == value for heading, value in key.items()):
             return named
-    raise AssertionError(f"no row with {key} in {[[cell.value for cell in row] for row in found.rows]}")
+    raise AssertionError(f"no row with {key} in {[[cell.value for cell in row] for row in result.rows]}")

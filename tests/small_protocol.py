@@ -16,7 +16,7 @@ from policyfactory.evaluate.results_folder import as_dict, results_csv
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["PRECISION", "SIMULATIONS", "make_or_die", "run", "small_protocol", "told"]
+__all__ = ["PRECISION", "SIMULATIONS", "make_or_die", "report_text", "run", "small_protocol"]
 
 PRECISION = Precision(1e-6, most=5)
 # 3 windows x 3; 5 drawn logs (3, and 2 by the precision) x 4; 1 log x 2.
@@ -75,7 +75,7 @@ def run(protocol: Protocol, **settings: Any) -> Study:
     return run_protocol(protocol, settings=RunSettings(precision=PRECISION, **settings))
 
 
-def told(study: Study) -> str:
+def report_text(study: Study) -> str:
     """Return all numbers and words of a report; drawing its pictures takes fifty times as long as the run."""
     sections = [*(section for outcome in study.outcomes for section in outcome.sections), *study.claims]
     words = [[section.name, section_dict(section), list(section.answers)] for section in sections]

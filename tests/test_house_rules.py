@@ -78,8 +78,8 @@ def test_nothing_of_one_machine_is_in_the_project() -> None:
     # Written in pieces, so that this file does not hold what it looks for.
     forbidden = re.compile("|".join(["/wo" + "rk/", "/ro" + "ot/", "/home/[a-z]", r"/tmp/[a-z]", "/opt/" + "pypi"]))
     for path in texts():
-        found = forbidden.search(path.read_text(encoding="utf-8", errors="replace"))
-        assert not found, f"{path.relative_to(ROOT)}: {found.group() if found else ''}"
+        result = forbidden.search(path.read_text(encoding="utf-8", errors="replace"))
+        assert not result, f"{path.relative_to(ROOT)}: {result.group() if result else ''}"
 
 
 def test_what_is_made_by_a_build_is_not_in_the_repository() -> None:

@@ -41,10 +41,10 @@ def lines(measures: list[Measure], before: list[Measure], folder: Path) -> list[
 def test_what_is_worse_by_more_than_the_noise_is_named(
     tmp_path: Path, unit: str, old: float, new: float, named: bool
 ) -> None:
-    found = lines(
+    result = lines(
         [Measure("g", "w", new, unit, yardstick=2.0)], [Measure("g", "w", old, unit, yardstick=2.0)], tmp_path
     )
-    assert bool(found) == named
+    assert bool(result) == named
 
 
 def test_a_slower_machine_is_no_worse_program(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def main(log: str, processors: int, result: Path) -> None:
     status = Path("/proc/self/status").read_text(encoding="ascii")
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
     times = os.times()
-    found = {"simulation": spent, "process": times.user + times.system, "peak_kib": peak, "files": files}
-    result.write_text(json.dumps(found))
+    actual = {"simulation": spent, "process": times.user + times.system, "peak_kib": peak, "files": files}
+    result.write_text(json.dumps(actual))
 
 
 if __name__ == "__main__":

@@ -104,11 +104,11 @@ def compare(name: str, accasim: Path, rounds: int) -> list[dict[str, Any]]:
         }
         for program, command in programs.items():
             runs = [measured(command, result) for _ in range(rounds)]
-            told = starts
+            output = starts
             if "files" in runs[0]:
-                told = accasim_starts(Path(runs[0]["files"]["sched-"]), workload)
+                output = accasim_starts(Path(runs[0]["files"]["sched-"]), workload)
             least = min(run["simulation"] for run in runs)
-            wait = told - workload.submit
+            wait = output - workload.submit
             slowdown = np.maximum((wait + workload.run_time) / np.maximum(workload.run_time, 10), 1)
             rows.append(
                 {
@@ -120,7 +120,7 @@ def compare(name: str, accasim: Path, rounds: int) -> list[dict[str, Any]]:
                     "process_cpu_s": f"{min(run['process'] for run in runs):.4g}",
                     "peak_mb": f"{max(run['peak'] for run in runs) / 1e6:.0f}",
                     "jobs_per_cpu_s": f"{len(workload) / least:.4g}",
-                    "other_starts": int((told != starts).sum()),
+                    "other_starts": int((output != starts).sum()),
                     "mean_wait_s": f"{wait.mean():.3f}",
                     "mean_bsld": f"{slowdown.mean():.4f}",
                 }
@@ -146,10 +146,10 @@ def measured(command: list[str], result: Path) -> dict[str, Any]:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{command[0]} ended with {process.returncode}:\n{said[-2000:]}")
-    told: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    output: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
     # ru_maxrss begins with that of the parent: a program that knows its own peak says it.
-    peak = told.get("peak_kib", usage.ru_maxrss) * 1024
-    return {**told, "process": usage.ru_utime + usage.ru_stime, "peak": peak}
+    peak = output.get("peak_kib", usage.ru_maxrss) * 1024
+    return {**output, "process": usage.ru_utime + usage.ru_stime, "peak": peak}
 
 
 def accasim_starts(path: Path, workload: Workload) -> np.ndarray:

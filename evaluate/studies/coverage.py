@@ -73,8 +73,8 @@ def _pairs(spread: float, noise: float) -> Draw:
 def _differences(rng: np.random.Generator, n: int) -> FloatArray:
     """Return differences of lognormal pairs with equal means."""
     pairs = _pairs(1.0, 0.3)(rng, n)
-    found: FloatArray = pairs[:, 0] / 0.7 - pairs[:, 1]
-    return found
+    result: FloatArray = pairs[:, 0] / 0.7 - pairs[:, 1]
+    return result
 
 
 def _four(rng: np.random.Generator, n: int) -> FloatArray:
@@ -124,12 +124,12 @@ SETTINGS = _settings()
 def held(setting: Setting, cases: int, experiments: int, seed: int = 1) -> int:
     """Return in how many of the experiments the interval holds the truth."""
     rng = np.random.default_rng([seed, cases, *map(ord, setting.statistic + setting.values)])
-    found = 0
+    result = 0
     for at in range(experiments):
         interval = setting.estimate(setting.draw(rng, cases), at % 5).interval
         assert interval is not None  # noqa: S101 (there are cases enough)
-        found += interval.covers(setting.truth)
-    return found
+        result += interval.covers(setting.truth)
+    return result
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -141,9 +141,9 @@ def main(arguments: list[str] | None = None) -> None:
     lines = ["statistic,values,cases,experiments,held,coverage"]
     for setting in SETTINGS:
         for cases in CASES:
-            found = held(setting, cases, given.experiments)
-            share = found / given.experiments
-            lines.append(f'{setting.statistic},"{setting.values}",{cases},{given.experiments},{found},{share:.4f}')
+            result = held(setting, cases, given.experiments)
+            share = result / given.experiments
+            lines.append(f'{setting.statistic},"{setting.values}",{cases},{given.experiments},{result},{share:.4f}')
     (given.output / "data").mkdir(parents=True, exist_ok=True)
     atomic_write(given.output / "data" / "coverage.csv", "\n".join(lines) + "\n")
 

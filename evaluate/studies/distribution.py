@@ -1,8 +1,8 @@
 """Measure what sharing out work costs (docs/clusters.md): ``python evaluate/studies/distribution.py --output docs``.
 
-It measures on this machine: the time of a tuple by its trials, the sizes of what is sent, the time of an empty piece on
-each backend, the efficiency of two workers, what a killed worker costs, and a real Dask scheduler with up to 64
-workers whose pieces sleep (that takes no processor). From these a simulation (distribution_model.py) draws the
+It measures on this machine: the time of a tuple by its trials, the sizes of what is sent, the time of an empty work
+unit on each backend, the efficiency of two workers, what a killed worker costs, and a real Dask scheduler with up to
+64 workers whose work units sleep (that takes no processor). From these a simulation (distribution_model.py) draws the
 curve to 1,000 workers. About half an hour on two quiet cores. It writes ``data/distribution*.csv`` and
 ``img/distribution.svg``; ``--only simulate`` makes the last two again from the measured ones.
 """  # noqa: INP001 (a script beside the package, not a part of it)
@@ -47,7 +47,7 @@ ROUNDS = 5
 def cluster(workers: int, *, in_one: bool = False) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """Start a scheduler and workers as processes; give its address, and them: the scheduler is the first.
 
-    ``in_one``: processes of up to 64 workers each, for pieces that sleep.
+    ``in_one``: processes of up to 64 workers each, for work units that sleep.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file = Path(folder) / "scheduler.json"
@@ -96,11 +96,11 @@ def processor_seconds(process: int) -> float:
 
 
 def _run(task: Callable[..., Any], shared: object, count: int, workers: Workers) -> float:
-    """Do ``count`` pieces; return the seconds."""
+    """Do ``count`` work units; return the seconds."""
     begin = time.perf_counter()
-    found = sorted(results(task, shared, range(count), workers))
+    result = sorted(results(task, shared, range(count), workers))
     seconds = time.perf_counter() - begin
-    assert found == list(range(count))  # noqa: S101 (each piece once)
+    assert result == list(range(count))  # noqa: S101 (each work unit once)
     return seconds
 
 
@@ -152,7 +152,7 @@ def starts(rounds: int) -> list[Row]:
 
 
 def evaluations(traces: Path) -> list[Row]:
-    """Return the processor seconds of the pieces of evaluate/tpds18.toml: a policy, or all tuners, on a case."""
+    """Return the processor seconds of the work units of evaluate/tpds18.toml: a policy, or all tuners, on a case."""
     from policyfactory.policy.policy import Policy
     from policyfactory.tuning.contenders import run_contender
 
@@ -179,8 +179,8 @@ def evaluations(traces: Path) -> list[Row]:
     return rows
 
 
-def overheads(rounds: int, pieces: int) -> list[Row]:
-    """Return the time of an empty piece on each backend, and whose processor time it was."""
+def overheads(rounds: int, units: int) -> list[Row]:
+    """Return the time of an empty work unit on each backend, and whose processor time it was."""
     rows: list[Row] = []
     with cluster(2) as (address, processes):
         for turn in range(rounds):
@@ -189,14 +189,14 @@ def overheads(rounds: int, pieces: int) -> list[Row]:
                 _run(nothing, None, 8, workers)  # loky's processes are started, Dask has seen the function
                 before = [processor_seconds(process.pid) for process in processes]
                 own, one = time.process_time(), _run(nothing, None, 2, workers)
-                own, seconds = time.process_time(), _run(nothing, None, pieces, workers)
+                own, seconds = time.process_time(), _run(nothing, None, units, workers)
                 used = [processor_seconds(process.pid) - then for process, then in zip(processes, before, strict=True)]
-                row: Row = {"backend": backend, "round": turn, "pieces": pieces}
+                row: Row = {"backend": backend, "round": turn, "pieces": units}
                 row["start_and_end_seconds"] = f"{one:.4f}"
-                row["wall_ms"] = f"{1000 * max(0.0, seconds - one) / (pieces - 2):.4f}"
-                row["command_ms"] = f"{1000 * (time.process_time() - own) / pieces:.4f}"
-                row["scheduler_ms"] = f"{1000 * used[0] / pieces:.4f}" if backend == "dask" else ""
-                row["worker_ms"] = f"{1000 * sum(used[1:]) / pieces:.4f}" if backend == "dask" else ""
+                row["wall_ms"] = f"{1000 * max(0.0, seconds - one) / (units - 2):.4f}"
+                row["command_ms"] = f"{1000 * (time.process_time() - own) / units:.4f}"
+                row["scheduler_ms"] = f"{1000 * used[0] / units:.4f}" if backend == "dask" else ""
+                row["worker_ms"] = f"{1000 * sum(used[1:]) / units:.4f}" if backend == "dask" else ""
                 rows.append(row)
     return rows
 
@@ -232,9 +232,9 @@ def efficiencies(rounds: int) -> list[Row]:
 
 
 def losses(rounds: int) -> list[Row]:
-    """Return what it costs that one of two workers is killed half way, with pieces of half a second."""
+    """Return what it costs that one of two workers is killed half way, with work units of half a second."""
     rows: list[Row] = []
-    pieces, length = 24, 0.5
+    units, length = 24, 0.5
     for turn in range(rounds):
         for backend in ("loky", "dask"):
             for kill in (False, True):
@@ -244,15 +244,15 @@ def losses(rounds: int) -> list[Row]:
                     workers = Workers(2, _backend(backend), address)
                     _run(nap, 0.01, 8, workers)
                     begin, count, killed = time.perf_counter(), 0, 0
-                    for count, _ in enumerate(results(marked_nap, (str(marks), length), range(pieces), workers), 1):
-                        if kill and count == pieces // 2 and not killed:
+                    for count, _ in enumerate(results(marked_nap, (str(marks), length), range(units), workers), 1):
+                        if kill and count == units // 2 and not killed:
                             killed = int(marks.read_text(encoding="ascii").split()[-1])
                             os.kill(killed, signal.SIGKILL)
-                    assert count == pieces  # noqa: S101 (each piece once)
+                    assert count == units  # noqa: S101 (each work unit once)
                     begun = len(marks.read_text(encoding="ascii").splitlines())
-                    row = {"backend": backend, "round": turn, "killed": int(kill), "pieces": pieces}
+                    row = {"backend": backend, "round": turn, "killed": int(kill), "pieces": units}
                     seconds = time.perf_counter() - begin
-                    rows.append({**row, "piece_s": length, "seconds": f"{seconds:.3f}", "done_again": begun - pieces})
+                    rows.append({**row, "piece_s": length, "seconds": f"{seconds:.3f}", "done_again": begun - units})
     return rows
 
 
@@ -265,8 +265,8 @@ def _bytes_at_scheduler(dask_scheduler: object) -> tuple[int, int]:  # noqa: ARG
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as copy:
             if copy.type == socket.SOCK_STREAM and copy.family in {socket.AF_INET, socket.AF_INET6}:
-                told = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
-                acked, received = struct.unpack_from("QQ", told, 120)
+                output = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
+                acked, received = struct.unpack_from("QQ", output, 120)
                 inward, outward = inward + received, outward + acked
     return inward, outward
 
@@ -291,7 +291,7 @@ def _tables(traces: Path) -> Experiment:
 
 
 def messages(traces: Path) -> list[Row]:
-    """Return the bytes of a piece, of what is found, and of what is shared; pickled, and on the wire."""
+    """Return the bytes of a work unit, of what is found, and of what is shared; pickled, and on the wire."""
     from distributed import Client
 
     from policyfactory.trials.generate import generate
@@ -309,7 +309,7 @@ def messages(traces: Path) -> list[Row]:
     with cluster(2) as (address, _), Client(address, set_as_default=False) as client:
         workers = Workers(2, "dask", address)
         generate(workload, GenerateOptions(4, 256), workers=workers)
-        few, many = 27, 127  # so few are sent one a piece
+        few, many = 27, 127  # so few are sent one a work unit
         seen = [client.run_on_scheduler(_bytes_at_scheduler)]
         for count in (few, many):
             generate(workload, GenerateOptions(count, 256), workers=workers)
@@ -321,7 +321,7 @@ def messages(traces: Path) -> list[Row]:
 
 
 def sleepers(rounds: int) -> list[Row]:
-    """Return how long a real scheduler takes for sleeping pieces on up to 64 workers."""
+    """Return how long a real scheduler takes for sleeping work units on up to 64 workers."""
     rows: list[Row] = []
     for count in SLEEPERS:
         with cluster(count, in_one=True) as (address, processes):
@@ -329,15 +329,15 @@ def sleepers(rounds: int) -> list[Row]:
             _run(nap, 0.01, 4 * count, workers)
             for turn in range(rounds):
                 for length in NAPS:
-                    pieces = count * max(4, min(40, round(3 / length)))
+                    units = count * max(4, min(40, round(3 / length)))
                     before = processor_seconds(processes[0].pid)
-                    own, seconds = time.process_time(), _run(nap, length, pieces, workers)
+                    own, seconds = time.process_time(), _run(nap, length, units, workers)
                     used = processor_seconds(processes[0].pid) - before
-                    row: Row = {"workers": count, "piece_s": length, "pieces": pieces, "round": turn}
+                    row: Row = {"workers": count, "piece_s": length, "pieces": units, "round": turn}
                     row["seconds"] = f"{seconds:.4f}"
-                    row["efficiency"] = f"{pieces * length / count / seconds:.4f}"
-                    row["scheduler_ms"] = f"{1000 * used / pieces:.4f}"
-                    row["command_ms"] = f"{1000 * (time.process_time() - own) / pieces:.4f}"
+                    row["efficiency"] = f"{units * length / count / seconds:.4f}"
+                    row["scheduler_ms"] = f"{1000 * used / units:.4f}"
+                    row["command_ms"] = f"{1000 * (time.process_time() - own) / units:.4f}"
                     rows.append(row)
     return rows
 

@@ -24,16 +24,16 @@ WORKERS = (1, 2, 4, 8, 16, 32, 64, 125, 250, 500, 1000)
 BANDWIDTH, LATENCY = 125e6, 0.0005
 _TICKS = (1, 10, 100, 1000)
 TRIALS = 256_000
-_TUPLE = 6  # bytes of another tuple in a piece: its number and its place, pickled
+_TUPLE = 6  # bytes of another tuple in a work unit: its number and its place, pickled
 CASES = 60  # drawn logs of each of the three
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What is shared out: its name, the seconds of each piece, and what it costs to send."""
+    """What is shared out: its name, the seconds of each work unit, and what it costs to send."""
 
     name: str
-    pieces: NDArray[np.float64]
+    units: NDArray[np.float64]
     costs: Costs
 
 
@@ -47,7 +47,7 @@ def _median(rows: Iterable[dict[str, str]], column: str) -> float:
 
 
 def measured_costs(folder: Path) -> Costs:
-    """Return the costs of a piece as measured, and the network as assumed."""
+    """Return the costs of a work unit as measured, and the network as assumed."""
     empty = [row for row in _rows(folder, "overhead") if row["backend"] == "dask"]
     sizes = {row["what"]: float(row["bytes"]) for row in _rows(folder, "messages")}
     most = max(int(row["workers"]) for row in _rows(folder, "sleep"))
@@ -55,7 +55,7 @@ def measured_costs(folder: Path) -> Costs:
     warm = [row for row in _rows(folder, "start") if row["cache"] == "filled"]
     return Costs(
         command=_median(empty, "command_ms") / 1000,
-        # With many workers it has more to do for a piece than with two: their signs of life, for example.
+        # With many workers it has more to do for a work unit than with two: their signs of life, for example.
         scheduler=max(_median(empty, "scheduler_ms"), _median(busy, "scheduler_ms")) / 1000,
         worker=_median(empty, "worker_ms") / 1000,
         latency=LATENCY,
@@ -73,30 +73,30 @@ def _works(folder: Path) -> list[Work]:
     rng = np.random.default_rng(1)
     costs = measured_costs(folder)
     tuples = np.array([float(row["seconds"]) for row in _rows(folder, "tasks") if row["trials"] == str(TRIALS)])
-    found = []
+    result = []
     for count in (441, 100_000):
         drawn = rng.choice(tuples, count)
         # One by one to compare with; then as generate sends them.
         for chunk in (1, tuples_a_unit("dask", TRIALS, count)):
-            pieces = np.array([part.sum() for part in np.split(drawn, range(chunk, count, chunk))])
+            units = np.array([part.sum() for part in np.split(drawn, range(chunk, count, chunk))])
             more = dataclasses.replace(
                 costs, piece_bytes=costs.piece_bytes + _TUPLE * (chunk - 1), result_bytes=costs.result_bytes * chunk
             )
             called = "one a piece" if chunk == 1 else f"{chunk} a piece"
-            found.append(Work(f"{count:,} tuples, {called}", pieces, more))
+            result.append(Work(f"{count:,} tuples, {called}", units, more))
     shared = float(
         next(row["bytes"] for row in _rows(folder, "messages") if row["what"] == "evaluation shared pickled")
     )
     costs = dataclasses.replace(costs, shared_bytes=shared)
     for shares, called in ((2, "as it is shared out"), (12, "a policy a piece")):
-        pieces = _evaluation(_rows(folder, "evaluation"), shares, np.random.default_rng(2))
-        found.append(Work(f"evaluate/tpds18.toml, {called}", pieces, costs))
-    return found
+        units = _evaluation(_rows(folder, "evaluation"), shares, np.random.default_rng(2))
+        result.append(Work(f"evaluate/tpds18.toml, {called}", units, costs))
+    return result
 
 
 def _evaluation(rows: list[dict[str, str]], shares: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the pieces of 60 drawn logs of each log, case by case: all tuners, and the policies in some shares."""
-    pieces: list[float] = []
+    """Return the work units of 60 drawn logs of each log, case by case: all tuners, and the policies in some shares."""
+    units: list[float] = []
     for log in dict.fromkeys(row["log"] for row in rows):
         of_log = [row for row in rows if row["log"] == log]
         numbers = sorted({row["case"] for row in of_log})
@@ -105,12 +105,12 @@ def _evaluation(rows: list[dict[str, str]], shares: int, rng: np.random.Generato
             case = [row for row in of_log if row["case"] == number]
             policies = [float(row["seconds"]) for row in case if row["piece"] != "tuners"]
             make = float(case[0]["make_s"])
-            pieces.append(make + float(case[-1]["seconds"]))
-            pieces += [make + sum(policies[share::shares]) for share in range(shares)]
-    return np.array(pieces)
+            units.append(make + float(case[-1]["seconds"]))
+            units += [make + sum(policies[share::shares]) for share in range(shares)]
+    return np.array(units)
 
 
-def _why(outcome: Any, pieces: NDArray[np.float64], workers: int, costs: Costs) -> str:
+def _why(outcome: Any, units: NDArray[np.float64], workers: int, costs: Costs) -> str:
     """Return what keeps the run from being as many times faster as there are workers, by the largest share."""
     seconds, sending = outcome.seconds, workers * costs.shared_bytes / costs.bandwidth
     parts = {
@@ -118,25 +118,25 @@ def _why(outcome: Any, pieces: NDArray[np.float64], workers: int, costs: Costs) 
         "the scheduler": outcome.scheduler * seconds - sending,
         "the command": outcome.command * seconds,
         "sending what is shared": sending,
-        "each worker's first piece": costs.first + float(pieces.mean()),
-        "the longest piece": float(pieces.max()),
+        "each worker's first piece": costs.first + float(units.mean()),
+        "the longest piece": float(units.max()),
     }
     return max(parts, key=lambda name: parts[name])
 
 
 def simulate_all(output: Path) -> None:
-    """Simulate all curves and the sleeping pieces as they were measured; write CSV files and the picture."""
+    """Simulate all curves and the sleeping work units as they were measured; write CSV files and the picture."""
     data = output / "data"
     lines = ["work,workers,pieces,work_s,longest_s,seconds,speedup,efficiency,scheduler_busy,command_busy,last_s,limit"]
     curves: dict[str, list[tuple[int, float]]] = {}
     for work in _works(data):
         for workers in WORKERS:
-            outcome = simulate(work.pieces.tolist(), workers, work.costs)
+            outcome = simulate(work.units.tolist(), workers, work.costs)
             speed = outcome.work / outcome.seconds
             curves.setdefault(work.name, []).append((workers, speed))
-            numbers = f"{workers},{len(work.pieces)},{outcome.work:.3f},{work.pieces.max():.3f},{outcome.seconds:.3f}"
+            numbers = f"{workers},{len(work.units)},{outcome.work:.3f},{work.units.max():.3f},{outcome.seconds:.3f}"
             shares = f"{speed:.2f},{speed / workers:.4f},{outcome.scheduler:.4f},{outcome.command:.4f}"
-            limit = _why(outcome, work.pieces, workers, work.costs)
+            limit = _why(outcome, work.units, workers, work.costs)
             lines.append(f'"{work.name}",{numbers},{shares},{outcome.last:.3f},{limit}')
     atomic_write(data / "distribution.csv", "\n".join(lines) + "\n")
     check = _validation(data)
@@ -146,19 +146,19 @@ def simulate_all(output: Path) -> None:
 
 
 def _validation(data: Path) -> list[tuple[str, ...]]:
-    """Return the measured and the simulated seconds of sleeping pieces."""
+    """Return the measured and the simulated seconds of sleeping work units."""
     rows = _rows(data, "sleep")
     costs = measured_costs(data)
     here = dataclasses.replace(costs, first=0.0, shared_bytes=0.0, bandwidth=float("inf"), worker=0.0)
-    found = []
+    result = []
     for key in dict.fromkeys((row["workers"], row["piece_s"], row["pieces"]) for row in rows):
         own = [row for row in rows if (row["workers"], row["piece_s"], row["pieces"]) == key]
         seconds = [float(row["seconds"]) for row in own]
         middle = statistics.median(seconds)
         simulated = simulate([float(key[1])] * int(key[2]), int(key[0]), here).seconds
         numbers = (middle, min(seconds), max(seconds), simulated, middle / simulated)
-        found.append((*key, *(f"{number:.3f}" for number in numbers)))
-    return found
+        result.append((*key, *(f"{number:.3f}" for number in numbers)))
+    return result
 
 
 def _draw(curves: dict[str, list[tuple[int, float]]], check: list[tuple[str, ...]], path: Path) -> None:

@@ -1,8 +1,8 @@
-"""A simulated cluster: when all pieces are done, on so many workers, at such costs of sending them about.
+"""A simulated cluster: when all work units are done, on so many workers, at such costs of sending them about.
 
 A discrete event simulation of what a run on Dask does. The command and the scheduler are one process each and do one
-thing at a time; every worker does one piece and holds one more; a piece goes from the command to the scheduler to a
-worker, and what was found goes the same way back. evaluate/studies/distribution.py measures what it needs.
+thing at a time; every worker does one work unit and holds one more; a work unit goes from the command to the scheduler
+to a worker, and its result goes the same way back. evaluate/studies/distribution.py measures what it needs.
 """  # noqa: INP001 (beside the package, not a part of it)
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from collections.abc import Sequence
 
 __all__ = ["Costs", "Outcome", "simulate"]
 
-# As policyfactory.parallel.dask does: so many pieces are under way, and each result calls the next one.
+# As policyfactory.parallel.dask does: so many work units are under way, and each result calls the next one.
 _FEWEST, _EACH = 1_024, 4
 _READY, _ARRIVE, _REACH, _FINISH, _RETURN, _KEEP = range(6)
 
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """What it costs to have a piece done elsewhere, in seconds and bytes.
+    """What it costs to have a work unit done elsewhere, in seconds and bytes.
 
     Parameters
     ----------
     command : float
-        Processor time of the command for a piece: made, sent, received, written down.
+        Processor time of the command for a work unit: made, sent, received, written down.
     scheduler : float
-        Processor time of the scheduler for a piece: assigned to a worker, its end noted and told.
+        Processor time of the scheduler for a work unit: assigned to a worker, its end noted.
     worker : float
-        Time of a worker for a piece beside the work itself.
+        Time of a worker for a work unit beside the work itself.
     latency : float
         Time of a message from one process to another.
     piece_bytes, result_bytes : float
-        Size of a piece and of what was found.
+        Size of a work unit and of what was found.
     shared_bytes : float
         Size of what each worker gets once.
     bandwidth : float
@@ -44,7 +44,7 @@ class Costs:
     start_each : float
         Time from one worker to the next.
     first : float
-        Time that a worker's first piece takes longer: kernels are read from disk, or compiled.
+        Time that a worker's first work unit takes longer: kernels are read from disk, or compiled.
     """
 
     command: float = 0.0
@@ -69,11 +69,11 @@ class Outcome:
     seconds : float
         From the start of the command to the last result.
     work : float
-        Sum of the pieces' own times.
+        Sum of the work units' own times.
     scheduler, command : float
         Share of the time in which the scheduler and the command were busy.
     last : float
-        Time at the end in which at least one worker had nothing to do and no piece was left to give out.
+        Time at the end in which at least one worker had nothing to do and no work unit was left to give out.
     """
 
     seconds: float
@@ -98,10 +98,10 @@ class _Serial:
 
 
 class _Cluster:
-    """The state of the simulation; a worker holds at most ``held`` pieces, the one that it does among them."""
+    """The state of the simulation; a worker holds at most ``held`` work units, the one that it does among them."""
 
     def __init__(self, seconds: Sequence[float], workers: int, costs: Costs, held: int) -> None:
-        self.pieces, self.costs, self.held = seconds, costs, held
+        self.units, self.costs, self.held = seconds, costs, held
         self.events: list[tuple[float, int, int, int, int]] = []
         self.order = 0
         self.command, self.scheduler = _Serial(), _Serial()
@@ -113,18 +113,18 @@ class _Cluster:
         self.doing = [False] * workers
         self.beside: list[deque[int]] = [deque() for _ in range(workers)]  # at the worker, not begun
         self.rooms: list[deque[int]] = [deque() for _ in range(held)]  # workers by what they were given; may be old
-        self.rich: deque[int] = deque()  # workers that may have a piece that is not begun
+        self.rich: deque[int] = deque()  # workers that may have a work unit that is not begun
         self.kept = 0
         self.end = 0.0
         self.dry: float | None = None
 
-    def at(self, time: float, kind: int, piece: int, worker: int) -> None:
-        heapq.heappush(self.events, (time, self.order, kind, piece, worker))
+    def at(self, time: float, kind: int, unit: int, worker: int) -> None:
+        heapq.heappush(self.events, (time, self.order, kind, unit, worker))
         self.order += 1
 
     def make(self, now: float) -> None:
-        """Make the next piece in the command and send it, if there is one."""
-        if self.made < len(self.pieces):
+        """Make the next work unit in the command and send it, if there is one."""
+        if self.made < len(self.units):
             done = self.command.serve(now, self.costs.command / 2)
             self.at(done + self.costs.latency, _ARRIVE, self.made, -1)
             self.made += 1
@@ -147,40 +147,40 @@ class _Cluster:
                 return
             self.send(now, self.waiting.popleft(), worker)
 
-    def send(self, now: float, piece: int, worker: int) -> None:
+    def send(self, now: float, unit: int, worker: int) -> None:
         self.given[worker] += 1
         if self.given[worker] < self.held:
             self.rooms[self.given[worker]].append(worker)
-        self.at(now + self.costs.latency, _REACH, piece, worker)
+        self.at(now + self.costs.latency, _REACH, unit, worker)
 
     def begin(self, now: float, worker: int) -> None:
-        """Let the worker begin the next piece that lies beside it."""
+        """Let the worker begin the next work unit that lies beside it."""
         if self.doing[worker] or not self.beside[worker]:
             return
-        piece = self.beside[worker].popleft()
+        unit = self.beside[worker].popleft()
         first = 0.0 if self.used[worker] else self.costs.first
         self.used[worker] = self.doing[worker] = True
-        self.at(now + self.costs.worker + first + self.pieces[piece], _FINISH, piece, worker)
+        self.at(now + self.costs.worker + first + self.units[unit], _FINISH, unit, worker)
 
     def steal(self, now: float, thief: int) -> None:
-        """Take a piece that lies beside another worker, as Dask does when one has nothing."""
+        """Take a work unit that lies beside another worker, as Dask does when one has nothing."""
         while self.rich:
             victim = self.rich.popleft()
             if self.beside[victim] and self.doing[victim]:
-                piece = self.beside[victim].pop()
+                unit = self.beside[victim].pop()
                 self.given[victim] -= 1
                 self.rooms[self.given[victim]].append(victim)
-                self.send(now + 2 * self.costs.latency, piece, thief)
+                self.send(now + 2 * self.costs.latency, unit, thief)
                 return
 
 
 def simulate(seconds: Sequence[float], workers: int, costs: Costs, *, held: int = 2) -> Outcome:
-    """Run the pieces on the workers.
+    """Run the work units on the workers.
 
     Parameters
     ----------
     seconds : sequence of float
-        Time that each piece takes on a worker, in the order in which they are given out.
+        Time that each work unit takes on a worker, in the order in which they are given out.
     workers : int
         How many workers.
     costs : Costs
@@ -195,7 +195,7 @@ def simulate(seconds: Sequence[float], workers: int, costs: Costs, *, held: int 
     for _ in range(min(len(seconds), max(_FEWEST, _EACH * workers))):
         cluster.make(0.0)
     while cluster.kept < len(seconds):
-        now, _, kind, piece, worker = heapq.heappop(cluster.events)
+        now, _, kind, unit, worker = heapq.heappop(cluster.events)
         if kind == _READY:
             cluster.there[worker] = True
             done = scheduler.serve(now, costs.shared_bytes / link)
@@ -205,17 +205,17 @@ def simulate(seconds: Sequence[float], workers: int, costs: Costs, *, held: int 
                 cluster.steal(done, worker)
         elif kind == _ARRIVE:
             done = scheduler.serve(now, costs.scheduler / 2 + costs.piece_bytes / link)
-            cluster.waiting.append(piece)
+            cluster.waiting.append(unit)
             cluster.give(done)
         elif kind == _REACH:
-            cluster.beside[worker].append(piece)
+            cluster.beside[worker].append(unit)
             cluster.begin(now, worker)
             if cluster.beside[worker]:
                 cluster.rich.append(worker)
         elif kind == _FINISH:
             cluster.doing[worker] = False
             cluster.begin(now, worker)
-            cluster.at(now + costs.latency, _RETURN, piece, worker)
+            cluster.at(now + costs.latency, _RETURN, unit, worker)
         elif kind == _RETURN:
             done = scheduler.serve(now, costs.scheduler / 2 + costs.result_bytes / link)
             cluster.given[worker] -= 1
@@ -225,7 +225,7 @@ def simulate(seconds: Sequence[float], workers: int, costs: Costs, *, held: int 
                 cluster.steal(done, worker)
                 if cluster.made == len(seconds) and cluster.dry is None and not cluster.given[worker]:
                     cluster.dry = now
-            cluster.at(done + costs.latency, _KEEP, piece, -1)
+            cluster.at(done + costs.latency, _KEEP, unit, -1)
         else:
             cluster.end = cluster.command.serve(now, costs.command / 2)
             cluster.kept += 1

@@ -14,23 +14,23 @@ from policyfactory.parallel.workers import StopCheck
 __all__ = ["marked_nap", "nap", "nothing", "serve"]
 
 
-def nothing(_shared: object, piece: int, _go_on: StopCheck) -> int:
-    """Return the piece."""
-    return piece
+def nothing(_shared: object, unit: int, _go_on: StopCheck) -> int:
+    """Return the work unit."""
+    return unit
 
 
-def nap(seconds: float, piece: int, _go_on: StopCheck) -> int:
-    """Sleep: a piece that takes time and no processor."""
+def nap(seconds: float, unit: int, _go_on: StopCheck) -> int:
+    """Sleep: a work unit that takes time and no processor."""
     time.sleep(seconds)
-    return piece
+    return unit
 
 
-def marked_nap(shared: tuple[str, float], piece: int, _go_on: StopCheck) -> int:
-    """Note in a file that the piece was begun, and by whom, and sleep."""
+def marked_nap(shared: tuple[str, float], unit: int, _go_on: StopCheck) -> int:
+    """Note in a file that the work unit was begun, and by whom, and sleep."""
     with Path(shared[0]).open("a", encoding="ascii") as file:
-        file.write(f"{piece} {os.getpid()}\n")
+        file.write(f"{unit} {os.getpid()}\n")
     time.sleep(shared[1])
-    return piece
+    return unit
 
 
 def serve(address: str, count: int) -> None:

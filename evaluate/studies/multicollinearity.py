@@ -137,8 +137,8 @@ def _rising(prepared: Refit, count: NDArray[np.int64]) -> FloatArray:
     target = (vectors.T @ (right * scale)) / roots
     least = np.zeros(len(values))
     least[0] = -np.inf  # the constant may have any sign
-    found = lsq_linear(design, target, bounds=(least, np.inf), method="bvls", tol=1e-14, max_iter=1_000).x
-    result: FloatArray = found * scale
+    actual = lsq_linear(design, target, bounds=(least, np.inf), method="bvls", tol=1e-14, max_iter=1_000).x
+    result: FloatArray = actual * scale
     return result
 
 
@@ -164,10 +164,10 @@ def _limits(sample: Sample) -> dict[str, float]:
 
 def _logs(given: argparse.Namespace) -> dict[str, list[Workload]]:
     """Return windows of 15 days: of a new log of the model that the scores are from, and of real logs."""
-    found = {"lublin": cut(generate_lublin(256, 2_000 * (given.windows + 1), seed=_LUBLIN_SEED), _FORTNIGHT)}
+    actual = {"lublin": cut(generate_lublin(256, 2_000 * (given.windows + 1), seed=_LUBLIN_SEED), _FORTNIGHT)}
     for name in given.logs:
-        found[name] = cut(read(given.traces / FILES[name]), _FORTNIGHT)
-    return {name: windows[: given.windows] for name, windows in found.items()}
+        actual[name] = cut(read(given.traces / FILES[name]), _FORTNIGHT)
+    return {name: windows[: given.windows] for name, windows in actual.items()}
 
 
 # Experiment 1: factors and signs. ------------------------------------------------------------------------------------
@@ -188,8 +188,8 @@ def _terms(families: dict[str, Family], counts: NDArray[np.int64]) -> list[dict[
         drawn = family.coefficients(counts, rising=False)
         flips = np.mean(np.sign(drawn) != np.sign(family.fit.coefficients), axis=0)
         for at, (factor, least) in enumerate(zip(inflation(design), inflation(moved), strict=True), 1):
-            found = {"family": name, "term": family.terms[at], "vif": float(factor), "vif_centred": float(least)}
-            rows.append({**found, "other_sign": float(flips[at])})
+            actual = {"family": name, "term": family.terms[at], "vif": float(factor), "vif_centred": float(least)}
+            rows.append({**actual, "other_sign": float(flips[at])})
     return rows
 
 
@@ -255,9 +255,9 @@ def _orders(
                     tau = [2 * agreement(a, b, jobs) - 1 for a, b in zip(keys[::2], keys[1::2], strict=False)]
                     low, middle, high = np.quantile(tau, [0.1, 0.5, 0.9]).tolist()
                     early = [2 * agreement(key, jobs.r, jobs) - 1 for key in keys]
-                    found = {"table": table, "family": name, "jobs": where, "variant": variant, "pairs": len(tau)}
-                    found |= {"tau": middle, "tau_10": low, "tau_90": high, "tau_submission": float(np.median(early))}
-                    rows.append(found)
+                    actual = {"table": table, "family": name, "jobs": where, "variant": variant, "pairs": len(tau)}
+                    actual |= {"tau": middle, "tau_10": low, "tau_90": high, "tau_submission": float(np.median(early))}
+                    rows.append(actual)
     return rows
 
 
@@ -304,21 +304,21 @@ def _schedules(
                 chosen += [(name, VARIANTS[0], resolve(name)), (name, VARIANTS[1], inside)]
             for name, variant, policy in chosen:
                 value = _slowdown(windows, policy, rules)
-                found = {"rules": rules, "log": log, "table": "", "family": name, "variant": variant, "replicates": 1}
-                rows.append({**found, "mean_bsld": value, "mean_bsld_10": value, "mean_bsld_90": value})
+                actual = {"rules": rules, "log": log, "table": "", "family": name, "variant": variant, "replicates": 1}
+                rows.append({**actual, "mean_bsld": value, "mean_bsld_10": value, "mean_bsld_90": value})
             for table, own in families.items():
                 for name, family in own.items():
                     for variant in VARIANTS if table == "441" else VARIANTS[:1]:
                         values = _spread(family, counts[table], variant, (windows, rules))
                         low, middle, high = np.quantile(values, [0.1, 0.5, 0.9]).tolist()
-                        found = {"rules": rules, "log": log, "table": table, "family": name, "variant": variant}
-                        found |= {
+                        actual = {"rules": rules, "log": log, "table": table, "family": name, "variant": variant}
+                        actual |= {
                             "replicates": len(values),
                             "mean_bsld": middle,
                             "mean_bsld_10": low,
                             "mean_bsld_90": high,
                         }
-                        rows.append(found)
+                        rows.append(actual)
     return rows
 
 
@@ -330,8 +330,8 @@ def _spread(family: Family, counts: NDArray[np.int64], variant: str, where: tupl
 
 def _slowdown(windows: list[Workload], policy: Policy, rules: str) -> float:
     """Return the median over the windows of the mean bounded slowdown."""
-    found = [measure(simulate(window, policy, RULES[rules]), ["mean_bsld"])["mean_bsld"] for window in windows]
-    return float(np.median(found))
+    actual = [measure(simulate(window, policy, RULES[rules]), ["mean_bsld"])["mean_bsld"] for window in windows]
+    return float(np.median(actual))
 
 
 if __name__ == "__main__":

@@ -66,10 +66,10 @@ def main(arguments: list[str] | None = None) -> None:
     for folder in (data, pictures):
         folder.mkdir(parents=True, exist_ok=True)
     protocol = read_protocol(Path(__file__).parent.parent / "sc17.toml")
-    found = list(_all(protocol, given.traces, given.windows))
-    atomic_write(data / "sc17-window.csv", "\n".join(_table(found)) + "\n")
-    atomic_write(data / "sc17-pairs.csv", "\n".join(_pairs(found)) + "\n")
-    _draw(found, pictures / "sc17-window.png")
+    result = list(_all(protocol, given.traces, given.windows))
+    atomic_write(data / "sc17-window.csv", "\n".join(_table(result)) + "\n")
+    atomic_write(data / "sc17-pairs.csv", "\n".join(_pairs(result)) + "\n")
+    _draw(result, pictures / "sc17-window.png")
     atomic_write(data / "sc17-seeds.csv", "\n".join(_seeds(protocol, given.seeds, given.windows)) + "\n")
 
 
@@ -137,24 +137,24 @@ def _all(protocol: Protocol, traces: Path, windows: int | None) -> Iterator[Foun
             yield Found(mode, log, tuple(policy.name for policy in policies), values, *shares)
 
 
-def _table(found: list[Found]) -> Iterator[str]:
+def _table(result: list[Found]) -> Iterator[str]:
     yield (
         "mode,log,policy,windows,window_median,whole_queue_median,clean_median,window_over_whole_queue,low,high,"
         "clean_over_whole_queue,low,high,longer_queue_percent,unseen_first_percent"
     )
-    for one in found:
+    for one in result:
         medians = np.median(one.values, axis=1)
         for column, policy in enumerate(one.policies):
             window, clean = _ratio(one, 0, 1, column), _ratio(one, 2, 1, column)
             numbers = [*medians[:, column], *_with_interval(window), *_with_interval(clean)]
             shares = [float(share[:, column].mean()) for share in (one.longer, one.unseen)]
-            told = [f"{number:.5g}" for number in numbers] + [f"{share:.2f}" for share in shares]
-            yield ",".join([one.mode, one.log, policy, str(one.values.shape[1]), *told])
+            output = [f"{number:.5g}" for number in numbers] + [f"{share:.2f}" for share in shares]
+            yield ",".join([one.mode, one.log, policy, str(one.values.shape[1]), *output])
 
 
-def _ratio(found: Found, above: int, below: int, column: int) -> Estimate:
+def _ratio(result: Found, above: int, below: int, column: int) -> Estimate:
     """Return the median over the windows of the ratio of two ways, with its interval."""
-    return estimate_value("median", found.values[above, :, column] / found.values[below, :, column])
+    return estimate_value("median", result.values[above, :, column] / result.values[below, :, column])
 
 
 def _with_interval(estimate: Estimate) -> tuple[float, float, float]:
@@ -162,10 +162,10 @@ def _with_interval(estimate: Estimate) -> tuple[float, float, float]:
     return (estimate.value, ends.low, ends.high) if ends else (estimate.value, float("nan"), float("nan"))
 
 
-def _pairs(found: list[Found]) -> Iterator[str]:
+def _pairs(result: list[Found]) -> Iterator[str]:
     """Say of how many of the 16 pairs F1 to F4 against the others the first is better or worse, by the interval."""
     yield "mode,log,way,better,no_difference,worse,worse_pairs"
-    for one in found:
+    for one in result:
         for way, values in zip(WAYS, one.values, strict=True):
             verdicts = {}
             for fitted in FITTED:
@@ -193,8 +193,8 @@ def _seeds(protocol: Protocol, seeds: int, windows: int | None) -> Iterator[str]
             for mode, plan in plans.items():
                 experiment = from_plan(plan, read)
                 cases = experiment.cases[:windows]
-                found = run_cases(cases, experiment.contenders, rules=experiment.rules, metrics=["sc17_bsld"])
-                medians = np.median(found.matrix(name, "sc17_bsld"), axis=0)
+                result = run_cases(cases, experiment.contenders, rules=experiment.rules, metrics=["sc17_bsld"])
+                medians = np.median(result.matrix(name, "sc17_bsld"), axis=0)
                 drawn.setdefault((mode, name), []).append(medians)
     for (mode, log), rows in drawn.items():
         published = next(one.values[log] for one in plans[mode].experiment.references if log in one.values)
@@ -203,13 +203,13 @@ def _seeds(protocol: Protocol, seeds: int, windows: int | None) -> Iterator[str]
             yield f"{mode},{log},{name}," + ",".join(f"{number:.7g}" for number in numbers)
 
 
-def _draw(found: list[Found], path: Path) -> None:
+def _draw(result: list[Found], path: Path) -> None:
     """Draw by how much the window of 32 jobs raises the slowdown of each policy."""
-    logs = list(dict.fromkeys(one.log for one in found))
+    logs = list(dict.fromkeys(one.log for one in result))
     figure = new_figure(7.0, 2.6 * ((len(logs) + 1) // 2) + 0.5)
     axes = figure.subplots((len(logs) + 1) // 2, 2, sharex=True, sharey=True, squeeze=False).ravel()
     for axis, log in zip(axes, logs, strict=False):
-        for offset, one in enumerate(one for one in found if one.log == log):
+        for offset, one in enumerate(one for one in result if one.log == log):
             for column in range(len(one.policies)):
                 value, low, high = _with_interval(_ratio(one, 0, 1, column))
                 place = column + 0.22 * (offset - 1)
@@ -222,7 +222,7 @@ def _draw(found: list[Found], path: Path) -> None:
         axis.set_xlim(0.7, 300)
         axis.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
         axis.set_xticks([], minor=True)
-        axis.set_yticks(range(len(found[0].policies)), found[0].policies)
+        axis.set_yticks(range(len(result[0].policies)), result[0].policies)
     axes[0].invert_yaxis()
     figure.supxlabel("bounded slowdown with 32 jobs in sight / with the whole queue in sight (1)", fontsize=10)
     handles, labels = axes[0].get_legend_handles_labels()

@@ -52,7 +52,7 @@ def test_any_number_of_workers_gives_the_same_sections(experiment: Experiment) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_can_not_be_looked_at_is_refused_before_anything_is_simulated(experiment: Experiment, name: str) -> None:
+def test_what_cannot_be_looked_at_is_refused_before_anything_is_simulated(experiment: Experiment, name: str) -> None:
     def never() -> None:
         raise AssertionError("a case was made")
 

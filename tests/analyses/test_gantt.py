@@ -47,8 +47,10 @@ def excerpt(first: int, last: int, *schedules: Schedule) -> Excerpt:
 
 
 def drawn(own: Excerpt, k: int) -> list[tuple[int, ...]]:
-    found = own.drawn[k]
-    return sorted(zip(*(getattr(found, name).tolist() for name in ("row", "begin", "end", "low", "high")), strict=True))
+    result = own.drawn[k]
+    return sorted(
+        zip(*(getattr(result, name).tolist() for name in ("row", "begin", "end", "low", "high")), strict=True)
+    )
 
 
 def test_rectangles_by_hand() -> None:

@@ -155,7 +155,7 @@ def test_unknown_users_are_one_group_and_users_with_most_work_come_first() -> No
     assert cells(table(section, "by-user"), group="unknown users")["mean wait"].value == 2
 
 
-def test_logs_are_told_apart() -> None:
+def test_logs_are_distinguished() -> None:
     section = conclude(Groups(by=("size",), min_jobs=1), [pair(100, 10), pair(200, 20)], logs=["a <b>", "A-B"])
     assert (
         cells(table(section, "by-size"), log="A-B", group="1 processor", policy="NEW")["wait difference"].value == -200
@@ -166,7 +166,7 @@ def test_logs_are_told_apart() -> None:
     assert only.tables[-1].columns[0].title == "group"
 
 
-def test_of_many_policies_the_best_are_told() -> None:
+def test_of_many_policies_the_best_are_named() -> None:
     waits = [("BASE", 0), *((f"P{k}", k) for k in range(11))]
     row = [schedule(JOBS, [500 + 10 * by, 600, 1500], name) for name, by in waits]
     section = conclude(Groups(by=("size",), min_jobs=1), [row] * 6)

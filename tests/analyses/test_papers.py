@@ -318,7 +318,7 @@ def test_the_ratio_of_premature_to_other_jobs_beside_the_published_one(resamples
         ("backfilled", {"count": 3}),
     ],
 )
-def test_an_option_that_can_not_be_meant_is_refused(name: str, options: dict[str, Any]) -> None:
+def test_an_invalid_option_is_refused(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"analysis {name}"):
         make_analysis(name, **options)
 

@@ -29,12 +29,12 @@ def run(policy: str, *hours: float, threshold: float = math.inf, backfilled: tup
 
 def test_waits_by_hand() -> None:
     one = run("A", 0, 20, 41, 41, threshold=20 * HOUR, backfilled=(1, 3))
-    found = waits_of(one, (19 * HOUR, 20 * HOUR, 40 * HOUR, 50 * HOUR))
-    assert (found.longest, found.job_id, found.user, found.processors) == (41 * HOUR, 3, -1, 4)
-    assert (found.requested, found.run_time) == (60, 30)
+    result = waits_of(one, (19 * HOUR, 20 * HOUR, 40 * HOUR, 50 * HOUR))
+    assert (result.longest, result.job_id, result.user, result.processors) == (41 * HOUR, 3, -1, 4)
+    assert (result.requested, result.run_time) == (60, 30)
     # Longer is strict: the job that waits 20 h is not overdue. One of the two that are was backfilled.
-    assert (found.threshold, found.overdue, found.from_head) == (20 * HOUR, 2, 1)
-    assert found.beyond.tolist() == [3, 2, 2, 0]
+    assert (result.threshold, result.overdue, result.from_head) == (20 * HOUR, 2, 1)
+    assert result.beyond.tolist() == [3, 2, 2, 0]
 
 
 @pytest.mark.parametrize("ticks", [1, 10**6])
@@ -47,10 +47,10 @@ def test_a_threshold_between_two_ticks(ticks: int) -> None:
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
 def test_p99_and_the_longest_are_the_metrics_own(waits: list[int]) -> None:
     one = schedule(workload([(0, 5, 5, 1, 1)] * len(waits)), [wait * 1000 for wait in waits])
-    found, values = waits_of(one, (2500,)), measure(one, ["p99_wait", "max_wait"])
-    assert found.p99 == pytest.approx(values["p99_wait"])
-    assert found.longest == values["max_wait"]
-    assert found.beyond.tolist() == [sum(wait > 2 for wait in waits)]
+    result, values = waits_of(one, (2500,)), measure(one, ["p99_wait", "max_wait"])
+    assert result.p99 == pytest.approx(values["p99_wait"])
+    assert result.longest == values["max_wait"]
+    assert result.beyond.tolist() == [sum(wait > 2 for wait in waits)]
 
 
 def test_no_threshold() -> None:

@@ -56,8 +56,8 @@ def evaluation(contenders: Sequence[Any], logs: Sequence[str] = ("log",) * 2) ->
 def looked(name: str, contenders: Sequence[Any], workloads: Sequence[Workload], **options: Any) -> Section:
     observations = Observations((make_analysis(name, **options),))
     cases = [case_of(one, number, log=one.name) for number, one in enumerate(workloads, 1)]
-    found = run_cases(cases, contenders, metrics=["total_wait"], observations=observations)
-    return observations.analyses[0].conclude(found, observations.seen[0])
+    result = run_cases(cases, contenders, metrics=["total_wait"], observations=observations)
+    return observations.analyses[0].conclude(result, observations.seen[0])
 
 
 # Improvement. -------------------------------------------------------------------------------------------------------
@@ -104,10 +104,10 @@ def test_improvement_of_tuners_against_the_best_in_hindsight() -> None:
     tuners = [Tuner(f"{feedback}, day", ARMS, feedback, DAY) for feedback in ("simulate", "random")]
     section = looked("improvement", [*ARMS, *tuners], [busy(seed) for seed in range(7)])
     assert [picture.name for picture in section.pictures] == ["policies", "tuners"]
-    told = section.paragraphs[0]
-    assert told.startswith("log, 7 cases: of the policies, SPF saves ")
-    assert "it is the best in hindsight. Of the tuners, simulate, day saves " in told
-    assert "% of what the best policy in hindsight saves." in told
+    output = section.paragraphs[0]
+    assert output.startswith("log, 7 cases: of the policies, SPF saves ")
+    assert "it is the best in hindsight. Of the tuners, simulate, day saves " in output
+    assert "% of what the best policy in hindsight saves." in output
     assert [row[0].value for row in section.tables[0].rows] == ["SPF", "LPF", "simulate, day", "random, day"]
     assert all(row[4].interval is not None for row in section.tables[0].rows)
     for picture in section.pictures:
@@ -130,14 +130,14 @@ def test_where_nobody_waits_under_the_baseline_there_is_no_ratio_and_not_a_chang
     seen = [[schedule([0], [start], [start + HOUR]) for start in (0, HOUR)] for _ in range(7)]
     look = make_analysis("improvement", every="hour")
     kept = [[look.observe(case_of(one.workload), one) for one in row] for row in seen]
-    found = look.conclude(evaluation(contenders, ["log"] * 7), kept)
-    ((policy, *numbers),) = found.tables[0].rows
+    result = look.conclude(evaluation(contenders, ["log"] * 7), kept)
+    ((policy, *numbers),) = result.tables[0].rows
     assert policy.value == "SPF"
     assert [(cell.value, cell.interval) for cell in numbers] == [(None, None)] * 6
-    assert found.tables[0].note.endswith("Empty: no job waits under FCFS, of which no percentage can be taken.")
-    assert found.paragraphs == ("log, 7 cases: no job waits under FCFS, so nothing can be saved.",)
+    assert result.tables[0].note.endswith("Empty: no job waits under FCFS, of which no percentage can be taken.")
+    assert result.paragraphs == ("log, 7 cases: no job waits under FCFS, so nothing can be saved.",)
     # A flat line at 0 % would say the same wrong thing.
-    assert found.pictures == ()
+    assert result.pictures == ()
 
 
 def test_options_of_improvement() -> None:
@@ -177,9 +177,9 @@ def test_choices_in_words_and_tables() -> None:
     )
     seen = [[look.observe(case_of(done.workload), one) for one in (done, made)]] * 2
     section = look.conclude(evaluation([ARMS[0], tuner]), seen)
-    (told,) = section.paragraphs
-    assert told.startswith("mine: SPF in 75 % and FCFS in 25 % of the periods; 33 % of them began with a change. ")
-    assert told.endswith("In the last quarter of the time it was SPF in 100 %.")
+    (output,) = section.paragraphs
+    assert output.startswith("mine: SPF in 75 % and FCFS in 25 % of the periods; 33 % of them began with a change. ")
+    assert output.endswith("In the last quarter of the time it was SPF in 100 %.")
     course, every = section.tables
     assert [cell.value for cell in course.rows[0]] == [
         "mine",
@@ -220,7 +220,7 @@ def test_what_is_kept_of_a_case_is_small() -> None:
     assert make_analysis("improvement").observe(case_of(workload), done).wait_s.size < 500
 
 
-def test_a_dozen_lines_and_areas_are_told_apart() -> None:
+def test_a_dozen_lines_and_areas_are_reported_apart() -> None:
     lines = [tuple(map(str, line_look(place).values())) for place in range(24)]
     areas = [tuple(map(str, area_look(place).values())) for place in range(36)]
     assert len(set(lines)) == 24
@@ -237,7 +237,7 @@ def test_what_tuners_save_is_an_answer_of_the_report() -> None:
     arms = (resolve("FCFS"), resolve("SPF"))
     for contenders, answered in ((arms, False), ((*arms, Tuner("mine", arms, feedback="random")), True)):
         observations = Observations((Improvement(),))
-        found = run_cases([case_of(default_workload(jobs=1500, seed=1))], contenders, observations=observations)
-        section = observations.analyses[0].conclude(found, observations.seen[0])
+        result = run_cases([case_of(default_workload(jobs=1500, seed=1))], contenders, observations=observations)
+        section = observations.analyses[0].conclude(result, observations.seen[0])
         assert bool(section.answers) == answered
         assert section.answers == (section.paragraphs if answered else ())

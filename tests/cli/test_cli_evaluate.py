@@ -47,8 +47,8 @@ def job(number: int, submit: int, run: int, processors: int, request: int) -> st
 
 def findings(content: dict[str, Any]) -> dict[str, Any]:
     """Return what the one experiment of a plain evaluation found."""
-    found: dict[str, Any] = content["experiments"]["evaluation"]
-    return found
+    result: dict[str, Any] = content["experiments"]["evaluation"]
+    return result
 
 
 def test_tables_words_and_files(run: Run, log: Path, tmp_path: Path) -> None:
@@ -256,10 +256,10 @@ def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         monkeypatch.setattr(sys, "argv", ["policyfactory", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
-        told = capsys.readouterr()
-        assert end.value.code == code, told.err
-        assert told.out == ""
-        return told.err
+        output = capsys.readouterr()
+        assert end.value.code == code, output.err
+        assert output.out == ""
+        return output.err
 
     return call
 
@@ -269,10 +269,10 @@ def test_wrong_use_is_refused(
     arguments: list[str], code: int, message: str, run_here: Callable[..., str], log: Path, tmp_path: Path
 ) -> None:
     words = [argument.replace("LOG", str(log)).replace("FOLDER", str(tmp_path)) for argument in arguments]
-    told = run_here("evaluate", *words, code=code)
-    assert message in told
+    output = run_here("evaluate", *words, code=code)
+    assert message in output
     # One message in plain words.
-    assert told.splitlines()[-1].startswith("error: ") or "character" in told
+    assert output.splitlines()[-1].startswith("error: ") or "character" in output
 
 
 @pytest.mark.parametrize("at", [0, 1, 3])
@@ -309,18 +309,18 @@ def test_missing_requests_are_used_as_asked_and_said(run: Run, tmp_path: Path) -
 def test_a_truncated_gz_is_refused(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
     whole = gzip.compress(log.read_bytes())
     (tmp_path / "cut.swf.gz").write_bytes(whole[: len(whole) // 2])
-    told = run_here("evaluate", "cut.swf.gz", code=1)
-    assert "cut.swf.gz" in told
-    assert "truncated" in told or "damaged" in told or "ends" in told
+    output = run_here("evaluate", "cut.swf.gz", code=1)
+    assert "cut.swf.gz" in output
+    assert "truncated" in output or "damaged" in output or "ends" in output
 
 
 def test_a_model_of_a_newer_schema_is_refused(run_here: Callable[..., str], log: Path, tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text(
         json.dumps({"kind": "policyfactory-model", "schema_version": 99, "name": "n", "formula": "p"})
     )
-    told = run_here("evaluate", log, "--policies", "FCFS,new.json", code=1)
-    assert "99" in told
-    assert "newer" in told
+    output = run_here("evaluate", log, "--policies", "FCFS,new.json", code=1)
+    assert "99" in output
+    assert "newer" in output
 
 
 def test_names_from_files_stay_in_the_folder_and_are_no_markup(run: Run, tmp_path: Path) -> None:
@@ -354,14 +354,16 @@ def test_a_run_that_is_stopped_and_killed_goes_on_and_ends_in_the_same_bytes(
                 assert work.poll() is None
                 time.sleep(0.01)
             work.send_signal(number)
-            _, told = work.communicate(timeout=120)
-        assert "Traceback" not in told
-        assert "Warning" not in told
+            _, output = work.communicate(timeout=120)
+        assert "Traceback" not in output
+        assert "Warning" not in output
         if number == signal.SIGINT:
-            assert work.returncode == 130, told
-            kept = re.search(r"stopped by SIGINT: (\d+) finished simulations are kept in out/evaluation.partial", told)
-            assert kept, told
-            assert "the same command goes on from there" in told
+            assert work.returncode == 130, output
+            kept = re.search(
+                r"stopped by SIGINT: (\d+) finished simulations are kept in out/evaluation.partial", output
+            )
+            assert kept, output
+            assert "the same command goes on from there" in output
             assert not (out / "report.html").exists()
     other = run(*words, "--seed", 1, "--output", "out", code=1).stderr
     assert "holds finished simulations of a run with other experiments (evaluation)" in other
@@ -394,10 +396,10 @@ def test_ctrl_c_without_a_folder_says_how_it_could_have_gone_on(
 
     monkeypatch.setattr(screen.CountBar, "expect", stop)
     words = ("evaluate", log, *FIRST, "--windows", "2x2d", "--analyses", "none")
-    told = run(*words, code=130).stderr.splitlines()[-1]
-    assert told.endswith("no result was written; with --output DIR the same command would go on from here")
-    told = run(*words, "--output", "out", code=130).stderr.splitlines()[-1]
-    assert told.endswith(": no result was written")
+    output = run(*words, code=130).stderr.splitlines()[-1]
+    assert output.endswith("no result was written; with --output DIR the same command would go on from here")
+    output = run(*words, "--output", "out", code=130).stderr.splitlines()[-1]
+    assert output.endswith(": no result was written")
     assert not (tmp_path / "out").exists()
 
 
@@ -417,13 +419,13 @@ def test_the_backend_changes_nothing_and_a_wrong_one_is_refused(
         "--metrics",
         "mean_wait",
     )
-    found = []
+    result = []
     for backend, jobs in (("threading", 1), ("loky", 1)):
         run(*words, "--backend", backend, "--jobs", jobs, "--output", backend)
         names = [name for name in (tmp_path / backend).rglob("*.*") if name.name != "manifest.json"]
-        found.append({name.relative_to(tmp_path / backend): name.read_bytes() for name in names})
+        result.append({name.relative_to(tmp_path / backend): name.read_bytes() for name in names})
         measured = json.loads((tmp_path / backend / "manifest.json").read_text())["measured"]
         assert (measured["backend"], measured["workers"]) == (backend, jobs)
         assert ("jobs_per_cpu_second" in measured) == (backend == "threading")
-    assert found[0] == found[1]
+    assert result[0] == result[1]
     assert "--scheduler" in run(*words, "--backend", "loky", "--scheduler", "tcp://here:1", code=2).stderr

@@ -50,9 +50,9 @@ def test_coefficients_are_rounded_alike_wherever_they_are_shown(run, shared: Sha
 def test_the_same_command_writes_the_same_bytes(run, shared: Shared, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     for _ in range(2):
         run("fit", shared(TABLE), "--family", "linear", "--output", "x.json", "--bootstrap", 20, "--seed", 5)
-        found = (tmp_path / "x.json").read_bytes()
+        result = (tmp_path / "x.json").read_bytes()
         (tmp_path / "x.json").rename(tmp_path / f"{len(list(tmp_path.iterdir()))}.json")
-    assert {path.read_bytes() for path in tmp_path.iterdir()} == {found}
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {result}
 
 
 @pytest.mark.slow
@@ -97,13 +97,13 @@ def test_a_learned_model_can_be_shown_and_explained(run, shared: Shared) -> None
 
 def test_json_is_json(run, shared: Shared) -> None:  # type: ignore[no-untyped-def]
     done = run("fit", shared(TABLE), "--bootstrap", 10, "--json", "--certainty")
-    found = json.loads(done.stdout)
-    assert found["table"] == {"name": "sc17-score-distribution", "rows": 6912, "tuples": 216, "left_out": 0}
-    assert len(found["ranking"]) == 360
-    assert found["ranking"][0]["name"] == "log10(p)*q + log10(r)"
-    assert len(found["ranking"][0]["aliases"]) == 2
-    assert len(found["not_finite"]) == 40
-    assert sum(shares[-1] for shares in found["certainty"]["first"].values()) == pytest.approx(1)
+    result = json.loads(done.stdout)
+    assert result["table"] == {"name": "sc17-score-distribution", "rows": 6912, "tuples": 216, "left_out": 0}
+    assert len(result["ranking"]) == 360
+    assert result["ranking"][0]["name"] == "log10(p)*q + log10(r)"
+    assert len(result["ranking"][0]["aliases"]) == 2
+    assert len(result["not_finite"]) == 40
+    assert sum(shares[-1] for shares in result["certainty"]["first"].values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_json_is_json(run, shared: Shared) -> None:  # type: ignore[no-untyped-d
         (["TABLE", "--family", "trees"], 2, "trees"),
     ],
 )
-def test_wrong_use_is_told(run, shared: Shared, arguments: list[str], code: int, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_use_is_reported(run, shared: Shared, arguments: list[str], code: int, message: str) -> None:  # type: ignore[no-untyped-def]
     done = run("fit", *(str(shared(TABLE)) if part == "TABLE" else part for part in arguments), code=code)
     assert message in " ".join(done.stderr.split())
     assert not done.stdout

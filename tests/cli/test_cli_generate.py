@@ -125,11 +125,13 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(run, tmp_path, undisturbed):
     process = start(tmp_path, *LONG, "--jobs", "2")
     wait_for_tuples(process, tmp_path / "t.csv.partial", 3)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Traceback" not in told
-    kept = re.search(r"stopped by SIGINT: (\d+) of 30 tuples are kept in t.csv.partial; the same command goes on", told)
-    assert kept is not None, told
+    assert "Traceback" not in output
+    kept = re.search(
+        r"stopped by SIGINT: (\d+) of 30 tuples are kept in t.csv.partial; the same command goes on", output
+    )
+    assert kept is not None, output
     assert int(kept[1]) >= 3
     run("generate", *LONG, "--jobs", "2")
     assert (tmp_path / "t.csv").read_bytes() == undisturbed
@@ -143,8 +145,8 @@ def test_two_runs_on_one_output(run, tmp_path):
 def test_a_table_of_other_options_is_not_touched(run, tmp_path):
     run("generate", *SMALL, "--output", "t.csv")
     before = (tmp_path / "t.csv").read_bytes()
-    told = run("generate", "--tuples", "4", "--trials", "512", "--output", "t.csv", code=1).stderr
-    assert "t.csv: exists and was made with --tuples 3 (now 4); --overwrite replaces it" in told
+    output = run("generate", "--tuples", "4", "--trials", "512", "--output", "t.csv", code=1).stderr
+    assert "t.csv: exists and was made with --tuples 3 (now 4); --overwrite replaces it" in output
     assert (tmp_path / "t.csv").read_bytes() == before
 
 
@@ -179,7 +181,7 @@ def test_convergence_is_drawn_and_tabulated(run, tmp_path):
         (("--preset", "dirty"), 2, "dirty"),
     ],
 )
-def test_wrong_use_is_told_before_any_work(run, tmp_path, trace, arguments, code, message):
+def test_wrong_use_is_reported_before_any_work(run, tmp_path, trace, arguments, code, message):
     lines = [line for line in trace.read_text().splitlines() if not line.startswith(";")]
     (tmp_path / "short.swf").write_text("; MaxProcs: 256\n" + "\n".join(lines[:40]) + "\n")
     (tmp_path / "empty.swf").write_text("")
@@ -188,17 +190,17 @@ def test_wrong_use_is_told_before_any_work(run, tmp_path, trace, arguments, code
     if arguments[0] == "--preset":
         arguments = ("short.swf", *arguments)
     before = sorted(tmp_path.iterdir())
-    told = run("generate", *arguments, code=code).stderr
-    assert message in " ".join(told.replace("│", " ").split())
+    output = run("generate", *arguments, code=code).stderr
+    assert message in " ".join(output.replace("│", " ").split())
     assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
-def test_an_unwritable_folder_is_told_before_any_work(run, tmp_path):
+def test_an_unwritable_folder_is_reported_before_any_work(run, tmp_path):
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
     assert "cannot write" in run("generate", *SMALL, "-o", "locked/t.csv", code=1).stderr
 
 
-def test_output_that_cannot_be_written_is_told_even_to_root(run):
+def test_output_that_cannot_be_written_is_reported_even_to_root(run):
     assert "cannot write" in run("generate", *SMALL, "-o", "/proc/t.csv", code=1).stderr

@@ -38,13 +38,13 @@ def test_stdout_is_the_log_and_stderr_the_story(run, tmp_path: Path) -> None:
     assert (log.requested_time == 64_800).sum() == 291
     assert (log.requested_time == 600).sum() == 100
     assert (log.requested_time >= log.run_time).all()
-    for told in (
+    for output in (
         "3,000 jobs; offered load 0.9000",
         "seed 5",
         "at most 18h",
         "drawn larger than the machine and drawn again",
     ):
-        assert told in done.stderr
+        assert output in done.stderr
     assert "lublin --processors 100 --jobs 3000 --seed 5 --load 0.9 --estimates tsafrir" in log.header.text(
         "Conversion"
     )
@@ -79,7 +79,7 @@ def test_estimates_for_a_real_log(run, shared, tmp_path: Path) -> None:
         (("estimates", "short.swf"), 2, "1 jobs are too few"),
     ],
 )
-def test_wrong_use_is_told_with_the_cure(run, tmp_path: Path, arguments, code: int, message: str) -> None:
+def test_wrong_use_is_reported_with_the_cure(run, tmp_path: Path, arguments, code: int, message: str) -> None:
     (tmp_path / "short.swf").write_text("1 0 0 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 -1 -1\n")
     done = run("workload", *arguments, code=code)
     assert message in done.stderr

@@ -22,8 +22,8 @@ def test_list_names_every_policy(run) -> None:
 
 def test_list_as_json(run) -> None:
     done = run("policy", "list", "--json")
-    found = [model_from_json(value, "list").policy for value in json.loads(done.stdout)]
-    assert found == list(CATALOGUE.values())
+    result = [model_from_json(value, "list").policy for value in json.loads(done.stdout)]
+    assert result == list(CATALOGUE.values())
     assert done.stderr == ""
 
 
@@ -103,7 +103,7 @@ def test_a_newer_model_file_is_refused_with_the_cure(run, tmp_path: Path) -> Non
         assert "install a newer policyfactory" in error
 
 
-def test_a_model_file_can_not_run_code(run, tmp_path: Path) -> None:
+def test_a_model_file_cannot_run_code(run, tmp_path: Path) -> None:
     value = json.loads(run("policy", "show", "F1", "--json").stdout)
     value["formula"] = "__import__('os').system('touch hacked')"
     (tmp_path / "bad.json").write_text(json.dumps(value))

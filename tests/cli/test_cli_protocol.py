@@ -75,8 +75,8 @@ def test_a_protocol_is_run_and_written_to_results(run: Run, protocol: Path, tmp_
     assert "results/tiny/: report.html" in done.stderr
     assert "14/14" in done.stderr
     assert "drawn: rules: EASY backfilling" in done.stderr
-    for told in ("Resampled logs", "mean over 7 resampled logs", "Which conclusions survive", "Claim 1: Short jobs"):
-        assert told in done.stdout
+    for output in ("Resampled logs", "mean over 7 resampled logs", "Which conclusions survive", "Claim 1: Short jobs"):
+        assert output in done.stdout
     out = tmp_path / "results" / "tiny"
     assert (out / "protocol.toml").read_text() == PROTOCOL
     rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
@@ -91,8 +91,8 @@ def test_a_protocol_is_run_and_written_to_results(run: Run, protocol: Path, tmp_
     assert set(manifest["inputs"]) == {"small", "tiny.toml", "logs/other.swf"}
     assert manifest["seed"] == 3
     page = (out / "report.html").read_text()
-    for told in ("A tiny protocol", "Nobody, 2026", "Claim 1: Short jobs first is better", "table 1"):
-        assert told in page
+    for output in ("A tiny protocol", "Nobody, 2026", "Claim 1: Short jobs first is better", "table 1"):
+        assert output in page
     # A second run does not replace the first by mistake.
     assert "--overwrite" in run("evaluate", "tiny.toml", "--traces", "logs", code=1).stderr
 
@@ -160,9 +160,9 @@ def test_wrong_use_is_refused(
     monkeypatch.setattr(sys, "argv", ["policyfactory", "evaluate", *arguments])
     with pytest.raises(SystemExit) as end:
         main.run()
-    told = capsys.readouterr()
-    assert message in told.err
+    output = capsys.readouterr()
+    assert message in output.err
     assert end.value.code == code
-    assert told.err.splitlines()[-1].startswith("error: ")
+    assert output.err.splitlines()[-1].startswith("error: ")
     assert not list(protocol.parent.rglob("results.csv"))
     assert not Path("results").exists()  # nor an empty folder

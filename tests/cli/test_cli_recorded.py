@@ -32,17 +32,17 @@ def test_a_log_with_starts_shows_the_recorded_schedule(run: Run, tmp_path: Path)
     values = next(line for line in lines if line.split()[:1] == ["recorded"])
     assert "*" not in values
     assert "recorded: the same jobs as the log recorded them; it is no contender." in " ".join(done.stdout.split())
-    told = " ".join(done.stdout.split())
-    assert "mine: by mean_wait the replay under FCFS is within 600 s of the record" in told
-    assert "Kolmogorov-Smirnov distance of 0.167 from those of the record" in told
+    output = " ".join(done.stdout.split())
+    assert "mine: by mean_wait the replay under FCFS is within 600 s of the record" in output
+    assert "Kolmogorov-Smirnov distance of 0.167 from those of the record" in output
     folder = tmp_path / "out" / "evaluation"
     assert (folder / "recorded" / "differences.csv").read_text().splitlines()[1] == "FCFS,-600.0,-3600.0"
     assert (folder / "replay" / "distances.csv").read_text().splitlines()[3].startswith("recorded,,40.0,")
     assert (folder / "replay" / "waits.svg").stat().st_size > 1000
     assert 'recorded = "if-known"' in (tmp_path / "out" / "protocol.toml").read_text()
     assert "How far the replays are from the record" in (tmp_path / "out" / "report.html").read_text()
-    found: dict[str, Any] = json.loads((tmp_path / "out" / "evaluation.json").read_text())
-    own = found["experiments"]["evaluation"]
+    result: dict[str, Any] = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    own = result["experiments"]["evaluation"]
     assert [row["value"] for row in own["recorded"]["summary"]] == [640, 3680]
     assert {row["policy"] for row in own["summary"]} == {"FCFS", "SAF"}
     assert "recorded" not in (tmp_path / "out" / "results.csv").read_text()
@@ -57,9 +57,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         monkeypatch.setattr(sys, "argv", ["policyfactory", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
-        told = capsys.readouterr()
-        assert (end.value.code or 0) == code, told.err
-        return told
+        output = capsys.readouterr()
+        assert (end.value.code or 0) == code, output.err
+        return output
 
     return call
 
@@ -75,15 +75,15 @@ def test_it_can_be_left_out_and_changes_nothing_else(here: Callable[..., Any], t
 
 
 def test_what_is_asked_for_and_not_known_is_refused(here: Callable[..., Any], tmp_path: Path) -> None:
-    told = here("evaluate", swf(tmp_path, [0, -1, 40]), *SHORT, "--recorded", code=2)
+    output = here("evaluate", swf(tmp_path, [0, -1, 40]), *SHORT, "--recorded", code=2)
     assert (
         "the recorded schedule cannot be shown: mine: 1 of 3 jobs has no recorded start, first job 2; leave it out "
         "(--no-recorded, recorded = false)"
-    ) in told.err
-    assert told.out == ""
+    ) in output.err
+    assert output.out == ""
 
 
 @pytest.mark.parametrize("flag", ["--recorded", "--no-recorded"])
 def test_a_protocol_says_it_itself(flag: str, here: Callable[..., Any], root: Path) -> None:
-    told = here("evaluate", root / "evaluate" / "ccgrid19.toml", flag, code=2)
-    assert "--recorded: the protocol says this" in told.err
+    output = here("evaluate", root / "evaluate" / "ccgrid19.toml", flag, code=2)
+    assert "--recorded: the protocol says this" in output.err

@@ -90,13 +90,13 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
         4,
     )
     one, two = (run("tune", log, *arguments, "--length", "3w", "--json", "--jobs", jobs) for jobs in (1, 2))
-    found = json.loads(one.stdout)
+    result = json.loads(one.stdout)
     other = json.loads(two.stdout)
-    for content in (found, other):
+    for content in (result, other):
         del content["manifest"]
-    assert found == other
-    assert [row["tuner"] for row in found["choices"]["tables"]["shares"]] == ["thompson 1d", "random 1d"]
-    differences = found["experiments"]["tuning"]["differences"]
+    assert result == other
+    assert [row["tuner"] for row in result["choices"]["tables"]["shares"]] == ["thompson 1d", "random 1d"]
+    differences = result["experiments"]["tuning"]["differences"]
     tuned = next(row for row in differences if row["policy"] == "thompson 1d" and row["metric"] == "total_wait")
     assert tuned["interval"]["low"] <= tuned["difference"] <= tuned["interval"]["high"]
     assert list(tmp_path.iterdir()) == []

@@ -95,11 +95,11 @@ def test_squares_of_many_policies_and_long_tables_are_left_to_the_files(at, caps
 
 def test_standings_end_with_the_words_and_leave_ranks_to_the_page(at, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
     at(100)
-    found = [
+    result = [
         Section(name, "", (f"<{name}>",))
         for name in ("in-short", "values", "differences", "ranks", "wins", "published-2")
     ]
-    show_standings(found)
+    show_standings(result)
     assert capsys.readouterr().out.split() == ["<values>", "<differences>", "<published-2>", "<in-short>"]
-    show_sections(found, names=["wins"])
+    show_sections(result, names=["wins"])
     assert capsys.readouterr().out.split() == ["<wins>"]

@@ -63,10 +63,10 @@ def test_three_processes_at_once_compile_each_kernel_once(tmp_path: Path) -> Non
     for user in users:
         assert user.stdout is not None
         assert user.stdout.readline() == "ready\n"
-    found = [user.communicate("go\n")[0].split() for user in users]
+    result = [user.communicate("go\n")[0].split() for user in users]
     assert all(user.returncode == 0 for user in users)
     # Two of them had the outer one from the disk and never asked for the inner one.
-    assert sorted(map(tuple, found)) == [("0", "1", "0", "1"), ("1", "0", "0", "0"), ("1", "0", "0", "0")]
+    assert sorted(map(tuple, result)) == [("0", "1", "0", "1"), ("1", "0", "0", "0"), ("1", "0", "0", "0")]
 
 
 def test_code_of_an_older_version_with_a_class_that_is_gone_is_made_anew(tmp_path: Path) -> None:

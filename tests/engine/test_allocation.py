@@ -45,17 +45,17 @@ def schedules(draw: st.DrawFn) -> Jobs:
 @given(schedules(), st.randoms())
 def test_the_kernel_is_its_plain_twin_and_no_processor_has_two_jobs(jobs: Jobs, random: object) -> None:
     start, end, size, machine = jobs
-    failed, found = fast(*jobs)
+    failed, result = fast(*jobs)
     assert failed == -1
-    assert found == naive_allocate(*jobs)
-    for intervals, wanted in zip(found, size, strict=True):
+    assert result == naive_allocate(*jobs)
+    for intervals, wanted in zip(result, size, strict=True):
         assert sum(high - low + 1 for low, high in intervals) == wanted
         assert all(0 <= low <= high < machine for low, high in intervals)
         assert intervals == sorted(intervals)
     for at in range(max(end, default=0)):
         held = [
             number
-            for a, b, intervals in zip(start, end, found, strict=True)
+            for a, b, intervals in zip(start, end, result, strict=True)
             if a <= at < b
             for low, high in intervals
             for number in range(low, high + 1)
@@ -68,9 +68,9 @@ def test_holes_are_used_whole_first_and_then_from_below() -> None:
     #   t=1: E needs 2 -> hole 0-1.  F needs 2 -> hole 4-5.
     #   B ends at 2, E at 3, D at 3: free 0-3 and 6-7. G needs 5 at 3 -> 0-3 and 6.
     start, end, size = [0, 0, 0, 0, 1, 1, 3], [1, 2, 1, 3, 3, 9, 9], [2, 2, 2, 2, 2, 2, 5]
-    failed, found = fast(start, end, size, 8)
+    failed, result = fast(start, end, size, 8)
     assert failed == -1
-    assert found == [[(0, 1)], [(2, 3)], [(4, 5)], [(6, 7)], [(0, 1)], [(4, 5)], [(0, 3), (6, 6)]]
+    assert result == [[(0, 1)], [(2, 3)], [(4, 5)], [(6, 7)], [(0, 1)], [(4, 5)], [(0, 3), (6, 6)]]
 
 
 def test_too_many_processors_at_once_name_the_job() -> None:
@@ -80,18 +80,18 @@ def test_too_many_processors_at_once_name_the_job() -> None:
 
 def test_a_job_of_no_length_takes_nothing_from_the_others() -> None:
     # The machine is full; two jobs of 0 s at that instant still get numbers.
-    failed, found = fast([0, 2, 2, 2], [4, 2, 2, 4], [3, 4, 1, 1], 4)
+    failed, result = fast([0, 2, 2, 2], [4, 2, 2, 4], [3, 4, 1, 1], 4)
     assert failed == -1
-    assert found == [[(0, 2)], [(0, 3)], [(3, 3)], [(3, 3)]]
+    assert result == [[(0, 2)], [(0, 3)], [(3, 3)], [(3, 3)]]
 
 
 def test_many_holes_outgrow_the_first_work_space() -> None:
     # 400 single processors, every second one freed: 200 holes, then one job takes all of them.
     start = [0] * 400 + [1]
     end = [1 if number % 2 else 9 for number in range(400)] + [9]
-    failed, found = fast(start, end, [1] * 400 + [200], 400)
+    failed, result = fast(start, end, [1] * 400 + [200], 400)
     assert failed == -1
-    assert found[-1] == [(number, number) for number in range(1, 400, 2)]
+    assert result[-1] == [(number, number) for number in range(1, 400, 2)]
 
 
 def test_many_intervals_outgrow_the_first_work_space() -> None:
@@ -99,16 +99,16 @@ def test_many_intervals_outgrow_the_first_work_space() -> None:
     start = [0] * 120 + list(range(1, 13))
     end = [1 if number % 2 else 99 for number in range(120)] + list(range(2, 14))
     size = [1] * 120 + [60] * 12
-    failed, found = fast(start, end, size, 120)
+    failed, result = fast(start, end, size, 120)
     assert failed == -1
-    assert found == naive_allocate(start, end, size, 120)
-    assert sum(len(intervals) for intervals in found) == 120 + 12 * 60
+    assert result == naive_allocate(start, end, size, 120)
+    assert sum(len(intervals) for intervals in result) == 120 + 12 * 60
     # Then a job of no length finds the machine full, with just no room left for its interval.
     for jobs in range(8, 40):
         start, end = [0] * 4 + [0] * jobs, [9] * 4 + [0] * jobs
-        failed, found = fast(start, end, [1] * 4 + [3] * jobs, 4)
+        failed, result = fast(start, end, [1] * 4 + [3] * jobs, 4)
         assert failed == -1
-        assert found[4:] == [[(0, 2)]] * jobs
+        assert result[4:] == [[(0, 2)]] * jobs
 
 
 def test_a_job_of_no_length_frees_nothing_when_it_ends() -> None:
@@ -119,20 +119,20 @@ def test_a_job_of_no_length_frees_nothing_when_it_ends() -> None:
 
 def test_what_is_freed_on_both_sides_of_a_hole_is_one_hole() -> None:
     # 9 processors, A to C hold three each; A and C end, then B: the next job gets 0 to 8 as one interval.
-    failed, found = fast([0, 0, 0, 3], [1, 2, 1, 5], [3, 3, 3, 9], 9)
-    assert (failed, found[3]) == (-1, [(0, 8)])
+    failed, result = fast([0, 0, 0, 3], [1, 2, 1, 5], [3, 3, 3, 9], 9)
+    assert (failed, result[3]) == (-1, [(0, 8)])
 
 
 def test_a_hole_that_is_used_up_is_gone() -> None:
     # 7 single processors; 0 and 2 are free at 1, and G takes both; 4 and 6 are free at 2, and H takes these.
     start, end = [0] * 7 + [1, 2], [1, 99, 1, 99, 2, 99, 2, 99, 99]
-    failed, found = fast(start, end, [1] * 7 + [2, 2], 7)
+    failed, result = fast(start, end, [1] * 7 + [2, 2], 7)
     assert failed == -1
-    assert found[7:] == [[(0, 0), (2, 2)], [(4, 4), (6, 6)]]
+    assert result[7:] == [[(0, 0), (2, 2)], [(4, 4), (6, 6)]]
 
 
 def test_holes_that_come_from_above_are_in_order() -> None:
     # 6, 4, 2 and 0 are freed one after the other, each before all others; then one job takes the four.
-    failed, found = fast([0] * 7 + [4], [4, 99, 3, 99, 2, 99, 1, 99], [1] * 7 + [4], 7)
+    failed, result = fast([0] * 7 + [4], [4, 99, 3, 99, 2, 99, 1, 99], [1] * 7 + [4], 7)
     assert failed == -1
-    assert found[7] == [(0, 0), (2, 2), (4, 4), (6, 6)]
+    assert result[7] == [(0, 0), (2, 2), (4, 4), (6, 6)]

@@ -31,8 +31,8 @@ def test_sums_of_groups_are_exact_to_the_last_digits(rows: list[tuple[int, ...]]
     assert work.tolist() == expected[1]
     assert waited.tolist() == expected[2]
     # Every quotient is rounded once, the corrected sum once more.
-    for found, exact in zip(slowdown.tolist(), expected[3], strict=True):
-        assert abs(Fraction(found) - exact) <= exact * Fraction(3, 2**53)
+    for result, exact in zip(slowdown.tolist(), expected[3], strict=True):
+        assert abs(Fraction(result) - exact) <= exact * Fraction(3, 2**53)
 
 
 def test_a_large_sum_does_not_swallow_small_ones() -> None:
@@ -52,8 +52,10 @@ def test_a_large_sum_does_not_swallow_small_ones() -> None:
 def test_bins_are_exact(rows: list[tuple[int, ...]], origin: int, width: int, bins: int) -> None:
     begin, weight = column(rows, 0), column(rows, 2)
     end = begin + column(rows, 1)
-    found = binned_integral(begin, end, weight, origin, width, bins)
-    assert found.tolist() == looking.binned_integral(begin.tolist(), end.tolist(), weight.tolist(), origin, width, bins)
+    result = binned_integral(begin, end, weight, origin, width, bins)
+    assert result.tolist() == looking.binned_integral(
+        begin.tolist(), end.tolist(), weight.tolist(), origin, width, bins
+    )
 
 
 @given(st.lists(intervals, min_size=1, max_size=30), st.integers(1, 40))
@@ -65,8 +67,8 @@ def test_bins_that_cover_all_add_up_to_the_whole(rows: list[tuple[int, ...]], wi
 
 def test_bins_by_hand() -> None:
     # 3 processors from 5 to 25, 2 from 10 to 12, bins of 10 from 0: 3x5; 3x10 + 2x2; 3x5.
-    found = binned_integral(np.array([5, 10]), np.array([25, 12]), np.array([3, 2]), 0, 10, 3)
-    assert found.tolist() == [15, 34, 15]
+    result = binned_integral(np.array([5, 10]), np.array([25, 12]), np.array([3, 2]), 0, 10, 3)
+    assert result.tolist() == [15, 34, 15]
     # The same, seen from 8 on, in one bin of 10.
     assert binned_integral(np.array([5, 10]), np.array([25, 12]), np.array([3, 2]), 8, 10, 1).tolist() == [34]
 
@@ -74,8 +76,8 @@ def test_bins_by_hand() -> None:
 @pytest.mark.parametrize("second", [10**6, 10**9])
 def test_bins_of_a_fine_clock(second: int) -> None:
     begin, end = np.array([0, 3]) * 86400 * second, np.array([7, 5]) * 86400 * second
-    found = binned_integral(begin, end, np.array([93_312, 1]), 0, 86400 * second, 8)
+    result = binned_integral(begin, end, np.array([93_312, 1]), 0, 86400 * second, 8)
     days = [93_312, 93_312, 93_312, 93_313, 93_313, 93_312, 93_312, 0]
-    np.testing.assert_allclose(found, np.array(days) * 86400.0 * second, rtol=1e-15)
+    np.testing.assert_allclose(result, np.array(days) * 86400.0 * second, rtol=1e-15)
     week = binned_integral(begin, end, np.array([93_312, 1]), 0, 7 * 86400 * second, 1)
     np.testing.assert_allclose(week, sum(days) * 86400.0 * second, rtol=1e-15)

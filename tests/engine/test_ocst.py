@@ -76,8 +76,8 @@ def test_every_recorded_start(name: str, oracle: Oracle) -> None:
 
 
 def test_all_recorded_runs_are_here(shared: Callable[[str], Path]) -> None:
-    found = {path.name for path in shared("oracles/online").glob("ocst_*.csv.gz")}
-    assert found == {f"ocst_kth5k_{name}.csv.gz" for name in RECORDED}
+    result = {path.name for path in shared("oracles/online").glob("ocst_*.csv.gz")}
+    assert result == {f"ocst_kth5k_{name}.csv.gz" for name in RECORDED}
 
 
 def test_the_recorded_order_of_rows_does_not_matter(oracle: Oracle) -> None:
@@ -221,11 +221,11 @@ def test_each_rule_alone(name: str, threshold: float, shared: Callable[[str], Pa
     jobs = plain_jobs(log, ours)
     Online(jobs, log.machine, ORDERS[name.lower()], threshold=threshold, extra="partial").run()
     expected = starts()
-    found = {
+    result = {
         "ties": starts(ties="lifo"),
         "counted": columns_of(jobs)[0],
         "candidates": starts(backfill_policy=order),
         "threshold": starts(threshold=0.0),
         "all": starts(compatibility="ocst"),
     }
-    assert {rule: int((start != expected).sum()) for rule, start in found.items()} == ALONE[name, threshold]
+    assert {rule: int((start != expected).sum()) for rule, start in result.items()} == ALONE[name, threshold]

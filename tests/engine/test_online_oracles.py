@@ -170,9 +170,9 @@ REFERENCE = {
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: f"{case[0]}-{case[1]}")
 def test_reference_averages(case: tuple[str, str, Rules], oracle: Callable[[str], Columns]) -> None:
     log, policy, rules = case
-    found = averages(workload_of(oracle(f"pyss_{log}_fcfs")), policy, rules)
+    result = averages(workload_of(oracle(f"pyss_{log}_fcfs")), policy, rules)
     expected = REFERENCE[case]
-    assert found[: 4 if expected[3] is not None else 3] == expected[: 4 if expected[3] is not None else 3]
+    assert result[: 4 if expected[3] is not None else 3] == expected[: 4 if expected[3] is not None else 3]
 
 
 def filtered(path: Path, machine: int) -> Workload:

@@ -62,9 +62,9 @@ def test_jobs_that_start_at_another_time(name: str, oracle: Callable[[str], Colu
 
 
 def test_all_recorded_runs_are_here(shared: Callable[[str], Path]) -> None:
-    found = {path.name.removesuffix(".csv.gz") for path in shared("oracles/online").glob("*_kth5k_*.csv.gz")}
-    elsewhere = {name for name in found if name.startswith(("agreed_", "ocst_", "pyss_"))}
-    assert found - elsewhere == set(DIFFER)
+    result = {path.name.removesuffix(".csv.gz") for path in shared("oracles/online").glob("*_kth5k_*.csv.gz")}
+    elsewhere = {name for name in result if name.startswith(("agreed_", "ocst_", "pyss_"))}
+    assert result - elsewhere == set(DIFFER)
 
 
 def f1(job: Job) -> float:

@@ -153,10 +153,10 @@ def test_one_policy_all_along_is_simulate() -> None:
         expected = simulate(case.workload, case.policies[0], case.rules, case.extra.prediction, case.extra.tie_rank)
         simulation = simulation_of(case)
         simulation.run_timetable(np.zeros_like(case.choices), case.edges)
-        found = simulation.schedule("x")
-        np.testing.assert_array_equal(found.start, expected.start)
-        np.testing.assert_array_equal(found.end, expected.end)
-        np.testing.assert_array_equal(found.backfilled, expected.backfilled)
+        result = simulation.schedule("x")
+        np.testing.assert_array_equal(result.start, expected.start)
+        np.testing.assert_array_equal(result.end, expected.end)
+        np.testing.assert_array_equal(result.backfilled, expected.backfilled)
 
 
 @pytest.mark.parametrize("text", ["p*q", "-(w + p)/p"])

@@ -93,12 +93,12 @@ def test_trials_are_those_of_the_plain_twin(case, seed):
 @given(tuples())
 def test_the_state_is_that_of_the_plain_twin(case):
     p, q, r, machine, state, _ = case
-    for found, expected in zip(
+    for result, expected in zip(
         occupy(p[:state], q[:state], r[:state], machine),
         naive.occupy(p[:state], q[:state], r[:state], machine),
         strict=True,
     ):
-        assert_array_equal(found, expected)
+        assert_array_equal(result, expected)
 
 
 def test_a_schedule_worked_by_hand():
@@ -144,11 +144,11 @@ def test_the_generator_is_xoshiro128plusplus():
     # First outputs of the authors' reference code from the state 1, 2, 3, 4.
     expected = [641, 1573767, 3222811527, 3517856514, 836907274, 4247214768, 3867114732, 1355841295]
     for step in (next_word, naive.next_word):
-        state, found = (1, 2, 3, 4), []
+        state, result = (1, 2, 3, 4), []
         for _ in expected:
             bits, *state = step(*state)
-            found.append(bits)
-        assert found == expected
+            result.append(bits)
+        assert result == expected
 
 
 def test_orders_are_those_of_the_plain_twin_and_the_stream_goes_on():
@@ -267,7 +267,7 @@ def test_plain_python_gives_the_same_bits():
         "add_orders(a, np.array([1, 2, 3, 4]), 40, t)\n"
         "print(s.tobytes().hex(), t.tobytes().hex())\n"
     )
-    found = [
+    result = [
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "NUMBA_DISABLE_JIT": disable},
@@ -277,5 +277,5 @@ def test_plain_python_gives_the_same_bits():
         ).stdout
         for disable in ("0", "1")
     ]
-    assert found[0] == found[1]
-    assert len(found[0]) > 1000
+    assert result[0] == result[1]
+    assert len(result[0]) > 1000

@@ -20,7 +20,7 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
-from small_protocol import make_or_die, run, small_protocol, told
+from small_protocol import make_or_die, report_text, run, small_protocol
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +43,20 @@ def scheduler() -> Iterator[str]:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_threads_give_the_same_as_one(count: int, protocol: Protocol) -> None:
-    assert told(run(protocol, workers=count)) == told(run(protocol))
+    assert report_text(run(protocol, workers=count)) == report_text(run(protocol))
 
 
 @pytest.mark.slow
 def test_processes_give_the_same_as_threads(protocol: Protocol) -> None:
     some = selected(protocol, ["windows", "drawn"])
     alone, processes = (
-        told(run_protocol(some, settings=RunSettings(workers=workers))) for workers in (1, Workers(2, "loky"))
+        report_text(run_protocol(some, settings=RunSettings(workers=workers))) for workers in (1, Workers(2, "loky"))
     )
     assert processes == alone
 
 
 def test_a_dask_cluster_gives_the_same_as_threads(protocol: Protocol, scheduler: str) -> None:
-    assert told(run(protocol, workers=Workers(1, "dask", scheduler))) == told(run(protocol))
+    assert report_text(run(protocol, workers=Workers(1, "dask", scheduler))) == report_text(run(protocol))
 
 
 def test_starts_are_written_by_the_calling_process(log: Workload, scheduler: str, tmp_path: Path) -> None:
@@ -87,15 +87,15 @@ class Simulated(WorkCounter):
 def test_a_worker_that_is_killed_costs_its_work_unit(log: Workload, tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     cases = [Case("log", number, "resample", functools.partial(make_or_die, str(mark), log)) for number in range(1, 5)]
-    told: list[str] = []
+    messages: list[str] = []
     policies = [resolve("FCFS"), resolve("SPF")]
     counter = Simulated()
-    found = run_cases(cases, policies, workers=Workers(2, "loky"), notify=told.append, counter=counter)
+    result = run_cases(cases, policies, workers=Workers(2, "loky"), notify=messages.append, counter=counter)
     assert mark.exists()
-    assert len(told) == 1
-    assert "was lost (killed by signal 9); its work unit is computed again" in told[0]
+    assert len(messages) == 1
+    assert "was lost (killed by signal 9); its work unit is computed again" in messages[0]
     assert counter.simulations == 8
-    assert found.values.tobytes() == run_cases(cases, policies).values.tobytes()
+    assert result.values.tobytes() == run_cases(cases, policies).values.tobytes()
 
 
 def test_cases_of_every_kind_can_be_sent_to_another_process(protocol: Protocol) -> None:

@@ -31,8 +31,8 @@ def outcome(evaluation: Evaluation, name: str = "first") -> Any:
 
 def verdict(evaluation: Evaluation, better: str, than: str, metric: str = "cost") -> str:
     claim = Claim("so it is", tuple(better.split()), tuple(than.split()), metric)
-    (found,) = judge(claim, [outcome(evaluation)])
-    return found.verdict
+    (result,) = judge(claim, [outcome(evaluation)])
+    return result.verdict
 
 
 def test_a_claim_holds_only_if_every_pair_does(by_hand: Make) -> None:

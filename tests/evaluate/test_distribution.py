@@ -104,14 +104,14 @@ def test_the_page_tells_where_the_curves_bend(work: str, begin: str) -> None:
 
 
 def test_the_simulation_is_as_near_to_the_measurements_as_the_page_says() -> None:
-    found = {
+    result = {
         (int(row["workers"]), float(row["piece_s"])): float(row["measured_over_simulated"])
         for row in table("distribution-validation")
     }
-    beyond = {key for key, ratio in found.items() if not 0.96 <= ratio <= 1.04}
+    beyond = {key for key, ratio in result.items() if not 0.96 <= ratio <= 1.04}
     assert beyond == {(32, 0.05), (64, 0.05), (64, 0.2), (64, 1.0)}
-    assert found[64, 1.0] < 1.08
-    assert max(found.values()) < 2.0
+    assert result[64, 1.0] < 1.08
+    assert max(result.values()) < 2.0
 
 
 def test_the_page_tells_how_many_tuples_are_sent_at_once_and_how_large_they_are() -> None:

@@ -29,8 +29,8 @@ def write(folder: Path, text: str) -> Path:
 
 def test_predictions_are_matched_by_job_number_in_any_order(tmp_path: Path) -> None:
     lines = "".join(f"{job},x,{job / 2}\n" for job in range(90, 110))
-    found = read_predictions(write(tmp_path, f"job_id,note,prediction\n{lines}"), log())
-    assert found.tolist() == [50, 50, 49, 48, 48, 48, 47, 46]  # halves to even
+    result = read_predictions(write(tmp_path, f"job_id,note,prediction\n{lines}"), log())
+    assert result.tolist() == [50, 50, 49, 48, 48, 48, 47, 46]  # halves to even
 
 
 def test_predictions_are_seconds_whatever_the_clock(tmp_path: Path) -> None:

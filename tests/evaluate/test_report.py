@@ -53,8 +53,8 @@ def content(**changes: Any) -> dict[str, Any]:
         "small": {"lublin": {"processors": 32, "jobs": 2500, "seed": 1}},
         "other": {"lublin": {"processors": 64, "jobs": 2500, "seed": 2}},
     }
-    found = {"schema_version": 1, "name": "tiny", "title": "Tiny", "seed": 5, "logs": logs}
-    return {**found, "experiments": experiments, "claims": claims, **changes}
+    result = {"schema_version": 1, "name": "tiny", "title": "Tiny", "seed": 5, "logs": logs}
+    return {**result, "experiments": experiments, "claims": claims, **changes}
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +73,8 @@ def of_values(evaluation: Evaluation) -> Study:
 
 def test_the_json_says_what_was_done_and_has_no_nan(by_hand: Make) -> None:
     delay = {"A": [math.nan] * 6, "B": [math.inf] * 6}
-    found = json.loads(dump_json(as_dict(of_values(by_hand({"log": {"cost": COST, "delay": delay}})))))
-    own, setting = found["experiments"]["hand"], found["protocol"]["experiments"][0]
+    result = json.loads(dump_json(as_dict(of_values(by_hand({"log": {"cost": COST, "delay": delay}})))))
+    own, setting = result["experiments"]["hand"], result["protocol"]["experiments"][0]
     assert own["winner"] == "B"
     assert setting["baseline"] == "A"
     assert setting["rules"]["threshold_s"] is None
@@ -88,9 +88,9 @@ def test_the_json_says_what_was_done_and_has_no_nan(by_hand: Make) -> None:
 
 def test_logs_that_do_not_agree_have_no_common_winner(by_hand: Make) -> None:
     swapped = {"A": COST["B"], "B": COST["A"]}
-    found = of_values(by_hand({"one": {"cost": COST}, "two": {"cost": swapped}}))
-    assert winners(found.outcomes[0].summaries, "cost") == {"one": "B", "two": "A"}
-    assert as_dict(found)["experiments"]["hand"]["winner"] is None
+    result = of_values(by_hand({"one": {"cost": COST}, "two": {"cost": swapped}}))
+    assert winners(result.outcomes[0].summaries, "cost") == {"one": "B", "two": "A"}
+    assert as_dict(result)["experiments"]["hand"]["winner"] is None
 
 
 def test_the_files_of_a_study_and_what_the_next_one_leaves_of_them(study: Study, tmp_path: Path) -> None:

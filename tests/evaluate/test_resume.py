@@ -24,7 +24,7 @@ from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
 from policyfactory.evaluate.work import SimulationResult, UnitSettings, work_units
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.rules import Rules
-from small_protocol import SIMULATIONS, run, small_protocol, told
+from small_protocol import SIMULATIONS, report_text, run, small_protocol
 from support import run_of
 
 
@@ -37,7 +37,7 @@ class Watch:
 
     def __init__(self, most: int = 10**9) -> None:
         self.left = most
-        self.expected = self.found = self.made = 0
+        self.expected = self.resumed_count = self.made = 0
 
     def __call__(self, experiment: Experiment) -> Watch:
         return self
@@ -46,7 +46,7 @@ class Watch:
         self.expected += simulations
 
     def resumed(self, simulations: int) -> None:
-        self.found += simulations
+        self.resumed_count += simulations
 
     def done(self, jobs: int) -> None:
         self.made += 1
@@ -62,7 +62,7 @@ def protocol(tmp_path_factory: pytest.TempPathFactory) -> Protocol:
 @pytest.fixture(scope="module")
 def expected(protocol: Protocol) -> str:
     """What a run tells that nobody interrupts and nobody keeps records of."""
-    return told(run(protocol))
+    return report_text(run(protocol))
 
 
 def interrupted(protocol: Protocol, partial: Path, most: int, **settings: Any) -> Watch:
@@ -95,9 +95,9 @@ def test_a_run_that_is_stopped_again_and_again_ends_in_the_same_bytes(
             continue
         break
     assert watch.expected == SIMULATIONS
-    assert (watch.found, watch.made) == (kept, SIMULATIONS - kept)
+    assert (watch.resumed_count, watch.made) == (kept, SIMULATIONS - kept)
     assert kept > SIMULATIONS / 3
-    assert told(study) == expected
+    assert report_text(study) == expected
 
 
 def test_what_was_finished_is_said_and_a_whole_run_is_only_read(
@@ -109,8 +109,8 @@ def test_what_was_finished_is_said_and_a_whole_run_is_only_read(
     watch = Watch()
     study = run(protocol, partial=partial, progress=watch, notify=said.append)
     assert said == [f"{SIMULATIONS} simulations were finished by an earlier run"]
-    assert (watch.found, watch.made) == (SIMULATIONS, 0)
-    assert told(study) == expected
+    assert (watch.resumed_count, watch.made) == (SIMULATIONS, 0)
+    assert report_text(study) == expected
 
 
 def test_words_can_be_changed_on_the_way(protocol: Protocol, partial: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_words_can_be_changed_on_the_way(protocol: Protocol, partial: Path, tmp_
     claims = [{"text": "?", "better": ["SPF"], "than": ["FCFS"], "metric": "mean_bsld", "experiments": ["windows"]}]
     watch = Watch()
     run(small_protocol(tmp_path, title="Other", claims=claims, logs=_logs(protocol)), partial=partial, progress=watch)
-    assert watch.found == 7
+    assert watch.resumed_count == 7
 
 
 def _logs(protocol: Protocol) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def test_a_damaged_file_costs_what_is_damaged(
     said: list[str] = []
     study = run(protocol, partial=partial, notify=said.append)
     assert said[0].startswith(words)
-    assert told(study) == expected
+    assert report_text(study) == expected
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_record_with_a_checksum_and_without_sense_is_done_again(
     said: list[str] = []
     study = run(protocol, partial=partial, notify=said.append)
     assert said[-1] == "windows: 1 records that could not be read were done again"
-    assert told(study) == expected
+    assert report_text(study) == expected
 
 
 def _with(value: Any, **changes: Any) -> Any:
@@ -229,9 +229,9 @@ def test_a_record_that_no_analysis_could_use_is_damaged(
         assert finished.take(case, 0, job, case.make) is None
         assert finished.damaged == 1
         kept.journal.append(number, text)
-        found = finished.take(case, 0, job, case.make)
-        assert found is not None
-        assert encode(found, good.facts.sha256) == text
+        result = finished.take(case, 0, job, case.make)
+        assert result is not None
+        assert encode(result, good.facts.sha256) == text
 
 
 def _analyses(experiment: Experiment) -> tuple[Any, ...]:
@@ -258,7 +258,7 @@ def test_a_record_of_another_case_is_done_again(
     said: list[str] = []
     study = run(protocol, partial=partial, notify=said.append)
     assert "1 records that could not be read" in said[-1]
-    assert told(study) == expected
+    assert report_text(study) == expected
 
 
 OTHERS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -285,7 +285,7 @@ def test_the_records_of_another_run_are_left_alone_unless_they_are_dropped(
     watch = Watch(2)
     with pytest.raises(StoppedError):
         run_protocol(other, settings=RunSettings(**how, overwrite=True, progress=watch))
-    assert watch.found == 0
+    assert watch.resumed_count == 0
     assert partial.read_bytes() != before
 
 
@@ -309,10 +309,10 @@ def test_a_damaged_first_line_costs_no_simulation(protocol: Protocol, expected: 
     said: list[str] = []
     watch = Watch()
     study = run(protocol, partial=partial, notify=said.append, progress=watch)
-    found = "7 of 23 simulations were finished by an earlier run"
-    assert said == [f"{found}, the first line of {partial} was damaged and is written anew"]
-    assert watch.found == 7
-    assert told(study) == expected
+    result = "7 of 23 simulations were finished by an earlier run"
+    assert said == [f"{result}, the first line of {partial} was damaged and is written anew"]
+    assert watch.resumed_count == 7
+    assert report_text(study) == expected
 
 
 def test_records_are_read_when_they_are_taken(protocol: Protocol, partial: Path, monkeypatch) -> None:

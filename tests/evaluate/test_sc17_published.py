@@ -36,8 +36,8 @@ def logs(protocol: Protocol, shared: Callable[[str], Path]) -> dict[str, ReadLog
 
 @pytest.fixture(scope="module")
 def oracle(shared: Callable[[str], Path]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shared("oracles/sc17_windows.json").read_text())
-    return found
+    result: dict[str, Any] = json.loads(shared("oracles/sc17_windows.json").read_text())
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +87,13 @@ def test_every_window_as_the_programs_printed_it(
 
 def test_table_4_to_the_printed_digit(protocol: Protocol, run: Callable[[str], Evaluation]) -> None:
     plans = {plan.name: plan for plan in protocol.experiments}
-    found: list[tuple[str, PublishedValue]] = []
+    result: list[tuple[str, PublishedValue]] = []
     for mode in MODES:
         evaluation = run(mode)
         for reference in plans[mode].experiment.references:
-            found += [(mode, row) for row in reference_values(evaluation, reference)]
-    assert len(found) == 12 * 8
-    assert [(mode, row) for mode, row in found if not row.met] == []
+            result += [(mode, row) for row in reference_values(evaluation, reference)]
+    assert len(result) == 12 * 8
+    assert [(mode, row) for mode, row in result if not row.met] == []
 
 
 def test_the_protocol_has_the_papers_numbers(protocol: Protocol, oracle: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ def test_how_often_an_unseen_job_would_have_gone_first(script: dict[str, Any], n
     submit[0] = 0
     workload = Workload("few", 4, np.arange(n), submit, request, request, rng.integers(1, 5, n), unknown, unknown)
     rules = Rules(backfill="none", compatibility="sc17")
-    found = script["unseen_first"](simulate_sc17(workload, resolve(name), rules), resolve(name), rules)
+    result = script["unseen_first"](simulate_sc17(workload, resolve(name), rules), resolve(name), rules)
     jobs = [
         naive.Job(int(s), float(p), float(p), float(p), int(q))
         for s, p, q in zip(submit, request, workload.processors, strict=True)
@@ -73,7 +73,7 @@ def test_how_often_an_unseen_job_would_have_gone_first(script: dict[str, Any], n
     Asked(jobs, 4, name if name == "SPF" else key, False).run()
     assert longer > 20
     assert better > 5
-    assert found == pytest.approx((100 * longer / (n - 16), 100 * better / (n - 16)))
+    assert result == pytest.approx((100 * longer / (n - 16), 100 * better / (n - 16)))
 
 
 def test_the_page_has_the_numbers_of_the_script(root: Path) -> None:
@@ -82,9 +82,9 @@ def test_the_page_has_the_numbers_of_the_script(root: Path) -> None:
         (row["mode"], row["log"], row["policy"]): row for row in rows(root / "docs" / "data" / "sc17-window.csv")
     }
     logs = ("sdsc-blue", "curie", "lublin-256", "lublin-1024")
-    found = re.findall(r"^\| (WFP3|UNICEF|SPF|F\d)[^|]*((?:\| \d+ ){4})\|$", page, re.MULTILINE)
-    assert len(found) == 14
-    for number, (policy, cells) in enumerate(found):
+    result = re.findall(r"^\| (WFP3|UNICEF|SPF|F\d)[^|]*((?:\| \d+ ){4})\|$", page, re.MULTILINE)
+    assert len(result) == 14
+    for number, (policy, cells) in enumerate(result):
         mode = "actual" if number < 7 else "estimates"
         wanted = [f"{float(written[mode, log, policy]['unseen_first_percent']):.0f}" for log in logs]
         assert cells.replace("|", " ").split() == wanted

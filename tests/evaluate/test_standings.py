@@ -56,15 +56,15 @@ def as_kind(evaluation: Evaluation, kind: Any) -> Evaluation:
 def test_the_sections_of_a_usual_evaluation(by_hand: Make) -> None:
     delay = {"A": [7200.0] * 7, "B": [60.0] * 7}
     busy = {"A": [50.0] * 7, "B": [52.0, 53.0, 54.0, 55.0, 56.0, 57.0, 58.0]}
-    found = sections(by_hand({"log": {"cost": CLEAR, "delay": delay, "yield": busy}}))
-    assert list(found) == ["in-short", "values", "differences", "ranks", "wins"]
-    (values,) = found["values"].tables
+    result = sections(by_hand({"log": {"cost": CLEAR, "delay": delay, "yield": busy}}))
+    assert list(result) == ["in-short", "values", "differences", "ranks", "wins"]
+    (values,) = result["values"].tables
     assert values.title == "log: median over 7 windows, with 95 % interval"
     assert cells(values, "policy") == ["A", "B"]
     assert cells(values, "cost") == [13.0, 5.0]
     assert marks(values, "cost") == ["", "best"]
     assert all(row[1].interval is not None for row in values.rows)
-    cost, delays, gain = found["differences"].tables
+    cost, delays, gain = result["differences"].tables
     assert cells(cost, "difference") == [-7.0]  # of 5 5 7 7 9 9 11
     assert marks(cost, "difference") == ["better"]
     assert cells(cost, "better in") == ["7 of 7"]
@@ -75,16 +75,16 @@ def test_the_sections_of_a_usual_evaluation(by_hand: Make) -> None:
     assert delays.columns[1].unit == "s"
     assert gain.columns[1].unit == "percentage points"
     assert "change" not in [column.title for column in gain.columns]
-    assert marks(found["wins"].tables[0], "A") == ["", "better"]
+    assert marks(result["wins"].tables[0], "A") == ["", "better"]
 
 
 def test_a_single_case_has_differences_but_no_verdicts(by_hand: Make) -> None:
-    found = sections(by_hand({"log": {"cost": {"A": [4.0], "B": [3.0]}, "hue": {"A": [1.0], "B": [2.0]}}}))
-    assert list(found) == ["in-short", "values", "differences"]
-    (table,) = found["differences"].tables
+    result = sections(by_hand({"log": {"cost": {"A": [4.0], "B": [3.0]}, "hue": {"A": [1.0], "B": [2.0]}}}))
+    assert list(result) == ["in-short", "values", "differences"]
+    (table,) = result["differences"].tables
     assert cells(table, "cost") == [-1.0]
     assert cells(table, "hue") == [1.0]
-    assert found["differences"].paragraphs == ()
+    assert result["differences"].paragraphs == ()
     assert all(cell.interval is None and cell.mark in {"", "best"} for row in table.rows for cell in row)
 
 
@@ -93,30 +93,30 @@ def test_a_single_policy_is_compared_with_nobody(by_hand: Make) -> None:
 
 
 def test_metrics_without_direction_have_neither_ranks_nor_wins(by_hand: Make) -> None:
-    found = sections(by_hand({"log": {"hue": CLEAR}}))
-    assert list(found) == ["in-short", "values", "differences"]
-    assert marks(found["differences"].tables[0], "difference") == ["differs"]
+    result = sections(by_hand({"log": {"hue": CLEAR}}))
+    assert list(result) == ["in-short", "values", "differences"]
+    assert marks(result["differences"].tables[0], "difference") == ["differs"]
 
 
-def test_several_logs_are_told_apart_and_together(by_hand: Make) -> None:
+def test_several_logs_are_reported_apart_and_together(by_hand: Make) -> None:
     other = {"A": [3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "B": [3.5, 4.5, 5.5, 6.5, 7.5, 8.5]}
-    found = sections(by_hand({"One log": {"cost": CLEAR}, "one/LOG": {"cost": other}, "all logs": {"cost": other}}))
+    result = sections(by_hand({"One log": {"cost": CLEAR}, "one/LOG": {"cost": other}, "all logs": {"cost": other}}))
     for name in ("values", "ranks", "wins"):
-        stems = [table.name for table in found[name].tables]
+        stems = [table.name for table in result[name].tables]
         assert len(set(stems)) == len(stems) == (3 if name == "values" else 4)
-    (cost,) = found["differences"].tables
+    (cost,) = result["differences"].tables
     assert cells(cost, "log") == ["One log", "one/LOG", "all logs"]
     assert marks(cost, "difference") == ["better", "worse", "worse"]
     # Mean places of A: 2 in the first log, 1 in the others, each log counting alike.
-    assert cells(found["ranks"].tables[-1], "cost") == pytest.approx([4 / 3, 5 / 3])
-    assert cells(found["wins"].tables[-1], "B") == [12, None]
+    assert cells(result["ranks"].tables[-1], "cost") == pytest.approx([4 / 3, 5 / 3])
+    assert cells(result["wins"].tables[-1], "B") == [12, None]
 
 
 def test_missing_values_are_counted_and_said(by_hand: Make) -> None:
     broken = {**CLEAR, "C": [np.nan, np.nan, 1.0, 1.0, 1.0, 1.0, 1.0]}
-    found = sections(by_hand({"log": {"cost": broken}}))
-    assert found["values"].tables[0].note == "Not all 7 cases have a value, and these have fewer: C, cost: 5."
-    assert marks(found["differences"].tables[0], "difference") == ["better", ""]
+    result = sections(by_hand({"log": {"cost": broken}}))
+    assert result["values"].tables[0].note == "Not all 7 cases have a value, and these have fewer: C, cost: 5."
+    assert marks(result["differences"].tables[0], "difference") == ["better", ""]
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_missing_values_are_counted_and_said(by_hand: Make) -> None:
 def test_other_statistics_say_what_they_are(
     by_hand: Make, statistic: Statistic, title: str, unit: str, words: str
 ) -> None:
-    found = sections(by_hand({"log": {"cost": CLEAR}}), statistic)
-    assert found["values"].tables[0].title == title
-    assert found["differences"].tables[0].columns[1].unit == unit
-    assert words in " ".join(found["in-short"].paragraphs).lower().replace("a by", "A by")
+    result = sections(by_hand({"log": {"cost": CLEAR}}), statistic)
+    assert result["values"].tables[0].title == title
+    assert result["differences"].tables[0].columns[1].unit == unit
+    assert words in " ".join(result["in-short"].paragraphs).lower().replace("a by", "A by")
 
 
 # Ranks and wins. -----------------------------------------------------------------------------------------------------
@@ -145,34 +145,34 @@ def test_other_statistics_say_what_they_are(
 
 def test_mean_places_have_intervals_inside_the_places(by_hand: Make) -> None:
     table = {"A": [4.0, 8.0, 2.0, 6.0, 10.0, 9.0], "B": [3.0, 9.0, 2.0, 5.0, 1.0, 2.0], "C": [20.0] * 6}
-    found = {rank.policy: rank for rank in mean_ranks(by_hand({"log": {"cost": table}}), "cost", ["log"])}
+    result = {rank.policy: rank for rank in mean_ranks(by_hand({"log": {"cost": table}}), "cost", ["log"])}
     # Places of A by window: 2 1 1.5 2 2 2; of B: 1 2 1.5 1 1 1.
-    assert found["A"].mean.value == pytest.approx(10.5 / 6)
-    assert found["C"].mean.interval == Interval(3.0, 3.0)
-    assert found["C"].verdict == "worse"
-    assert found["A"].difference is None
+    assert result["A"].mean.value == pytest.approx(10.5 / 6)
+    assert result["C"].mean.interval == Interval(3.0, 3.0)
+    assert result["C"].verdict == "worse"
+    assert result["A"].difference is None
     for policy in "AB":
-        interval = found[policy].mean.interval
+        interval = result[policy].mean.interval
         assert interval is not None
-        assert 1 <= interval.low < found[policy].mean.value < interval.high <= 3
+        assert 1 <= interval.low < result[policy].mean.value < interval.high <= 3
 
 
 def test_nine_of_ten_places_are_enough_for_a_verdict(by_hand: Make) -> None:
     # Resamples without the tenth window have no spread at all; they must not make the interval endless.
     table = {"A": [4.0] * 10, "B": [1.0] * 9 + [5.0], "C": [3.0] * 10, "D": [2.0] * 10}
-    found = {rank.policy: rank for rank in mean_ranks(by_hand({"log": {"cost": table}}), "cost", ["log"])}
-    assert found["B"].verdict == "better"
+    result = {rank.policy: rank for rank in mean_ranks(by_hand({"log": {"cost": table}}), "cost", ["log"])}
+    assert result["B"].verdict == "better"
 
 
 def test_wins_mirror_each_other(by_hand: Make) -> None:
     rng = np.random.default_rng(4)
     table = {name: rng.lognormal(size=9).tolist() for name in "ABC"}
-    found = wins(by_hand({"log": {"cost": table}}), "log", "cost")
+    result = wins(by_hand({"log": {"cost": table}}), "log", "cost")
     mirror = {"better": "worse", "worse": "better", "no difference": "no difference"}
     for a in range(3):
-        assert found[a][a] is None
+        assert result[a][a] is None
         for b in range(a):
-            one, other = found[a][b], found[b][a]
+            one, other = result[a][b], result[b][a]
             assert one is not None
             assert other is not None
             assert (one.wins, one.losses, one.draws) == (other.losses, other.wins, other.draws)

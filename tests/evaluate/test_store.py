@@ -70,10 +70,10 @@ def test_the_long_table_has_one_row_a_value_at_full_precision(by_hand: Make) -> 
     rows = list(csv.DictReader(io.StringIO(results_csv({"mine": evaluation}))))
     assert len(rows) == 2 * 6 * 2 * 2
     assert list(rows[0]) == ["experiment", "log", "case", "policy", "metric", "value"]
-    found = {(row["log"], int(row["case"]), row["policy"], row["metric"]): row["value"] for row in rows}
-    assert float(found["one", 1, "B", "cost"]) == 0.1 + 0.2
-    assert found["one", 3, "B", "yield"] == ""
-    assert found["two", 5, "A", "cost"] == "10.0"
+    result = {(row["log"], int(row["case"]), row["policy"], row["metric"]): row["value"] for row in rows}
+    assert float(result["one", 1, "B", "cost"]) == 0.1 + 0.2
+    assert result["one", 3, "B", "yield"] == ""
+    assert result["two", 5, "A", "cost"] == "10.0"
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_what_is_no_schedule_gets_no_processors() -> None:
 
 
 def test_names_become_distinct_file_names_that_stay_in_the_folder() -> None:
-    found = file_names(["FCFS", "a/b", "a_b", "../../x", "fcfs", "é", "\x00", "..", "n" * 300])
-    assert list(found.values())[:7] == ["FCFS", "a_b", "a_b-2", "_.._x", "fcfs-2", "_", "_-2"]
-    assert len({name.casefold() for name in found.values()}) == len(found)
-    assert all("/" not in name and name not in {"", ".", ".."} and len(name) < 120 for name in found.values())
+    result = file_names(["FCFS", "a/b", "a_b", "../../x", "fcfs", "é", "\x00", "..", "n" * 300])
+    assert list(result.values())[:7] == ["FCFS", "a_b", "a_b-2", "_.._x", "fcfs-2", "_", "_-2"]
+    assert len({name.casefold() for name in result.values()}) == len(result)
+    assert all("/" not in name and name not in {"", ".", ".."} and len(name) < 120 for name in result.values())
 
 
 def test_a_file_a_simulation(tmp_path: Path) -> None:

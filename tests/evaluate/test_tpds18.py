@@ -44,8 +44,8 @@ def changes(study: Study) -> dict[str, float]:
     return dict(zip(evaluation.policies, 100 * (total / total[0] - 1), strict=True))
 
 
-def apart(found: dict[str, float], printed: dict[str, float]) -> float:
-    return float(np.sqrt(np.mean([(found[name] - printed[name]) ** 2 for name in printed])))
+def apart(result: dict[str, float], printed: dict[str, float]) -> float:
+    return float(np.sqrt(np.mean([(result[name] - printed[name]) ** 2 for name in printed])))
 
 
 def plan_of(protocol: Protocol, name: str) -> Plan:
@@ -110,15 +110,15 @@ def test_the_rules_of_the_authors_and_the_exchanged_names_come_nearer_to_table_3
 
 @pytest.mark.slow
 def test_what_the_paper_says_of_tuners_holds_on_sdsc_blue(protocol: Protocol, shared: Callable[[str], Path]) -> None:
-    found = changes(run(small(protocol, "tables", "sdsc-blue", 4, 40), shared("traces")))
-    best = min(found[name] for name in TWELVE)
+    result = changes(run(small(protocol, "tables", "sdsc-blue", 4, 40), shared("traces")))
+    best = min(result[name] for name in TWELVE)
     for full in ("Full, week", "Full, day", "Noisy, week", "Noisy, day"):
-        assert found[full] < 0.75 * best
+        assert result[full] < 0.75 * best
         assert all(
-            found[full] < found[f"{other}, {period}"] for other in ("Bandit", "Random") for period in ("week", "day")
+            result[full] < result[f"{other}, {period}"] for other in ("Bandit", "Random") for period in ("week", "day")
         )
-    assert found["Random, week"] < 0
-    assert found["Random, day"] < 0
+    assert result["Random, week"] < 0
+    assert result["Random, day"] < 0
 
 
 def test_a_threshold_of_0_makes_all_policies_first_come_first_served(

@@ -79,11 +79,11 @@ def test_the_order_is_the_same(values: list[float], unit: float) -> None:
     p = np.array(values)
     ones = np.ones_like(p)
     order = np.argsort(p, kind="stable")
-    found = compressed(Policy("x", "p"), unit).scores(p, ones, ones)
-    assert (np.diff(found[order]) >= 0).all()
+    result = compressed(Policy("x", "p"), unit).scores(p, ones, ones)
+    assert (np.diff(result[order]) >= 0).all()
     # What is not near another by the precision of a double on this scale stays apart.
     far = np.diff(p[order]) > 1e-9 * np.maximum(np.abs(p[order][1:]), np.abs(p[order][:-1])) + 1e-9 * unit
-    assert (np.diff(found[order])[far] > 0).all()
+    assert (np.diff(result[order])[far] > 0).all()
 
 
 def test_no_value_and_infinity_stay_where_they_are() -> None:

@@ -40,9 +40,9 @@ def run_python(policy: Policy) -> np.ndarray:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
 def test_python_gives_the_same_bits(policy: Policy) -> None:
-    found = run_python(policy)
-    assert np.array_equal(found, expected(policy))
-    assert same_order(found, expected(policy))
+    result = run_python(policy)
+    assert np.array_equal(result, expected(policy))
+    assert same_order(result, expected(policy))
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +64,9 @@ def test_c_gives_the_same_bits(policy: Policy, c_library: ctypes.CDLL) -> None:
     function = getattr(c_library, f"policyfactory_{identifier(policy.name)}_score")
     function.restype = ctypes.c_double
     function.argtypes = [ctypes.c_double] * 5
-    found = np.array([function(*row) for row in ROWS])
-    assert np.array_equal(found, expected(policy))
-    assert same_order(found, expected(policy))
+    result = np.array([function(*row) for row in ROWS])
+    assert np.array_equal(result, expected(policy))
+    assert same_order(result, expected(policy))
 
 
 def test_c_has_no_global_names_outside_its_prefix(tmp_path: Path) -> None:
@@ -109,17 +109,17 @@ def lua_module(version: str, text: str) -> Any:
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
 def test_lua_gives_the_same_bits(policy: Policy, version: str) -> None:
     score = lua_module(version, source(policy, "lua"))["score"]
-    found = np.array([score(*row) for row in ROWS], dtype=float)
+    result = np.array([score(*row) for row in ROWS], dtype=float)
     wanted = expected(policy)
     if version in {"lua53", "lua54"}:
-        assert np.array_equal(found, wanted)
-        assert same_order(found, wanted)
+        assert np.array_equal(result, wanted)
+        assert same_order(result, wanted)
     elif "log2" not in policy.formula and "**" not in policy.formula:
-        assert np.array_equal(found, wanted)
+        assert np.array_equal(result, wanted)
     else:
         finite = np.isfinite(wanted)
-        assert np.array_equal(found[~finite], wanted[~finite])
-        assert found[finite] == pytest.approx(wanted[finite], rel=1e-13, abs=1e-13 * np.abs(wanted[finite]).max())
+        assert np.array_equal(result[~finite], wanted[~finite])
+        assert result[finite] == pytest.approx(wanted[finite], rel=1e-13, abs=1e-13 * np.abs(wanted[finite]).max())
 
 
 @settings(max_examples=60, deadline=None)

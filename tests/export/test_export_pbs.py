@@ -150,10 +150,10 @@ def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it() -> None:
     waiting = Queue(tuple("abcde"), ("",) * 5, same, same, submit, None, EPOCH.unix_time + NOW)
     export = made(policy, 1024)
     assert export.priorities is not None
-    found = export.priorities(waiting)
-    assert len(set(found[:4])) == 1
-    assert found[4] < found[3]
-    assert found[:4].tolist() == pytest.approx((-policy.scores(60, 60, np.ones(4))).tolist(), rel=1e-14)
+    result = export.priorities(waiting)
+    assert len(set(result[:4])) == 1
+    assert result[4] < result[3]
+    assert result[:4].tolist() == pytest.approx((-policy.scores(60, 60, np.ones(4))).tolist(), rel=1e-14)
 
 
 def test_no_job_falls_to_where_pbs_never_runs_it() -> None:
@@ -273,7 +273,7 @@ def test_any_formula_is_safe_or_refused(tree) -> None:
         (Policy("x", "(p**16)**16"), "overflows in PBS"),
     ],
 )
-def test_what_pbs_can_not_say_is_refused_with_a_cure(policy: Policy, says: str) -> None:
+def test_what_pbs_cannot_say_is_refused_with_a_cure(policy: Policy, says: str) -> None:
     with pytest.raises(ExportError, match=says):
         made(policy)
 
@@ -321,9 +321,9 @@ def test_a_preview_sorts_as_the_scheduler_does(policy: Policy) -> None:
     )
     export = made(policy, 1024)
     assert export.priorities is not None
-    found = export.priorities(waiting)
+    result = export.priorities(waiting)
     text = formula(policy, 1024)
-    assert found.tolist() == [server.evaluate(text, in_pbs(job)) for job in jobs]
+    assert result.tolist() == [server.evaluate(text, in_pbs(job)) for job in jobs]
     shown = preview(export, policy, waiting)
     assert shown.order.tolist() == server.start_order(text, [in_pbs(job) for job in jobs])
 
@@ -484,7 +484,7 @@ def test_a_threshold_or_a_schedulers_own_formula_stops_the_script(tmp_path: Path
     assert pbs.changes == []
 
 
-def test_what_an_administrator_is_told() -> None:
+def test_what_an_administrator_is_reported() -> None:
     export = made(dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH), 1024)
     (file,) = export.files
     assert (file.name, file.executable) == ("f1.sh", True)

@@ -76,15 +76,15 @@ def test_every_job_is_given_its_whole_number_over_its_slots(program: str) -> Non
         for p, q in zip(queue.p.tolist(), queue.q.tolist(), strict=True)
     ])  # fmt: skip
     after = int(time.time())
-    found = np.array([float(requested(answer)["pf_score"]) for answer in answers]) * queue.q
+    result = np.array([float(requested(answer)["pf_score"]) for answer in answers]) * queue.q
     assert export.priorities is not None
     bounds = [
         export.priorities(dataclasses.replace(queue, submit=np.full(len(queue), second))) for second in (before, after)
     ]
     # Later submissions have the higher score, so the lower number.
-    assert (found <= bounds[0] + 1).all()
-    assert (found >= bounds[1] - 1).all()
-    assert np.allclose(found, np.round(found), atol=1e-5)
+    assert (result <= bounds[0] + 1).all()
+    assert (result >= bounds[1] - 1).all()
+    assert np.allclose(result, np.round(result), atol=1e-5)
     assert [requested(answer)["arch"] for answer in answers] == ["lx-*"] * len(queue)
 
 
@@ -101,13 +101,13 @@ def test_scores_become_the_same_whole_numbers_as_in_python(program: str) -> None
     done = subprocess.run(
         ["perl", "-"], input=text + "\n".join(map(repr, scores.tolist())), capture_output=True, text=True, check=True
     )
-    found = np.array(done.stdout.split(), dtype=np.int64)
+    result = np.array(done.stdout.split(), dtype=np.int64)
     expected = scale.integers([*scores, -np.inf, np.inf])
     # A number read from text may differ in its last digit.
-    assert np.abs(found - expected).max() <= 1
-    assert (found != expected).mean() < 0.01
+    assert np.abs(result - expected).max() <= 1
+    assert (result != expected).mean() < 0.01
     order = np.argsort([*scores, -np.inf, np.inf], kind="stable")
-    assert (np.diff(found[order]) <= 0).all()
+    assert (np.diff(result[order]) <= 0).all()
 
 
 def test_a_job_keeps_its_other_requests_and_loses_a_score_of_its_own(program: str) -> None:
@@ -191,9 +191,9 @@ def test_formulas_that_urgencies_express_need_no_program() -> None:
         "LAF": (1000.0, 0.0, 0.0),
     }
     for name, (of_time, of_slots, waiting) in linear.items():
-        found = urgencies(CATALOGUE[name])
-        assert found is not None, name
-        assert (found.time, found.slots, found.waiting) == (of_time, of_slots, waiting), name
+        result = urgencies(CATALOGUE[name])
+        assert result is not None, name
+        assert (result.time, result.slots, result.waiting) == (of_time, of_slots, waiting), name
         assert set(files(make(resolve_model(name), Site()))) == {"apply.sh", "rollback.sh"}
     for name in ("SPF", "F1", "F4", "WFP3", "UNICEF", "LEXP", "LIN"):
         assert urgencies(CATALOGUE.get(name) or resolve_model(name).policy) is None, name
@@ -204,16 +204,16 @@ def test_urgencies_sort_a_queue_as_the_formula_does_whatever_the_epoch() -> None
     for text in ("0.02*p*q - 3.5*q + 7*r", "q*(p + 5) - 1e-7*w", "3*r - p*q*1e-6", "q/7 - w/1e6 + p*q/3e5 + 12"):
         for epoch in (Epoch(), Epoch("fixed", EPOCH), Epoch("oldest-waiting")):
             policy = Policy("x", text, epoch=epoch)
-            found = urgencies(policy)
-            assert found is not None
+            result = urgencies(policy)
+            assert result is not None
             # No digit of the weight of the waiting time is lost in qconf's six decimals.
-            assert float(found.changes()["WAITING"]) == pytest.approx(found.waiting, rel=1e-9)
+            assert float(result.changes()["WAITING"]) == pytest.approx(result.waiting, rel=1e-9)
             scores = policy.scores(queue.p, queue.q, queue.submit - 1_767_225_600, queue.now - queue.submit)
-            numbers = found.priorities(queue)
+            numbers = result.priorities(queue)
             assert np.corrcoef(scores, numbers)[0, 1] == pytest.approx(-1.0, abs=1e-12)
 
 
-def test_what_grid_engine_can_not_do_is_refused_with_the_cure() -> None:
+def test_what_grid_engine_cannot_do_is_refused_with_the_cure() -> None:
     site = make_site(500)
     for policy, cure in [
         (CATALOGUE["WFP3"], "without w"),
@@ -249,12 +249,12 @@ def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it(tmp_path: Path
     path.write_text(files(export)[path.name])
     sizes = [(600, 1), (7200, 1), (600, 60)]
     jobs = [{"l_hard": f"h_rt={p}"} | ({"pe_name": "mpi", "pe_min": f"{q}"} if q > 1 else {}) for p, q in sizes]
-    found = [float(requested(a)["pf_score"]) * q for a, (_, q) in zip(verify(str(path), *jobs), sizes, strict=True)]
+    result = [float(requested(a)["pf_score"]) * q for a, (_, q) in zip(verify(str(path), *jobs), sizes, strict=True)]
     queue = make_queue(3, now=tomorrow - 5)
     queue = dataclasses.replace(queue, p=np.array([p for p, _ in sizes]), q=np.array([q for _, q in sizes]))
     assert export.priorities is not None
-    assert found == pytest.approx(export.priorities(queue), abs=1)
-    assert len(set(found)) == 3
+    assert result == pytest.approx(export.priorities(queue), abs=1)
+    assert len(set(result)) == 3
 
 
 # A qmaster of four files. What it does not show it can still set; a key in the file stuck it never changes.

@@ -58,9 +58,9 @@ def as_jobs(queue: Queue) -> list[tuple[int, int, str, int]]:
 
 def models() -> list[Model]:
     """Every policy, with a fixed epoch; and each rule of the epoch and a threshold."""
-    found = [prepare(Model(policy), epoch=EPOCH, processors=64) for policy in POLICIES]
+    result = [prepare(Model(policy), epoch=EPOCH, processors=64) for policy in POLICIES]
     late = Policy("late", "log10(p)*q + 30*log10(r) - w", epoch=Epoch("oldest-waiting"), threshold=float(DAY // 2))
-    return [*found, Model(late), Model(dataclasses.replace(CATALOGUE["WFP3"], threshold=float(DAY // 3)))]
+    return [*result, Model(late), Model(dataclasses.replace(CATALOGUE["WFP3"], threshold=float(DAY // 3)))]
 
 
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.policy.name)
@@ -193,11 +193,11 @@ def test_the_command_that_changes_the_queue_says_if_there_is_none(tmp_path: Path
 
 def test_the_first_thousand_of_the_order_are_planned(stand_in: Path) -> None:
     jobs = [(i, 60 * (3000 - i), "resource_id=1", 5) for i in range(1, 1502)]
-    found = planned(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, jobs, 10)
-    assert found == list(range(1501, 501, -1))
+    result = planned(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, jobs, 10)
+    assert result == list(range(1501, 501, -1))
 
 
-def test_what_oar_can_not_do_is_refused_with_the_cure() -> None:
+def test_what_oar_cannot_do_is_refused_with_the_cure() -> None:
     with pytest.raises(ExportError, match="--epoch"):
         make(Model(CATALOGUE["F1"]), Site())
     with pytest.raises(ExportError, match="--processors"):

@@ -46,13 +46,13 @@ for my $i (0 .. COUNT - 1) {
 }
 """.replace("COUNT", str(len(policies)))
     rows = "\n".join(" ".join(str(int(job[name])) for name in "pqrw") for job in JOBS)
-    found = perl("use strict;\nuse warnings;\n" + "\n".join(f"{{\n{f}\n}}" for f in functions) + loop, rows)
-    return np.array(found.split(), dtype=float).reshape(len(policies), len(JOBS))
+    result = perl("use strict;\nuse warnings;\n" + "\n".join(f"{{\n{f}\n}}" for f in functions) + loop, rows)
+    return np.array(result.split(), dtype=float).reshape(len(policies), len(JOBS))
 
 
 def test_perl_gives_the_scores_of_the_formula() -> None:
-    found = scores(POLICIES)
-    for policy, values in zip(POLICIES, found, strict=True):
+    result = scores(POLICIES)
+    for policy, values in zip(POLICIES, result, strict=True):
         truth = expected(policy)
         infinite = np.isinf(truth)
         assert (values[infinite] == truth[infinite]).all(), policy.name

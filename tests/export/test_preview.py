@@ -38,19 +38,19 @@ QUEUE = Queue(
 
 
 def test_places_of_today_and_under_saf() -> None:
-    found = preview(EXPORT, CATALOGUE["SAF"], QUEUE)
+    result = preview(EXPORT, CATALOGUE["SAF"], QUEUE)
     # Today b c a d (a was submitted before d); by area c, then b and d (submitted together: as in the file), then a.
-    assert found.today.tolist() == [3, 1, 2, 4]
-    assert found.new.tolist() == [4, 2, 1, 3]
-    assert found.scores.tolist() == [2400, 600, 60, 600]
-    assert [QUEUE.job[i] for i in found.order] == ["c", "b", "d", "a"]
-    rows = found.rows()
+    assert result.today.tolist() == [3, 1, 2, 4]
+    assert result.new.tolist() == [4, 2, 1, 3]
+    assert result.scores.tolist() == [2400, 600, 60, 600]
+    assert [QUEUE.job[i] for i in result.order] == ["c", "b", "d", "a"]
+    rows = result.rows()
     assert [row["up"] for row in rows] == [1, -1, 1, -1]
     assert rows[0] == {
         "place": 1, "today": 2, "up": 1, "job": "c", "user": "eve", "p": 60, "q": 1, "waited": 10, "score": 60.0,
         "priority": 4.0, "overdue": False,
     }  # fmt: skip
-    assert found.summary() == (
+    assert result.summary() == (
         "4 jobs: up 2, down 2, same place 0.",
         "First to start: job c of eve (1m, q = 1, waited 10s), from place 2 to 1.",
         "Waits longest: job a of ann (10m, q = 4, waited 1m 40s), from place 3 to 4.",
@@ -72,10 +72,10 @@ def test_an_exports_own_numbers_decide() -> None:
 
 def test_overdue_jobs_go_first_in_submit_order() -> None:
     policy = dataclasses.replace(CATALOGUE["SAF"], threshold=40.0)
-    found = preview(EXPORT, policy, QUEUE)
+    result = preview(EXPORT, policy, QUEUE)
     # Waited 100, 50, 10, 50 s: a, then b and d, then c.
-    assert [QUEUE.job[i] for i in found.order] == ["a", "b", "d", "c"]
-    assert found.summary()[-1] == "Waited longer than the policy's threshold: 3 jobs."
+    assert [QUEUE.job[i] for i in result.order] == ["a", "b", "d", "c"]
+    assert result.summary()[-1] == "Waited longer than the policy's threshold: 3 jobs."
     # Longer is strict.
     assert not preview(EXPORT, dataclasses.replace(policy, threshold=100.0), QUEUE).late.any()
 
@@ -98,10 +98,10 @@ def test_a_job_submitted_before_the_epoch_counts_as_submitted_at_it() -> None:
     # a, b and d before it, c 30 s after: an r below 0 had no logarithm, and put them last.
     alike = [np.log10(600) * 4, np.log10(600), np.log10(60) + 870 * np.log10(30), np.log10(600)]
     assert scores.tolist() == pytest.approx(alike)
-    found = preview(EXPORT, policy, QUEUE)
-    assert [QUEUE.job[i] for i in found.order] == ["b", "d", "a", "c"]
-    assert found.early == 3
-    assert "Submitted before the epoch, and counted as submitted at it: 3 jobs." in found.summary()
+    result = preview(EXPORT, policy, QUEUE)
+    assert [QUEUE.job[i] for i in result.order] == ["b", "d", "a", "c"]
+    assert result.early == 3
+    assert "Submitted before the epoch, and counted as submitted at it: 3 jobs." in result.summary()
     assert preview(EXPORT, dataclasses.replace(policy, formula="p"), QUEUE).early == 0
     assert preview(EXPORT, dataclasses.replace(policy, epoch=Epoch()), QUEUE).early == 0
 
@@ -110,9 +110,9 @@ def test_late_is_only_what_goes_first() -> None:
     policy = dataclasses.replace(CATALOGUE["SAF"], threshold=40.0)
     assert preview(EXPORT, policy, QUEUE).late.tolist() == [True, True, False, True]
     made = dataclasses.replace(EXPORT, limits=unexpressed(policy))
-    found = preview(made, policy, QUEUE)
-    assert not found.late.any()
-    assert "threshold" not in " ".join(found.summary())
+    result = preview(made, policy, QUEUE)
+    assert not result.late.any()
+    assert "threshold" not in " ".join(result.summary())
 
 
 def test_what_the_number_is_that_jobs_are_compared_by() -> None:
@@ -142,8 +142,8 @@ def test_scaled_numbers_keep_the_policys_order(name: str) -> None:
     queue = make_queue(1000)
     numbers = scaled_priorities(policy, learn_scale(policy, make_sample()))(queue)
     wanted = start_order(policy_priorities(policy, queue), queue.submit)
-    found = start_order(numbers, queue.submit)
+    result = start_order(numbers, queue.submit)
     scores = scores_of(policy, queue)
     # Neighbours with one number may change places; their scores differ by less than the map can show.
-    assert np.allclose(scores[found], scores[wanted], rtol=1e-6)
-    assert (found == wanted).mean() > 0.99
+    assert np.allclose(scores[result], scores[wanted], rtol=1e-6)
+    assert (result == wanted).mean() > 0.99

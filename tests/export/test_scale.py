@@ -58,7 +58,7 @@ def test_higher_scores_get_lower_numbers_within_the_range(scores: list[float], a
 
 
 @pytest.mark.parametrize("largest", [-5, 0, 1, LARGEST + 1])
-def test_numbers_that_can_not_order_or_do_not_fit_are_refused(largest: int) -> None:
+def test_numbers_that_cannot_order_or_do_not_fit_are_refused(largest: int) -> None:
     with pytest.raises(ExportError, match="give 2 to 2,000,000,000"):
         Scale(0.0, 1.0, largest)
     assert Scale(0.0, 1.0, 2).integers([0.0, 1.0]).tolist() == [1, 1]
@@ -95,7 +95,7 @@ def test_a_range_of_few_jobs_that_differ() -> None:
         ("p/m", "give the machine's size: --processors N"),
     ],
 )
-def test_what_can_not_be_learnt_is_refused(formula: str, says: str) -> None:
+def test_what_cannot_be_learnt_is_refused(formula: str, says: str) -> None:
     ones = np.ones(10)
     with pytest.raises(ExportError, match=says):
         learn_scale(Policy("x", formula), Sample(ones, ones, ones, ones, "all alike"))

@@ -98,11 +98,11 @@ def test_a_job_gets_the_number_of_the_python_map(policy: Policy, version: str, t
     queue = make_queue(60)
     assert export.priorities is not None
     wanted = export.priorities(queue)
-    found = []
+    result = []
     for p, q, submit in zip(queue.p.tolist(), queue.q.tolist(), queue.submit.tolist(), strict=True):
         controller.now = submit
-        found.append(controller.submit(time_limit=p // 60, min_cpus=q)[FIELD[target]])
-    assert np.abs(np.array(found) - wanted).max() <= 1
+        result.append(controller.submit(time_limit=p // 60, min_cpus=q)[FIELD[target]])
+    assert np.abs(np.array(result) - wanted).max() <= 1
     assert not controller.errors
     assert controller.names == {"policyfactory", "slurm_job_submit", "slurm_job_modify"}
 
@@ -217,7 +217,7 @@ def test_an_error_is_logged_and_the_job_is_last(target: str, version: str) -> No
 
 
 @pytest.mark.parametrize("target", FIELD)
-def test_a_job_that_can_not_be_read_is_no_error_of_slurms(target: str) -> None:
+def test_a_job_that_cannot_be_read_is_no_error_of_slurms(target: str) -> None:
     controller = Controller(export_of(F1, target).text)
     hostile = controller.lua.execute("return setmetatable({}, {__index = function() error('no field') end})")
     run = controller.lua.globals()
@@ -240,9 +240,9 @@ def test_any_formula_gives_a_number_in_the_range(tree: Any, minutes: int, size: 
     except ExportError:
         return  # one score for all jobs
     controller = Controller(export.text)
-    found = controller.submit(time_limit=minutes, min_cpus=size).site_factor
-    assert found == int(found)
-    assert 1 <= found <= LARGEST
+    result = controller.submit(time_limit=minutes, min_cpus=size).site_factor
+    assert result == int(result)
+    assert 1 <= result <= LARGEST
     assert not controller.errors
 
 
@@ -253,13 +253,13 @@ def test_the_order_is_the_formulas_for_extreme_scores() -> None:
     shapes = [(1, 1), (5, 3), (5, 4), (600, 5), (60, 8), (2, 10), (7, 11), (50_000, 64)]
     assert export.priorities is not None
     for minutes, size in shapes:
-        found = controller.submit(time_limit=minutes, min_cpus=size).site_factor
-        assert found == pytest.approx(expected(export, minutes * 60, size), abs=1)
+        result = controller.submit(time_limit=minutes, min_cpus=size).site_factor
+        assert result == pytest.approx(expected(export, minutes * 60, size), abs=1)
     assert controller.submit(time_limit=1, min_cpus=1).site_factor == 1
 
 
 @pytest.mark.parametrize("target", FIELD)
-def test_what_can_not_be_expressed_is_refused_with_the_cure(target: str) -> None:
+def test_what_cannot_be_expressed_is_refused_with_the_cure(target: str) -> None:
     with pytest.raises(ExportError, match="--to slurm-site-factor-c"):
         export_of(CATALOGUE["WFP3"], target)
     with pytest.raises(ExportError, match="--epoch 2026-01-01"):
@@ -349,11 +349,11 @@ def test_a_strangers_words_stay_in_comments(words: str) -> None:
 def test_a_job_from_before_the_epoch_counts_as_submitted_at_it(target: str) -> None:
     export = export_of(F1, target)
     controller = Controller(export.text)
-    found = []
+    result = []
     for controller.now in (EPOCH - 86_400, EPOCH, EPOCH + 1, EPOCH + 2):
-        found.append(controller.submit(time_limit=10, min_cpus=4)[FIELD[target]])
-        assert found[-1] == pytest.approx(expected(export, 600, 4, controller.now), abs=1)
-    assert found[0] == found[1] == found[2] > found[3] > 1
+        result.append(controller.submit(time_limit=10, min_cpus=4)[FIELD[target]])
+        assert result[-1] == pytest.approx(expected(export, 600, 4, controller.now), abs=1)
+    assert result[0] == result[1] == result[2] > result[3] > 1
 
 
 @pytest.mark.parametrize("target", FIELD)
@@ -362,9 +362,9 @@ def test_the_weight_is_the_largest_number(target: str) -> None:
     export = export_of(Policy("area", "p*q"), target, site)
     controller = Controller(export.text)
     shapes = [(1, 1), (60, 8), (2880, 64), (500_000, 5000)]
-    found = [controller.submit(time_limit=p, min_cpus=q)[FIELD[target]] for p, q in shapes]
-    assert found == [expected(export, 60 * p, q) for p, q in shapes]
-    assert 1000 > found[0] > found[1] > found[2] > found[3] >= 1
+    result = [controller.submit(time_limit=p, min_cpus=q)[FIELD[target]] for p, q in shapes]
+    assert result == [expected(export, 60 * p, q) for p, q in shapes]
+    assert 1000 > result[0] > result[1] > result[2] > result[3] >= 1
     if target == SITE_FACTOR:
         assert any("site_factor is up to 1000," in text for text in export.limits)
 

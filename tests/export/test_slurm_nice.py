@@ -87,8 +87,8 @@ def listed(queue: Queue, priority: float = 1e6) -> list[str]:
 
 
 def updates(folder: Path) -> dict[str, int]:
-    found = (line.split() for line in (folder / "updates").read_text().splitlines())
-    return {job.removeprefix("JobId="): int(nice.removeprefix("Nice=")) for job, nice in found}
+    result = (line.split() for line in (folder / "updates").read_text().splitlines())
+    return {job.removeprefix("JobId="): int(nice.removeprefix("Nice=")) for job, nice in result}
 
 
 def one_user(queue: Queue, **changed: object) -> Queue:
@@ -125,9 +125,9 @@ def test_nobody_is_lowered_more_than_the_order_needs(cells: list[tuple[int, int,
     jobs_of = tuple(map(str, range(len(cells))))
     queue = Queue(jobs_of, tuple(columns[4]), 60 * minutes, size, NOW - age, priority.astype(float), NOW)
     policy = CATALOGUE["SAF"]
-    found = nice_priorities(policy, queue)
+    result = nice_priorities(policy, queue)
     scores = policy.scores(queue.p, queue.q, 0.0)
-    assert len(found) == len(cells)
+    assert len(result) == len(cells)
     for user in set(queue.user):
         jobs = [i for i in range(len(queue)) if queue.user[i] == user]
         jobs.sort(key=lambda i: (scores[i], queue.submit[i], i))
@@ -135,7 +135,7 @@ def test_nobody_is_lowered_more_than_the_order_needs(cells: list[tuple[int, int,
         above = float("inf")
         for job in jobs:
             above = min(float(priority[job]), above - GAP)
-            assert found[job] == max(above, 1.0)
+            assert result[job] == max(above, 1.0)
 
 
 def test_a_nice_value_is_never_beyond_what_slurm_takes() -> None:
@@ -163,8 +163,8 @@ def test_awk_computes_the_scores_of_python(awk: str) -> None:
    print (value == INF ? "inf" : (value == -INF ? "-inf" : sprintf("%.17g", value))) }}"""
         done = subprocess.run([awk, program], input=given_rows, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (name, done.stderr)
-        found = np.array([float(line) for line in done.stdout.split()])
-        np.testing.assert_allclose(found, policy.scores(*rows.T), rtol=1e-11, atol=1e-14, err_msg=name)
+        result = np.array([float(line) for line in done.stdout.split()])
+        np.testing.assert_allclose(result, policy.scores(*rows.T), rtol=1e-11, atol=1e-14, err_msg=name)
 
 
 def test_rows_that_are_no_plain_job_are_left_alone_and_counted(here: Here, tmp_path: Path) -> None:

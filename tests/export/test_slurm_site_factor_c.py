@@ -63,8 +63,8 @@ def test_every_formula_gives_the_numbers_of_python(tmp_path: Path) -> None:
         # r is at least 1 s in production.
         late = [place for place, job in enumerate(JOBS) if job["r"] >= 1]
         jobs = [JOBS[place] for place in late]
-        found = [function(job["p"], job["q"], job["r"] + 1000.0, job["w"], 1000.0, 2000.0) for job in jobs]
-        assert found == scale.integers(expected(policy)[late]).tolist(), policy.name
+        result = [function(job["p"], job["q"], job["r"] + 1000.0, job["w"], 1000.0, 2000.0) for job in jobs]
+        assert result == scale.integers(expected(policy)[late]).tolist(), policy.name
 
 
 def rated(function: ctypes._NamedFuncPointer, queue: Queue, origin: int) -> list[float]:
@@ -77,15 +77,15 @@ def test_overdue_jobs_are_above_all_others_in_submit_order(tmp_path: Path) -> No
     export = make(Model(policy), make_site())
     queue = make_queue(300)
     (function,) = library(tmp_path, [export.files[1].text])
-    found = rated(function, queue, EPOCH.unix_time or 0)
+    result = rated(function, queue, EPOCH.unix_time or 0)
     assert export.priorities is not None
-    assert found == export.priorities(queue).tolist()
+    assert result == export.priorities(queue).tolist()
     late = queue.now - queue.submit > policy.threshold
     assert 0 < late.sum() < len(queue)
-    assert min(np.array(found)[late]) > LARGEST >= max(np.array(found)[~late])
+    assert min(np.array(result)[late]) > LARGEST >= max(np.array(result)[~late])
     # The queue is in submit order.
-    assert (np.diff(np.array(found)[late]) <= 0).all()
-    assert max(found) <= HIGHEST
+    assert (np.diff(np.array(result)[late]) <= 0).all()
+    assert max(result) <= HIGHEST
 
 
 def test_a_wait_of_a_life_does_not_leave_the_range(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def export_of(policy: Policy, nodes: int | None = 4) -> Export:
     return make(Model(policy), site(nodes))
 
 
-def test_linear_formulas_are_told_from_others() -> None:
-    found = linear_coefficients(parse("3 - 2*(p + q/4) + (r - w)*0.5 - 1e-3*w"))
-    assert found == pytest.approx({"p": -2, "q": -0.5, "r": 0.5, "w": -0.501})
+def test_linear_formulas_are_reported_from_others() -> None:
+    result = linear_coefficients(parse("3 - 2*(p + q/4) + (r - w)*0.5 - 1e-3*w"))
+    assert result == pytest.approx({"p": -2, "q": -0.5, "r": 0.5, "w": -0.501})
     assert linear_coefficients(parse("p*(q + 1) - p*q + 1/2")) == {"p": 1, "q": 0, "r": 0, "w": 0}
     for formula in ("p*q", "log10(r)", "q/m", "max(q, 3)", "q**2", "abs(w)", "q + r/p"):
         assert linear_coefficients(parse(formula)) is None, formula
@@ -61,16 +61,16 @@ def test_exact_weights_order_every_queue_as_the_formula_does(c: float, d: float,
     queue = make_queue(200, seed=seed)
     age = (queue.now - queue.submit).astype(float)
     scores = policy.scores(queue.p, queue.q, queue.submit - 1_767_225_600, age)
-    found = weights.priorities(queue.p.astype(float), queue.q.astype(float), age)
+    result = weights.priorities(queue.p.astype(float), queue.q.astype(float), age)
     order = np.argsort(scores, kind="stable")
     # One whole number stands for this much of a score; who is further apart is never the other way round.
     reach = abs(c) * 64 + d * LONGEST_AGE
     unit = reach / 2e9
-    rise = np.diff(found[order])
+    rise = np.diff(result[order])
     assert not (rise[np.diff(scores[order]) > 4 * unit] > 0).any()
     assert rise.max() <= 2
-    assert found.min() >= 1
-    assert found.max() < 2**32
+    assert result.min() >= 1
+    assert result.max() < 2**32
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,19 @@ def test_the_distance_is_that_of_all_pairs() -> None:
                 counts["pairs"] += 1
                 counts["inverted"] += bool(priorities[i] < priorities[j])
                 counts["tied"] += bool(priorities[i] == priorities[j])
-    found = distance(Waiting(nothing, nothing, nothing, scores), priorities)
-    assert found.pairs == counts["pairs"]
-    assert found.inverted == pytest.approx(counts["inverted"] / counts["pairs"])
-    assert found.tied == pytest.approx(counts["tied"] / counts["pairs"])
-    assert found.tau == pytest.approx(1 - 2 * found.inverted - found.tied)
+    result = distance(Waiting(nothing, nothing, nothing, scores), priorities)
+    assert result.pairs == counts["pairs"]
+    assert result.inverted == pytest.approx(counts["inverted"] / counts["pairs"])
+    assert result.tied == pytest.approx(counts["tied"] / counts["pairs"])
+    assert result.tau == pytest.approx(1 - 2 * result.inverted - result.tied)
     assert distance(Waiting(nothing, nothing, nothing, nothing), priorities).pairs == 0
 
 
 @pytest.mark.parametrize("formula", ["-max(q, 16)/p", "q**2", "1e4*log10(q) - w - 0*p*q", "max(q, 16)/p - 1e-6*w"])
 def test_weights_that_exist_are_found(formula: str) -> None:
-    found = fit_weights(Policy("x", formula), make_sample(), MACHINE)
-    assert found is not None
-    assert found[1].tau > (0.9 if "log10" in formula else 0.98)
+    result = fit_weights(Policy("x", formula), make_sample(), MACHINE)
+    assert result is not None
+    assert result[1].tau > (0.9 if "log10" in formula else 0.98)
 
 
 @pytest.mark.parametrize("name", ["SAF", "F1", "WFP3", "LPF"])
@@ -164,10 +164,10 @@ def test_the_printed_distance_holds_for_jobs_that_were_not_seen(name: str) -> No
     own = Policy("weights", text)
     queue = make_queue(300)
     assert made.priorities is not None
-    found = made.priorities(queue)
+    result = made.priorities(queue)
     scores = own.scores(queue.p, queue.q, 0.0, queue.now - queue.submit)
     # Its numbers have nine digits.
-    assert np.abs((scores - scores[0]) + (found - found[0])).max() <= 10
+    assert np.abs((scores - scores[0]) + (result - result[0])).max() <= 10
     # And other jobs are as near.
     waiting = waiting_jobs(policy, make_sample(seed=9), 64, 500, draw=7)
     near = distance(waiting, made.priorities(_as_queue(waiting)))
@@ -224,9 +224,9 @@ def test_the_largest_numbers_fit_into_a_priority() -> None:
     for gains in [(0.0, -1.0, 0.0), (1.0, -1e9, 1e-9), (0.0, 1e-9, -1e9), (1e-12, 0.0, 0.0)]:
         weights = make_weights(gains, MACHINE)
         p, q = np.array([1.0, 1e9, 60.0]), np.array([1.0, 64.0, 64.0])
-        found = weights.priorities(p, q, np.array([0.0, 1e9, 1e3]))
-        assert found.min() >= 1000
-        assert found.max() < 2**32 - 1
+        result = weights.priorities(p, q, np.array([0.0, 1e9, 1e3]))
+        assert result.min() >= 1000
+        assert result.max() < 2**32 - 1
         assert max(weights.base, weights.age, abs(weights.size)) < 2**32
 
 

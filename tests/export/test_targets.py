@@ -142,7 +142,7 @@ def test_what_is_left_out_is_said() -> None:
     assert unexpressed(F1) == ()
 
 
-def test_what_of_the_policy_is_lost_is_told_from_the_rest() -> None:
+def test_what_of_the_policy_is_lost_is_reported_from_the_rest() -> None:
     policy = dataclasses.replace(F1, threshold=7200.0)
     limits = ("It is slow.", *unexpressed(policy), "NOT exact: the formula is not linear.", "NOTHING else.")
     assert left_out(policy, limits) == limits[1:3]
@@ -182,6 +182,6 @@ def test_a_strangers_texts_stay_in_comments(name: str) -> None:
     comment = ("#", "--", " *", "//")
     for hostile, plain in zip(lines(WORST), lines("x"), strict=True):
         assert len(hostile) == len(plain)
-        for found, wanted in zip(hostile, plain, strict=True):
-            same = found.replace("policy_id", "x").replace(identifier(WORST), "x") == wanted
-            assert same or (found.startswith(comment) and wanted.startswith(comment)), (found, wanted)
+        for result, wanted in zip(hostile, plain, strict=True):
+            same = result.replace("policy_id", "x").replace(identifier(WORST), "x") == wanted
+            assert same or (result.startswith(comment) and wanted.startswith(comment)), (result, wanted)

@@ -14,7 +14,7 @@ from faults.processes import Nursery
 @pytest.fixture(scope="session")
 def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     """Give what starts commands; it ends with the session."""
-    with Nursery(tmp_path_factory.mktemp("told")) as started:
+    with Nursery(tmp_path_factory.mktemp("commands")) as started:
         yield started
 
 

@@ -28,12 +28,12 @@ _PATIENCE = 120.0
 _WARNINGS = ("-W", "error", "-W", "ignore::ResourceWarning")
 
 
-def wait_until(what: Callable[[], object], told: str, seconds: float = _PATIENCE, pause: float = 0.002) -> None:
-    """Wait until something holds; fail with ``told`` if it never does."""
+def wait_until(what: Callable[[], object], message: str, seconds: float = _PATIENCE, pause: float = 0.002) -> None:
+    """Wait until something holds; fail with ``message`` if it never does."""
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
-            pytest.fail(told)
+            pytest.fail(message)
         time.sleep(pause)
 
 
@@ -46,8 +46,8 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def results(folder: Path) -> dict[str, bytes]:
     """Return the files below a folder without locks and manifests, which say how long a run took."""
-    found = tree(folder)
-    return {name: found[name] for name in found if not name.endswith(("manifest.json", ".lock", ".tmp"))}
+    result = tree(folder)
+    return {name: result[name] for name in result if not name.endswith(("manifest.json", ".lock", ".tmp"))}
 
 
 def hidden(folder: Path) -> list[str]:
@@ -71,7 +71,7 @@ def is_stopping(pid: int) -> bool:
 
 def members(session: int) -> list[int]:
     """Return the living processes of a session."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -79,8 +79,8 @@ def members(session: int) -> list[int]:
             except OSError:
                 continue
             if int(fields[3]) == session and fields[0] not in "ZX":
-                found.append(int(entry.name))
-    return sorted(found)
+                result.append(int(entry.name))
+    return sorted(result)
 
 
 @dataclasses.dataclass
@@ -113,13 +113,13 @@ class Run:
     def end(self, seconds: float = _PATIENCE) -> int:
         """Wait for the end of all its processes; return the exit code, -N after signal N."""
         if self._code is None:
-            wait_until(lambda: not self.running(), f"{self.words}: did not end\n{self.told}", seconds)
+            wait_until(lambda: not self.running(), f"{self.words}: did not end\n{self.stderr}", seconds)
             self._code = self._wait()
             wait_until(lambda: not members(self.pid), f"{self.words}: left processes {members(self.pid)}", 30)
         return self._code
 
     @property
-    def told(self) -> str:
+    def stderr(self) -> str:
         """What it wrote on stderr."""
         return self.err.read_text(encoding="utf-8", errors="replace")
 
@@ -130,11 +130,13 @@ class Run:
 
     def must_end(self, code: int = 0) -> Self:
         """Wait for the end and check the exit code, and that there was no traceback or other noise."""
-        found = self.end()
-        report = f"{self.words}: exit code {found}\n--- stdout\n{self.printed[-3000:]}\n--- stderr\n{self.told[-6000:]}"
-        assert found == code, report
+        result = self.end()
+        report = (
+            f"{self.words}: exit code {result}\n--- stdout\n{self.printed[-3000:]}\n--- stderr\n{self.stderr[-6000:]}"
+        )
+        assert result == code, report
         for noise in ("Traceback", "Exception ignored", "Warning:", "resource_tracker", "leaked"):
-            assert noise not in self.told, report
+            assert noise not in self.stderr, report
         return self
 
 

@@ -110,15 +110,15 @@ def test_a_jump_of_the_clock_changes_nothing(
         folder.mkdir()
     nursery.start(folders[0], *words).must_end()
     run = nursery.fresh(folders[1], *words, LD_PRELOAD=str(clock), JUMP=str(step)).must_end()
-    expected, found = (results(folder) for folder in folders)
+    expected, result = (results(folder) for folder in folders)
     # Tables for the terminal tell durations.
-    for files in (expected, found):
+    for files in (expected, result):
         files.pop("l/steps.txt", None)
-    assert found == expected
+    assert result == expected
     assert hidden(folders[1]) == []
     for path in folders[1].rglob("*manifest.json"):
         measured = numbers(json.loads(path.read_text(encoding="utf-8"))["measured"])
         assert all(0 <= number < 1e9 for number in measured), path
-    for told in (run.told, run.printed):
-        assert " -0:" not in told
-        assert "day" not in told
+    for output in (run.stderr, run.printed):
+        assert " -0:" not in output
+        assert "day" not in output

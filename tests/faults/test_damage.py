@@ -42,7 +42,9 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a line's end in a result": lambda data: data[: record(data, 2) + 40] + b"\n" + data[record(data, 2) + 41 :],
     "a block of zeros": lambda data: data[: record(data, 2) + 5] + bytes(64) + data[record(data, 2) + 69 :],
     "something behind the end": lambda data: data + b"\0" * 100,
-    "another record's number": lambda data: re.sub(rb" (\d+) ", lambda found: b" %d9 " % int(found[1]), data, count=0),
+    "another record's number": lambda data: re.sub(
+        rb" (\d+) ", lambda result: b" %d9 " % int(result[1]), data, count=0
+    ),
 }
 # Every byte of it: tests/core/test_journal.py.
 HEADS: dict[str, Callable[[bytes], bytes]] = {
@@ -106,7 +108,7 @@ def test_damaged_pieces_are_done_again_and_counted(halfway: Halfway, tmp_path: P
     run = halfway.nursery.start(tmp_path, *halfway.words).must_end()
     assert results(tmp_path) == halfway.files
     assert hidden(tmp_path) == []
-    assert re.search(r"[1-9][\d,]* damaged", run.told), run.told
+    assert re.search(r"[1-9][\d,]* damaged", run.stderr), run.stderr
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -116,11 +118,11 @@ def test_a_damaged_first_line_costs_no_piece_that_is_there(halfway: Halfway, tmp
     assert data != halfway.data
     halfway.put(tmp_path, data)
     run = halfway.nursery.start(tmp_path, *halfway.words).must_end()
-    assert "evaluation.partial was damaged" in run.told or "t.csv.partial was damaged" in run.told, run.told
-    kept = re.search(r"([\d,]+)(?: of [\d,]+)? (?:tuples|simulations) were finished by an earlier run", run.told)
+    assert "evaluation.partial was damaged" in run.stderr or "t.csv.partial was damaged" in run.stderr, run.stderr
+    kept = re.search(r"([\d,]+)(?: of [\d,]+)? (?:tuples|simulations) were finished by an earlier run", run.stderr)
     # A line more than the pieces: the first; a torn last one counts for none.
     there = halfway.data.count(b"\n") - 1 if len(data) == len(halfway.data) else 0
-    assert int(kept[1].replace(",", "") if kept else 0) == there, run.told
+    assert int(kept[1].replace(",", "") if kept else 0) == there, run.stderr
     assert results(tmp_path) == halfway.files
     assert hidden(tmp_path) == []
 
@@ -131,7 +133,7 @@ def test_a_file_that_does_not_say_whose_it_is_is_not_gone_on_with(halfway: Halfw
     data = STRANGERS[name](halfway.data)
     halfway.put(tmp_path, data)
     run = halfway.nursery.start(tmp_path, *halfway.words).must_end(1)
-    assert re.search(rf"{halfway.name}: .*(remove it|--overwrite)", run.told), run.told
+    assert re.search(rf"{halfway.name}: .*(remove it|--overwrite)", run.stderr), run.stderr
     assert (tmp_path / "out" / halfway.name).read_bytes() == data
     halfway.nursery.start(tmp_path, *halfway.words, "--overwrite").must_end()
     assert results(tmp_path) == halfway.files
@@ -145,8 +147,8 @@ def test_a_result_that_was_changed_since_is_not_used(nursery: Nursery, tmp_path:
     good = table.read_bytes()
     table.write_bytes(flipped(good, len(good) // 2))
     for command in (("fit", "t.csv", "--bootstrap", "0"), words):
-        told = nursery.start(tmp_path, *command).must_end(1).told
-        assert re.search(r"t\.csv: (is not the table that|was changed since)", told), told
+        output = nursery.start(tmp_path, *command).must_end(1).stderr
+        assert re.search(r"t\.csv: (is not the table that|was changed since)", output), output
     nursery.start(tmp_path, *words, "--overwrite").must_end()
     assert table.read_bytes() == good
     assert len(json.loads((tmp_path / "t.manifest.json").read_text(encoding="utf-8"))["outputs"]["t.csv"]) == 64

@@ -68,7 +68,7 @@ def words_of(name: str, log: Path, scores: Path) -> list[str]:
     return [places.get(word, word.replace("DISK/", "")) for word in COMMANDS[name][0]]
 
 
-def test_a_full_disk_is_told_and_costs_no_file(
+def test_a_full_disk_is_reported_and_costs_no_file(
     nursery: Nursery, tmp_path: Path, disk: Disk, name: str, log: Path, scores: Path
 ) -> None:
     words = words_of(name, log, scores)
@@ -80,9 +80,9 @@ def test_a_full_disk_is_told_and_costs_no_file(
     disk.fill()
     before = results(disk.folder)
     failed = run(disk.largest_file).must_end(1)
-    told = failed.told.splitlines()[-1]
+    output = failed.stderr.splitlines()[-1]
     names = "|".join(re.escape(word.removeprefix("DISK/")) for word in COMMANDS[name][0] if word.startswith("DISK/"))
-    assert re.search(rf"error: ({names}).*(no space left|too large)", told, re.IGNORECASE), failed.told
+    assert re.search(rf"error: ({names}).*(no space left|too large)", output, re.IGNORECASE), failed.stderr
     left = results(disk.folder)
     assert {key: left[key] for key in before} == before
     assert not [one for one in hidden(disk.folder) if not one.endswith(".partial")]
@@ -135,7 +135,7 @@ def test_where_nobody_can_write_every_command_says_so_before_it_works(
         for words in WHERE_NOBODY_WRITES.values():
             run = nursery.start(tmp_path, *(places.get(word, word.replace("DISK", str(folder))) for word in words))
             run.must_end(1)
-            assert re.search(r"error: .*/disk.*(cannot write in|cannot be created)", run.told), run.told
+            assert re.search(r"error: .*/disk.*(cannot write in|cannot be created)", run.stderr), run.stderr
             # Not even the first progress bar.
-            assert "━" not in run.told, run.told
+            assert "━" not in run.stderr, run.stderr
     assert tree(folder) == {}

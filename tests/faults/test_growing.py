@@ -99,7 +99,8 @@ def test_a_log_in_the_standard_format_that_grows_is_scored_as_it_was_at_the_star
         if code:
             # The last line was torn: file, line and cure are named.
             run.must_end(1)
-            assert re.search(r"log\.swf:\d+: .*(18|a number is expected).*mend or delete this line", run.told), run.told
+            said = r"log\.swf:\d+: .*(18|a number is expected).*mend or delete this line"
+            assert re.search(said, run.stderr), run.stderr
         else:
             account = json.loads(run.printed)
             assert prefix_with(path.read_bytes(), account["sha256"], begun, 4001) >= begun
@@ -129,8 +130,8 @@ def test_a_packed_log_that_is_half_written_is_refused(nursery: Nursery, tmp_path
     packed = gzip.compress(text.encode(), mtime=0)
     (tmp_path / "log.gz").write_bytes(packed[: len(packed) // 2])
     words = ("log.gz", "c.swf") if command == "clean" else ("log.gz", "--output", "c.swf")
-    told = nursery.start(tmp_path, "workload", command, *words).must_end(1).told
-    assert re.search(r"log\.gz: ends in the middle of its packed data.*copy it again", told)
+    output = nursery.start(tmp_path, "workload", command, *words).must_end(1).stderr
+    assert re.search(r"log\.gz: ends in the middle of its packed data.*copy it again", output)
     assert set(results(tmp_path)) == {"log.gz"}
 
 
@@ -150,7 +151,7 @@ def test_learn_looks_at_a_log_once(nursery: Nursery, tmp_path: Path) -> None:
     assert sum(line.strip()[:1].isdigit() for part in parts for line in part.split("\n")) == 600
 
 
-def test_a_small_input_that_changes_between_reading_and_its_digest_is_told(tmp_path: Path) -> None:
+def test_a_small_input_that_changes_between_reading_and_its_digest_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     path.write_text("one", encoding="ascii")
     with unchanged(path) as digest:

@@ -123,8 +123,8 @@ def test_processes_that_are_killed_change_no_byte(nursery: Nursery, tmp_path: Pa
         elif run.running():
             run.kill()
         if run.end():
-            assert run.end() == -signal.SIGKILL, run.told
-            assert victim == "main process", run.told
+            assert run.end() == -signal.SIGKILL, run.stderr
+            assert victim == "main process", run.stderr
             nursery.start(folder, *words, "--backend", "loky").must_end()
         assert results(folder) == whole.files
         assert hidden(folder) == []
@@ -162,7 +162,7 @@ def burn_each(nursery: Nursery, start: Callable[[Path, int | None], Run], top: P
         code = run.end()
         if code == 0:
             return fuse - step
-        assert code == -signal.SIGKILL, run.told
+        assert code == -signal.SIGKILL, run.stderr
         for name, content in results(folder).items():
             if not name.endswith((".partial", ".lock", ".tmp")):
                 assert content == whole.files[name], f"{name} is neither absent nor whole before change {fuse}"

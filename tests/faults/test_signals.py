@@ -22,11 +22,11 @@ NOISE = ("Traceback", "Exception ignored", "Warning", "KeyboardInterrupt", "Abor
 def must_have_stopped(run: Run, name: str) -> None:
     """Check what a run says and returns that was stopped by a signal."""
     code = run.end(60)
-    report = f"{run.words}: exit code {code}\n{run.told[-4000:]}"
+    report = f"{run.words}: exit code {code}\n{run.stderr[-4000:]}"
     assert code == 128 + signal.Signals[name], report
-    lines = run.told.strip().splitlines()
+    lines = run.stderr.strip().splitlines()
     assert lines[-1].startswith(f"error: stopped by {name}: "), report
-    assert not [noise for noise in NOISE if noise in run.told], report
+    assert not [noise for noise in NOISE if noise in run.stderr], report
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -39,7 +39,7 @@ def test_a_run_that_is_stopped_says_what_is_kept_and_goes_on(
     run.kill(signal.Signals[name])
     must_have_stopped(run, name)
     kept = partial.read_bytes().count(b"\n") - 1
-    assert f"{kept:,} of 2,000 tuples are kept in t.csv.partial; the same command goes on from there" in run.told
+    assert f"{kept:,} of 2,000 tuples are kept in t.csv.partial; the same command goes on from there" in run.stderr
     assert hidden(tmp_path) == ["t.csv.partial"]
     again = nursery.start(tmp_path, "generate", log, *GENERATE)
     wait_until(lambda: partial.read_bytes().count(b"\n") > kept + 1, "did not go on")
@@ -179,8 +179,8 @@ def test_an_error_that_comes_of_a_stop_is_the_stop() -> None:
 
     with pytest.raises((RuntimeError, Stop)) as caught:
         make()
-    found = behind(caught.value)
-    assert (str(found), found and found.exit_code) == ("stopped by SIGTERM", 143)
+    result = behind(caught.value)
+    assert (str(result), result and result.exit_code) == ("stopped by SIGTERM", 143)
     assert behind(RuntimeError("of itself")) is None
 
 

@@ -46,7 +46,7 @@ def scores(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory, log: Path
     return folder / "t.csv"
 
 
-def test_the_second_run_of_every_command_is_told_at_once(
+def test_the_second_run_of_every_command_is_reported_at_once(
     nursery: Nursery, tmp_path: Path, log: Path, scores: Path
 ) -> None:
     places = {"LOG": str(log), "SCORES": str(scores)}
@@ -55,7 +55,9 @@ def test_the_second_run_of_every_command_is_told_at_once(
         path.parent.mkdir(exist_ok=True)
         with exclusive(path):
             run = nursery.start(tmp_path, *(places.get(word, word) for word in words)).must_end(1)
-        assert re.search(rf"{re.escape(path.name)}: another run is writing it \(lock .*\.lock\); wait for it", run.told)
+        assert re.search(
+            rf"{re.escape(path.name)}: another run is writing it \(lock .*\.lock\); wait for it", run.stderr
+        )
         assert results(tmp_path) == {}
         assert hidden(tmp_path) == []
 
@@ -66,7 +68,7 @@ def test_one_of_two_real_runs_wins(nursery: Nursery, tmp_path: Path, log: Path, 
     first = nursery.start(tmp_path, *words)
     wait_until((tmp_path / "t.csv.partial").exists, "did not begin")
     second = nursery.start(tmp_path, *words).must_end(1)
-    assert "another run is writing it" in second.told
+    assert "another run is writing it" in second.stderr
     assert first.running()
     first.kill(signal.Signals[end])
     first.end()
@@ -90,6 +92,6 @@ def test_of_runs_that_begin_together_one_wins_and_the_file_is_whole(nursery: Nur
         assert set(codes) <= {0, 1}
         for run, code in zip(together, codes, strict=True):
             run.must_end(code)
-            assert ("another run is writing it" in run.told) == bool(code)
+            assert ("another run is writing it" in run.stderr) == bool(code)
         assert results(tmp_path) == whole
         assert hidden(tmp_path) == []

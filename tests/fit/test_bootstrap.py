@@ -76,18 +76,18 @@ def test_draws_are_of_tuples_with_replacement() -> None:
 
 
 def test_ranks_and_shares(sc17: Sample) -> None:
-    found = bootstrap(fit_all_forms(sc17).fits[:8], sc17, replicates=100, seed=1)
-    ranks = np.stack([candidate.rank for candidate in found.candidates])
+    result = bootstrap(fit_all_forms(sc17).fits[:8], sc17, replicates=100, seed=1)
+    ranks = np.stack([candidate.rank for candidate in result.candidates])
     assert np.array_equal(np.sort(ranks, axis=0), np.repeat(np.arange(1, 9)[:, None], 100, axis=1))
-    assert sum(candidate.first for candidate in found.candidates) == pytest.approx(1)
-    errors = np.stack([candidate.mae for candidate in found.candidates])
+    assert sum(candidate.first for candidate in result.candidates) == pytest.approx(1)
+    errors = np.stack([candidate.mae for candidate in result.candidates])
     assert np.array_equal(errors.argmin(axis=0), ranks.argmin(axis=0))
 
 
 def test_the_published_order_is_not_certain(sc17: Sample) -> None:
     # With 216 tuples the first five forms change places: F1 is first in about a quarter of the resamplings.
-    found = bootstrap(fit_all_forms(sc17).fits, sc17, replicates=200, seed=1)
-    shares = [candidate.first for candidate in found.candidates]
+    result = bootstrap(fit_all_forms(sc17).fits, sc17, replicates=200, seed=1)
+    shares = [candidate.first for candidate in result.candidates]
     # Binomial standard deviation at 0.25 and 200 replicates: 0.03.
     assert 0.1 < shares[0] < 0.4
     assert sum(share > 0 for share in shares) >= 5
@@ -114,10 +114,10 @@ def test_held_out_errors_are_on_tuples_that_were_not_fitted(uneven: Sample) -> N
         kept = sorted(set(uneven.tuple_of[train].tolist()))
         coefficients, _ = naive_refit(design, uneven.score, uneven.weight, uneven.tuple_of, kept)
         total += float(np.abs(design[test] @ coefficients - uneven.score[test]).sum())
-    found = bootstrap([fit], uneven, replicates=0, seed=1).candidates[0]
-    assert found.held_out == pytest.approx(total / len(uneven), rel=1e-7)
-    assert found.coefficients.shape == (8, 0)
-    assert np.isnan(found.first)
+    result = bootstrap([fit], uneven, replicates=0, seed=1).candidates[0]
+    assert result.held_out == pytest.approx(total / len(uneven), rel=1e-7)
+    assert result.coefficients.shape == (8, 0)
+    assert np.isnan(result.first)
 
 
 def test_noise_shows_in_the_held_out_error_of_a_rich_form(made) -> None:  # type: ignore[no-untyped-def]
@@ -149,34 +149,34 @@ def test_certainty_grows_with_the_tuples(made) -> None:  # type: ignore[no-untyp
     sample = prepare(made(lambda p, q, r: 1e-8 * p * q + 0.004 * np.log10(r), noise=3e-3, tuples=400))
     fits = fit_all_forms(sample).fits[:6]
     assert fits[0].name == "p*q + log10(r)"
-    found = measure_certainty(fits, sample, replicates=60, seed=1)
-    assert found.sizes.tolist() == [25, 50, 100, 200, 400]
-    assert found.first.sum(axis=0) == pytest.approx(np.ones(5))
-    assert found.first[0, -1] >= found.first[0, 0]
-    assert found.certain_from() in {25, 50, 100, 200, 400}
-    width = found.ratio[0, :, 2] - found.ratio[0, :, 0]
+    result = measure_certainty(fits, sample, replicates=60, seed=1)
+    assert result.sizes.tolist() == [25, 50, 100, 200, 400]
+    assert result.first.sum(axis=0) == pytest.approx(np.ones(5))
+    assert result.first[0, -1] >= result.first[0, 0]
+    assert result.certain_from() in {25, 50, 100, 200, 400}
+    width = result.ratio[0, :, 2] - result.ratio[0, :, 0]
     # Sixteen times the tuples: a quarter of the width; half is far away from chance.
     assert width[-1] < width[0] / 2
-    assert (found.ratio[0, :, 0] <= 4e5).all()
-    assert (found.ratio[0, :, 2] >= 4e5).all()
+    assert (result.ratio[0, :, 0] <= 4e5).all()
+    assert (result.ratio[0, :, 2] >= 4e5).all()
     # Disjoint tables: 16 of 25 tuples, 8 of 50, none of more.
-    assert np.isfinite(found.disjoint[:, :2]).all()
-    assert np.isnan(found.disjoint[:, 2:]).all()
-    assert found.disjoint[:, :2].sum(axis=0) == pytest.approx([1, 1])
+    assert np.isfinite(result.disjoint[:, :2]).all()
+    assert np.isnan(result.disjoint[:, 2:]).all()
+    assert result.disjoint[:, :2].sum(axis=0) == pytest.approx([1, 1])
 
 
 def test_drawing_and_disjoint_tables_agree(made) -> None:  # type: ignore[no-untyped-def]
     # 64 disjoint tables of 25 against 200 drawn ones: standard deviation of the difference at 0.5 is 0.07; 0.3 is
     # more than four of them.
     sample = prepare(made(lambda p, q, r: 2e-9 * p * q + 0.004 * np.log10(r), noise=5e-3, tuples=1600))
-    found = measure_certainty(fit_all_forms(sample).fits[:5], sample, replicates=200, seed=1)
-    assert np.abs(found.first[:, 0] - found.disjoint[:, 0]).max() < 0.3
+    result = measure_certainty(fit_all_forms(sample).fits[:5], sample, replicates=200, seed=1)
+    assert np.abs(result.first[:, 0] - result.disjoint[:, 0]).max() < 0.3
 
 
 def test_nothing_is_certain_where_nothing_is_different(made) -> None:  # type: ignore[no-untyped-def]
     sample = prepare(made(lambda p, q, r: 0.03 + 0 * p, noise=0.01, tuples=50))
-    found = measure_certainty(fit_all_forms(sample).fits[:10], sample, replicates=40, seed=1)
-    assert found.certain_from() is None
+    result = measure_certainty(fit_all_forms(sample).fits[:10], sample, replicates=40, seed=1)
+    assert result.certain_from() is None
 
 
 def test_the_interval_is_the_central_95_percent() -> None:
@@ -205,13 +205,13 @@ def test_shares_and_ratios_by_hand(made) -> None:  # type: ignore[no-untyped-def
 def test_equal_errors_rank_in_the_order_given(made) -> None:  # type: ignore[no-untyped-def]
     sample = prepare(made(lambda p, q, r: 0.03 + 0 * p, noise=0.01, tuples=6))
     fits = [fit_user_form(sample, text) for text in ("a*p + b*q", "a*p + b*q", "a*p + b")]
-    told: list[int] = []
-    found = bootstrap(fits, sample, replicates=8, seed=2, advance=lambda: told.append(1))
-    assert (found.candidates[1].rank == found.candidates[0].rank + 1).all()
-    assert found.candidates[1].first == 0
-    assert found.of(fits[1]) is found.candidates[1]
-    assert found.of(fit_user_form(sample, "a*q")) is None
-    assert (len(told), found.replicates, found.seed) == (3, 8, 2)
+    messages: list[int] = []
+    result = bootstrap(fits, sample, replicates=8, seed=2, advance=lambda: messages.append(1))
+    assert (result.candidates[1].rank == result.candidates[0].rank + 1).all()
+    assert result.candidates[1].first == 0
+    assert result.of(fits[1]) is result.candidates[1]
+    assert result.of(fit_user_form(sample, "a*q")) is None
+    assert (len(messages), result.replicates, result.seed) == (3, 8, 2)
 
 
 def test_five_tuples_have_a_held_out_error_each_left_out_once(made) -> None:  # type: ignore[no-untyped-def]
@@ -256,7 +256,7 @@ def test_what_rounding_alone_determines_gets_the_solution_of_least_norm(monkeypa
     gram = np.array([np.diag([1.0, 3e-16]), np.diag([1.0, 0.5])])
     columns = (np.empty((0, 2)), np.eye(2), gram, right, np.empty(0))
     prepared = Refit(*columns, sample=cast(Sample, None))
-    found = prepared.solve(np.array([[1, 0, 3], [0, 2, 1]]))
-    assert found == pytest.approx(np.array([[1, 1, 1], [0, 2, 8]]), rel=1e-12)
+    result = prepared.solve(np.array([[1, 0, 3], [0, 2, 1]]))
+    assert result == pytest.approx(np.array([[1, 1, 1], [0, 2, 8]]), rel=1e-12)
     monkeypatch.setattr(np.linalg, "lstsq", lambda *_, **__: pytest.fail("for those that are not determined only"))
     assert prepared.solve(np.array([[0, 3], [2, 1]])) == pytest.approx(np.array([[1, 1], [2, 8]]), rel=1e-12)

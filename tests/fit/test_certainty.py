@@ -82,10 +82,10 @@ def test_the_share_in_which_each_is_smallest() -> None:
 
 
 def test_draws_and_ratios_are_those_of_refits_row_by_row(sample: Sample, fits: list[Fit]) -> None:
-    told: list[int] = []
-    found = measure_certainty(fits, sample, replicates=9, seed=4, advance=lambda: told.append(1))
-    assert found.sizes.tolist() == [30]
-    assert (len(told), found.replicates, found.seed, found.fits) == (2, 9, 4, tuple(fits))
+    messages: list[int] = []
+    result = measure_certainty(fits, sample, replicates=9, seed=4, advance=lambda: messages.append(1))
+    assert result.sizes.tolist() == [30]
+    assert (len(messages), result.replicates, result.seed, result.fits) == (2, 9, 4, tuple(fits))
     draws = module.generator(4, module._STREAM).integers(0, 30, (9, 30))
     errors, ratios = np.empty((2, 9)), np.empty(9)
     for position, fit in enumerate(fits):
@@ -95,10 +95,10 @@ def test_draws_and_ratios_are_those_of_refits_row_by_row(sample: Sample, fits: l
             )
             if not position:
                 ratios[number] = coefficients[fit.last] / abs(coefficients[fit.base])
-    assert found.mae[:, 0] == pytest.approx(np.median(errors, axis=1), rel=1e-8)
-    assert found.first[:, 0] == pytest.approx(np.bincount(errors.argmin(axis=0), minlength=2) / 9)
-    assert found.ratio[0, 0] == pytest.approx(np.quantile(ratios, (0.025, 0.5, 0.975)), rel=1e-5)
-    assert np.isnan(found.disjoint).all()
+    assert result.mae[:, 0] == pytest.approx(np.median(errors, axis=1), rel=1e-8)
+    assert result.first[:, 0] == pytest.approx(np.bincount(errors.argmin(axis=0), minlength=2) / 9)
+    assert result.ratio[0, 0] == pytest.approx(np.quantile(ratios, (0.025, 0.5, 0.975)), rel=1e-5)
+    assert np.isnan(result.disjoint).all()
 
 
 def test_small_sets_are_those_of_the_larger_and_their_errors_are_of_their_own_rows(
@@ -106,8 +106,8 @@ def test_small_sets_are_those_of_the_larger_and_their_errors_are_of_their_own_ro
 ) -> None:
     # Steps of 3, 6, 12, 30 tuples: the small ones are computed in groups, and 10 disjoint sets of 3 are enough.
     monkeypatch.setattr(module, "_SMALLEST", 3)
-    found = measure_certainty(fits, sample, replicates=9, seed=4)
-    assert found.sizes.tolist() == [3, 6, 12, 30]
+    result = measure_certainty(fits, sample, replicates=9, seed=4)
+    assert result.sizes.tolist() == [3, 6, 12, 30]
     rng = module.generator(4, module._STREAM)
     draws, order = rng.integers(0, 30, (9, 30)), rng.permutation(30)
     for step, size in enumerate([3, 6, 12, 30]):
@@ -118,7 +118,7 @@ def test_small_sets_are_those_of_the_larger_and_their_errors_are_of_their_own_ro
             ]
             for fit in fits
         ]
-        assert found.mae[:, step] == pytest.approx(np.median(errors, axis=1), rel=1e-6)
+        assert result.mae[:, step] == pytest.approx(np.median(errors, axis=1), rel=1e-6)
     apart = [
         [
             naive_refit(fit.design(sample), sample.score, sample.weight, sample.tuple_of, part.tolist())[1]
@@ -126,12 +126,12 @@ def test_small_sets_are_those_of_the_larger_and_their_errors_are_of_their_own_ro
         ]
         for fit in fits
     ]
-    assert found.disjoint[:, 0] == pytest.approx(np.bincount(np.argmin(apart, axis=0), minlength=2) / 10)
-    assert np.isnan(found.disjoint[:, 1:]).all()
+    assert result.disjoint[:, 0] == pytest.approx(np.bincount(np.argmin(apart, axis=0), minlength=2) / 10)
+    assert np.isnan(result.disjoint[:, 1:]).all()
 
 
 def test_the_ratio_is_over_the_size_of_the_first_varying_coefficient(made) -> None:  # type: ignore[no-untyped-def]
     exact = prepare(made(lambda p, q, r: 0.02 - 2e-10 * p * q + 0.005 * np.log10(r), tuples=10))
     fit = fit_user_form(exact, "z + a*p*q + b*log10(r)")
-    found = measure_certainty([fit], exact, replicates=3, seed=1)
-    assert found.ratio[0, 0] == pytest.approx(np.full(3, 0.005 / 2e-10), rel=1e-6)
+    result = measure_certainty([fit], exact, replicates=3, seed=1)
+    assert result.ratio[0, 0] == pytest.approx(np.full(3, 0.005 / 2e-10), rel=1e-6)

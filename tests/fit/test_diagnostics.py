@@ -26,10 +26,10 @@ def warnings(fit: Fit, sample: Sample) -> str:
 
 def test_f1_on_the_published_table_has_a_term_in_place_of_a_constant(sc17: Sample) -> None:
     # With a constant the coefficient of log10(r) is negative: the term is there for the level 1/32 of the scores.
-    found = warnings(fit_all_forms(sc17).fits[0], sc17).splitlines()
-    assert len(found) == 2
-    assert "no constant, so log10(r) stands in for the level" in found[0]
-    assert "orders only 27% of the pairs" in found[1]
+    result = warnings(fit_all_forms(sc17).fits[0], sc17).splitlines()
+    assert len(result) == 2
+    assert "no constant, so log10(r) stands in for the level" in result[0]
+    assert "orders only 27% of the pairs" in result[1]
     with_constant = fit_user_form(sc17, "a*log10(p)*q + b*log10(r) + c")
     assert with_constant.coefficients[0] > 0 > with_constant.coefficients[1]
     assert with_constant.mae < fit_all_forms(sc17).fits[0].mae
@@ -43,18 +43,18 @@ def test_a_formula_that_is_the_truth_has_nothing_against_it(made) -> None:  # ty
 def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(sc17: Sample) -> None:
     quartic = fit_all_polynomials(sc17)[3]
     candidate = bootstrap([quartic], sc17, replicates=100, seed=1).candidates[0]
-    found = "\n".join(examine(quartic, sc17, candidate).diagnosis.warnings)
-    assert "variance inflation above 10 for 18 of 19 terms" in found
-    assert "largest 1.086e+04, q**3" in found
-    assert "ill-conditioned: condition number 2.9e+03" in found
-    assert "sign not certain" in found
-    assert "not monotone: the formula falls as q grows" in found
+    result = "\n".join(examine(quartic, sc17, candidate).diagnosis.warnings)
+    assert "variance inflation above 10 for 18 of 19 terms" in result
+    assert "largest 1.086e+04, q**3" in result
+    assert "ill-conditioned: condition number 2.9e+03" in result
+    assert "sign not certain" in result
+    assert "not monotone: the formula falls as q grows" in result
 
 
 def test_lin_lets_later_jobs_overtake(sc17: Sample) -> None:
     lin = fit_all_polynomials(sc17)[0]
-    found = slopes(lin.expression, sc17)
-    assert found == {"p": 0.0, "q": 0.0, "r": 1.0}
+    result = slopes(lin.expression, sc17)
+    assert result == {"p": 0.0, "q": 0.0, "r": 1.0}
     assert "a later job overtakes an equal earlier one" in warnings(lin, sc17)
 
 
@@ -70,16 +70,16 @@ def test_lin_lets_later_jobs_overtake(sc17: Sample) -> None:
     ],
 )
 def test_where_a_formula_falls(sc17: Sample, formula: str, falling: tuple[float, ...]) -> None:
-    found = list(slopes(parse(formula), sc17).values())
+    result = list(slopes(parse(formula), sc17).values())
     # log10(p) is 0 at p = 1: there 1/q does not count, so the share is a little below 1.
-    assert found == pytest.approx(falling, abs=0.06)
+    assert result == pytest.approx(falling, abs=0.06)
 
 
 def test_half_a_range_counts_as_half(made) -> None:  # type: ignore[no-untyped-def]
     # p is log-uniform on 1 to 1e5, so (log10(p) - 2.5)^2 falls over the first half of its quantiles.
     sample = prepare(made(lambda p, q, r: 0 * p + 0.5, tuples=200))
-    found = slopes(parse("(log10(p) - 2.5)**2 + q + r"), sample)
-    assert found["p"] == pytest.approx(0.5, abs=0.06)
+    result = slopes(parse("(log10(p) - 2.5)**2 + q + r"), sample)
+    assert result["p"] == pytest.approx(0.5, abs=0.06)
 
 
 def test_agreement_counts_pairs_by_hand(made) -> None:  # type: ignore[no-untyped-def]
@@ -94,15 +94,15 @@ def test_agreement_counts_pairs_by_hand(made) -> None:  # type: ignore[no-untype
     assert agreement(np.ones(6), second, sample) == 1, "nothing is ordered, so nothing is ordered otherwise"
 
 
-def test_a_term_that_orders_alone_is_told(made) -> None:  # type: ignore[no-untyped-def]
+def test_a_term_that_orders_alone_is_reported(made) -> None:  # type: ignore[no-untyped-def]
     sample = prepare(made(lambda p, q, r: 1e-12 * p * q + 0.1 * np.log10(r)))
-    found = warnings(fit_user_form(sample, "a*p*q + b*log10(r)"), sample)
-    assert "the term log10(r) alone orders" in found
+    result = warnings(fit_user_form(sample, "a*p*q + b*log10(r)"), sample)
+    assert "the term log10(r) alone orders" in result
     balanced = prepare(made(lambda p, q, r: 3e-3 * np.log10(p) + 3e-3 * np.log10(r)))
     assert "alone orders" not in warnings(fit_user_form(balanced, "a*log10(p) + b*log10(r) + c*q"), balanced)
 
 
-def test_an_uncertain_minimum_is_told(made) -> None:  # type: ignore[no-untyped-def]
+def test_an_uncertain_minimum_is_reported(made) -> None:  # type: ignore[no-untyped-def]
     # Nothing but noise: the exponent is arbitrary.
     sample = prepare(made(lambda p, q, r: 0 * p + 0.03, noise=0.01, tuples=6))
     fit = fit_user_form(sample, "a*p**b*q**c*r**d", starts=3)
@@ -155,15 +155,15 @@ def sound(made):  # type: ignore[no-untyped-def]
         ((np.nan, 1, 1), (10.5, 1, 11), ["inflation above 10 of the weighted rows for 2 of 3 terms (largest 11, r)"]),
     ],
 )
-def test_inflation_is_told_above_ten(sound, vif, weighted, said: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_inflation_is_reported_above_ten(sound, vif, weighted, said: list[str]) -> None:  # type: ignore[no-untyped-def]
     fit, sample, inference = sound
     changed = dataclasses.replace(inference, vif=np.array(vif), vif_weighted=np.array(weighted))
-    found = diagnose(fit, sample, changed).warnings
-    assert len(found) == len(said)
-    assert all(text in line for text, line in zip(said, found, strict=True))
+    result = diagnose(fit, sample, changed).warnings
+    assert len(result) == len(said)
+    assert all(text in line for text, line in zip(said, result, strict=True))
 
 
-def test_the_inflation_of_the_constant_is_not_told(made) -> None:  # type: ignore[no-untyped-def]
+def test_the_inflation_of_the_constant_is_not_reported(made) -> None:  # type: ignore[no-untyped-def]
     # It says only that the scores have a level; the order of a queue does not depend on it.
     sample = prepare(made(lambda p, q, r: 0.01 + 1e-7 * p + 1e-4 * q + 2e-7 * r, noise=1e-4))
     fit = fit_user_form(sample, "z + a*p + b*q + c*r")
@@ -175,15 +175,15 @@ def test_the_inflation_of_the_constant_is_not_told(made) -> None:  # type: ignor
     assert not diagnose(fit, sample, dataclasses.replace(inference, vif_weighted=factors)).warnings
 
 
-@pytest.mark.parametrize(("condition", "told"), [(29.5, False), (30.0, False), (30.5, True)])
-def test_a_condition_is_told_above_thirty(sound, condition: float, told: bool) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(("condition", "output"), [(29.5, False), (30.0, False), (30.5, True)])
+def test_a_condition_is_reported_above_thirty(sound, condition: float, output: bool) -> None:  # type: ignore[no-untyped-def]
     fit, sample, inference = sound
-    found = diagnose(dataclasses.replace(fit, condition=condition), sample, inference).warnings
-    assert any(f"ill-conditioned: condition number {condition}" in line for line in found) == told
-    assert len(found) == told
+    result = diagnose(dataclasses.replace(fit, condition=condition), sample, inference).warnings
+    assert any(f"ill-conditioned: condition number {condition}" in line for line in result) == output
+    assert len(result) == output
 
 
-def test_uncertain_signs_are_told_worst_first(sound) -> None:  # type: ignore[no-untyped-def]
+def test_uncertain_signs_are_reported_worst_first(sound) -> None:  # type: ignore[no-untyped-def]
     fit, sample, inference = sound
     assert not diagnose(fit, sample, inference, {"a": 0.025, "b": 0.0}).warnings
     (one,) = diagnose(fit, sample, inference, {"a": 0.026}).warnings
@@ -195,16 +195,16 @@ def test_uncertain_signs_are_told_worst_first(sound) -> None:  # type: ignore[no
 
 
 @pytest.mark.parametrize(("swaps", "share"), [((4, 5), 0.55), ((4, 6), 0.5), ((10, 10), 0.0)])
-def test_an_order_is_told_below_55_percent(swaps: tuple[int, int], share: float) -> None:
+def test_an_order_is_reported_below_55_percent(swaps: tuple[int, int], share: float) -> None:
     sample = queues(*map(swapped, swaps))
     fit = fit_user_form(sample, "a*p")
     assert order_share(fit, sample) == share
-    told = f"orders only {share:.0%} of the pairs" in warnings(fit, sample)
-    assert told == (share < 0.55)
+    output = f"orders only {share:.0%} of the pairs" in warnings(fit, sample)
+    assert output == (share < 0.55)
 
 
-@pytest.mark.parametrize(("flips", "told"), [(1, True), (2, False)])
-def test_a_term_that_orders_98_percent_alone_is_told(flips: int, told: bool) -> None:
+@pytest.mark.parametrize(("flips", "output"), [(1, True), (2, False)])
+def test_a_term_that_orders_98_percent_alone_is_reported(flips: int, output: bool) -> None:
     # Five queues of five jobs are 50 pairs. p + 1.5*q orders a queue as p does, but for one pair where the
     # shortest job has q = 2 and the others have 1.
     plain = [(1.0 + at, 1.0, (2.5 + at) / 32) for at in range(5)]
@@ -214,7 +214,7 @@ def test_a_term_that_orders_98_percent_alone_is_told(flips: int, told: bool) -> 
     assert fit.coefficients[1] / fit.coefficients[0] == pytest.approx(1.5)
     diagnosis = diagnose(fit, sample, infer(fit, sample))
     assert diagnosis.dominance["p"] == pytest.approx(1 - flips / 50)
-    assert any("the term p alone orders 98.0%" in line for line in diagnosis.warnings) == told
+    assert any("the term p alone orders 98.0%" in line for line in diagnosis.warnings) == output
 
 
 def test_one_term_has_nothing_to_dominate() -> None:

@@ -80,11 +80,11 @@ def test_effective_coefficients_are_named(text: str, names: list[str]) -> None:
         ("a*p + b*q", set()),
     ],
 )
-def test_what_is_nonlinear_is_told_from_what_is_not(text: str, names: set[str]) -> None:
+def test_what_is_nonlinear_is_reported_from_what_is_not(text: str, names: set[str]) -> None:
     form = parse(text, coefficients=True)
-    found = nonlinear_names(form)
-    assert found == names
-    expanded = expand(form, found)
+    result = nonlinear_names(form)
+    assert result == names
+    expanded = expand(form, result)
     assert expanded is not None
     assert all(not key or (len(key) == 1 and key[0][1] == 1) for key in expanded)
 

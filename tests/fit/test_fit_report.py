@@ -81,7 +81,7 @@ def test_markdown_is_whole_and_escaped(run: FitResults) -> None:
     assert all(line.endswith("|") for line in tables)
 
 
-def test_a_table_name_from_a_stranger_can_not_write_markdown(made) -> None:  # type: ignore[no-untyped-def]
+def test_a_table_name_from_a_stranger_cannot_write_markdown(made) -> None:  # type: ignore[no-untyped-def]
     import dataclasses
 
     table = dataclasses.replace(made(lambda p, q, r: 1e-6 * q + 0 * p, noise=1e-3), name="x|<b>![a](b)")

@@ -78,9 +78,9 @@ def spans(alias: str, sample: Sample, design: np.ndarray) -> bool:
 
 def test_each_form_alone_gives_the_same_error(sc17: Sample) -> None:
     expected = naive_fit_forms(sc17.p, sc17.q, sc17.r, sc17.score)
-    found = {alias: fit.mae for fit in fit_all_forms(sc17).fits for alias in fit.aliases}
-    assert found.keys() == expected.keys()
-    assert np.allclose([found[alias] for alias in expected], list(expected.values()), rtol=1e-8)
+    actual = {alias: fit.mae for fit in fit_all_forms(sc17).fits for alias in fit.aliases}
+    assert actual.keys() == expected.keys()
+    assert np.allclose([actual[alias] for alias in expected], list(expected.values()), rtol=1e-8)
 
 
 def test_forms_without_a_value_are_counted_and_named(sc17: Sample) -> None:
@@ -110,7 +110,7 @@ def test_a_known_formula_is_found_exactly(made) -> None:  # type: ignore[no-unty
     assert best.mae < 1e-12
 
 
-def test_one_processor_everywhere_leaves_what_can_be_told_apart(made) -> None:  # type: ignore[no-untyped-def]
+def test_one_processor_everywhere_leaves_what_can_be_reported_apart(made) -> None:  # type: ignore[no-untyped-def]
     table = made(lambda p, q, r: 1e-8 * p + 0.004 * np.log10(r))
     narrow = ScoreTable(table.p, np.ones(len(table)), table.r, table.score, table.stderr, table.tuple_id)
     result = fit_all_forms(prepare(narrow))

@@ -52,13 +52,13 @@ def page_table(root: Path, heading: str) -> list[list[str]]:
     """Return the cells of the table of the page whose heading begins so, without backslashes and emphasis."""
     lines = (root / "docs" / "how-certain.md").read_text(encoding="utf-8").splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith(heading))
-    found = []
+    result = []
     for line in lines[first + 2 :]:
         if not line.startswith("|"):
             break
         plain = line.replace("\\*", "\0").replace("*", "").replace("\0", "*")
-        found.append([cell.strip() for cell in plain.strip("|").split("|")])
-    return found
+        result.append([cell.strip() for cell in plain.strip("|").split("|")])
+    return result
 
 
 def is_printed(text: str, value: float) -> bool:

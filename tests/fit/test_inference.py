@@ -16,7 +16,7 @@ from policyfactory.fit.userform import fit_user_form
 
 def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample) -> None:
     fit = fit_all_forms(sc17).fits[0]
-    found = infer(fit, sc17)
+    result = infer(fit, sc17)
     x = fit.design(sc17) * sc17.weight[:, None]
     residual = sc17.weight * (sc17.score - fit.design(sc17) @ fit.coefficients)
     bread = np.linalg.inv(x.T @ x)
@@ -25,8 +25,8 @@ def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample) -> None:
     # The usual correction for few groups, as Stata and statsmodels have it.
     correction = groups / (groups - 1) * (n - 1) / (n - k)
     expected = np.sqrt(np.diag(bread @ (sums.T @ sums) @ bread) * correction)
-    assert found.stderr == pytest.approx(expected, rel=1e-9)
-    assert found.t == pytest.approx(fit.coefficients / expected, rel=1e-9)
+    assert result.stderr == pytest.approx(expected, rel=1e-9)
+    assert result.t == pytest.approx(fit.coefficients / expected, rel=1e-9)
 
 
 def test_the_classical_error_is_the_textbook_one(sc17: Sample) -> None:
@@ -39,14 +39,14 @@ def test_the_classical_error_is_the_textbook_one(sc17: Sample) -> None:
 
 def test_rows_of_a_tuple_are_not_independent(sc17: Sample) -> None:
     # The classical error is 4 to 7 times too small on the published table: why the tuple is the unit.
-    found = infer(fit_all_forms(sc17).fits[0], sc17)
-    assert (found.stderr / found.stderr_classical > 3).all()
+    result = infer(fit_all_forms(sc17).fits[0], sc17)
+    assert (result.stderr / result.stderr_classical > 3).all()
 
 
 def test_the_error_is_the_spread_over_new_tables(made) -> None:  # type: ignore[no-untyped-def]
     # 60 tables with an error that the jobs of a tuple share. The ratio of two standard deviations from 60 has a
     # relative error of 10 %; 0.6 to 1.5 is more than four of them: a chance below 1e-4 to fail without a fault.
-    found, errors = [], []
+    result, errors = [], []
     for seed in range(60):
         table = made(lambda p, q, r: 1e-8 * p * q + 0.004 * np.log10(r), tuples=60, seed=seed)
         rng = np.random.default_rng(1000 + seed)
@@ -55,9 +55,9 @@ def test_the_error_is_the_spread_over_new_tables(made) -> None:  # type: ignore[
         import dataclasses
 
         fit = fit_user_form(dataclasses.replace(sample, score=shifted), "a*p*q + b*log10(r)")
-        found.append(fit.coefficients[1])
+        result.append(fit.coefficients[1])
         errors.append(infer(fit, dataclasses.replace(sample, score=shifted)).stderr[1])
-    assert 0.6 < np.mean(errors) / np.std(found) < 1.5
+    assert 0.6 < np.mean(errors) / np.std(result) < 1.5
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -72,9 +72,9 @@ def test_inflation_is_that_of_statsmodels(sc17: Sample, weighted: bool) -> None:
     plain = {"standardize": False} if new else {}
     expected = [variance_inflation_factor(unit, k, **plain) for k in range(unit.shape[1])]
     assert inflation(columns) == pytest.approx(expected, rel=1e-6)
-    found = infer(fit, sc17)
+    result = infer(fit, sc17)
     # The constant has none among the unweighted terms: their regressions have no constant either.
-    assert (found.vif_weighted if weighted else found.vif[1:]) == pytest.approx(expected, rel=1e-6)
+    assert (result.vif_weighted if weighted else result.vif[1:]) == pytest.approx(expected, rel=1e-6)
 
 
 def test_inflation_of_two_columns_by_hand() -> None:
@@ -94,16 +94,16 @@ def test_inflation_of_two_columns_by_hand() -> None:
 def test_a_nonlinear_coefficient_has_the_error_of_its_linearisation(made) -> None:  # type: ignore[no-untyped-def]
     sample = prepare(made(lambda p, q, r: 3e-8 * p**0.8 * q + 0.005 * np.log10(r), noise=1e-4, tuples=100))
     fit = fit_user_form(sample, "a*p**b*q + c*log10(r)")
-    found = infer(fit, sample)
+    result = infer(fit, sample)
     truth = {"a": 3e-8, "b": 0.8, "c": 0.005}
-    for term, value, error in zip(fit.terms, fit.coefficients, found.stderr, strict=True):
+    for term, value, error in zip(fit.terms, fit.coefficients, result.stderr, strict=True):
         # Five standard errors: a chance of 1e-6 each.
         assert abs(value - truth[term.coefficient]) < 5 * error
         assert 0 < error < abs(value)
 
 
 def test_the_constant_has_no_inflation_of_its_own(sc17: Sample) -> None:
-    found = infer(fit_all_polynomials(sc17)[0], sc17)
-    assert np.isnan(found.vif[0])
-    assert not np.isnan(found.vif[1:]).any()
-    assert (found.vif_weighted >= 1).all()
+    result = infer(fit_all_polynomials(sc17)[0], sc17)
+    assert np.isnan(result.vif[0])
+    assert not np.isnan(result.vif[1:]).any()
+    assert (result.vif_weighted >= 1).all()

@@ -132,19 +132,19 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
         fit_table(one, FitOptions(("linear",), replicates=0))
 
 
-def test_steps_are_told(sc17_table: ScoreTable) -> None:
-    told: dict[str, list[int]] = {}
+def test_steps_are_reported(sc17_table: ScoreTable) -> None:
+    output: dict[str, list[int]] = {}
 
     def progress(title: str, total: int):  # type: ignore[no-untyped-def]
-        told[title] = [total, 0]
+        output[title] = [total, 0]
 
         def step() -> None:
-            told[title][1] += 1
+            output[title][1] += 1
 
         return step
 
     fit_table(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), progress=progress)
-    assert told == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
+    assert output == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_steps_are_told(sc17_table: ScoreTable) -> None:
         ({"replicates": -1}, "at least 0"),
     ],
 )
-def test_options_that_can_not_be_meant(options: dict[str, object], message: str) -> None:
+def test_invalid_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         FitOptions(**options)  # type: ignore[arg-type]
 

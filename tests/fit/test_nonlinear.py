@@ -121,7 +121,7 @@ def test_a_part_without_a_linear_coefficient_is_searched_too(made) -> None:  # t
     assert fit.mae < 1e-8
 
 
-def test_a_coefficient_that_runs_away_is_told(made) -> None:  # type: ignore[no-untyped-def]
+def test_a_coefficient_that_runs_away_is_reported(made) -> None:  # type: ignore[no-untyped-def]
     # q/(q + b) tends to a straight line as b grows: the better, the larger b.
     table = prepare(made(lambda p, q, r: 2e-4 * q + 0 * p, tuples=6, size=8))
     fit = fit_user_form(table, "a*q/(q + b)", starts=8)

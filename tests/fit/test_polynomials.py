@@ -94,7 +94,7 @@ def test_the_mixture_has_the_area_as_a_term(sc17: Sample) -> None:
     assert [term.unit for term in mixture.terms] == ["1", "1/s", "1/processors", "1/s", "1/(s processors)"]
 
 
-def test_polynomials_that_can_not_be_told_apart_are_named_and_refused(made) -> None:  # type: ignore[no-untyped-def]
+def test_polynomials_that_cannot_be_distinguished_are_named_and_refused(made) -> None:  # type: ignore[no-untyped-def]
     from policyfactory.core.errors import FitError
     from policyfactory.fit.polynomials import fit_determined_polynomials
 

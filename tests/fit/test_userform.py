@@ -36,9 +36,9 @@ def test_iteration_finds_the_exact_solution(sc17: Sample) -> None:
     def residual(c: np.ndarray) -> np.ndarray:
         return sc17.weight * (c[0] * c[1] * 1e-6 * x + c[2] * y - sc17.score) / 1e6
 
-    found = least_squares(residual, [1.0, 1.0, 0.01], xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    result = least_squares(residual, [1.0, 1.0, 0.01], xtol=1e-15, ftol=1e-15, gtol=1e-15)
     exact = fit_user_form(sc17, "c1*c2*log10(p)*q + c3*log10(r)")
-    assert exact.coefficients == pytest.approx([found.x[0] * found.x[1] * 1e-6, found.x[2]], rel=1e-6)
+    assert exact.coefficients == pytest.approx([result.x[0] * result.x[1] * 1e-6, result.x[2]], rel=1e-6)
 
 
 def test_a_true_exponent_is_found(made) -> None:  # type: ignore[no-untyped-def]
@@ -137,7 +137,7 @@ def test_up_to_forty_coefficients_are_fitted(sc17: Sample) -> None:
         ("log10(a - a)*p", "none of 24 starts"),
     ],
 )
-def test_what_can_not_be_fitted_is_refused(sc17: Sample, text: str, message: str) -> None:
+def test_what_cannot_be_fitted_is_refused(sc17: Sample, text: str, message: str) -> None:
     with pytest.raises(FitError, match=message):
         fit_user_form(sc17, text)
 

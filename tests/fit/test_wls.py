@@ -35,21 +35,21 @@ class Certified:
 
 def certified(name: str) -> Certified:
     lines = (NIST / f"{name}.dat").read_text(encoding="ascii").splitlines()
-    found = [line.split()[2:] for line in lines if line.startswith("# certified")]
+    result = [line.split()[2:] for line in lines if line.startswith("# certified")]
     residual_sd = next(float(line.split()[2]) for line in lines if line.startswith("# residual_sd"))
     data = np.array([[float(v) for v in line.split(",")] for line in lines if line[0] not in "#y"])
-    terms = len(found)
+    terms = len(result)
     if name == "Longley":
         design = np.column_stack([np.ones(len(data)), data[:, 1:]])
     else:
         # Correctly rounded powers: those of some versions of numpy are not (13**4 is off by a bit in 1.26).
         design = np.array([[float(Fraction(x) ** power) for power in range(terms)] for x in data[:, 1].tolist()])
-    return Certified(design, data[:, 0], np.array([float(value) for value, _ in found]), residual_sd)
+    return Certified(design, data[:, 0], np.array([float(value) for value, _ in result]), residual_sd)
 
 
-def digits(found: np.ndarray, expected: np.ndarray) -> float:
+def digits(result: np.ndarray, expected: np.ndarray) -> float:
     """Return the log relative error: the digits in which the worst coefficient agrees."""
-    error = np.max(np.abs(found - expected) / np.abs(expected))
+    error = np.max(np.abs(result - expected) / np.abs(expected))
     return float(-np.log10(max(error, 1e-16)))
 
 
@@ -148,8 +148,8 @@ def test_scipy_finds_the_same_minimum_by_iteration() -> None:
 
     rng = np.random.default_rng(4)
     design, target, weight = rng.normal(size=(60, 3)), rng.normal(size=60), rng.uniform(1, 9, 60)
-    found = least_squares(lambda c: weight * (design @ c - target), np.zeros(3), xtol=1e-15, ftol=1e-15, gtol=1e-15)
-    assert np.allclose(solve(design, target, weight).coefficients, found.x, rtol=1e-7)
+    result = least_squares(lambda c: weight * (design @ c - target), np.zeros(3), xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    assert np.allclose(solve(design, target, weight).coefficients, result.x, rtol=1e-7)
 
 
 def test_the_factors_are_those_of_the_weighted_scaled_columns() -> None:

@@ -63,14 +63,14 @@ def configuration(cell: Cell) -> list[list[str]]:
 
 def queue_of(cell: Cell, jobs: list[int], shapes: list[Shape]) -> tuple[Queue, list[dict[str, float]]]:
     known = [cell.requests(job) for job in jobs]
-    assert [found["slots"] for found in known] == [shape.processors for shape in shapes]
-    assert [found["h_rt"] for found in known] == [shape.minutes * 60 for shape in shapes]
+    assert [result["slots"] for result in known] == [shape.processors for shape in shapes]
+    assert [result["h_rt"] for result in known] == [shape.minutes * 60 for shape in shapes]
     return Queue(
         tuple(map(str, jobs)),
         ("",) * len(jobs),
         np.array([shape.minutes * 60 for shape in shapes]),
         np.array([shape.processors for shape in shapes]),
-        np.array([int(found["submit"]) for found in known]),
+        np.array([int(result["submit"]) for result in known]),
         None,
         int(time.time()),
     ), known
@@ -94,7 +94,7 @@ def test_jobs_start_in_the_order_of_the_formula(cell: Cell, name: str) -> None:
     assert scripted == (name not in {"SAF", "own"})
     assert export.priorities is not None
     if scripted:
-        scores = np.array([found["pf_score"] * found["slots"] for found in requests])
+        scores = np.array([result["pf_score"] * result["slots"] for result in requests])
         assert ((scores >= 1) & (scores <= LARGEST)).all()
         queue = at_submission(dataclasses.replace(queue, priority=scores), export.priorities)
     expected = order_of(known.policy, queue)

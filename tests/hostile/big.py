@@ -31,7 +31,7 @@ _LINE = 100_000_000
 # All of it in the night; by day what differs most.
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 _ALL_LINES = {"digits": b"1", "numbers": b"1 ", "ends": b"\n", "points": b".", "nesting": b"[", "cells": b"1,"}
-LINES = {name: piece for name, piece in _ALL_LINES.items() if NIGHTLY or name == "cells"}
+LINES = {name: unit for name, unit in _ALL_LINES.items() if NIGHTLY or name == "cells"}
 READERS = ("swf", "sacct", "scores", "predictions", "model", "protocol", "queue", "journal")
 BEGINNINGS = {
     "sacct": SACCT[0], "pbs": PBS[0], "filetxt": FILETXT[0], "sacct-json": b'{"jobs":[', "swf": SWF[0],
@@ -73,11 +73,11 @@ def _bombs(folder: Path) -> Iterator[tuple[str, str, Path]]:
 
 def _lines(folder: Path) -> Iterator[tuple[str, str, Path]]:
     """Give files that are one line of 100 MB; one of each kind for all readers."""
-    for name, piece in LINES.items():
+    for name, unit in LINES.items():
         path = folder / f"line-of-{name}"
         with path.open("wb") as file:
             for _ in range(100):
-                file.write(piece * (_LINE // 100 // len(piece)))
+                file.write(unit * (_LINE // 100 // len(unit)))
         for reader in READERS:
             yield f"{reader} line of {name}", reader, path
         for reader, begin in BEGINNINGS.items():
@@ -171,7 +171,7 @@ def _command(arguments: list[str]) -> str:
 def main(folder: Path) -> None:
     """Try all of them and print what came of it."""
     limit_memory()
-    told: dict[str, dict[str, object]] = {}
+    output: dict[str, dict[str, object]] = {}
     for makes in (_bombs, _lines):
         for name, reader, path in makes(folder):
             target = TARGETS[reader]
@@ -179,15 +179,15 @@ def main(folder: Path) -> None:
             place.parent.mkdir(exist_ok=True)
             place.unlink(missing_ok=True)
             place.hardlink_to(path)
-            told[name] = _measured(name, lambda target=target, place=place: target.call(place))  # type: ignore[misc]
+            output[name] = _measured(name, lambda target=target, place=place: target.call(place))  # type: ignore[misc]
             place.unlink()
     for name, arguments in _logs(folder):
-        told[name] = _measured(name, lambda arguments=arguments: _command(arguments))  # type: ignore[misc]
+        output[name] = _measured(name, lambda arguments=arguments: _command(arguments))  # type: ignore[misc]
     os.chdir(folder)
     for name, arguments in _endless(folder):
-        told[name] = _measured(name, lambda arguments=arguments: _command(arguments))  # type: ignore[misc]
+        output[name] = _measured(name, lambda arguments=arguments: _command(arguments))  # type: ignore[misc]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"peak": round(peak), "told": told}, indent=1))
+    print(json.dumps({"peak": round(peak), "output": output}, indent=1))
 
 
 if __name__ == "__main__":

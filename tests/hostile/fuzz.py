@@ -201,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
         return repeat(given.repeat[0], Path(given.repeat[1]))
     given.folder.mkdir(parents=True, exist_ok=True)
     names = given.only or list(TARGETS)
-    found = 0
+    result = 0
     limited = False
     for name in names:
         folder = given.folder / name
@@ -222,8 +222,8 @@ def main(arguments: list[str] | None = None) -> int:
             f"answers{lines}, {len(hunt.faults)} faults, peak {peak:,.0f} MB",
             flush=True,
         )
-        found += len(hunt.faults)
-    return 1 if found else 0
+        result += len(hunt.faults)
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

@@ -110,14 +110,14 @@ def _lines(random: Random, data: bytes, other: bytes) -> bytes:
 
 def _replaced(pattern: re.Pattern[bytes], words: list[str]) -> Callable[[Random, bytes, bytes], bytes]:
     def replace(random: Random, data: bytes, other: bytes) -> bytes:
-        found = list(pattern.finditer(data))
-        if not found:
+        result = list(pattern.finditer(data))
+        if not result:
             return _insert(random, data, other)
-        one = random.choice(found)
+        one = random.choice(result)
         if random.randrange(4):
             word = random.choice(words).encode("utf-8", "surrogatepass")
         else:
-            word = random.choice(found).group()
+            word = random.choice(result).group()
         return data[: one.start()] + word + data[one.end() :]
 
     return replace

@@ -107,15 +107,15 @@ def _swf(path: Path) -> str:
 
 
 def _import(path: Path) -> str:
-    found = import_logs([path], zone=BERLIN)
-    assert len(found.log) == found.report.jobs
-    again = parse_swf(format_swf(found.log), path)
-    assert len(again) == len(found.log)
-    assert again.header.processors == found.report.machine
-    json.dumps(found.report.as_dict(), allow_nan=False)
-    for step in found.report.steps:
+    result = import_logs([path], zone=BERLIN)
+    assert len(result.log) == result.report.jobs
+    again = parse_swf(format_swf(result.log), path)
+    assert len(again) == len(result.log)
+    assert again.header.processors == result.report.machine
+    json.dumps(result.report.as_dict(), allow_nan=False)
+    for step in result.report.steps:
         assert step.place.startswith(str(path))
-    return " ".join(f"{step.action} {step.what}" for step in found.report.steps)
+    return " ".join(f"{step.action} {step.what}" for step in result.report.steps)
 
 
 def _blocks(path: Path) -> str:
@@ -127,11 +127,11 @@ def _blocks(path: Path) -> str:
         for block, few in ((300, 0), (1 << 20, 10_000)):
             with patch.object(source, "_BLOCK", block), patch.object(sacct, "_FEW_LINES", few):
                 try:
-                    found = import_logs([path], zone=BERLIN)
+                    result = import_logs([path], zone=BERLIN)
                     # Steps of one kind of action may be met in another order within a block.
-                    steps = sorted(f"{step.action} {step.what} {step.count}" for step in found.report.steps)
+                    steps = sorted(f"{step.action} {step.what} {step.count}" for step in result.report.steps)
                     notes, jobs = [], []
-                    for line in format_swf(found.log).split(b"\n"):
+                    for line in format_swf(result.log).split(b"\n"):
                         (notes if line.startswith(b";") else jobs).append(line)
                     digest = hashlib.sha256(b"\n".join([*sorted(notes), *jobs])).hexdigest()
                     answers.append((digest, *steps))

@@ -38,11 +38,11 @@ def test_no_reader_breaks(tmp_path: Path) -> None:
         timeout=600 + 2 * float(SECONDS or 0),
     )
     assert done.returncode == 0, f"the inputs are kept in {folder}\n{done.stdout}\n{done.stderr}"
-    told = done.stdout.splitlines()
-    assert [line.partition(":")[0] for line in told] == list(TARGETS)
-    assert all(" 0 faults, " in line for line in told)
+    output = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in output] == list(TARGETS)
+    assert all(" 0 faults, " in line for line in output)
     if not SECONDS:
-        for target, line in zip(TARGETS.values(), told, strict=True):
+        for target, line in zip(TARGETS.values(), output, strict=True):
             assert f"{target.examples:,} inputs" in line
 
 
@@ -80,7 +80,7 @@ def test_changes_are_many_and_the_same_for_the_same_seed() -> None:
         ("", "a message of 0 characters"),
     ],
 )
-def test_a_message_that_can_not_be_shown_is_a_fault(said: str, fault: str) -> None:
+def test_a_message_that_cannot_be_shown_is_a_fault(said: str, fault: str) -> None:
     with pytest.raises(AssertionError) as caught:
         check_message(InputError(said), "log.swf")
     assert fault in str(caught.value)

@@ -30,9 +30,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, ob
         env=os.environ | {"PYTHONPATH": str(ROOT / "tests")}, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    assert told["peak"] * (1 << 20) <= MEMORY + (200 << 20)  # with the pages of the libraries' files
-    return told["told"]
+    output = json.loads(done.stdout)
+    assert output["peak"] * (1 << 20) <= MEMORY + (200 << 20)  # with the pages of the libraries' files
+    return output["output"]
 
 
 def test_large_inputs_and_numbers_are_answered_in_time_and_memory(measured: dict[str, dict[str, object]]) -> None:
@@ -189,12 +189,12 @@ def test_what_is_said_twice_is_refused(name: str, data: bytes, said: str, tmp_pa
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp500"])
 @pytest.mark.parametrize("name", ["swf", "sacct", "pbs", "scores", "model", "protocol", "queue", "predictions"])
-def test_other_encodings_are_told(name: str, encoding: str, tmp_path: Path) -> None:
+def test_other_encodings_are_reported(name: str, encoding: str, tmp_path: Path) -> None:
     text = TARGETS[name].seeds[0].decode().encode(encoding)
     assert TARGETS[name].file in answer(name, tmp_path, text)
 
 
-def test_sums_of_the_largest_times_are_told_or_handled(tmp_path: Path) -> None:
+def test_sums_of_the_largest_times_are_reported_or_handled(tmp_path: Path) -> None:
     """18 digits are read; what would not fit into 64 bits when it is added up is refused."""
     row = "{} 0 0 {t} 1000000000 -1 -1 1000000000 {t} -1 1 1 1 -1 1 -1 -1 -1\n"
     path = tmp_path / "large.swf"
@@ -205,7 +205,7 @@ def test_sums_of_the_largest_times_are_told_or_handled(tmp_path: Path) -> None:
     assert read(path).run_time.tolist() == [10**17 - 1]
 
 
-def test_a_full_disk_behind_standard_output_is_told_as_such() -> None:
+def test_a_full_disk_behind_standard_output_is_reported_as_such() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "policyfactory", "policy", "list"],

@@ -59,8 +59,8 @@ def some(count: int) -> list[str]:
 def shuffled(count: int) -> list[str]:
     """Long texts, each with all the pieces in another order."""
     random = Random(6)
-    pieces = PIECES + MORE
-    return ["".join(random.sample(pieces, len(pieces))) for _ in range(count)]
+    units = PIECES + MORE
+    return ["".join(random.sample(units, len(units))) for _ in range(count)]
 
 
 def test_a_command_line_is_the_same_in_a_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -90,24 +90,24 @@ def test_toml_and_json_read_the_same_text(value: object, name: str) -> None:
 def test_html_shows_the_text_and_has_no_tag_of_it(text: str) -> None:
     import jinja2
 
-    found: list[str] = []
+    result: list[str] = []
     tags: list[str] = []
 
     class Reader(html.parser.HTMLParser):
         def handle_data(self, data: str) -> None:
-            found.append(data)
+            result.append(data)
 
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             tags.append(tag)
-            found.extend(value or "" for _, value in attrs)
+            result.extend(value or "" for _, value in attrs)
 
     page = jinja2.Environment(autoescape=True).from_string('<p title="{{ text }}">{{ text }}</p>')
     reader = Reader()
     reader.feed(page.render(text=visible(text)))
     reader.close()
     assert tags == ["p"]
-    assert found[0] == visible(text)
-    assert "".join(found[1:]) == visible(text)
+    assert result[0] == visible(text)
+    assert "".join(result[1:]) == visible(text)
 
 
 @settings(max_examples=EXAMPLES)

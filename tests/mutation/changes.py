@@ -55,25 +55,25 @@ class InMemory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, module.__dict__)
 
 
-def _plain_functions(found: object) -> list[FunctionType]:
+def _plain_functions(result: object) -> list[FunctionType]:
     """Return the functions that a name of a module, or of a class, stands for."""
-    if isinstance(found, property):
-        return [part for part in (found.fget, found.fset) if isinstance(part, FunctionType)]
-    if isinstance(found, staticmethod | classmethod):
-        found = found.__func__
-    if hasattr(found, "py_func"):
+    if isinstance(result, property):
+        return [part for part in (result.fget, result.fset) if isinstance(part, FunctionType)]
+    if isinstance(result, staticmethod | classmethod):
+        result = result.__func__
+    if hasattr(result, "py_func"):
         # Compiled: its code cannot be exchanged.
         return []
-    found = inspect.unwrap(found) if callable(found) else found
-    return [found] if isinstance(found, FunctionType) else []
+    result = inspect.unwrap(result) if callable(result) else result
+    return [result] if isinstance(result, FunctionType) else []
 
 
 def _function(names: dict[str, Any], path: str) -> list[FunctionType]:
     first, _, rest = path.partition(".")
-    found = names.get(first)
-    if inspect.isclass(found):
-        return _plain_functions(vars(found).get(rest.split(".")[0]))
-    return _plain_functions(found)
+    result = names.get(first)
+    if inspect.isclass(result):
+        return _plain_functions(vars(result).get(rest.split(".")[0]))
+    return _plain_functions(result)
 
 
 def change_in_place(target: Target, mutant: Mutant, tree: ast.Module) -> bool:

@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> int:
     times: dict[str, float] = {}
     heard: list[Result] = []
 
-    def told(result: Result) -> None:
+    def output(result: Result) -> None:
         _tell(result, reasons)
         heard.append(result)
         if options.output:
@@ -103,9 +103,9 @@ def main(arguments: list[str]) -> int:
         try:
             seconds, results = run_mutants(
                 target,
-                lambda found, wanted=wanted: found if wanted is None else [found[at] for at in wanted],
+                lambda actual, wanted=wanted: actual if wanted is None else [actual[at] for at in wanted],
                 options.workers,
-                told,
+                output,
                 options.preload.split(),
             )
         except RunnerError as error:
@@ -128,11 +128,11 @@ def _dotted(name: str) -> str:
 
 
 def _join(targets: list[Target], options: argparse.Namespace, reasons: dict[Key, str]) -> int:
-    found = _all_mutants(targets)
+    actual = _all_mutants(targets)
     fates = join_records(options.join)
-    rows = count_fates(found, fates, reasons)
+    rows = count_fates(actual, fates, reasons)
     _write_tables(options, rows)
-    keys = {mutant.key for all_ in found.values() for mutant in all_}
+    keys = {mutant.key for all_ in actual.values() for mutant in all_}
     gone = sum(len(of_key) for key, of_key in fates.items() if key not in keys)
     whole = sum(rows.values(), Counter())
     sys.stdout.write(f"{whole['run']} of {whole['mutants']} mutants; {gone} results of changed sources left out\n")
@@ -151,18 +151,18 @@ def _write_tables(options: argparse.Namespace, rows: dict[str, Counter[str]]) ->
 
 def _all_mutants(targets: list[Target]) -> dict[str, list[Mutant]]:
     """Return the mutants of each module but those left out."""
-    found = {}
+    actual = {}
     for target in targets:
         all_ = mutants(target.module, (target.root / target.module).read_text(encoding="utf-8"))[1]
-        found[target.module] = [mutant for mutant in all_ if mutant.function.split(".")[0] not in target.left_out]
-    return found
+        actual[target.module] = [mutant for mutant in all_ if mutant.function.split(".")[0] not in target.left_out]
+    return actual
 
 
 def _choice(targets: list[Target], options: argparse.Namespace) -> dict[str, list[int]]:
     """Return which mutants of each module are wanted (by number among those not left out); nothing: all."""
     if options.sample is None and options.again is None and options.rest is None:
         return {}
-    found = _all_mutants(targets)
+    actual = _all_mutants(targets)
     if options.again is not None:
         records = [json.loads(line) for line in options.again.read_text(encoding="utf-8").splitlines()]
         keys = {
@@ -170,13 +170,13 @@ def _choice(targets: list[Target], options: argparse.Namespace) -> dict[str, lis
             for record in records
             if record["fate"] == SURVIVED
         }
-        return {module: [at for at, one in enumerate(all_) if one.key in keys] for module, all_ in found.items()}
+        return {module: [at for at, one in enumerate(all_) if one.key in keys] for module, all_ in actual.items()}
     if options.rest is not None:
         done = join_records(options.rest)
-        return {module: [at for at, one in enumerate(all_) if one.key not in done] for module, all_ in found.items()}
-    places = [(module, at) for module, all_ in found.items() for at in range(len(all_))]
+        return {module: [at for at, one in enumerate(all_) if one.key not in done] for module, all_ in actual.items()}
+    places = [(module, at) for module, all_ in actual.items() for at in range(len(all_))]
     drawn = sorted(random.Random(options.seed).sample(places, min(options.sample, len(places))))
-    return {module: [at for name, at in drawn if name == module] for module in found}
+    return {module: [at for name, at in drawn if name == module] for module in actual}
 
 
 def _tell(result: Result, reasons: dict[Key, str]) -> None:

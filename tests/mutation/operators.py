@@ -86,12 +86,12 @@ class Mutant:
 def mutants(module: str, source: str) -> tuple[ast.Module, list[Mutant]]:
     """Return the tree of a module and the mutants of it, in the order of the source."""
     tree = ast.parse(source)
-    found = [
+    result = [
         _described(module, function, statement, parent, field, at, operator, new)
         for parent, field, at, old, statement, function in _sites(tree, tree, "")
         for operator, new in _replacements(parent, field, old)
     ]
-    return tree, sorted(found, key=lambda mutant: mutant.line)
+    return tree, sorted(result, key=lambda mutant: mutant.line)
 
 
 @contextmanager

@@ -79,11 +79,11 @@ def join_records(paths: Iterable[Path]) -> dict[Key, list[str]]:
 
 
 def count_fates(
-    found: Mapping[str, Sequence[Mutant]], fates: Mapping[Key, list[str]], reasons: Mapping[Key, str]
+    actual: Mapping[str, Sequence[Mutant]], fates: Mapping[Key, list[str]], reasons: Mapping[Key, str]
 ) -> dict[str, Counter[str]]:
     """Return the row of each module: the columns of the table. What is no longer a mutant of the source is left out."""
     rows = {}
-    for module, all_ in found.items():
+    for module, all_ in actual.items():
         row = rows[module] = Counter(mutants=len(all_))
         left = {key: list(of_key) for key, of_key in fates.items() if key[0] == module}
         for mutant in all_:

@@ -149,9 +149,9 @@ class _Run:
 
 def run_mutants(
     target: Target,
-    chosen: Callable[[list[Mutant]], list[Mutant]] = lambda found: found,
+    chosen: Callable[[list[Mutant]], list[Mutant]] = lambda actual: actual,
     workers: int = 2,
-    told: Callable[[Result], None] = lambda result: None,
+    output: Callable[[Result], None] = lambda result: None,
     preloaded: Sequence[str] = PRELOADED,
 ) -> tuple[float, list[Result]]:
     """Return the processor seconds of the clean run and what became of each chosen mutant, in the source's order."""
@@ -159,12 +159,12 @@ def run_mutants(
         importlib.import_module(library)
     # What is there before the forks is not looked at again by each child's collections of garbage.
     gc.freeze()
-    tree, found = mutants(target.module, (target.root / target.module).read_text(encoding="utf-8"))
-    known = {mutant.function.split(".")[0] for mutant in found}
+    tree, actual = mutants(target.module, (target.root / target.module).read_text(encoding="utf-8"))
+    known = {mutant.function.split(".")[0] for mutant in actual}
     for function in target.left_out:
         if function not in known:
             raise RunnerError(f"{target.module}: {function} is left out, but has no mutants")
-    wanted = chosen([mutant for mutant in found if mutant.function.split(".")[0] not in target.left_out])
+    wanted = chosen([mutant for mutant in actual if mutant.function.split(".")[0] not in target.left_out])
     results: dict[int, Result] = {}
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         # Bytecode of the tests, with pytest's asserts, is kept there, not beside the sources.
@@ -179,12 +179,12 @@ def run_mutants(
             if not target.compiled:
                 for at, result in _in_place(target, (tree, wanted), run, scratch):
                     results[at] = result
-                    told(result)
+                    output(result)
             children.cpu_seconds = run.cpu_seconds
             waiting = [at for at in range(len(wanted)) if at not in results][::-1]
             for at, result in _imported(target, (tree, wanted), children, waiting, workers):
                 results[at] = result
-                told(result)
+                output(result)
         finally:
             children.stop()
     return seconds, [results[at] for at in range(len(wanted))]

@@ -97,8 +97,8 @@ def a(b: "int + 1" = 2) -> 1 + 1:
         raise ValueError(f"{b + 1}", 1)
     return min(b, not b)
 '''
-    tree, found = mutants("m.py", source)
-    changes = {(mutant.operator, mutant.after) for mutant in found}
+    tree, result = mutants("m.py", source)
+    changes = {(mutant.operator, mutant.after) for mutant in result}
     assert changes == {
         ("constant", "def a(b: 'int + 1'=3) -> 1 + 1:"),
         ("constant", "def a(b: 'int + 1'=1) -> 1 + 1:"),
@@ -107,7 +107,7 @@ def a(b: "int + 1" = 2) -> 1 + 1:
         ("function", "return max(b, not b)"),
         ("boolean", "return min(b, b)"),
     }
-    for mutant in found:
+    for mutant in result:
         with mutated(mutant):
             compile(tree, "m.py", "exec")
     again, _ = mutants("m.py", source)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Ascending numbers as (first, last) of each run."""
-    found: list[tuple[int, int]] = []
+    actual: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if actual and actual[-1][1] == number - 1:
+            actual[-1] = (actual[-1][0], number)
         else:
-            found.append((number, number))
-    return found
+            actual.append((number, number))
+    return actual
 
 
 def allocate(

@@ -40,9 +40,9 @@ def same_order(scores: np.ndarray, others: np.ndarray) -> bool:
 
 def compiler() -> str:
     """Return a C compiler; skip without one, except in CI, where it must be there."""
-    found = shutil.which("gcc") or shutil.which("cc")
-    if found is None:
+    result = shutil.which("gcc") or shutil.which("cc")
+    if result is None:
         if os.environ.get("CI") == "true":
             pytest.fail("a C compiler is needed")
         pytest.skip("no C compiler")
-    return found
+    return result

@@ -43,7 +43,7 @@ def _eliminate(system: list[list[Fraction]]) -> list[Fraction]:
 
 def fit_forms(p: np.ndarray, q: np.ndarray, r: np.ndarray, score: np.ndarray) -> dict[str, float]:
     """Return the mean absolute error of each of the 576 forms that is finite everywhere, one numpy lstsq each."""
-    found = {}
+    result = {}
     for a, op1, b, op2, c in itertools.product(FUNCTIONS, "+*/", FUNCTIONS, "+*/", FUNCTIONS):
         with np.errstate(divide="ignore", invalid="ignore"):
             columns = form_columns((a, op1, b, op2, c), p, q, r)
@@ -54,8 +54,8 @@ def fit_forms(p: np.ndarray, q: np.ndarray, r: np.ndarray, score: np.ndarray) ->
         weighted = design * (p * q)[:, None] / norms
         coefficients = np.linalg.lstsq(weighted, score * p * q, rcond=None)[0] / norms
         written = f"(c1*{a}(p) {op1} c2*{b}(q)) {op2} c3*{c}(r)"
-        found[written] = float(np.abs(design @ coefficients - score).mean())
-    return found
+        result[written] = float(np.abs(design @ coefficients - score).mean())
+    return result
 
 
 def form_columns(form: Sequence[str], p: np.ndarray, q: np.ndarray, r: np.ndarray) -> list[np.ndarray]:

@@ -84,8 +84,8 @@ def _online(formulas: tuple[str, ...], backfill: str, compatibility: str = "none
             extra = Extra(np.maximum(believed, workload.run_time), tie_rank)
         chosen = policy(str(rng.choice(formulas)), "oldest-waiting" if rng.random() < 0.2 else "window-start")
         schedule = simulate(workload, chosen, rules, extra.prediction, extra.tie_rank)
-        found = (schedule.start, schedule.end, schedule.backfilled)
-        _equal(found, plain_schedule(workload, chosen, rules, extra), workload, f"{chosen.formula} {rules}")
+        result = (schedule.start, schedule.end, schedule.backfilled)
+        _equal(result, plain_schedule(workload, chosen, rules, extra), workload, f"{chosen.formula} {rules}")
         _allocated(schedule.start, schedule.end, workload)
 
     return compare
@@ -96,9 +96,9 @@ def _allocated(start: np.ndarray, end: np.ndarray, workload: Workload) -> None:
     by_start, by_end = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
     failed, first, stop, low, high = allocate(start, end, workload.processors, workload.machine, by_start, by_end)
     assert failed == -1
-    found = [[(int(low[at]), int(high[at])) for at in range(a, b)] for a, b in zip(first, stop, strict=True)]
+    result = [[(int(low[at]), int(high[at])) for at in range(a, b)] for a, b in zip(first, stop, strict=True)]
     lists = (start.tolist(), end.tolist(), workload.processors.tolist())
-    assert found == plain_allocate(*lists, workload.machine)
+    assert result == plain_allocate(*lists, workload.machine)
 
 
 def _switching(rng: Rng, workload: Workload) -> None:
@@ -125,8 +125,8 @@ def _switching(rng: Rng, workload: Workload) -> None:
     simulation = SwitchingSimulation(workload, policies, rules, extra.prediction)
     simulation.run_timetable(choices, edges)
     schedule = simulation.schedule("switched")
-    found = (schedule.start, schedule.end, schedule.backfilled)
-    _equal(found, columns_of(jobs), workload, f"{[one.formula for one in policies]} {edges} {choices} {rules}")
+    result = (schedule.start, schedule.end, schedule.backfilled)
+    _equal(result, columns_of(jobs), workload, f"{[one.formula for one in policies]} {edges} {choices} {rules}")
 
 
 def _sc17(rng: Rng, workload: Workload) -> None:
@@ -153,12 +153,12 @@ def _trials(rng: Rng, workload: Workload) -> None:
     scale = int(rng.choice([1, 1, 10**9]))
     p, q, r = workload.run_time * scale, workload.processors, (workload.submit - workload.submit[0]) * scale
     state = int(rng.integers(0, len(workload) - 1))
-    for found, expected in zip(
+    for result, expected in zip(
         occupy(p[:state], q[:state], r[:state], workload.machine),
         trials.occupy(p[:state], q[:state], r[:state], workload.machine),
         strict=True,
     ):
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(result, expected)
     problem = pose(p, q, r, workload.machine, state, 10 * scale)
     n = len(problem.p)
     orders = rng.permuted(np.tile(np.arange(n, dtype=np.uint8), (int(rng.integers(1, 20)), 1)), axis=1)
@@ -172,8 +172,8 @@ def _trials(rng: Rng, workload: Workload) -> None:
     np.testing.assert_array_equal(fronts, expected)
 
 
-def _equal(found: tuple[np.ndarray, ...], expected: tuple[np.ndarray, ...], workload: Workload, case: str) -> None:
-    for what, one, other in zip(("start", "end", "backfilled"), found, expected, strict=True):
+def _equal(result: tuple[np.ndarray, ...], expected: tuple[np.ndarray, ...], workload: Workload, case: str) -> None:
+    for what, one, other in zip(("start", "end", "backfilled"), result, expected, strict=True):
         np.testing.assert_array_equal(one, other, err_msg=f"{what} {case} {workload}")
 
 

@@ -138,8 +138,8 @@ def test_a_work_unit_that_kills_its_workers_is_named():
 def test_shared_data_is_sent_once_to_each_process_however_large(tmp_path):
     shared = Shared(tmp_path, 50 * 2**20)
     (tmp_path / "5-before").touch()
-    found = list(results(worker_tasks.kill_once, shared, range(40), Workers(2, "loky")))
-    assert sorted(found) == [(number, 50 * 2**20) for number in range(40)]
+    result = list(results(worker_tasks.kill_once, shared, range(40), Workers(2, "loky")))
+    assert sorted(result) == [(number, 50 * 2**20) for number in range(40)]
     assert seen(tmp_path, "arrived") == 2
 
 

@@ -57,12 +57,12 @@ def of(cluster: Cluster) -> Workers:
 
 
 def test_results_are_the_same_on_a_cluster(cluster):
-    told: list[str] = []
+    messages: list[str] = []
     levels = {name: logging.getLogger(name).disabled for name in ("distributed", "distributed.client")}
     expected = [7 + number**2 for number in range(60)]
-    assert sorted(results(worker_tasks.square, 7, range(60), of(cluster), notify=told.append)) == expected
+    assert sorted(results(worker_tasks.square, 7, range(60), of(cluster), notify=messages.append)) == expected
     assert list(results(worker_tasks.square, 7, [], of(cluster))) == []
-    assert all(sentence.startswith("the scheduler tcp://127") or "has come" in sentence for sentence in told)
+    assert all(sentence.startswith("the scheduler tcp://127") or "has come" in sentence for sentence in messages)
     assert {name: logging.getLogger(name).disabled for name in levels} == levels
 
 
@@ -75,9 +75,9 @@ def test_what_a_task_raises_is_raised_here_as_itself(cluster, error):
 
 
 def test_work_that_nobody_waits_for_ends(cluster, tmp_path):
-    found = results(worker_tasks.wait, tmp_path, units_after(tmp_path), of(cluster))
+    actual = results(worker_tasks.wait, tmp_path, units_after(tmp_path), of(cluster))
     with pytest.raises(UsageError, match="enough"):
-        next(found)
+        next(actual)
     end = time.monotonic() + 30
     while seen(tmp_path, "ended") < seen(tmp_path, "begun"):
         assert time.monotonic() < end
@@ -110,8 +110,8 @@ def test_generate_gives_the_same_bytes_on_every_backend(cluster, run, tmp_path):
 
 def test_dask_without_a_scheduler_is_threads_of_this_process_and_opens_no_port_for_work():
     before = {thread.name for thread in threading.enumerate()}
-    found = results(worker_tasks.whoami, 7, range(20), Workers(2, "dask"))
-    assert next(found)[1] == os.getpid()
+    actual = results(worker_tasks.whoami, 7, range(20), Workers(2, "dask"))
+    assert next(actual)[1] == os.getpid()
     ports = [port for port in listening() if port]
     # Dask's web servers, for this machine alone; they have no page, and take no work.
     assert len(ports) <= 2
@@ -121,7 +121,7 @@ def test_dask_without_a_scheduler_is_threads_of_this_process_and_opens_no_port_f
                 urllib.request.urlopen(f"http://127.0.0.1:{port}{page}", timeout=60)
             assert refused.value.code == 404
             refused.value.close()
-    assert [process for _, process in found] == [os.getpid()] * 19
+    assert [process for _, process in actual] == [os.getpid()] * 19
     left = {thread.name for thread in threading.enumerate()} - before
     assert not [name for name in left if name.startswith("dask-")]
 
@@ -235,16 +235,16 @@ def test_a_worker_of_another_version_is_refused_by_both_names(cluster, tmp_path)
 
 @pytest.mark.fault
 def test_a_killed_worker_costs_what_it_had_begun_only(cluster, tmp_path):
-    told: list[str] = []
+    messages: list[str] = []
     shared = Shared(tmp_path, 1 << 20, seconds=0.15)
     units = range(40)
-    made = results(worker_tasks.kill_once, shared, units, of(cluster), notify=told.append)
+    made = results(worker_tasks.kill_once, shared, units, of(cluster), notify=messages.append)
     assert sorted(made) == [(number, 1 << 20) for number in units]
     times = [seen(tmp_path, str(number)) for number in units]
     assert times[5] == 2
     # Results that lay on the killed worker for an instant may be made again.
     assert sum(times) <= len(units) + 4
-    assert any("has gone; what it had begun is computed again by others" in sentence for sentence in told)
+    assert any("has gone; what it had begun is computed again by others" in sentence for sentence in messages)
     assert seen(tmp_path, "arrived") == 2
     cluster.workers.append(cluster.add())
 
@@ -265,15 +265,15 @@ def test_a_lost_scheduler_leaves_what_is_finished_and_the_same_command_goes_on(t
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        told = run("generate", *long, "--scheduler", cluster.address, code=1).stderr
+        messages = run("generate", *long, "--scheduler", cluster.address, code=1).stderr
         killer.join()
     finally:
         cluster.close()
-    assert f"error: the scheduler {cluster.address} was lost" in told
+    assert f"error: the scheduler {cluster.address} was lost" in messages
     kept = partial.read_bytes().count(b"\n") - 1
     assert 3 <= kept < 40
-    assert f"stopped: {kept} of 40 tuples are kept in t.csv.partial; the same command goes on from there" in told
-    assert "distributed" not in told
+    assert f"stopped: {kept} of 40 tuples are kept in t.csv.partial; the same command goes on from there" in messages
+    assert "distributed" not in messages
     assert f"{kept} tuples were finished by an earlier run" in run("generate", *long, "--jobs", "2").stderr
     table = (tmp_path / "t.csv").read_bytes()
     run("generate", *long, "--jobs", "1", "--overwrite")
@@ -377,5 +377,5 @@ def test_what_is_no_scheduler_file(tmp_path, text):
 
 def test_without_the_extra_the_cure_is_named(run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    told = run("generate", *SMALL, "--backend", "dask", code=2).stderr
-    assert "backend dask needs Dask, which is not installed: pip install 'policyfactory[dask]'" in told
+    messages = run("generate", *SMALL, "--backend", "dask", code=2).stderr
+    assert "backend dask needs Dask, which is not installed: pip install 'policyfactory[dask]'" in messages

@@ -107,8 +107,8 @@ def test_polynomials_of_tables_3_to_5(name: str, constant: float, last: float, s
     assert len(terms) == {"LIN": 4, "QDR": 8, "CUB": 13, "QUA": 19}[name[:3]]
     assert float(terms[0]) == constant
     assert float(terms[-1].split("*")[0]) == last
-    found = {term.split("*", 1)[1]: float(term.split("*", 1)[0]) for term in terms[1:]}
-    assert found[some[0]] == some[1]
+    result = {term.split("*", 1)[1]: float(term.split("*", 1)[0]) for term in terms[1:]}
+    assert result[some[0]] == some[1]
 
 
 def test_names_and_aliases_in_any_case() -> None:

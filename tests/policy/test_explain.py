@@ -43,7 +43,7 @@ def test_a_job_is_read_with_durations() -> None:
         ("q=99999999999999999999", "a whole number"),
     ],
 )
-def test_jobs_that_can_not_be_meant(text: str, says: str) -> None:
+def test_invalid_jobs(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         parse_job(text)
 
@@ -69,12 +69,12 @@ def test_terms_add_up(tree) -> None:
 
 
 def test_f1_term_by_term() -> None:
-    found = explain(CATALOGUE["F1"], parse_job("p=1000 q=64 r=10000"))
-    assert [(term.text, term.value) for term in found.terms] == [("log10(p)*q", 192), ("870*log10(r)", 3480)]
-    assert found.score == 3672
-    assert found.terms[0].words == "a longer request or more processors: later"
-    assert found.terms[1].words == "a later submission: later"
-    assert found.changes == (
+    result = explain(CATALOGUE["F1"], parse_job("p=1000 q=64 r=10000"))
+    assert [(term.text, term.value) for term in result.terms] == [("log10(p)*q", 192), ("870*log10(r)", 3480)]
+    assert result.score == 3672
+    assert result.terms[0].words == "a longer request or more processors: later"
+    assert result.terms[1].words == "a later submission: later"
+    assert result.changes == (
         "Half the requested run time (8m 20s) changes the score from 3672 to 3652.73: sooner.",
         "Half the processors (32) changes the score from 3672 to 3576: sooner.",
         "Waiting does not change this score; the job moves up as jobs with lower scores start.",

@@ -36,14 +36,14 @@ MODEL = Model(
 
 def test_round_trip(tmp_path: Path) -> None:
     save_model(MODEL, tmp_path / "m.json")
-    found = load_model(tmp_path / "m.json")
-    assert found.policy == MODEL.policy
-    assert found.coefficients[0] == MODEL.coefficients[0]
-    assert math.isnan(found.coefficients[1].stderr)
-    assert found.diagnostics == {"mae": 0.0026, "vif": [1.5, None], "warnings": ["none"], "tuples": 441}
-    assert found.provenance == MODEL.provenance
+    result = load_model(tmp_path / "m.json")
+    assert result.policy == MODEL.policy
+    assert result.coefficients[0] == MODEL.coefficients[0]
+    assert math.isnan(result.coefficients[1].stderr)
+    assert result.diagnostics == {"mae": 0.0026, "vif": [1.5, None], "warnings": ["none"], "tuples": 441}
+    assert result.provenance == MODEL.provenance
     # The same model gives the same bytes.
-    save_model(found, tmp_path / "n.json")
+    save_model(result, tmp_path / "n.json")
     assert (tmp_path / "n.json").read_bytes() == (tmp_path / "m.json").read_bytes()
 
 
@@ -152,7 +152,7 @@ def test_files_that_are_no_model(tmp_path: Path, data: bytes, says: str) -> None
         load_model(path)
 
 
-def test_files_that_can_not_be_used(tmp_path: Path) -> None:
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_model(tmp_path / "none.json")
     with pytest.raises(InputError, match="is a directory"):

@@ -22,7 +22,7 @@ def test_a_file_is_what_the_command_writes(root: Path, name: str) -> None:
     written = TARGETS["json"].make(published_model(CATALOGUE[name]), Site()).text
     assert load_model(path) == published_model(CATALOGUE[name])
     assert resolve(str(path)) == CATALOGUE[name]
-    found, wanted = json.loads(path.read_text(encoding="utf-8")), json.loads(written)
+    result, wanted = json.loads(path.read_text(encoding="utf-8")), json.loads(written)
     # A later version writes the same but for its own name.
-    del found["written_by"], wanted["written_by"]
-    assert found == wanted
+    del result["written_by"], wanted["written_by"]
+    assert result == wanted

@@ -105,7 +105,7 @@ def test_the_catalogue_keeps_its_order(policy: Policy) -> None:
         "1/(p - p)", "2**p**q", "(1e-300*p)**-100", "-(w/p)**3*q",
     ],
 )  # fmt: skip
-def test_what_can_not_be_shortened_safely_is_left_or_has_no_order(text: str) -> None:
+def test_what_cannot_be_shortened_safely_is_left_or_has_no_order(text: str) -> None:
     tree = parse(text)
     shorter = simplify_order(tree)
     assert shorter == tree or not shorter.variables

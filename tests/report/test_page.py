@@ -56,18 +56,18 @@ class Elements(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
         self.text += data
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.found if name == tag]
+        return [attributes for name, attributes in self.tags if name == tag]
 
 
 def test_every_string_is_escaped_wherever_it_stands() -> None:
@@ -84,7 +84,7 @@ def test_every_string_is_escaped_wherever_it_stands() -> None:
     seen = Elements(html)
     assert len(seen.named("script")) == 1
     assert not seen.named("b")
-    assert not any(name.startswith("on") for _, attributes in seen.found for name in attributes)
+    assert not any(name.startswith("on") for _, attributes in seen.tags for name in attributes)
     # Each of them is there, as text, and what would hide or turn text is written out.
     assert html.count("alert(&#34;1 &amp; 2&#34;)") >= 15
     assert "\\u202e\\u0000\\ud800" in html
@@ -95,7 +95,7 @@ def test_the_page_asks_nothing_of_any_other_server() -> None:
     html = render(page_of(table(Cell(1.0)), pictures=(Picture("p", "A picture", drawn("a")),)))
     seen = Elements(html)
     loading = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "style"}
-    for tag, attributes in seen.found:
+    for tag, attributes in seen.tags:
         for name in loading & set(attributes):
             value = attributes[name] or ""
             assert value.startswith(("#", "data:,", "data:image/png;base64,")), (tag, name, value[:40])
@@ -150,7 +150,7 @@ def test_two_pictures_do_not_share_an_identifier_and_every_reference_has_its_tar
     pictures = (Picture("p", "One", drawn("a")), Picture("q", "Two", drawn("a")))
     html = render(page_of(table(Cell(1.0)), pictures=pictures))
     seen = Elements(html)
-    ids = [attributes["id"] for _, attributes in seen.found if "id" in attributes]
+    ids = [attributes["id"] for _, attributes in seen.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'(?:href="#|url\(#)([^")]+)', html))
     assert len(targets) > 20
@@ -196,8 +196,8 @@ def test_a_picture_is_shapes_alone_and_stands_as_a_file_too() -> None:
 )
 def test_numbers_of_a_column(unit: str, values: list[float], texts: list[str]) -> None:
     cells = [Cell(value) for value in values]
-    found = format_for(Column("value", unit), cells)
-    assert [found.texts(cell)[0] for cell in cells] == texts
+    result = format_for(Column("value", unit), cells)
+    assert [result.texts(cell)[0] for cell in cells] == texts
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_seconds_are_shown_in_one_unit_and_sorted_in_their_own() -> None:
 def test_marks_are_words() -> None:
     marks = ("best", "better", "worse", "no difference", "too few cases")
     html = render(page_of(table(*(Cell(1.0, None, mark) for mark in marks))))
-    found = re.findall(r'<span class="mark (\w+)">([^<]+)</span> <span class="v">', html)
-    assert found == [
+    result = re.findall(r'<span class="mark (\w+)">([^<]+)</span> <span class="v">', html)
+    assert result == [
         (kind, mark) for kind, mark in zip(["best", "better", "worse", "same", "other"], marks, strict=True)
     ]
     assert "where the interval of a difference leaves out zero" in html
@@ -248,7 +248,7 @@ def test_groups_may_be_plain_tuples_and_tables_empty() -> None:
     section = Section("s", "Nothing found", (), (Table("t", "Empty", (Column("a"), Column("b")), ()),))
     groups = (("one", (section,)), ("two", (section,), "folder", ("Rules.",)), ("three", (section,), "content"))
     html = render(Page("T", groups=groups))
-    ids = [attributes["id"] for _, attributes in Elements(html).found if "id" in attributes]
+    ids = [attributes["id"] for _, attributes in Elements(html).tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert [name for name in ids if "-table-" not in name] == [
         "content", "one", "one-s", "folder", "folder-s", "content-2", "content-s", "how-it-was-made",

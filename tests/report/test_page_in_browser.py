@@ -41,8 +41,8 @@ FLAGS = [
 
 def chromium() -> str:
     for name in (os.environ.get("POLICYFACTORY_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome"):
-        if name and (found := shutil.which(name)):
-            return found
+        if name and (result := shutil.which(name)):
+            return result
     reason = "no Chromium is installed (Debian: apt-get install chromium), or name one by POLICYFACTORY_CHROMIUM"
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
@@ -106,24 +106,24 @@ class Watched:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
         self.requests: list[str] = []
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.told.append(message.text))
-        self.page.on("pageerror", lambda error: self.told.append(str(error)))
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.on("dialog", self._dialog)
         self.url = path.as_uri()
         self.page.goto(self.url)
         self.page.wait_for_load_state("networkidle")
 
     def _dialog(self, dialog: Any) -> None:
-        self.told.append(f"dialog: {dialog.message}")
+        self.messages.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def column(self, at: int, table: int = 0) -> list[str]:
         rows = "[...document.querySelectorAll('main table')[table].tBodies[0].rows]"
         script = f"([table, at]) => {rows}.map(row => row.cells[at].innerText)"
-        found: list[str] = self.page.evaluate(script, [table, at])
-        return found
+        result: list[str] = self.page.evaluate(script, [table, at])
+        return result
 
     def heading(self, at: int, table: int = 0) -> Any:
         return self.page.locator("main table").nth(table).locator("thead th").nth(at)
@@ -162,7 +162,7 @@ def test_it_renders_and_fetches_nothing(opened: Callable[..., Watched]) -> None:
     assert len(anchors) == 4
     assert all(page.locator(anchor).count() == 1 for anchor in anchors)
     assert [url for url in watched.requests if not url.startswith("data:,")] == [watched.url]
-    assert watched.told == []
+    assert watched.messages == []
 
 
 def test_what_would_slip_through_could_not_run_and_the_watch_would_see_it(
@@ -171,14 +171,14 @@ def test_what_would_slip_through_could_not_run_and_the_watch_would_see_it(
     broken = tmp_path / "broken.html"
     slipped = "<script>alert(3)</script><img src=http://127.0.0.1:9/x onerror=alert(4)><p onclick=alert(5)>x</p></main>"
     broken.write_text(report.read_text().replace("</main>", slipped))
-    told = " ".join(opened(broken).told)
-    assert "dialog" not in told
-    assert told.count("Content Security Policy") >= 2
+    messages = " ".join(opened(broken).messages)
+    assert "dialog" not in messages
+    assert messages.count("Content Security Policy") >= 2
     # Without the policy the same page does all of it, and the watch of these tests notices.
     open_to_all = tmp_path / "open.html"
     open_to_all.write_text(broken.read_text().replace("Content-Security-Policy", "x"))
     watched = opened(open_to_all)
-    assert {"dialog: 3", "dialog: 4"} <= set(watched.told)
+    assert {"dialog: 3", "dialog: 4"} <= set(watched.messages)
     assert "http://127.0.0.1:9/x" in watched.requests
 
 
@@ -213,7 +213,7 @@ def test_sorting_by_keyboard(opened: Callable[..., Watched]) -> None:
     watched.page.keyboard.press("Enter")
     assert watched.heading(2).get_attribute("aria-sort") == "none"
     assert watched.column(0)[0] == POLICY
-    assert watched.told == []
+    assert watched.messages == []
 
 
 def test_a_phone_does_not_scroll_sideways_but_its_tables_do(opened: Callable[..., Watched]) -> None:
@@ -234,7 +234,7 @@ def test_a_phone_does_not_scroll_sideways_but_its_tables_do(opened: Callable[...
     box.evaluate("b => b.scrollLeft = 1000")
     assert first.bounding_box()["x"] == pytest.approx(left, abs=1)
     assert page.locator("nav > details").get_attribute("open") is None
-    assert watched.told == []
+    assert watched.messages == []
 
 
 CONTRAST = """() => {
@@ -264,9 +264,9 @@ CONTRAST = """() => {
 def test_text_can_be_read(scheme: str, opened: Callable[..., Watched]) -> None:
     """Every text has at least the contrast that WCAG 2.2, criterion 1.4.3 (level AA), asks for: 4.5."""
     watched = opened(color_scheme=scheme)
-    found = watched.page.evaluate(CONTRAST)
-    assert len(found) > 20
-    assert {what: ratio for what, ratio in found.items() if ratio < 4.5} == {}
+    result = watched.page.evaluate(CONTRAST)
+    assert len(result) > 20
+    assert {what: ratio for what, ratio in result.items() if ratio < 4.5} == {}
     background = watched.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(255, 255, 255)") == (scheme == "light")
 

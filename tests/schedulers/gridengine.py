@@ -189,15 +189,15 @@ class Cell:
     def requests(self, job: int) -> dict[str, float]:
         """Return the hard requests of a job, its slots and its submit time, as the qmaster has them."""
         root = ET.fromstring(self.run("qstat", "-xml", "-j", job))
-        found = {
+        result = {
             element.findtext("CE_name") or "": float(element.findtext("CE_doubleval") or 0)
             for element in root.iter()
             if element.find("CE_name") is not None
         }
         slots = [int(element.findtext("RN_min") or 1) for element in root.iter("ranges")]
-        found["slots"] = slots[0] if slots else 1
-        found["submit"] = float(root.findtext(".//JB_submission_time") or 0)
-        return found
+        result["slots"] = slots[0] if slots else 1
+        result["submit"] = float(root.findtext(".//JB_submission_time") or 0)
+        return result
 
     def order(self) -> list[int]:
         """Return the waiting jobs in the order in which the scheduler looks at them."""

@@ -36,11 +36,11 @@ class Server:
 
     def __init__(self, folder: Path, *, nodes: int = 2, resources: int = 2) -> None:
         require(*PROGRAMS)
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-        if not found:
+        result = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        if not result:
             pytest.skip("PostgreSQL is not installed")
         self.folder, self.nodes, self.resources = folder, nodes, resources
-        self.binaries = found[-1].parent
+        self.binaries = result[-1].parent
         self.log = folder / "log"
         self.port = free_ports(2)
         # PostgreSQL refuses to run as root.

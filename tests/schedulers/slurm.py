@@ -81,8 +81,8 @@ class Cluster:
     def _link_programs(self) -> None:
         for name in ("slurmctld", "slurmd", "slurmstepd"):
             # Debian's real files end in -wlm; the plain name may be the emulator's.
-            found = shutil.which(f"{name}-wlm", path="/usr/sbin") or shutil.which(name, path="/usr/sbin:/usr/bin")
-            (self.folder / "bin" / name).symlink_to(found or name)
+            result = shutil.which(f"{name}-wlm", path="/usr/sbin") or shutil.which(name, path="/usr/sbin:/usr/bin")
+            (self.folder / "bin" / name).symlink_to(result or name)
 
     def _configuration(self, scheduler: str, parameters: str, more: list[str], partitions: Iterable[str] | None) -> str:
         host, user, folder = socket.gethostname().split(".")[0], getuser(), self.folder
@@ -235,8 +235,10 @@ class Cluster:
     def show_all(self) -> dict[int, dict[str, str]]:
         """Return the fields of all jobs by id."""
         lines = self.run("scontrol", "--oneliner", "show", "job").splitlines()
-        found = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines if "JobId=" in line)
-        return {int(job["JobId"]): job for job in found}
+        result = (
+            dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines if "JobId=" in line
+        )
+        return {int(job["JobId"]): job for job in result}
 
     def wait_state(self, job: int | str, *states: str, seconds: float = 60.0) -> None:
         """Wait until the job is in one of the states."""
@@ -248,7 +250,7 @@ class Cluster:
         Start times have whole seconds and cannot order jobs of one round; the log can.
         """
         text = (self.log / "slurmctld.log").read_text(errors="replace")
-        return [int(found) for found in re.findall(r"(?:sched: Allocate|_start_job: Started) JobId=(\d+)", text)]
+        return [int(result) for result in re.findall(r"(?:sched: Allocate|_start_job: Started) JobId=(\d+)", text)]
 
     def wait_starts(self, jobs: Sequence[int], seconds: float = 120.0) -> list[int]:
         """Wait until all of ``jobs`` were started; return them in the order of their starts."""

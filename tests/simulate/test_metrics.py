@@ -166,5 +166,5 @@ def test_kernels_on_random_schedules() -> None:
             start, start + length, width
         )
         assert weighted_total(start, length, width) == schedule_metrics.weighted_total(start, length, width)
-        found = slowdown(start, length, width, 3)
-        assert found.tolist() == [float(value) for value in schedule_metrics.slowdown(start, length, width, 3)]
+        actual = slowdown(start, length, width, 3)
+        assert actual.tolist() == [float(value) for value in schedule_metrics.slowdown(start, length, width, 3)]

@@ -82,12 +82,12 @@ def test_a_record_is_measured_like_any_schedule() -> None:
 def test_the_replay_of_our_own_schedule_is_the_record(ticks: int, fields: list[tuple[int, int, int, int, int]]) -> None:
     jobs = played(of_fields(fields, ticks))
     case = case_of(jobs)
-    found = Replay().observe(case, simulate(jobs, resolve("FCFS")))
-    assert (found.distance, found.same_start) == (0, 100)
-    assert found.median_wait[0] == found.median_wait[1]
-    assert found.utilisation[0] == found.utilisation[1]
-    assert (found.at_most[0] == found.at_most[1]).all()
-    assert found.overuse.over_s == 0
+    result = Replay().observe(case, simulate(jobs, resolve("FCFS")))
+    assert (result.distance, result.same_start) == (0, 100)
+    assert result.median_wait[0] == result.median_wait[1]
+    assert result.utilisation[0] == result.utilisation[1]
+    assert (result.at_most[0] == result.at_most[1]).all()
+    assert result.overuse.over_s == 0
     names = [name for name in METRICS if name != "backfilled"]
     evaluation = run_cases([case], [resolve("FCFS")], metrics=names, recorded=True)
     assert evaluation.recorded is not None
@@ -112,19 +112,19 @@ def test_overuse_is_what_counting_second_by_second_says(jobs: list[tuple[tuple[i
     used = np.zeros(int(record.end.max()), dtype=np.int64)
     for start, end, processors in zip(record.start, record.end, record.workload.processors, strict=True):
         used[start:end] += processors
-    found = overuse_of(record)
-    assert (found.peak, found.over_s) == (used.max(), np.count_nonzero(used > 4))
-    assert found.span_s == record.end.max() - record.workload.submit.min()
+    result = overuse_of(record)
+    assert (result.peak, result.over_s) == (used.max(), np.count_nonzero(used > 4))
+    assert result.span_s == record.end.max() - record.workload.submit.min()
 
 
 @given(*[st.lists(st.integers(0, 20), min_size=1, max_size=30)] * 2)
 def test_the_distance_of_waits_is_kolmogorovs_and_smirnovs(a: list[int], b: list[int]) -> None:
     gaps = [abs(sum(x <= t for x in a) / len(a) - sum(x <= t for x in b) / len(b)) for t in range(21)]
-    found = wait_distance(np.array(a), np.array(b))
-    assert found == pytest.approx(max(gaps), abs=1e-12)
+    result = wait_distance(np.array(a), np.array(b))
+    assert result == pytest.approx(max(gaps), abs=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its p-value, which is not used
-        assert found == pytest.approx(float(stats.ks_2samp(a, b, method="asymp").statistic), abs=1e-12)
+        assert result == pytest.approx(float(stats.ks_2samp(a, b, method="asymp").statistic), abs=1e-12)
 
 
 # Beside the policies. -------------------------------------------------------------------------------------------------
@@ -167,13 +167,13 @@ def test_differences_from_the_record_are_paired() -> None:
         assert cell.value == pytest.approx(float(np.median(values[:, k] - recorded)))
         assert cell.interval is not None
         assert (cell.mark, cell.interval.high < 0) in {("lower", True), ("no difference", False)}
-    told = finding(outcome)["recorded"]
-    assert [row["policy"] for row in told["summary"]] == [RECORDED]
-    assert [(row["policy"], row["baseline"]) for row in told["differences"]] == [
+    output = finding(outcome)["recorded"]
+    assert [row["policy"] for row in output["summary"]] == [RECORDED]
+    assert [(row["policy"], row["baseline"]) for row in output["differences"]] == [
         ("FCFS", RECORDED),
         ("SAF", RECORDED),
     ]
-    assert [row["policy"] for row in told["replay"]["tables"]["distances"]] == ["FCFS", "SAF", RECORDED]
+    assert [row["policy"] for row in output["replay"]["tables"]["distances"]] == ["FCFS", "SAF", RECORDED]
     assert setting(outcome.experiment, outcome.evaluation, {})["recorded"] is True
 
 
@@ -239,8 +239,8 @@ def test_joined_evaluations_keep_the_record() -> None:
 
 @pytest.mark.parametrize("rules", [Rules(compatibility="sc17"), Rules(backfill="conservative"), Rules(overrun="kill")])
 def test_any_rules_can_be_held_against_the_record(rules: Rules) -> None:
-    found = Replay().observe(case_of(played(FOUR)), simulate(played(FOUR), resolve("FCFS"), rules))
-    assert 0 <= found.distance <= 1
+    result = Replay().observe(case_of(played(FOUR)), simulate(played(FOUR), resolve("FCFS"), rules))
+    assert 0 <= result.distance <= 1
 
 
 # How far the replay is. -----------------------------------------------------------------------------------------------
@@ -261,10 +261,10 @@ def test_the_distances_by_hand() -> None:
     assert own.paragraphs[1].endswith(
         "A window's replay begins on an empty machine; in the record older jobs ran and waited."
     )
-    found = table(own, "distances")
-    row = cells(found, policy="FCFS")
+    result = table(own, "distances")
+    row = cells(result, policy="FCFS")
     assert [row[name].value for name in ("distance of waits", "median wait", "same start")] == [0.25, 270, 75]
-    record = cells(found, policy=RECORDED)
+    record = cells(result, policy=RECORDED)
     assert (record["distance of waits"].value, record["median wait"].value) == (None, 300)
     # 600 * 3 + 300 * 4 + 30 + 600 * 2 processor-seconds, four processors, until 1620.
     assert record["utilisation"].value == pytest.approx(100 * 4230 / (4 * 1620))
@@ -315,8 +315,8 @@ def test_the_record_of_kth(shared: Callable[[str], Path]) -> None:
     assert outcome.evaluation.recorded is not None
     assert outcome.evaluation.recorded[0] == pytest.approx([192.503, 15291.209, 300, 70.106], abs=5e-4)
     row = cells(table(section(outcome, "replay"), "distances"), policy="FCFS")
-    found = [row[name].value for name in ("distance of waits", "median wait", "utilisation", "same start")]
-    assert found == pytest.approx([0.3127, 0, 70.109, 24.994], abs=5e-4)
+    result = [row[name].value for name in ("distance of waits", "median wait", "utilisation", "same start")]
+    assert result == pytest.approx([0.3127, 0, 70.109, 24.994], abs=5e-4)
 
 
 # When it is shown. ----------------------------------------------------------------------------------------------------
@@ -350,10 +350,10 @@ PARTLY = dataclasses.replace(FOUR, start=np.array([0, -1, 120, 180]))
 def test_what_never_happened_has_no_record(keys: dict[str, Any], why: str) -> None:
     given = {"jobs": played(FOUR), **keys}
     jobs = given.pop("jobs")
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as output:
         from_plan(*plan_of(jobs, recorded=True, **given))
-    assert str(told.value).startswith(f"experiment e: the recorded schedule cannot be shown: {why}")
-    assert "recorded = false" in str(told.value)
+    assert str(output.value).startswith(f"experiment e: the recorded schedule cannot be shown: {why}")
+    assert "recorded = false" in str(output.value)
     quiet = from_plan(*plan_of(jobs, recorded="if-known", **given))
     assert not quiet.recorded
     assert (why in quiet.unrecorded) == (jobs is PARTLY)

@@ -89,14 +89,14 @@ def waiting(cluster: Cluster, jobs: Sequence[int]) -> Queue:
         "squeue", "-h", "-a", "-t", "PD", "-o", "%A|%u|%l|%C|%V|%Q", environment={"SLURM_TIME_FORMAT": "%s"}
     )
     rows = {int(row[0]): row for row in (line.split("|") for line in out.splitlines())}
-    found = [rows[job] for job in jobs if job in rows]
+    result = [rows[job] for job in jobs if job in rows]
     return Queue(
-        tuple(row[0] for row in found),
-        tuple(row[1] for row in found),
-        np.array([seconds_of(row[2]) for row in found], dtype=np.int64),
-        np.array([int(row[3]) for row in found], dtype=np.int64),
-        np.array([int(row[4]) for row in found], dtype=np.int64),
-        np.array([float(row[5]) for row in found]),
+        tuple(row[0] for row in result),
+        tuple(row[1] for row in result),
+        np.array([seconds_of(row[2]) for row in result], dtype=np.int64),
+        np.array([int(row[3]) for row in result], dtype=np.int64),
+        np.array([int(row[4]) for row in result], dtype=np.int64),
+        np.array([float(row[5]) for row in result]),
         int(time.time()),
     )
 

@@ -19,9 +19,9 @@ LINES = ("PrioritySiteFactorPlugin=site_factor/policyfactory",)
 def slurm_source() -> Path:
     """Return the source of the Slurm that is installed; skip without it, except in CI, which fetches it."""
     require("slurmctld", "make", "cc")
-    found = os.environ.get("POLICYFACTORY_SLURM_SOURCE")
-    if found and Path(found, "META").is_file():
-        return Path(found)
+    result = os.environ.get("POLICYFACTORY_SLURM_SOURCE")
+    if result and Path(result, "META").is_file():
+        return Path(result)
     reason = "POLICYFACTORY_SLURM_SOURCE names no source of Slurm (.ci/slurm-source FOLDER fetches Debian's)"
     if os.environ.get("CI") == "true":
         pytest.fail(reason)

@@ -148,9 +148,9 @@ def the_next_jobs_start_in_the_order_of_the_formula(cluster: Cluster, folder: Pa
     jobs = [cluster.submit(drawn.choice((33, 40, 64)), drawn.randint(1, 60), body="true") for _ in range(12)]
     expected = _by_formula(policy, cluster, jobs)
     assert expected != jobs, policy.formula
-    told = policy.formula + "\n" + cluster.run("squeue", "-S", "-p,i", "-o", "%i %Q %l %C %V")
+    output = policy.formula + "\n" + cluster.run("squeue", "-S", "-p,i", "-o", "%i %Q %l %C %V")
     cluster.run("scancel", blocker)
-    assert cluster.wait_starts(jobs) == expected, told
+    assert cluster.wait_starts(jobs) == expected, output
 
 
 def _by_formula(policy: Policy, cluster: Cluster, jobs: list[int]) -> list[int]:

@@ -38,12 +38,12 @@ def test_with_accounting_jobs_are_recorded() -> None:
 
 
 def _processes_of(folder: Path) -> list[str]:
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if str(folder).encode() in (entry / "environ").read_bytes():
-                    found.append(entry.name)
+                    result.append(entry.name)
             except OSError:
                 continue
-    return found
+    return result

@@ -54,18 +54,18 @@ def site(text: str) -> str:
 
 def file_of_page(name: str) -> str:
     """Return a script of the page, with the names of the test's machine."""
-    found = re.search(rf'^```\w+ title="{re.escape(name)}"\n(.*?)^```', PAGE, re.MULTILINE | re.DOTALL)
-    assert found is not None, name
-    return site(found.group(1))
+    result = re.search(rf'^```\w+ title="{re.escape(name)}"\n(.*?)^```', PAGE, re.MULTILINE | re.DOTALL)
+    assert result is not None, name
+    return site(result.group(1))
 
 
 def commands(heading: str) -> list[str]:
     """Return the commands of a section of the page in order."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```console\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    found = [line[2:] for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("$ ")]
-    assert found, heading
-    return [site(line) for line in found]
+    result = [line[2:] for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("$ ")]
+    assert result, heading
+    return [site(line) for line in result]
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_a_cancelled_worker_costs_its_pieces_only(cluster: Cluster, place: Path,
         command = start(cluster, place, f"exec policyfactory generate {MANY} --scheduler scheduler.json -o {table}")
         wait_for("the first tuples", lambda: kept(table) >= 3)
         cluster.run("scancel", running(cluster, "dask-worker")[0])
-        told = finish(command)
+        output = finish(command)
         with Client(scheduler_file=str(place / "scheduler.json"), set_as_default=False) as client:
             # A function without a name is sent whole: the scheduler cannot import this file.
             times = client.run_on_scheduler(
@@ -175,7 +175,7 @@ def test_a_cancelled_worker_costs_its_pieces_only(cluster: Cluster, place: Path,
                 )
             )
     assert table.read_bytes() == whole
-    assert "has gone; what it had begun is computed again by others" in told
+    assert "has gone; what it had begun is computed again by others" in output
     # Done and not yet fetched when its worker went: two at most, of which one is being done.
     assert TUPLES <= times <= TUPLES + 2
 
@@ -190,14 +190,14 @@ def test_after_the_scheduler_was_cancelled_the_same_command_goes_on(
     command = start(cluster, place, generate)
     wait_for("the first tuples", lambda: kept(table) >= 3)
     cluster.run("scancel", (place / "scheduler.id").read_text().strip())
-    told = " ".join(finish(command, 1).split())
-    found = kept(table)
-    assert "was lost" in told
-    assert "the same command goes on" in told
-    assert 3 <= found < TUPLES
+    output = " ".join(finish(command, 1).split())
+    result = kept(table)
+    assert "was lost" in output
+    assert "the same command goes on" in output
+    assert 3 <= result < TUPLES
     assert not table.exists()
     wait_for("the workers' end", lambda: not cluster.run("squeue", "-h").strip())
     finish(start(cluster, place, "\n".join([*submit, wait])))
-    told = finish(start(cluster, place, generate))
-    assert f"{found} tuples were finished by an earlier run" in told
+    output = finish(start(cluster, place, generate))
+    assert f"{result} tuples were finished by an earlier run" in output
     assert table.read_bytes() == whole

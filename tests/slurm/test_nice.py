@@ -113,18 +113,18 @@ def test_arrays_held_jobs_and_jobs_at_the_bottom(cluster: Cluster, closed: Calla
     assert cluster.show(bottom)["Priority"] == "1"
     # One task that differs from the others of its array.
     cluster.run("scontrol", "update", f"JobId={array}_2", "Nice=7")
-    told = cluster.run(*command, "set", check=False)
-    assert "7 waiting jobs and tasks of arrays looked at" in told, told
-    assert "2 waiting jobs left alone" in told
-    assert "still stand before" not in told
+    output = cluster.run(*command, "set", check=False)
+    assert "7 waiting jobs and tasks of arrays looked at" in output, output
+    assert "2 waiting jobs left alone" in output
+    assert "still stand before" not in output
     rows = (line.split() for line in cluster.run("squeue", "-h", "-r", "-o", "%i %Q %y").splitlines())
-    found = {job: (int(priority), int(nice)) for job, priority, nice in rows}
-    assert found[str(bottom)] == (BASE, 0)
-    assert {found[f"{array}_{task}"] for task in range(4)} == {(BASE - 2, 2)}
-    assert found[str(wide)] == (BASE - 4, 4)
-    assert found[str(endless)] == (BASE - 6, 6)
-    assert found[str(held)] == (0, 0)
-    assert found[str(later)] == (BASE, 0)
+    result = {job: (int(priority), int(nice)) for job, priority, nice in rows}
+    assert result[str(bottom)] == (BASE, 0)
+    assert {result[f"{array}_{task}"] for task in range(4)} == {(BASE - 2, 2)}
+    assert result[str(wide)] == (BASE - 4, 4)
+    assert result[str(endless)] == (BASE - 6, 6)
+    assert result[str(held)] == (0, 0)
+    assert result[str(later)] == (BASE, 0)
 
 
 def test_hold_release_and_a_restart_keep_the_order_and_a_changed_limit_needs_a_run(
@@ -161,12 +161,12 @@ def test_running_tasks_of_an_array_are_not_touched_and_a_requeued_job_keeps_its_
 
     try:
         cluster.run(*command, "set")
-        found = values()
-        assert found[f"{array}_0"] == found[f"{array}_1"] == ("RUNNING", "10:00", "0")
+        result = values()
+        assert result[f"{array}_0"] == result[f"{array}_1"] == ("RUNNING", "10:00", "0")
         # The task with another limit has a place of its own, before the longer ones.
-        assert [found[f"{array}_{task}"][2] for task in (2, 3, 4, 5)] == ["4", "4", "2", "4"]
-        assert found[str(first)][2] == "0"
-        assert found[str(last)][2] == "6"
+        assert [result[f"{array}_{task}"][2] for task in (2, 3, 4, 5)] == ["4", "4", "2", "4"]
+        assert result[str(first)][2] == "0"
+        assert result[str(last)][2] == "6"
         cluster.run("scontrol", "update", f"JobId={array}_0", "Nice=9")
         cluster.run("scontrol", "requeue", f"{array}_0")
         wait_for("the requeued task", lambda: values()[f"{array}_0"][0] == "PENDING")

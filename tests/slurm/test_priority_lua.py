@@ -41,9 +41,9 @@ def cluster() -> Iterator[Cluster]:
     files = {"job_submit.lua": export_of()[1].text}
     with (
         short_directory() as folder,
-        Cluster(folder, processors=32, lines=["JobSubmitPlugins=lua"], partitions=partitions, files=files) as found,
+        Cluster(folder, processors=32, lines=["JobSubmitPlugins=lua"], partitions=partitions, files=files) as result,
     ):
-        yield found
+        yield result
 
 
 @pytest.fixture
@@ -146,6 +146,6 @@ def test_the_command_of_the_rollback_gives_the_plugins_priority(cluster: Cluster
     cluster.run("sh", "-c", command)
     assert [priority(cluster, job) for job in (*jobs, *held)] == [1, 1, 1, 0, 0]
     assert cluster.show(jobs[-1])["Nice"] == "7"
-    found = {show["ArrayTaskId"]: show["Priority"] for show in cluster.show_all().values()
+    result = {show["ArrayTaskId"]: show["Priority"] for show in cluster.show_all().values()
              if show.get("ArrayJobId") == str(array) and show["JobState"] == "PENDING"}  # fmt: skip
-    assert found == {"0-1,3-5": "1", "2": "0"}
+    assert result == {"0-1,3-5": "1", "2": "0"}

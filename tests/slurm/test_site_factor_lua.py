@@ -53,9 +53,9 @@ def cluster() -> Iterator[Cluster]:
             lines=["JobSubmitPlugins=lua"],
             partitions=PARTITIONS,
             files={"job_submit.lua": text},
-        ) as found,
+        ) as result,
     ):
-        yield found
+        yield result
 
 
 @pytest.fixture
@@ -241,9 +241,9 @@ def test_the_commands_for_jobs_that_wait_score_them_and_take_the_scores_away(clu
     assert export.priorities is not None
     nice = np.array([50, 50, 0, 0])
     assert np.abs(queue.priority + nice - export.priorities(queue)).max() <= 1
-    found = cluster.show_all()
+    result = cluster.show_all()
     tasks = {
-        show["ArrayTaskId"]: int(show["Priority"]) for show in found.values() if show.get("ArrayJobId") == str(array)
+        show["ArrayTaskId"]: int(show["Priority"]) for show in result.values() if show.get("ArrayJobId") == str(array)
     }
     rest = tasks.pop("2,8,10,12%1")
     assert rest == pytest.approx(expected(export, cluster, array), abs=1)

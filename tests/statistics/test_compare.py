@@ -31,14 +31,14 @@ Make = Callable[..., Evaluation]
 
 
 def test_the_draws_are_the_same_however_many_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
+    result = []
     for at_once in (1, 10**5, 10**9):
         monkeypatch.setattr(means, "_AT_ONCE", at_once)
         means._counts.cache_clear()
-        found.append(means._counts(3, 0, 7))
+        result.append(means._counts(3, 0, 7))
     means._counts.cache_clear()
-    assert (found[0].sum(axis=1) == 7).all()
-    assert all((one == found[0]).all() for one in found)
+    assert (result[0].sum(axis=1) == 7).all()
+    assert all((one == result[0]).all() for one in result)
 
 
 def test_the_effect_is_the_median_of_the_pairs_and_not_the_difference_of_the_medians() -> None:
@@ -133,9 +133,9 @@ def test_the_median_has_the_interval_of_its_exact_bootstrap_distribution(values:
     medians = np.sort(np.median(np.array(list(itertools.product(values, repeat=n))), axis=1))
     tail = stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1))
     below = math.ceil(tail * len(medians)) - 1
-    found = estimate_median(np.array(values)).interval
-    assert found is not None
-    assert [found.low, found.high] == [medians[below], medians[-1 - below]]
+    result = estimate_median(np.array(values)).interval
+    assert result is not None
+    assert [result.low, result.high] == [medians[below], medians[-1 - below]]
 
 
 def test_many_cases_take_the_short_way_to_nearly_the_same_interval() -> None:
@@ -156,11 +156,11 @@ def test_the_studentised_bootstrap_by_its_definition() -> None:
     t = (draws.mean(axis=1) - values.mean()) / spread
     low, high = np.quantile(t, [0.025, 0.975])
     student = stats.t.ppf(0.975, 5) / math.sqrt(5)
-    found = estimate_mean([values], seed=2)
-    assert found.interval is not None
+    result = estimate_mean([values], seed=2)
+    assert result.interval is not None
     # 9,999 draws: the quantile of a long tail is known to some percent.
-    assert found.interval.low == pytest.approx(values.mean() - own * max(high, student), rel=0.03)
-    assert found.interval.high == pytest.approx(values.mean() + own * max(-low, student), rel=0.1)
+    assert result.interval.low == pytest.approx(values.mean() - own * max(high, student), rel=0.03)
+    assert result.interval.high == pytest.approx(values.mean() + own * max(-low, student), rel=0.1)
     assert -low > student > high  # the tail is on the right, and Student's interval has the other end
 
 
@@ -179,17 +179,17 @@ def test_a_ratio_to_a_constant_is_a_mean() -> None:
 def test_the_interval_follows_the_data_and_the_seed(statistic: Statistic) -> None:
     rng = np.random.default_rng(5)
     policy, baseline = rng.lognormal(size=20), rng.lognormal(size=20)
-    found = estimate_difference(statistic, policy, baseline, seed=1)
-    assert found == estimate_difference(statistic, policy, baseline, seed=1)
+    result = estimate_difference(statistic, policy, baseline, seed=1)
+    assert result == estimate_difference(statistic, policy, baseline, seed=1)
     times = estimate_difference(statistic, 3 * policy, 3 * baseline, seed=1)
     factor = 1 if statistic == "ratio" else 3
-    assert found.interval is not None
+    assert result.interval is not None
     assert times.interval is not None
-    assert times.value == pytest.approx(factor * found.value)
-    assert times.interval.low == pytest.approx(factor * found.interval.low)
-    assert times.interval.half_width == pytest.approx(factor * found.interval.half_width)
+    assert times.value == pytest.approx(factor * result.value)
+    assert times.interval.low == pytest.approx(factor * result.interval.low)
+    assert times.interval.half_width == pytest.approx(factor * result.interval.half_width)
     other = estimate_difference(statistic, policy, baseline, seed=2)
-    assert (other == found) == (statistic == "median")  # whose distribution is exact
+    assert (other == result) == (statistic == "median")  # whose distribution is exact
 
 
 def test_p_and_interval_agree() -> None:
@@ -198,10 +198,10 @@ def test_p_and_interval_agree() -> None:
     for at in range(300):
         policy, baseline = rng.lognormal(0.2 * (at % 4), 0.5, 12), rng.lognormal(0, 0.5, 12)
         for statistic in STATISTICS:
-            found = estimate_difference(statistic, policy, baseline, seed=1)
-            assert found.interval is not None
-            assert found.p is not None
-            agree += (found.p < 0.05) == (not found.interval.covers(0.0))
+            result = estimate_difference(statistic, policy, baseline, seed=1)
+            assert result.interval is not None
+            assert result.p is not None
+            agree += (result.p < 0.05) == (not result.interval.covers(0.0))
     # They may part where the end of an interval is at 0 to within a draw.
     assert agree >= 898
 
@@ -214,16 +214,16 @@ def test_p_of_a_median_knows_that_few_cases_prove_little() -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=25), st.sampled_from(["median", "mean"]))
 def test_the_other_way_round_is_the_other_sign(values: list[float], statistic: Statistic) -> None:
-    found = estimate_value(statistic, np.array(values), seed=4)
+    result = estimate_value(statistic, np.array(values), seed=4)
     other = estimate_value(statistic, -np.array(values), seed=4)
-    assert found.interval is not None
+    assert result.interval is not None
     assert other.interval is not None
-    assert other.value == pytest.approx(-found.value)
+    assert other.value == pytest.approx(-result.value)
     size = max(map(abs, values)) or 1.0
-    assert other.interval.low == pytest.approx(-found.interval.high, abs=1e-6 * size, rel=1e-6)
-    assert other.interval.high == pytest.approx(-found.interval.low, abs=1e-6 * size, rel=1e-6)
-    assert found.interval.low <= found.value + 1e-9 * size
-    assert found.value <= found.interval.high + 1e-9 * size
+    assert other.interval.low == pytest.approx(-result.interval.high, abs=1e-6 * size, rel=1e-6)
+    assert other.interval.high == pytest.approx(-result.interval.low, abs=1e-6 * size, rel=1e-6)
+    assert result.interval.low <= result.value + 1e-9 * size
+    assert result.value <= result.interval.high + 1e-9 * size
 
 
 def test_strata_count_alike_and_are_drawn_apart() -> None:

@@ -49,9 +49,9 @@ def test_the_coverage_is_the_one_that_the_page_states(setting: Any, cases: int) 
     less than the page says is caught every night; one that covers 20 % less, every day.
     """
     held, of = measured()[setting.statistic, setting.values, cases]
-    found = SCRIPT["held"](setting, cases, EXPERIMENTS, seed=2)
-    p = stats.fisher_exact([[held, of - held], [found, EXPERIMENTS - found]]).pvalue
-    assert p > 1e-4, f"{found} of {EXPERIMENTS}, the page has {held} of {of}"
+    result = SCRIPT["held"](setting, cases, EXPERIMENTS, seed=2)
+    p = stats.fisher_exact([[held, of - held], [result, EXPERIMENTS - result]]).pvalue
+    assert p > 1e-4, f"{result} of {EXPERIMENTS}, the page has {held} of {of}"
 
 
 def test_the_page_states_what_was_measured(root: Path) -> None:
@@ -86,8 +86,8 @@ def test_no_effect_is_seldom_called_an_effect(statistic: Statistic) -> None:
     base = rng.lognormal(2, 1, (400, 10))
     # Of noise on both sides neither the median nor the mean of the differences has a sign.
     first, second = (base * rng.lognormal(0, 0.3, base.shape) for _ in range(2))
-    found = (compare_values(a, b, statistic=statistic, seed=3) for a, b in zip(first, second, strict=True))
-    assert sum(pair.verdict != "no difference" for pair in found) <= 34
+    result = (compare_values(a, b, statistic=statistic, seed=3) for a, b in zip(first, second, strict=True))
+    assert sum(pair.verdict != "no difference" for pair in result) <= 34
 
 
 def test_the_script_writes_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

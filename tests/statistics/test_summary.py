@@ -32,16 +32,16 @@ def test_the_lowest_value_alone_is_no_proof(by_hand: Make) -> None:
     base = [100.0, 120.0, 90.0, 110.0, 105.0, 95.0, 130.0, 115.0]
     near = [value / 2 + (3 if at % 2 else -2) for at, value in enumerate(base)]
     costs = {"BASE": base, "FIRST": [value / 2 for value in base], "NEAR": near, "FAR": [value * 0.8 for value in base]}
-    (told,) = words(by_hand({"log": {"cost": costs}}))
+    (output,) = words(by_hand({"log": {"cost": costs}}))
     # NEAR is now above, now below FIRST; FAR is above it in every window, and nothing is said of it.
-    assert "FIRST is not shown to be better than NEAR." in told
+    assert "FIRST is not shown to be better than NEAR." in output
 
 
 def test_the_rules_say_what_was_changed_in_the_jobs() -> None:
     assert rules_in_words(Rules(), axes=Sensitivity()) == rules_in_words(Rules())
-    told = rules_in_words(Rules(), axes=Sensitivity(1.2, parse_estimates("exact")))
-    assert "what if: the jobs arrive 1.2 times as fast as in the log" in told
-    assert "what if: requested times are not the users' but exact" in told
+    output = rules_in_words(Rules(), axes=Sensitivity(1.2, parse_estimates("exact")))
+    assert "what if: the jobs arrive 1.2 times as fast as in the log" in output
+    assert "what if: requested times are not the users' but exact" in output
 
 
 def test_median_quartiles_and_ranks_by_hand(by_hand: Make) -> None:

@@ -21,7 +21,7 @@ OPTIONS = GenerateOptions(tuples=2, trials=8_000, state_size=4, queue_size=8)
 
 
 @pytest.fixture(scope="module")
-def found():
+def result():
     return measure_convergence(workload_of(), OPTIONS, repeats=20)
 
 
@@ -34,9 +34,9 @@ def test_counts_double_up_to_the_last():
     assert trial_counts(2_000) == [1000, 2000]
 
 
-def test_the_spread_falls_with_the_root_of_the_trials_and_is_what_is_stated(found):
+def test_the_spread_falls_with_the_root_of_the_trials_and_is_what_is_stated(result):
     for estimator in ("paper", "stratified"):
-        rows = [row for row in found if row.estimator == estimator]
+        rows = [row for row in result if row.estimator == estimator]
         assert [row.trials for row in rows] == (
             [1000, 2000, 4000, 8000] if estimator == "paper" else [1024, 2016, 4000, 8000]
         )
@@ -48,24 +48,26 @@ def test_the_spread_falls_with_the_root_of_the_trials_and_is_what_is_stated(foun
             assert row.speed > 0
 
 
-def test_the_stratified_estimator_is_the_more_precise(found):
-    for paper, stratified in zip(found[1::2], found[0::2], strict=True):
+def test_the_stratified_estimator_is_the_more_precise(result):
+    for paper, stratified in zip(result[1::2], result[0::2], strict=True):
         assert (paper.estimator, stratified.estimator) == ("paper", "stratified")
         assert stratified.stated < paper.stated / 3
 
 
-def test_numbers_and_picture_are_written(found, tmp_path):
-    lines = convergence_csv(found).splitlines()
+def test_numbers_and_picture_are_written(result, tmp_path):
+    lines = convergence_csv(result).splitlines()
     assert lines[0] == "trials,estimator,spread,stated,trials_per_second"
-    assert len(lines) == 1 + len(found)
-    picture = draw_convergence(found, tmp_path / "c.svg", "two tuples")
+    assert len(lines) == 1 + len(result)
+    picture = draw_convergence(result, tmp_path / "c.svg", "two tuples")
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
 
 
 def test_progress_ends_where_it_said():
-    told = []
-    measure_convergence(workload_of(), GenerateOptions(1, 1_000, 4, 8), repeats=2, report=lambda *now: told.append(now))
-    assert told[-1] == (4_000, 4_000)
+    messages = []
+    measure_convergence(
+        workload_of(), GenerateOptions(1, 1_000, 4, 8), repeats=2, report=lambda *now: messages.append(now)
+    )
+    assert messages[-1] == (4_000, 4_000)
 
 
 def test_one_repetition_has_no_deviation():
@@ -76,7 +78,7 @@ def test_one_repetition_has_no_deviation():
 def test_spread_claim_and_speed_by_hand(monkeypatch):
     # Scores of 1/8 that are by turns 0.01 higher and lower, twice as far with the paper's estimator; errors of 0.02 in
     # the first tuple and 0.04 in the second; half a second for each measurement.
-    drawn, told, clock = [], [], iter(np.arange(100) / 2)
+    drawn, messages, clock = [], [], iter(np.arange(100) / 2)
 
     def fake(_problem, estimator, trials, words):
         drawn.append(tuple(words))
@@ -86,14 +88,14 @@ def test_spread_claim_and_speed_by_hand(monkeypatch):
     monkeypatch.setattr("policyfactory.trials.convergence.estimate", fake)
     monkeypatch.setattr("policyfactory.trials.convergence.time.perf_counter", lambda: next(clock))
     options = GenerateOptions(2, 1_000, 4, 8)
-    found = measure_convergence(workload_of(), options, repeats=4, report=lambda *now: told.append(now))
+    result = measure_convergence(workload_of(), options, repeats=4, report=lambda *now: messages.append(now))
     # Four values +-d around their mean: variance 4 d^2 / 3. The mean score is 1/8.
-    for row, size, trials in zip(found, (0.01, 0.02), (1_024, 1_000), strict=True):
+    for row, size, trials in zip(result, (0.01, 0.02), (1_024, 1_000), strict=True):
         assert row.spread == pytest.approx(8 * size * np.sqrt(4 / 3), rel=1e-12)
         assert row.stated == pytest.approx(8 * np.sqrt((0.02**2 + 0.04**2) / 2), rel=1e-12)
         assert (row.trials, row.speed) == (trials, trials * 4 * 2 / 1.0)
-    assert [row.estimator for row in found] == ["stratified", "paper"]
-    assert told == [(4_000 * k, 16_000) for k in range(1, 5)]
+    assert [row.estimator for row in result] == ["stratified", "paper"]
+    assert messages == [(4_000 * k, 16_000) for k in range(1, 5)]
     # Every repetition of every measurement has orders of its own.
     assert len(set(drawn)) == len(drawn) == 16
     seeds = [word for words in drawn for word in words]
@@ -101,11 +103,11 @@ def test_spread_claim_and_speed_by_hand(monkeypatch):
 
 
 def test_the_numbers_as_csv():
-    found = [
+    result = [
         EstimatorPrecision("paper", 1000, 0.5, 0.25, 12345.6),
         EstimatorPrecision("stratified", 1024, 1 / 3, 0.1, 9.4),
     ]
-    assert convergence_csv(found) == (
+    assert convergence_csv(result) == (
         "trials,estimator,spread,stated,trials_per_second\n"
         "1000,paper,0.5,0.25,12346\n1024,stratified,0.3333333333333333,0.1,9\n"
     )

@@ -61,10 +61,10 @@ def test_scores_and_errors_are_those_of_the_definition(queue, trials):
     naive.order_values(problem, orders, values)
     # The unit is a trial: its value belongs to the job that went first.
     plain[np.arange(trials), orders[:, 0]] = values
-    found = estimate(problem, "paper", trials, seed)
-    for mine, expected in zip((found.score, found.stderr), by_definition(plain), strict=True):
+    result = estimate(problem, "paper", trials, seed)
+    for mine, expected in zip((result.score, result.stderr), by_definition(plain), strict=True):
         assert_allclose(mine, expected, rtol=1e-9)
-    assert found.trials == trials
+    assert result.trials == trials
 
     blocks = -(-trials // (4 * queue))
     drawn, means = seed.astype(np.int64), np.empty((blocks, queue))
@@ -75,10 +75,10 @@ def test_scores_and_errors_are_those_of_the_definition(queue, trials):
         naive.front_values(problem, four, values)
         # The unit is a block: the mean over its four orders.
         block[:] = values.mean(axis=0)
-    found = estimate(problem, "stratified", trials, seed)
-    for mine, expected in zip((found.score, found.stderr), by_definition(means), strict=True):
+    result = estimate(problem, "stratified", trials, seed)
+    for mine, expected in zip((result.score, result.stderr), by_definition(means), strict=True):
         assert_allclose(mine, expected, rtol=1e-9)
-    assert found.trials == 4 * queue * blocks
+    assert result.trials == 4 * queue * blocks
 
 
 def test_the_seed_is_left_unchanged():
@@ -87,7 +87,7 @@ def test_the_seed_is_left_unchanged():
     first = [estimate(tuple_of(4, 5), name, 100, seed) for name in ESTIMATORS]
     assert_array_equal(seed, before)
     again = [estimate(tuple_of(4, 5), name, 100, seed) for name in ESTIMATORS]
-    assert [found.score.tolist() for found in again] == [found.score.tolist() for found in first]
+    assert [result.score.tolist() for result in again] == [result.score.tolist() for result in first]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -98,12 +98,12 @@ def test_all_orders_of_a_small_queue_are_the_known_answer(estimator, queue):
     for seed in range(3):
         problem = tuple_of(seed, queue)
         exact = exact_scores(problem)
-        found = estimate(problem, estimator, 400_000, words(seed, queue))
-        assert found.score.sum() == pytest.approx(1.0, abs=1e-12)
+        result = estimate(problem, estimator, 400_000, words(seed, queue))
+        assert result.score.sum() == pytest.approx(1.0, abs=1e-12)
         # A queue of two has one order for each first job: nothing is left to chance but for the paper's counts.
-        assert (np.abs(found.score - exact) <= 5 * found.stderr + 1e-12).all()
+        assert (np.abs(result.score - exact) <= 5 * result.stderr + 1e-12).all()
         if queue > 2:
-            assert (exact.max() - exact.min()) > 10 * found.stderr.max()
+            assert (exact.max() - exact.min()) > 10 * result.stderr.max()
 
 
 @pytest.mark.parametrize("offset", [137, 1803, 6433])
@@ -128,7 +128,7 @@ def test_standard_errors_are_honest(estimator, queue, trials):
     problem = tuple_of(31, queue, machine=16)
     truth = exact_scores(problem) if queue == 5 else estimate(problem, "stratified", 20_000_000, words(3, queue)).score
     repeats = [estimate(problem, estimator, trials, words(4, queue, repeat)) for repeat in range(600)]
-    z = np.array([(found.score - truth) / found.stderr for found in repeats])
+    z = np.array([(result.score - truth) / result.stderr for result in repeats])
     assert 0.9 < np.sqrt((z**2).mean(axis=0)).mean() < 1.1
     assert 0.92 < (np.abs(z) < 1.96).mean() < 0.98
     # No bias: the mean z of a job is within 5 of its standard errors (up to 32 jobs: 2e-5).
@@ -147,10 +147,10 @@ def test_jobs_that_never_meet_have_equal_scores_and_no_error():
     # One processor each on a machine of 64: nobody waits, in no order.
     ones = np.ones(12, dtype=np.int64)
     for estimator, error in (("stratified", 0.0), ("paper", 1.0)):
-        found = estimate(pose(ones * 5, ones, ones * 0, 64, 4, 10), estimator, 64_000, words(6))
-        assert np.isfinite(found.stderr).all()
-        assert_allclose(found.score, 1 / 8, atol=1e-12 + error * 5 * found.stderr.max())
-        assert (found.stderr.max() > 1e-6) == bool(error)
+        result = estimate(pose(ones * 5, ones, ones * 0, 64, 4, 10), estimator, 64_000, words(6))
+        assert np.isfinite(result.stderr).all()
+        assert_allclose(result.score, 1 / 8, atol=1e-12 + error * 5 * result.stderr.max())
+        assert (result.stderr.max() > 1e-6) == bool(error)
 
 
 def test_trials_are_whole_blocks():
@@ -165,9 +165,9 @@ def test_the_result_does_not_depend_on_how_the_work_is_cut(monkeypatch):
     whole = {name: estimate(problem, name, 5_000, words(8)) for name in ESTIMATORS}
     monkeypatch.setattr("policyfactory.trials.estimators._TRIALS_A_CALL", 333)
     for name, expected in whole.items():
-        found = estimate(problem, name, 5_000, words(8))
-        assert_array_equal(found.score, expected.score)
-        assert_array_equal(found.stderr, expected.stderr)
+        result = estimate(problem, name, 5_000, words(8))
+        assert_array_equal(result.score, expected.score)
+        assert_array_equal(result.stderr, expected.stderr)
 
 
 def test_the_caller_can_stop_the_work(monkeypatch):

@@ -116,7 +116,7 @@ def test_files_with_windows_line_ends_or_no_last_one_are_read(tmp_path):
     assert len(read_score_table(path)) == 2
 
 
-def test_no_file_and_a_folder_are_told(tmp_path):
+def test_no_file_and_a_folder_are_reported(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_score_table(tmp_path / "none.csv")
     with pytest.raises(InputError, match="is a directory"):

@@ -69,10 +69,10 @@ def test_simulation_takes_the_better_policy_from_the_second_period_on(feedback: 
 
 
 def test_the_cost_of_a_period_with_numbers() -> None:
-    found = period_costs(one_way(2), (LPF, SPF), Rules(), HOUR, {})
+    result = period_costs(one_way(2), (LPF, SPF), Rules(), HOUR, {})
     # Longest first: 0, 700, 1400, 1420, ..., 1540; shortest first: 0, 20, ..., 140, 160, 860.
     each = [700 + 8 * 1400 + 20 * 28, 20 * 28 + 160 + 860]
-    assert found.tolist() == [each, each]
+    assert result.tolist() == [each, each]
 
 
 def test_a_bandit_tries_each_and_stays_with_the_better() -> None:

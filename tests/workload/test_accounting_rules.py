@@ -290,7 +290,7 @@ def test_nodes_can_be_the_unit(tmp_path: Path) -> None:
         imported(tmp_path, job(1, AllocNodes="", NNodes="", ReqNodes="", ReqTRES="cpu=4"), unit="nodes")
 
 
-def test_without_a_job_the_reasons_are_told(tmp_path: Path) -> None:
+def test_without_a_job_the_reasons_are_given(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"no job is left of 1 records \(jobs that wait at the end of the log: 1"):
         imported(tmp_path, waiting(1))
     with pytest.raises(UsageError, match="no job of the log ever ran"):

@@ -29,22 +29,22 @@ def test_a_small_log_by_hand() -> None:
         {"submit": 10, "wait": 9, "run_time": 0, "allocated": 1, "requested": 1, "requested_time": 40, "user": 2},
         {"submit": 20, "wait": -1, "run_time": -1, "allocated": -1, "requested": 2, "requested_time": -1, "status": 5},
     ]
-    found = describe(log_of(jobs))
-    assert (found.jobs, found.machine, found.nodes, found.span) == (4, 10, 10, 20)
-    assert found.utilisation == (10 * 4 + 20 * 8) / (10 * (32 - 5))
-    assert (found.peak_processors, found.above_capacity_share) == (12, 3 / 27)
-    assert found.users == 2
-    assert found.mean_processors == (4 + 8 + 1 + 2) / 4
-    assert (found.largest_job, found.size_gcd, found.serial_share, found.power_of_two_share) == (8, 1, 0.25, 1.0)
-    assert (found.mean_run_time, found.median_run_time) == (10, 10)
-    assert (found.mean_requested_time, found.distinct_requests) == (30, 2)
-    assert (found.mean_accuracy, found.median_accuracy) == (1.125, 1.125)
-    assert (found.request_missing_share, found.requested_processors_missing_share) == (0.25, 0)
-    assert (found.allocated_missing_share, found.size_differs_share) == (0.25, 1 / 3)
-    assert (found.overrun_share, found.zero_run_share, found.missing_run_share) == (1 / 3, 0.25, 0.25)
-    assert (found.tie_share, found.out_of_order_share) == (1 / 3, 0)
-    assert found.mean_wait == 16 / 3
-    assert found.statuses == {"1": 3, "5": 1}
+    result = describe(log_of(jobs))
+    assert (result.jobs, result.machine, result.nodes, result.span) == (4, 10, 10, 20)
+    assert result.utilisation == (10 * 4 + 20 * 8) / (10 * (32 - 5))
+    assert (result.peak_processors, result.above_capacity_share) == (12, 3 / 27)
+    assert result.users == 2
+    assert result.mean_processors == (4 + 8 + 1 + 2) / 4
+    assert (result.largest_job, result.size_gcd, result.serial_share, result.power_of_two_share) == (8, 1, 0.25, 1.0)
+    assert (result.mean_run_time, result.median_run_time) == (10, 10)
+    assert (result.mean_requested_time, result.distinct_requests) == (30, 2)
+    assert (result.mean_accuracy, result.median_accuracy) == (1.125, 1.125)
+    assert (result.request_missing_share, result.requested_processors_missing_share) == (0.25, 0)
+    assert (result.allocated_missing_share, result.size_differs_share) == (0.25, 1 / 3)
+    assert (result.overrun_share, result.zero_run_share, result.missing_run_share) == (1 / 3, 0.25, 0.25)
+    assert (result.tie_share, result.out_of_order_share) == (1 / 3, 0)
+    assert result.mean_wait == 16 / 3
+    assert result.statuses == {"1": 3, "5": 1}
 
 
 def test_premature_jobs_request_at_least_a_hundred_times_their_run() -> None:
@@ -60,8 +60,8 @@ def test_processors_are_given_back_before_they_are_taken() -> None:
 
 def test_parts_of_jobs_are_not_counted_as_jobs() -> None:
     parts = [{"job_id": 1, "status": s, "run_time": 5, "submit": -1} for s in (2, 3)]
-    found = describe(log_of([{"run_time": 10}, *parts]))
-    assert (found.jobs, found.mean_run_time, found.statuses) == (1, 10, {"1": 1})
+    result = describe(log_of([{"run_time": 10}, *parts]))
+    assert (result.jobs, result.mean_run_time, result.statuses) == (1, 10, {"1": 1})
 
 
 def test_a_log_that_tells_nothing_is_described_all_the_same() -> None:
@@ -75,14 +75,14 @@ def test_a_log_that_tells_nothing_is_described_all_the_same() -> None:
         "status": -1,
     }
     log = log_of([nothing, nothing], header="")
-    found = describe(log)
-    assert found.machine is None
-    assert math.isnan(found.utilisation)
-    assert math.isnan(found.span)
-    assert math.isnan(found.mean_accuracy)
-    assert json.dumps(found.as_dict(), allow_nan=False)
-    assert ["utilisation (first start to last end), %", "-"] in description_rows([found])
-    assert find_quirks(log, found)
+    result = describe(log)
+    assert result.machine is None
+    assert math.isnan(result.utilisation)
+    assert math.isnan(result.span)
+    assert math.isnan(result.mean_accuracy)
+    assert json.dumps(result.as_dict(), allow_nan=False)
+    assert ["utilisation (first start to last end), %", "-"] in description_rows([result])
+    assert find_quirks(log, result)
 
 
 def test_statuses_that_nobody_knows_take_one_line() -> None:
@@ -136,10 +136,10 @@ STATUSES = {
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_table_of_the_archives_logs(name: str) -> None:
-    _, found = archive(name)
-    shown = {row[0]: row[1].replace(",", "") for row in description_rows([found])}
+    _, result = archive(name)
+    shown = {row[0]: row[1].replace(",", "") for row in description_rows([result])}
     assert {column: shown[column] for column in COLUMNS} == dict(zip(COLUMNS, TABLE[name].split(), strict=True))
-    assert found.statuses == STATUSES[name]
+    assert result.statuses == STATUSES[name]
 
 
 def test_the_filtered_kth_log_is_the_mirrors() -> None:
@@ -147,14 +147,14 @@ def test_the_filtered_kth_log_is_the_mirrors() -> None:
     log, _ = archive("KTH-SP2-1996-2.1-cln")
     kept, _ = clean_log(log, preset="tpds18-workflow")
     # Their lines of the log as it was: cleaning writes the size that is used into both fields.
-    found = describe(log.select(np.isin(log.job_id, kept.job_id)))
-    shown = {row[0]: row[1].replace(",", "") for row in description_rows([found])}
+    result = describe(log.select(np.isin(log.job_id, kept.job_id)))
+    shown = {row[0]: row[1].replace(",", "") for row in description_rows([result])}
     row = (
         "27992 100 100 332.9 68.60 0.00 0.00 0.00 0.78 0.00 0.000 0.00 0.00 212 "
         "1 100 7.7 8573 13463 270 32.6 73.3 103 8.41"
     )
     assert {column: shown[column] for column in COLUMNS} == dict(zip(COLUMNS, row.split(), strict=True))
-    assert found.statuses == {"0": 7509, "1": 20483}
+    assert result.statuses == {"0": 7509, "1": 20483}
 
 
 def test_other_readings_of_the_utilisation(shared: Callable[[str], Path]) -> None:
@@ -186,7 +186,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_the_quirks_of_the_archives_logs_are_told(name: str) -> None:
+def test_the_quirks_of_the_archives_logs_are_reported(name: str) -> None:
     quirks = "\n".join(find_quirks(*archive(name)))
     for fact in TOLD[name]:
         assert fact in quirks
@@ -223,17 +223,17 @@ QUIRKS = [
 ]
 
 
-@pytest.mark.parametrize(("header", "jobs", "told"), QUIRKS)
-def test_quirks_are_told_in_words(header: str, jobs: list[dict[str, Any]], told: str) -> None:
+@pytest.mark.parametrize(("header", "jobs", "output"), QUIRKS)
+def test_quirks_are_reported_in_words(header: str, jobs: list[dict[str, Any]], output: str) -> None:
     log = log_of(jobs, header)
-    assert any(told in quirk for quirk in find_quirks(log, describe(log))), find_quirks(log, describe(log))
+    assert any(output in quirk for quirk in find_quirks(log, describe(log))), find_quirks(log, describe(log))
 
 
 def test_made_up_starts_are_not_blamed() -> None:
     log = log_of([{"allocated": 10, "wait": -1}] * 2)
-    found = describe(log)
-    assert found.peak_processors == 20
-    assert not any("at once" in quirk for quirk in find_quirks(log, found))
+    result = describe(log)
+    assert result.peak_processors == 20
+    assert not any("at once" in quirk for quirk in find_quirks(log, result))
     log = log_of([{"allocated": 10, "wait": 0}] * 2)
     assert any("up to 20 processors at once" in quirk for quirk in find_quirks(log, describe(log)))
 

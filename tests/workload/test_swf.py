@@ -81,12 +81,12 @@ def test_a_whole_number_written_as_a_decimal_is_one() -> None:
 @example(b"12345678901234567890")
 def test_one_number_is_read_as_its_twin_reads_it(token: bytes) -> None:
     kind, value = naive.scan_number(token)
-    end, number, behind, found = scan_number(np.frombuffer(token + b"\n", dtype=np.uint8), 0)
-    if KINDS[found] == "irregular" and kind == "decimal":
+    end, number, behind, result = scan_number(np.frombuffer(token + b"\n", dtype=np.uint8), 0)
+    if KINDS[result] == "irregular" and kind == "decimal":
         # More digits than are exact: left for the C library.
         assert sum(token.count(digit) for digit in b"0123456789") > 15
         return
-    assert KINDS[found] == kind
+    assert KINDS[result] == kind
     if kind == "ok":
         assert (number, end) == (value, len(token))
     if kind == "decimal":
@@ -138,8 +138,8 @@ def test_a_text_is_read_as_its_twin_reads_it(lines: list[str]) -> None:
             assert str(error.value).startswith(expected)
         return
     log = parse_swf(text, "log.swf")
-    found = np.array([getattr(log, field) for field in FIELDS], dtype=np.float64)
-    np.testing.assert_array_equal(found.T, np.array(jobs))
+    result = np.array([getattr(log, field) for field in FIELDS], dtype=np.float64)
+    np.testing.assert_array_equal(result.T, np.array(jobs))
     same(parse_swf(format_swf(log), "log.swf"), log)
 
 

@@ -31,31 +31,31 @@ def submitted(*moments: datetime, header: str = HEADER) -> SwfLog:
 def test_hours_are_those_of_the_site_in_summer_and_winter() -> None:
     zone = ZoneInfo("Europe/Stockholm")
     # A Monday in July and one in January, 9 h at the site both: 7 h and 8 h in UTC.
-    found = arrivals(submitted(datetime(2003, 7, 7, 9, 30, tzinfo=zone), datetime(2004, 1, 5, 9, 59, tzinfo=zone)))
-    assert np.flatnonzero(found.hour_of_week).tolist() == [9]
-    assert found.hour_of_week[9] == 2
-    assert found.clock == "Europe/Stockholm time"
-    assert found.dated
+    result = arrivals(submitted(datetime(2003, 7, 7, 9, 30, tzinfo=zone), datetime(2004, 1, 5, 9, 59, tzinfo=zone)))
+    assert np.flatnonzero(result.hour_of_week).tolist() == [9]
+    assert result.hour_of_week[9] == 2
+    assert result.clock == "Europe/Stockholm time"
+    assert result.dated
 
 
 def test_every_hour_of_the_week_has_its_place() -> None:
     header = HEADER.replace("Europe/Stockholm", "UTC")
     monday = datetime(2003, 7, 7, tzinfo=UTC).timestamp()
     log = log_of([{"submit": int(monday) - 1_000_000_000 + 3600 * hour + 1800} for hour in range(2 * 168)], header)
-    found = arrivals(log)
-    assert found.hour_of_week.tolist() == [2] * 168
-    assert found.hours_seen.tolist() == [2] * 168
-    assert found.per_week.tolist() == [168, 168]
-    assert found.rate(slice(0, 5)).tolist() == [1.0] * 24
+    result = arrivals(log)
+    assert result.hour_of_week.tolist() == [2] * 168
+    assert result.hours_seen.tolist() == [2] * 168
+    assert result.per_week.tolist() == [168, 168]
+    assert result.rate(slice(0, 5)).tolist() == [1.0] * 24
 
 
 def test_a_rate_is_jobs_for_each_hour_that_the_log_lasts() -> None:
     # Three jobs within one hour, then one an hour later: the log sees two hours, once each.
-    found = arrivals(log_of([{"submit": time} for time in (0, 10, 20, 3600)], header=""))
-    assert found.hours_seen.sum() == 2
-    assert found.rate(slice(0, 7))[:3].tolist() == [3.0, 1.0, 0.0]
-    assert not found.dated
-    assert found.clock == "hours of the log's own clock; the header has no UnixStartTime"
+    result = arrivals(log_of([{"submit": time} for time in (0, 10, 20, 3600)], header=""))
+    assert result.hours_seen.sum() == 2
+    assert result.rate(slice(0, 7))[:3].tolist() == [3.0, 1.0, 0.0]
+    assert not result.dated
+    assert result.clock == "hours of the log's own clock; the header has no UnixStartTime"
 
 
 def test_the_clock_of_a_site() -> None:
@@ -67,17 +67,17 @@ def test_the_clock_of_a_site() -> None:
     assert clock("; TimeZoneString: Europe/Nowhere\n; TimeZone: 3600\n") == "UTC+1 h"
     assert clock("; TimeZoneString: Europe/Nowhere\n") == "time zone Europe/Nowhere is not known to this computer"
     assert clock("; Note: x\n") == "the header has no time zone"
-    found = arrivals(log_of([{}], "; UnixStartTime: 1000000000\n"))
-    assert found.clock == "UTC, as the header has no time zone"
+    result = arrivals(log_of([{}], "; UnixStartTime: 1000000000\n"))
+    assert result.clock == "UTC, as the header has no time zone"
 
 
 def test_the_archives_logs_are_busy_in_working_hours(shared: Callable[[str], Path]) -> None:
-    found = arrivals(read_swf(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz")))
-    day = found.rate(slice(0, 5))
-    assert found.per_week.sum() == 28_476
+    result = arrivals(read_swf(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz")))
+    day = result.rate(slice(0, 5))
+    assert result.per_week.sum() == 28_476
     # By UTC the peak would be an hour or two earlier.
     assert day[9:18].min() > 2 * max(day[0:7].max(), day[22:].max())
-    assert day.max() > 2 * found.rate(slice(5, 7)).max()
+    assert day.max() > 2 * result.rate(slice(5, 7)).max()
 
 
 @pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln.swf.gz", "lublin_256.swf"])
@@ -99,7 +99,7 @@ def test_pictures_of_odd_logs(tmp_path: Path) -> None:
     assert len(draw_log(one, describe(one), tmp_path)) == 4
 
 
-def test_a_clock_that_is_not_in_seconds_is_told_not_drawn(tmp_path: Path) -> None:
+def test_a_clock_that_is_not_in_seconds_is_reported_not_drawn(tmp_path: Path) -> None:
     log = log_of([{"submit": 10**16}, {"submit": 2 * 10**16}])
     description = describe(log)
     assert [path.name for path in draw_log(log, description, tmp_path) if "arrivals" in path.name] == []
