@@ -294,10 +294,12 @@ def _adjusted(rows: Sequence[Comparison]) -> list[Comparison]:
 
 def holm(p_values: Iterable[float]) -> list[float]:
     """Return p-values adjusted for their number by Holm's procedure, in the order in which they were given."""
-    from statsmodels.stats.multitest import multipletests
-
-    given = list(p_values)
-    return [float(p) for p in multipletests(given, method="holm")[1]] if given else []
+    # Not statsmodels' multipletests, which it equals: that collects garbage at each call, a tenth of a second here.
+    given = np.array(list(p_values), dtype=np.float64)
+    order = np.argsort(given, kind="stable")
+    adjusted = np.empty_like(given)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)))
+    return [float(p) for p in adjusted]
 
 
 def by_chance(comparisons: Iterable[Comparison]) -> float:

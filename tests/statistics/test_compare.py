@@ -250,6 +250,14 @@ def test_holm_is_the_textbooks() -> None:
     assert holm([0.6, 0.7]) == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("size", [1, 2, 5, 12, 40])
+def test_holm_is_that_of_statsmodels(size: int) -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    p_values = np.random.default_rng(size).random(size).round(1)  # with ties
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1].tolist(), rel=1e-12)
+
+
 def test_a_whole_evaluation_is_compared_with_its_first_policy(by_hand: Make) -> None:
     cost = {"A": [9.0] * 6, "B": [8.0, 7.0, 8.0, 8.5, 8.0, 1.0], "C": [9.0, 10.0, 9.0, 8.0, 9.0, 9.0]}
     gain = {"A": [50.0] * 6, "B": [60.0, 61.0, 62.0, 63.0, 64.0, 65.0], "C": [40.0, 41.0, 42.0, 43.0, 44.0, 45.0]}
