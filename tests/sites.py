@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from policyfactory.core.units import DAY
+from policyfactory.export.content import Site
 from policyfactory.export.queue import Queue
 from policyfactory.export.sample import Sample
-from policyfactory.export.targets import Site
 
 __all__ = ["make_queue", "make_sample", "make_site"]
 

@@ -130,7 +130,7 @@ def _print(exported: Exported, queue: Queue | None, *, as_json: bool, verbose: b
 
 def _advise(exported: Exported, *, verbose: bool) -> None:
     """Say what must be done with the files and what they cannot do; all of it stands in their heads."""
-    from policyfactory.export.targets import instructions
+    from policyfactory.export.content import instructions
 
     lines = exported.instructions() if verbose else instructions(exported.export.settings)
     if exported.export.install and not verbose:

@@ -12,8 +12,9 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.export.content import Export, Site
 from policyfactory.export.scale import MOST_TIES, learn_scale, tie_share
-from policyfactory.export.targets import Export, Site, Target
+from policyfactory.export.targets import Target
 from policyfactory.policy.nodes import Binary, Call, Expression, Negative, Number
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model

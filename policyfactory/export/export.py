@@ -15,12 +15,13 @@ from policyfactory.core.options import changed
 from policyfactory.core.units import DAY
 from policyfactory.core.version import __version__
 from policyfactory.export.compressed import Made, make_with_few_ties
+from policyfactory.export.content import Site
 from policyfactory.export.exported import Exported, claim, earlier_files, write_files
 from policyfactory.export.expressible import left_out, prepare
 from policyfactory.export.options import ExportOptions
 from policyfactory.export.sample import Sample, sample_of, wide_sample
 from policyfactory.export.scale import LARGEST, MOST_TIES
-from policyfactory.export.targets import TARGETS, Site, Target
+from policyfactory.export.targets import TARGETS, Target
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE, PolicyLike, resolve, resolve_model
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from policyfactory.core.artefact import atomic_write, check_directory, check_output, exclusive
 from policyfactory.core.errors import OutputError
 from policyfactory.core.present import facts_html
-from policyfactory.export.targets import Export, File, Target, instructions
+from policyfactory.export.content import Export, File, instructions
+from policyfactory.export.targets import Target
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.header import printable
 

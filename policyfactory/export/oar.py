@@ -13,11 +13,11 @@ from __future__ import annotations
 import functools
 import math
 
+from policyfactory.export.content import Export, File, Site, comment, header, identifier, instructions
 from policyfactory.export.expressible import check_size, fixed_epoch
 from policyfactory.export.languages.code import perl_function
 from policyfactory.export.queue import policy_priorities
 from policyfactory.export.scripts import filled, sentences
-from policyfactory.export.targets import Export, File, Site, comment, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

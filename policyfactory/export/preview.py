@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import format_duration
+from policyfactory.export.content import Export
 from policyfactory.export.expressible import keeps_threshold
 from policyfactory.export.queue import Queue, before_epoch, overdue, policy_priorities, scores_of, start_order
-from policyfactory.export.targets import Export
 from policyfactory.policy.policy import Policy
 
 __all__ = ["Preview", "preview"]

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 
 from naive.exports import JOBS, MORE, POLICIES, compiler, expected, same_order
 from naive.formula import expressions, same_bits
-from policyfactory.export.targets import TARGETS, Site, identifier
+from policyfactory.export.content import Site, identifier
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

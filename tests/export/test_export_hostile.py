@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.exports import compiler
+from policyfactory.export.content import Site, ascii_text, identifier
 from policyfactory.export.pbs.script import formula
-from policyfactory.export.targets import TARGETS, Site, ascii_text, identifier
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 

@@ -21,13 +21,14 @@ from naive import pbs as server
 from naive.exports import POLICIES
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import ExportError
+from policyfactory.export.content import Export, Site
 from policyfactory.export.expressible import prepare
 from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.pbs.formula import misplaced, power_of_two
 from policyfactory.export.pbs.script import HOOK, RESOURCE, formula, needs_hook
 from policyfactory.export.preview import preview
 from policyfactory.export.queue import Queue
-from policyfactory.export.targets import TARGETS, Export, Site
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

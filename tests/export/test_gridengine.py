@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from naive.exports import POLICIES
 from naive.hostile import TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
+from policyfactory.export.content import Export, Site
 from policyfactory.export.gridengine.files import make
 from policyfactory.export.gridengine.urgency import urgencies
 from policyfactory.export.queue import scores_of
-from policyfactory.export.targets import Export, Site
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

@@ -15,10 +15,10 @@ from naive.hostile import PIECES, TEXTS, hostile_model
 from naive.oar import STOCK, write_stand_in
 from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
+from policyfactory.export.content import Site
 from policyfactory.export.expressible import prepare
 from policyfactory.export.oar import make
 from policyfactory.export.queue import Queue, start_order
-from policyfactory.export.targets import Site
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

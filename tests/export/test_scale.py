@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.units import DAY, WEEK
+from policyfactory.export.content import Site
 from policyfactory.export.sample import Sample, sample_of, wide_sample
 from policyfactory.export.scale import LARGEST, MOST_TIES, Scale, learn_scale, tie_share
-from policyfactory.export.targets import Site
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.workload.jobs import Workload

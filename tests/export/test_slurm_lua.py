@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from naive.exports import MORE
 from naive.formula import expressions
 from policyfactory.core.errors import ExportError
+from policyfactory.export.content import Export, Site
 from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.export.scale import LARGEST
-from policyfactory.export.targets import TARGETS, Export, Site
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

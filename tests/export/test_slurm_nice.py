@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
+from policyfactory.export.content import Site
 from policyfactory.export.languages.code import awk_functions
 from policyfactory.export.queue import Queue
 from policyfactory.export.slurm.nice import GAP, MOST_NICE, nice_priorities
-from policyfactory.export.targets import TARGETS, Site
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.units import DAY
+from policyfactory.export.content import Export, Site
 from policyfactory.export.expressible import linear_coefficients, slope
 from policyfactory.export.slurm.factors import LONGEST_AGE, Machine, Weights, make_weights
 from policyfactory.export.slurm.weights import FILE_NAME, exact_weights, make
 from policyfactory.export.slurm.weights_fit import Waiting, distance, fit_weights, waiting_jobs
-from policyfactory.export.targets import Export, Site
 from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Epoch, Policy

@@ -9,9 +9,10 @@ import sys
 import pytest
 
 from policyfactory.core.errors import ExportError
+from policyfactory.export.content import Export, Site, header, identifier, instructions
 from policyfactory.export.expressible import fixed_epoch, keeps_threshold, left_out, static_only, unexpressed
 from policyfactory.export.scale import learn_scale
-from policyfactory.export.targets import TARGETS, Export, Site, header, identifier, instructions
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -37,7 +38,7 @@ def test_a_target_is_imported_when_it_is_asked_for() -> None:
         "heavy = {'numba', 'sympy', 'policyfactory.export.languages.programs', 'policyfactory.export.pbs.script'}\n"
         "assert 'lua' in TARGETS and 'perl' not in TARGETS and len(TARGETS) == 13\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "from policyfactory.export.targets import Site\n"
+        "from policyfactory.export.content import Site\n"
         "from policyfactory.policy.policy import Policy\n"
         "from policyfactory.policy.store import Model\n"
         "TARGETS['lua'].make(Model(Policy('x', 'p*q')), Site())\n"

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policyfactory.export.content import Export
 from policyfactory.export.gridengine.files import make
 from policyfactory.export.queue import Queue
 from policyfactory.export.scale import LARGEST
-from policyfactory.export.targets import Export
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from schedulers.gridengine import Cell

@@ -29,10 +29,10 @@ from policyfactory.evaluate.codec import decode, encode
 from policyfactory.evaluate.predictions import read_predictions
 from policyfactory.evaluate.protocol import read_content, read_protocol
 from policyfactory.evaluate.work import SimulationResult
+from policyfactory.export.content import Site
 from policyfactory.export.expressible import linear_coefficients
 from policyfactory.export.queue_file import read_queue
 from policyfactory.export.targets import TARGETS as EXPORTS
-from policyfactory.export.targets import Site
 from policyfactory.fit.expand import nonlinear_names
 from policyfactory.fit.sample import prepare
 from policyfactory.fit.userform import fit_user_form

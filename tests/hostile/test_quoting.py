@@ -25,7 +25,8 @@ from naive.oar import write_stand_in
 from policyfactory.core.artefact import command_line, dump_json
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
-from policyfactory.export.targets import TARGETS, Site, ascii_text, identifier
+from policyfactory.export.content import Site, ascii_text, identifier
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require
 

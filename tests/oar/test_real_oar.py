@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from policyfactory.export.content import Export
 from policyfactory.export.oar import make
 from policyfactory.export.queue import Queue, start_order
-from policyfactory.export.targets import Export
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

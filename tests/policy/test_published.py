@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.targets import TARGETS, Site
+from policyfactory.export.content import Site
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE, published_model, resolve
 from policyfactory.policy.store import load_model
 

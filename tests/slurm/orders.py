@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.export.content import Site
 from policyfactory.export.queue import Queue
 from policyfactory.export.sample import Sample
-from policyfactory.export.targets import Site
 from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from policyfactory.export.content import Export, Site
 from policyfactory.export.slurm.site_factor_c import make
-from policyfactory.export.targets import Export, Site
 from policyfactory.policy.store import Model
 from schedulers.processes import require
 

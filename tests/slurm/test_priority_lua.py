@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from policyfactory.export.targets import TARGETS, Export
+from policyfactory.export.content import Export
+from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policyfactory.export.content import Export
 from policyfactory.export.queue import Queue
 from policyfactory.export.scale import LARGEST
-from policyfactory.export.targets import Export
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for

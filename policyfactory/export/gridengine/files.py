@@ -15,13 +15,13 @@ Seen with Grid Engine 8.1.9.
 from __future__ import annotations
 
 from policyfactory.core.units import format_duration
+from policyfactory.export.content import Export, File, Site, comment, header, instructions
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.gridengine.urgency import Urgencies, urgencies
 from policyfactory.export.languages.code import perl_function
 from policyfactory.export.queue import scaled_priorities
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.scripts import fill, filled, parts, sentences
-from policyfactory.export.targets import Export, File, Site, comment, header, instructions
 from policyfactory.policy.store import Model
 
 __all__ = ["make"]

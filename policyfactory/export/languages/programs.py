@@ -10,11 +10,11 @@ import math
 
 from policyfactory.core.artefact import dump_json
 from policyfactory.core.text import latex_text
+from policyfactory.export.content import Export, File, Site, comment, header, identifier
 from policyfactory.export.expressible import open_epoch
 from policyfactory.export.languages import code
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.export.scripts import filled
-from policyfactory.export.targets import Export, File, Site, comment, header, identifier
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import Policy

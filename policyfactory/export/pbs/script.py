@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY
+from policyfactory.export.content import Export, File, Site, comment, header, identifier, instructions
 from policyfactory.export.expressible import fixed_epoch, unexpressed
 from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.pbs.formula import RESOURCE, formula, misplaced, needs_hook
 from policyfactory.export.queue import UNLIMITED_S, Queue
 from policyfactory.export.scripts import filled, parts, sentences
-from policyfactory.export.targets import Export, File, Site, comment, header, identifier, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

@@ -26,12 +26,12 @@ import functools
 import math
 
 from policyfactory.core.units import DAY
+from policyfactory.export.content import Export, File, Site, comment, header, instructions
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.languages.code import LUA, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.scripts import fill, parts, sentences
-from policyfactory.export.targets import Export, File, Site, comment, header, instructions
 from policyfactory.policy.store import Model
 
 __all__ = ["set_priority", "set_site_factor"]

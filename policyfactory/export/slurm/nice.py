@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY
+from policyfactory.export.content import Export, File, Site, comment, header, instructions
 from policyfactory.export.expressible import check_size, fixed_epoch, slope
 from policyfactory.export.languages.code import awk_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scripts import filled, sentences
-from policyfactory.export.targets import Export, File, Site, comment, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

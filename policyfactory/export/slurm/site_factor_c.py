@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY, format_duration
+from policyfactory.export.content import Export, File, Site, comment, header, identifier
 from policyfactory.export.expressible import fixed_epoch
 from policyfactory.export.languages.code import C, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scale import Scale, learn_scale
 from policyfactory.export.scripts import filled, sentences
-from policyfactory.export.targets import Export, File, Site, comment, header, identifier
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

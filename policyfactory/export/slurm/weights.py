@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.units import DAY
+from policyfactory.export.content import Export, File, Site, ascii_text, comment, header, instructions
 from policyfactory.export.expressible import check_size, fixed_epoch, linear_coefficients, slope, unexpressed
 from policyfactory.export.queue import Queue
 from policyfactory.export.scripts import sentences
 from policyfactory.export.slurm.factors import LONGEST_AGE, Machine, Weights, make_weights
 from policyfactory.export.slurm.weights_fit import Distance, fit_weights
-from policyfactory.export.targets import Export, File, Site, ascii_text, comment, header, instructions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
