@@ -9,13 +9,11 @@ Times are half open: what ends at t is free for what starts at t.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import kernel
 
 __all__ = ["allocate"]
-
-Int64Array = NDArray[np.int64]
 
 
 @kernel

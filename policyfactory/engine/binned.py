@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import kernel
 
 __all__ = ["binned_integral"]
-
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
 
 
 @kernel
 def binned_integral(
     begin: Int64Array, end: Int64Array, weight: Int64Array, origin: int, width: int, bins: int
-) -> Float64Array:
+) -> FloatArray:
     """Return, for each bin, the integral over time of the weights of the intervals that hold then.
 
     Bin k is [origin + k width, origin + (k + 1) width); what lies outside all bins is not counted. With starts, ends

@@ -14,8 +14,8 @@ cannot be kept. Under first come, first served with exact estimates the two are 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.events import (
     FREE,
@@ -43,8 +43,6 @@ from policyfactory.engine.waiting import (
 
 __all__ = ["conservative"]
 
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
 
 # Rows of the profile: from ``TIME[i]`` to ``TIME[i + 1]``, or for ever, ``LEFT[i]`` processors are free.
 TIME, LEFT = 0, 1
@@ -87,7 +85,7 @@ def _run(jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, order:
 
 
 @kernel
-def _sorted(waiting: Int64Array, scores: Float64Array, overdue: int, order: Order) -> Int64Array:
+def _sorted(waiting: Int64Array, scores: FloatArray, overdue: int, order: Order) -> Int64Array:
     """Return the waiting jobs in the order of the queue."""
     count = waiting[0]
     queue = waiting[1 : count + 1].copy()

@@ -20,8 +20,8 @@ are used. Only jobs started from the head change places after their pass: then t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.events import (
     FREE,
@@ -62,7 +62,6 @@ from policyfactory.engine.sliding import (
 
 __all__ = ["JOB", "RANK", "WIDTH", "easy", "easy_until", "new_queue", "overdue_key"]
 
-Int64Array = NDArray[np.int64]
 
 # Rows of the queue: sort key, processors, job. From this column on, the row of its bounds is free: a scan keeps there
 # where the jobs are that may be backfilled.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import inlined
 from policyfactory.engine.ocst import put_listed, reserve_listed, tagged
 from policyfactory.engine.running import next_end, pop_end, push_end, put_running, reserve, take_running
@@ -21,7 +22,6 @@ __all__ = [
     "reserve_for", "start_job",
 ]  # fmt: skip
 
-Int64Array = NDArray[np.int64]
 
 # Later than any instant, larger than any job, longer than any threshold.
 NEVER = 1 << 62

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 
 __all__ = ["group_sums"]
-
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
 
 
 @kernel
 def group_sums(
     code: Int64Array, groups: int, wait: Int64Array, run_time: Int64Array, processors: Int64Array, least: int
-) -> tuple[Int64Array, Float64Array, Float64Array, Float64Array]:
+) -> tuple[Int64Array, FloatArray, FloatArray, FloatArray]:
     """Return the jobs of each group, and the sums of their work, waits and bounded slowdowns.
 
     Each sum goes from the first job to the last with Neumaier's correction (ZAMM 54, 1974), as in
@@ -59,7 +56,7 @@ def group_sums(
 
 
 @inlined
-def _add(sums: Float64Array, rests: Float64Array, at: int, value: float) -> None:
+def _add(sums: FloatArray, rests: FloatArray, at: int, value: float) -> None:
     before = sums[at]
     after = before + value
     if abs(before) >= abs(value):

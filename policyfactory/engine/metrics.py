@@ -7,18 +7,15 @@ processor's vectors nor the number of threads can change a digit.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import kernel
 
 __all__ = ["busy_integrals", "slowdown", "total", "weighted_total"]
 
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
-
 
 @kernel
-def total(values: Float64Array) -> float:
+def total(values: FloatArray) -> float:
     """Return the sum of ``values`` (Neumaier, ZAMM 54, 1974)."""
     result = 0.0
     correction = 0.0
@@ -42,7 +39,7 @@ def weighted_total(values: Int64Array, first: Int64Array, second: Int64Array) ->
 
 
 @kernel
-def slowdown(wait: Int64Array, run_time: Int64Array, share: Int64Array, least: int) -> Float64Array:
+def slowdown(wait: Int64Array, run_time: Int64Array, share: Int64Array, least: int) -> FloatArray:
     """Return max((w + p) / (share * max(p, least)), 1) of each job.
 
     DESIGN: with share 1 the bounded slowdown, with the job's processors that per processor; ``least`` is tau.

@@ -15,13 +15,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.running import PREDICTED, WIDTH
 from policyfactory.engine.sliding import BOUNDS, HIGH, LOW, insert_gap, lower_bound
 
 __all__ = ["WIDEST", "place_of_instant", "put_listed", "reserve_listed", "tagged"]
 
-Int64Array = NDArray[np.int64]
 
 _BITS = 32
 # The most processors that a machine may have.

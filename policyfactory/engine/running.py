@@ -9,8 +9,8 @@ reservation, so the table keeps no job numbers, and a job that completes may tak
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import inlined
 from policyfactory.engine.sliding import (
     BOUNDS,
@@ -36,7 +36,6 @@ __all__ = [
     "take_running",
 ]
 
-Int64Array = NDArray[np.int64]
 
 # Rows of the table, rows of the heap.
 PREDICTED, WIDTH = 1, 2

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import inlined, kernel
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "upper_bound",
 ]
 
-Int64Array = NDArray[np.int64]
 
 # Keys below those of any score: the key of -inf is 2**52 - 1 above it.
 FIRST_KEY = int(np.iinfo(np.int64).min)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import kernel
 from policyfactory.engine.easy import JOB, RANK, WIDTH, easy_until, new_queue, overdue_key
 from policyfactory.engine.events import (
@@ -34,7 +35,6 @@ from policyfactory.engine.waiting import Formula, Space, new_space
 
 __all__ = ["Arms", "SwitchingState", "new_run", "run_timetable", "sorted_periods", "timed_periods"]
 
-Int64Array = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 

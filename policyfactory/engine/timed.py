@@ -6,9 +6,7 @@ the queue is never sorted: the heads are found one by one, and of the rest only 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.events import (
     FREE,
@@ -38,8 +36,6 @@ from policyfactory.engine.waiting import (
 
 __all__ = ["easy_timed", "timed_until"]
 
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
 
 # Rows of the scores: of the queue's policy, of the order for backfilling.
 QUEUE, OWN = 0, 1
@@ -106,7 +102,7 @@ def _schedule(
     heap: Int64Array,
     running: Int64Array,
     waiting: Int64Array,
-    scores: Float64Array,
+    scores: FloatArray,
     order: Order,
 ) -> None:
     """Make one pass over scored jobs."""
@@ -126,7 +122,7 @@ def _schedule(
 
 
 @inlined
-def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: Float64Array, order: Order) -> int:
+def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray, order: Order) -> int:
     """Return the place of the first job behind the head (which does not fit) that may start, 0 if there is none."""
     best = 0
     for at in range(1, waiting[0] + 1):
@@ -139,7 +135,7 @@ def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: 
 
 
 @inlined
-def _goes_before(state: Int64Array, scores: Float64Array, order: Order, at: int, other: int) -> bool:
+def _goes_before(state: Int64Array, scores: FloatArray, order: Order, at: int, other: int) -> bool:
     """Say whether the candidate at ``at`` is tried before that at ``other``, an earlier place in the list."""
     own = QUEUE if order.same_formula else OWN
     if order.own_order and scores[own, at] != scores[own, other]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.events import (
     NEVER,
@@ -39,9 +39,6 @@ __all__ = [
     "submit_all",
 ]
 
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
-
 
 class Formula(NamedTuple):
     """A policy as a program of `policyfactory.engine.formula`.
@@ -61,9 +58,9 @@ class Formula(NamedTuple):
     """
 
     codes: Int64Array
-    operands: Float64Array
+    operands: FloatArray
     depth: int
-    r: Float64Array
+    r: FloatArray
     from_oldest: bool
 
 
@@ -74,8 +71,8 @@ class Space(NamedTuple):
     heap: Int64Array
     running: Int64Array
     waiting: Int64Array
-    scores: Float64Array
-    work: Float64Array
+    scores: FloatArray
+    work: FloatArray
 
 
 def new_space(jobs: int, processors: int, depth: int) -> Space:
@@ -138,7 +135,7 @@ def _turn_instants(jobs: Jobs, waiting: Int64Array, count: int) -> None:
 
 
 @inlined
-def is_ahead(state: Int64Array, scores: Float64Array, order: Order, at: int, other: int) -> bool:
+def is_ahead(state: Int64Array, scores: FloatArray, order: Order, at: int, other: int) -> bool:
     """Say whether the job at place ``at`` is ahead in the queue of the one at ``other``, an earlier place."""
     if other <= state[OVERDUE]:
         return False
@@ -146,7 +143,7 @@ def is_ahead(state: Int64Array, scores: Float64Array, order: Order, at: int, oth
 
 
 @inlined
-def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: Float64Array, order: Order) -> int:
+def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray, order: Order) -> int:
     """Return the place of the first job in the queue, 0 if none waits."""
     best = 0
     for at in range(1, waiting[0] + 1):
@@ -164,8 +161,8 @@ def score_waiting(
     waiting: Int64Array,
     formula: Formula,
     machine: tuple[int, int],
-    work: Float64Array,
-    scores: Float64Array,
+    work: FloatArray,
+    scores: FloatArray,
 ) -> None:
     """Fill in the value of each waiting job now; NaN becomes inf (runs last).
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import format_duration
 from policyfactory.export.content import Export
 from policyfactory.export.expressible import keeps_threshold
@@ -16,7 +17,6 @@ from policyfactory.policy.policy import Policy
 
 __all__ = ["Preview", "preview"]
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _ALONE = (

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import DAY
 from policyfactory.export.expressible import check_size
 from policyfactory.export.scale import Scale
@@ -24,7 +25,6 @@ __all__ = [
     "start_order",
 ]
 
-FloatArray = NDArray[np.float64]
 
 # Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
 UNLIMITED_S = 365 * DAY

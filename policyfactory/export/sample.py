@@ -8,6 +8,7 @@ import datetime as dt
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.core.units import DAY, WEEK, format_duration
@@ -17,7 +18,6 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["DEFAULT_LIFE", "SAMPLE_JOBS", "Sample", "sample_of", "wide_sample"]
 
-FloatArray = NDArray[np.float64]
 
 DEFAULT_LIFE = 365 * DAY
 # Drawn from the workload: a thousand jobs lie beyond each end of the range.

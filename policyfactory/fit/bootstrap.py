@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.fit.resample import Refit, refit
 from policyfactory.fit.result import Fit
@@ -16,7 +17,6 @@ from policyfactory.policy.expression import parse
 
 __all__ = ["Bootstrap", "Candidate", "bootstrap", "draw_counts", "interval"]
 
-FloatArray = NDArray[np.float64]
 
 _STREAM = 511  # purpose of this module's random numbers
 LEVEL = 0.95

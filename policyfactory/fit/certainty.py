@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.fit.resample import Refit, refit
 from policyfactory.fit.result import Fit
@@ -22,7 +23,6 @@ from policyfactory.fit.sample import Sample
 
 __all__ = ["CERTAIN", "Certainty", "certainty_csv", "ladder", "measure_certainty"]
 
-FloatArray = NDArray[np.float64]
 
 CERTAIN = 0.95
 _STREAM = 512  # purpose of this module's random numbers

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FitError
 from policyfactory.fit.inference import Inference
 from policyfactory.fit.result import Fit
@@ -22,7 +22,6 @@ from policyfactory.policy.nodes import Expression
 
 __all__ = ["Diagnosis", "agreement", "diagnose", "order_share", "slopes"]
 
-FloatArray = NDArray[np.float64]
 
 VIF_LIMIT = 10.0  # paper 002 section 5.2
 CONDITION_LIMIT = 30.0  # Belsley, Kuh and Welsch, Regression Diagnostics, 1980, section 3.2

@@ -56,14 +56,14 @@ class _Expansion:
     def __init__(self, fixed: frozenset[str]) -> None:
         self._fixed = fixed
         self._sized: dict[int, tuple[bool, int]] = {}
-        self._found: dict[int, _Sized | None] = {}
+        self._expansions: dict[int, _Sized | None] = {}
 
     def of(self, node: Expression) -> _Sized | None:
         """Return the expansion of ``node``, each formula with its number of parts; the form must outlive this."""
         key = id(node)
-        if key not in self._found:
-            self._found[key] = self._expanded(node)
-        return self._found[key]
+        if key not in self._expansions:
+            self._expansions[key] = self._expanded(node)
+        return self._expansions[key]
 
     def is_free(self, node: Expression) -> bool:
         """Return whether a coefficient that is not fixed stands in ``node``."""

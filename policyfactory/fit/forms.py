@@ -20,15 +20,14 @@ import dataclasses
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FitError
 from policyfactory.fit.result import Fit, Term, exact_fit
 from policyfactory.fit.sample import Sample
 
 __all__ = ["FormsResult", "distinct_forms", "fit_all_forms"]
 
-FloatArray = NDArray[np.float64]
 
 # A factor of a term: variable, function, and whether it stands below the fraction line.
 Factor = tuple[str, str, bool]

@@ -11,14 +11,13 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.fit.result import Fit
 from policyfactory.fit.sample import Sample
 
 __all__ = ["Inference", "infer", "inflation"]
 
-FloatArray = NDArray[np.float64]
 
 _SINGULAR = 1e30  # about the square of what double precision resolves: the columns depend on each other
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FitError
 from policyfactory.core.random import generator
 from policyfactory.fit.expand import expand
@@ -25,7 +25,6 @@ from policyfactory.workload.header import printable
 
 __all__ = ["STARTS", "fit_nonlinear"]
 
-FloatArray = NDArray[np.float64]
 
 STARTS = 24
 _STREAM = 510  # purpose of this module's random numbers

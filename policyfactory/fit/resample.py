@@ -13,13 +13,13 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.fit.result import Fit
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.wls import solve
 
 __all__ = ["Refit", "refit"]
 
-FloatArray = NDArray[np.float64]
 
 _BLOCK = 1 << 16  # values in a block of rows x replicates: what stays in the processor's cache
 

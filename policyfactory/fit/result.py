@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.units import coefficient_unit
 from policyfactory.fit.wls import Solution, solve
@@ -16,7 +16,6 @@ from policyfactory.policy.nodes import Binary, Expression, Negative, Number, num
 
 __all__ = ["Fit", "Term", "exact_fit", "sum_of_terms"]
 
-FloatArray = NDArray[np.float64]
 
 EXACT = "exact: weighted linear least squares by scaled QR"
 

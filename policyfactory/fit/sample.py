@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FitError
 from policyfactory.engine.formula import evaluate
 from policyfactory.policy.compile import compile_expression
@@ -20,8 +21,6 @@ from policyfactory.policy.nodes import Expression
 from policyfactory.trials.table import ScoreTable
 
 __all__ = ["Sample", "prepare"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FitError
 
 __all__ = ["Solution", "solve"]
 
-FloatArray = NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _TARGET_ERROR = 1e-13  # relative error of the coefficients above which the solution is refined

@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.units import DAY, HOUR, parse_duration
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Rectangles", "draw_rectangles", "draw_schedule", "processors_of", "rectangles_of"]
 
-Int64Array = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 _MOST = 20_000  # rectangles in a picture
 _OTHERS = "#c8c8c8"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs
 from policyfactory.engine.ocst import WIDEST
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "formula_of", "prepare"]
 
-Int64Array = NDArray[np.int64]
 Scalar = TypeVar("Scalar", np.int64, np.bool_)
 
 _BLOCK = 8192

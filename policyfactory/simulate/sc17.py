@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.compat import sc17_order as orders
@@ -26,7 +25,6 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["OWN_KEYS", "TICKS", "simulate_sc17"]
 
-Float64Array = NDArray[np.float64]
 
 # Of the schedules: nanoseconds. A dispatch takes 0.00261025 s.
 TICKS = 10**9

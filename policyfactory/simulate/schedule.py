@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Schedule"]
 
 
-_TOLD = ("mean_wait", "max_wait", "mean_bsld", "median_bsld", "p95_bsld", "utilisation", "makespan", "backfilled")
+_SUMMARY = ("mean_wait", "max_wait", "mean_bsld", "median_bsld", "p95_bsld", "utilisation", "makespan", "backfilled")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -94,7 +94,7 @@ class Schedule:
         return draw_schedule(self, start, length)
 
     def _facts(self) -> dict[str, str]:
-        values = measure(self, _TOLD) if len(self) else {}
+        values = measure(self, _SUMMARY) if len(self) else {}
         return {name: _shown(value, METRICS[name].unit) for name, value in values.items()}
 
     def __repr__(self) -> str:

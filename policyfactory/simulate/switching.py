@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
@@ -23,8 +24,6 @@ from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["SwitchingSimulation", "simulate_periods"]
-
-Int64Array = NDArray[np.int64]
 
 
 class SwitchingSimulation:

@@ -39,6 +39,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.engine.moments import VARIANTS, add_blocks, add_orders
 from policyfactory.engine.trials import Problem
@@ -46,7 +47,6 @@ from policyfactory.engine.trials import Problem
 __all__ = ["ESTIMATORS", "Estimator", "Scores", "check_trials", "estimate", "trials_run"]
 
 Estimator = Literal["stratified", "paper"]
-Float64Array = NDArray[np.float64]
 
 ESTIMATORS: tuple[Estimator, ...] = ("stratified", "paper")
 _MAX_TRIALS = 10**12
@@ -66,8 +66,8 @@ class Scores:
         How many trials were run.
     """
 
-    score: Float64Array
-    stderr: Float64Array
+    score: FloatArray
+    stderr: FloatArray
     trials: int
 
 
@@ -137,7 +137,7 @@ def _parts(total: int, size: int) -> list[int]:
     return [size] * whole + [rest] * (rest > 0)
 
 
-def _paper_scores(sums: Float64Array, trials: int) -> Scores:
+def _paper_scores(sums: FloatArray, trials: int) -> Scores:
     """Units are trials: Y_j is the trial's value if j was first, else 0; T is the value."""
     _, total, squares = sums.T
     score = total / total.sum()
@@ -145,7 +145,7 @@ def _paper_scores(sums: Float64Array, trials: int) -> Scores:
     return _with_error(score, spread, trials, total.sum() / trials, trials)
 
 
-def _stratified_scores(sums: Float64Array, trials: int) -> Scores:
+def _stratified_scores(sums: FloatArray, trials: int) -> Scores:
     """Units are blocks: Y_j is the mean value of the block's trials with j first, T their sum over j."""
     mean, squares, products = sums[:-1].T
     blocks, _, total_squares = sums[-1]
@@ -154,7 +154,7 @@ def _stratified_scores(sums: Float64Array, trials: int) -> Scores:
     return _with_error(score, spread, int(blocks), mean.sum(), trials)
 
 
-def _with_error(score: Float64Array, spread: Float64Array, units: int, mean_total: float, trials: int) -> Scores:
+def _with_error(score: FloatArray, spread: FloatArray, units: int, mean_total: float, trials: int) -> Scores:
     """Return scores with standard errors; ``spread`` is the sum over units of (Y_j - score_j T)**2."""
     # Where all orders are alike the sum is 0, and rounding may leave it just below.
     stderr = np.sqrt(np.maximum(spread, 0.0) / (units * (units - 1.0))) / mean_total

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.artefact import Manifest, atomic_write, read_bytes
 from policyfactory.core.errors import InputError, ScoreTableError
 from policyfactory.core.picture import keeps_settings
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADER", "ScoreTable", "csv_number", "csv_rows", "parse_rows", "read_score_table", "write_score_table"]
 
-Float64Array = NDArray[np.float64]
 
 HEADER = "p,q,r,score,stderr,tuple"
 _COLUMNS = ("p", "q", "r", "score", "stderr", "tuple_id")
@@ -75,11 +75,11 @@ class ScoreTable:
         If the columns differ in length or a value breaks one of the rules above (named by its row, from 0).
     """
 
-    p: Float64Array
-    q: Float64Array
-    r: Float64Array
-    score: Float64Array
-    stderr: Float64Array
+    p: FloatArray
+    q: FloatArray
+    r: FloatArray
+    score: FloatArray
+    stderr: FloatArray
     tuple_id: NDArray[np.int64]
     name: str = "scores"
     origin: str = ""
@@ -262,7 +262,7 @@ def _is_number(cell: str) -> bool:
 
 def _find_fault(columns: dict[str, Any]) -> tuple[int, str] | None:
     """Return the first row with a value that cannot be, and why."""
-    rules: tuple[tuple[str, Callable[[Float64Array], NDArray[np.bool_]], str], ...] = (
+    rules: tuple[tuple[str, Callable[[FloatArray], NDArray[np.bool_]], str], ...] = (
         ("p", lambda p: ~(p >= 0) | np.isinf(p), "a run time in seconds of at least 0"),
         ("q", lambda q: ~(q >= 1) | np.isinf(q), "at least 1 processor"),
         ("r", lambda r: ~(r >= 0) | np.isinf(r), "seconds of at least 0"),
@@ -279,7 +279,7 @@ def _find_fault(columns: dict[str, Any]) -> tuple[int, str] | None:
     return min(faults, default=None)
 
 
-def _group(path: Path, score: Float64Array) -> NDArray[np.int64]:
+def _group(path: Path, score: FloatArray) -> NDArray[np.int64]:
     """Return the tuple number of each line: consecutive groups whose scores sum to 1."""
     tuple_id = np.empty(len(score), dtype=np.int64)
     group, first, total = 0, 0, 0.0

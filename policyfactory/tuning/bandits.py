@@ -24,13 +24,12 @@ import abc
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.tuning.strategies import Learner
 
 __all__ = ["Beliefs", "ThompsonSampling", "Ucb"]
 
-FloatArray = NDArray[np.float64]
 
 _LOG_OFFSET = 0.5  # of an average period's cost: waits far below the average are all about as good
 _VARIANCE = 1.0  # prior variance of a period's cost; counts as one observation

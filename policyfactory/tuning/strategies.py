@@ -20,12 +20,12 @@ import abc
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from policyfactory.core.arrays import FloatArray
 
 __all__ = ["EpsilonGreedy", "Feedback", "FollowTheLeader", "Learner", "Strategy", "Uniform"]
 
 Feedback = Literal["simulate", "noisy", "bandit", "random", "thompson", "ucb"]
-FloatArray = NDArray[np.float64]
 
 
 class Strategy(abc.ABC):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.cutting import derive
@@ -24,7 +25,6 @@ from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["clean", "clean_log", "machine_of", "read"]
 
-Int64Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 

@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Workload", "offered_load", "work"]
 
-Int64Array = NDArray[np.int64]
 
 _LATEST = 2.0**62  # ticks
 _COLUMNS = ("job_id", "submit", "run_time", "requested_time", "processors", "user", "start")

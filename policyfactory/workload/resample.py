@@ -22,6 +22,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import check_seed, generator
 from policyfactory.core.units import WEEK, format_duration, parse_duration
@@ -29,7 +30,6 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["MAX_JOBS", "MAX_WEEKS", "DrawFrom", "History", "Resampling", "parse_length", "resample"]
 
-Int64Array = NDArray[np.int64]
 DrawFrom = Literal["log", "active"]
 
 MAX_WEEKS = 5_200

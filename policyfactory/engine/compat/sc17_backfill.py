@@ -12,15 +12,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined
 from policyfactory.engine.compat.sc17_events import FREE, PLACE, RUNNING, Sc17Jobs, Sc17Space
 
 __all__ = ["Picks", "bring_forward", "new_picks"]
 
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
 
 # The largest int of C.
 _INT_MAX = 2147483647.0
@@ -30,7 +28,7 @@ class Picks(NamedTuple):
     """Work space: running jobs that may be picked, in the order of dispatch, and what is left of their requests, s."""
 
     job: Int64Array
-    left: Float64Array
+    left: FloatArray
 
 
 def new_picks(space: Sc17Space) -> Picks:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined
 
 __all__ = [
@@ -18,8 +19,6 @@ __all__ = [
     "Sc17Jobs", "Sc17Space", "go_on_to", "new_space", "next_event", "put_running", "somebody_runs",
 ]  # fmt: skip
 
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
 
 # A message of 1,000 bytes over two links of 100 us and 125 MB/s, in SimGrid's model LV08.
 LATENCY = 13.01 * 2 * 100e-6
@@ -48,13 +47,13 @@ class Sc17Jobs(NamedTuple):
         Whether it was brought to the front of the queue by backfilling.
     """
 
-    submit: Float64Array
-    run_time: Float64Array
-    decide: Float64Array
-    request: Float64Array
+    submit: FloatArray
+    run_time: FloatArray
+    decide: FloatArray
+    request: FloatArray
     processors: Int64Array
-    start: Float64Array
-    end: Float64Array
+    start: FloatArray
+    end: FloatArray
     backfilled: NDArray[np.bool_]
 
 
@@ -80,11 +79,11 @@ class Sc17Space(NamedTuple):
     """
 
     state: Int64Array
-    clock: Float64Array
-    due: Float64Array
+    clock: FloatArray
+    due: FloatArray
     heap: Int64Array
     running: Int64Array
-    predicted: Float64Array
+    predicted: FloatArray
     queue: Int64Array
 
 

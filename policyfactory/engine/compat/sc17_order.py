@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.compat.sc17_events import PLACE, SORTED, Sc17Jobs, Sc17Space
 from policyfactory.engine.formula import evaluate
@@ -18,8 +18,6 @@ __all__ = [
     "Sc17Order", "program_keys", "sort_visible",
 ]  # fmt: skip
 
-Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
 
 # Jobs of the queue that the scheduler sees.
 VISIBLE = 32
@@ -55,17 +53,17 @@ class Sc17Order(NamedTuple):
     """
 
     kind: int
-    key: Float64Array
+    key: FloatArray
     formula: Formula
     machine: float
     backfill: bool
     visible: int
-    keys: Float64Array
-    work: Float64Array
+    keys: FloatArray
+    work: FloatArray
 
 
 @kernel
-def program_keys(function: int, decide: Float64Array, processors: Int64Array, submit: Float64Array) -> Float64Array:
+def program_keys(function: int, decide: FloatArray, processors: Int64Array, submit: FloatArray) -> FloatArray:
     """Return the keys of F1 to F4 as the program has them: coefficients not merged, r in seconds from the first job.
 
     Parameters
@@ -121,7 +119,7 @@ def _insert_new(space: Sc17Space, order: Sc17Order, count: int) -> None:
 
 
 @inlined
-def _insert_all(space: Sc17Space, keys: Float64Array, count: int) -> None:
+def _insert_all(space: Sc17Space, keys: FloatArray, count: int) -> None:
     queue, place = space.queue, space.state[PLACE]
     for at in range(1, count):
         own, job = keys[at], queue[place + at]
@@ -158,7 +156,7 @@ def _exchange(space: Sc17Space, order: Sc17Order, count: int) -> None:
 
 
 @inlined
-def _swap(queue: Int64Array, keys: Float64Array, place: int, a: int, b: int) -> None:
+def _swap(queue: Int64Array, keys: FloatArray, place: int, a: int, b: int) -> None:
     keys[a], keys[b] = keys[b], keys[a]
     queue[place + a], queue[place + b] = queue[place + b], queue[place + a]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import DAY
 from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.policy.nodes import format_number
@@ -26,8 +26,6 @@ _LARGEST_SUM = 2_000_000_000
 _LARGEST_PRIORITY = 2**32 - 1
 # The sum must be above 0, where a job would be held; some room is left for a site's own factors below it.
 _LEAST = 1000
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

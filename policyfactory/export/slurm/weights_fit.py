@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.core.units import DAY
 from policyfactory.export.sample import Sample
@@ -22,7 +23,6 @@ from policyfactory.policy.policy import Policy
 
 __all__ = ["Distance", "Waiting", "distance", "fit_weights", "waiting_jobs"]
 
-FloatArray = NDArray[np.float64]
 Gains = tuple[float, float, float]
 
 # Where the sample has no waits: jobs that wait were submitted within this time, s.
@@ -107,7 +107,7 @@ def waiting_jobs(policy: Policy, sample: Sample, processors: int, jobs: int = _T
     return Waiting(p, q, w, policy.scores(p, q, np.maximum(now - w, 1.0), w, processors))
 
 
-def _told_apart(scores: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _distinguished(scores: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the pairs with different scores, the first to run first."""
     first, second = np.triu_indices(len(scores), 1)
     lower = scores[first] < scores[second]
@@ -117,7 +117,7 @@ def _told_apart(scores: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]
 
 def distance(waiting: Waiting, priorities: FloatArray) -> Distance:
     """Return how far the order by ``priorities`` (HIGHER first) is from that of the scores."""
-    first, second = _told_apart(waiting.scores)
+    first, second = _distinguished(waiting.scores)
     if not len(first):
         return Distance(0, 0.0, 0.0)
     ahead = priorities[first] - priorities[second]
@@ -149,7 +149,7 @@ def fit_weights(policy: Policy, sample: Sample, machine: Machine) -> tuple[Weigh
 def _best_gains(waiting: Waiting, machine: Machine) -> Gains | None:
     columns = terms(waiting.p, waiting.q, waiting.w, machine)
     spread = columns.std(axis=0)
-    first, second = _told_apart(waiting.scores)
+    first, second = _distinguished(waiting.scores)
     usable = [at for at in range(len(TERMS)) if spread[at] > 0 and (TERMS[at] != "size" or machine.nodes)]
     if not len(first) or not usable:
         return None

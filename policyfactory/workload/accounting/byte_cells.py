@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import kernel
 
 __all__ = ["number_texts", "read_digits"]
 
 _Bytes = NDArray[np.uint8]
-_Int64Array = NDArray[np.int64]
 
 # More digits may have no place in 64 bits.
 _MOST_DIGITS = 18
@@ -18,7 +18,7 @@ _ZERO, _NINE = 48, 57
 
 
 @kernel
-def read_digits(text: _Bytes, begins: _Int64Array, ends: _Int64Array, numbers: _Int64Array) -> bool:
+def read_digits(text: _Bytes, begins: Int64Array, ends: Int64Array, numbers: Int64Array) -> bool:
     """Read cells of at most 18 digits, and return whether all are such."""
     for cell in range(len(numbers)):
         if not 0 < ends[cell] - begins[cell] <= _MOST_DIGITS:
@@ -34,7 +34,7 @@ def read_digits(text: _Bytes, begins: _Int64Array, ends: _Int64Array, numbers: _
 
 
 @kernel
-def number_texts(text: _Bytes, begins: _Int64Array, ends: _Int64Array, codes: _Int64Array) -> _Int64Array:
+def number_texts(text: _Bytes, begins: Int64Array, ends: Int64Array, codes: Int64Array) -> Int64Array:
     """Give the different texts of some cells numbers, by first appearance, and return the first cell of each."""
     n = len(codes)
     size = 16

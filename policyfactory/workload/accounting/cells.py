@@ -7,13 +7,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.workload.accounting.record import coded
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.times import whole_numbers
 
 __all__ = ["Rows"]
-
-_Int64Array = NDArray[np.int64]
 
 
 class Rows:
@@ -33,17 +32,15 @@ class Rows:
         Let kernels look at the bytes: that is twice as fast, but they take a second to load.
     """
 
-    def __init__(
-        self, columns: Columns, lines: _Int64Array, data: bytes, edges: _Int64Array, *, compiled: bool
-    ) -> None:
+    def __init__(self, columns: Columns, lines: Int64Array, data: bytes, edges: Int64Array, *, compiled: bool) -> None:
         self.columns, self.lines = columns, lines
         self._data, self._edges, self._compiled = data, edges, compiled
         # What was asked for: most columns are asked for again.
         self._texts: dict[str, list[str]] = {}
-        self._coded: dict[str, tuple[_Int64Array, list[str]]] = {}
+        self._coded: dict[str, tuple[Int64Array, list[str]]] = {}
 
     @classmethod
-    def of_lines(cls, columns: Columns, numbers: _Int64Array, lines: list[str], *, compiled: bool) -> Self:
+    def of_lines(cls, columns: Columns, numbers: Int64Array, lines: list[str], *, compiled: bool) -> Self:
         """Return the rows of lines with as many fields as the header."""
         data = columns.delimiter.join([*lines, ""]).encode()
         ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord(columns.delimiter))
@@ -74,13 +71,13 @@ class Rows:
             return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
         return [self._data[begin:end].decode() for begin, end in zip(begins, ends, strict=True)]
 
-    def coded(self, term: str) -> tuple[_Int64Array, list[str]]:
+    def coded(self, term: str) -> tuple[Int64Array, list[str]]:
         """Return a column as numbers of its different texts, and these."""
         if term not in self._coded:
             self._coded[term] = self._by_kernel(term) if self._compiled and self.has(term) else coded(self.texts(term))
         return self._coded[term]
 
-    def _by_kernel(self, term: str) -> tuple[_Int64Array, list[str]]:
+    def _by_kernel(self, term: str) -> tuple[Int64Array, list[str]]:
         from policyfactory.workload.accounting.byte_cells import number_texts
 
         begins, ends = self._column(term)
@@ -88,7 +85,7 @@ class Rows:
         firsts = number_texts(np.frombuffer(self._data, dtype=np.uint8), begins, ends, codes).tolist()
         return codes, [self._data[begins[row] : ends[row]].decode() for row in firsts]
 
-    def numbers(self, term: str) -> _Int64Array | None:
+    def numbers(self, term: str) -> Int64Array | None:
         """Return a column of whole numbers, None if a cell is something else."""
         if not (self._compiled and self.has(term)):
             return whole_numbers(self.texts(term)) if self.has(term) else None
@@ -98,5 +95,5 @@ class Rows:
         begins, ends = self._column(term)
         return numbers if read_digits(np.frombuffer(self._data, dtype=np.uint8), begins, ends, numbers) else None
 
-    def _column(self, term: str) -> _Int64Array:
+    def _column(self, term: str) -> Int64Array:
         return self._edges[:, :, self.columns.place[term]]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.workload.accounting.cells import Rows
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, RecordBlock, Remark, State
 from policyfactory.workload.accounting.sacct_columns import Columns
@@ -33,7 +34,6 @@ from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock
 
 __all__ = ["read"]
 
-_Int64Array = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
 _Reader = Callable[[str], int | None]
 
@@ -120,7 +120,7 @@ def _value(how: _Reader, text: str) -> int:
     return _NONE if number is None else max(_NONE, min(number, LARGEST + 1))
 
 
-def _column(rows: Rows, source: tuple[str, _Reader], *others: tuple[str, _Reader]) -> _Int64Array:
+def _column(rows: Rows, source: tuple[str, _Reader], *others: tuple[str, _Reader]) -> Int64Array:
     """Return a column of numbers from the first of some sources that has something in a row."""
     term, how = source
     if how is int and (whole := rows.numbers(term)) is not None:
@@ -133,7 +133,7 @@ def _column(rows: Rows, source: tuple[str, _Reader], *others: tuple[str, _Reader
     return numbers
 
 
-def _parse(rows: Rows, clock: Clock) -> tuple[dict[str, _Int64Array], _Mask, list[tuple[int, str]]]:
+def _parse(rows: Rows, clock: Clock) -> tuple[dict[str, Int64Array], _Mask, list[tuple[int, str]]]:
     """Read the cells of some rows.
 
     Returns
@@ -158,7 +158,7 @@ def _parse(rows: Rows, clock: Clock) -> tuple[dict[str, _Int64Array], _Mask, lis
     return numbers, readable, settled
 
 
-def _settle_times(rows: Rows, numbers: dict[str, _Int64Array], readable: _Mask, clock: Clock) -> list[tuple[int, str]]:
+def _settle_times(rows: Rows, numbers: dict[str, Int64Array], readable: _Mask, clock: Clock) -> list[tuple[int, str]]:
     """Choose among times that can mean two, since summer time ends in between, and return where and how."""
     for row in np.flatnonzero(numbers["eligible"] == AMBIGUOUS).tolist():
         numbers["eligible"][row] = clock.read(rows.texts("eligible")[row])[0]
@@ -174,7 +174,7 @@ def _settle_times(rows: Rows, numbers: dict[str, _Int64Array], readable: _Mask, 
     return settled
 
 
-def _settle_unfinished(rows: Rows, numbers: dict[str, _Int64Array]) -> None:
+def _settle_unfinished(rows: Rows, numbers: dict[str, Int64Array]) -> None:
     """Take away what a line says of a run that is not over, or never was."""
     pending = numbers["state"] == State.pending
     numbers["end"][pending | (numbers["state"] == State.running)] = _NONE
@@ -187,7 +187,7 @@ def _settle_unfinished(rows: Rows, numbers: dict[str, _Int64Array]) -> None:
     numbers["allocated"][nothing & (numbers["elapsed"] <= 0)] = 0
 
 
-def _settle_words(rows: Rows, numbers: dict[str, _Int64Array]) -> None:
+def _settle_words(rows: Rows, numbers: dict[str, Int64Array]) -> None:
     """Take from the job id how many tasks wait, and from the submit line whether the limit was asked for."""
     jobs = rows.texts("id")
     if "[" in "".join(jobs):

@@ -40,7 +40,6 @@ __all__ = [
     "to_workload",
 ]
 
-Int64Array = NDArray[np.int64]
 Stream = Literal["numpy", "drand48"]
 
 DEFAULT_JOBS = 20_000

@@ -11,8 +11,8 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import kernel
 from policyfactory.core.random import generator
 from policyfactory.workload.models.drand48 import seed48, uniform48
@@ -28,8 +28,6 @@ from policyfactory.workload.models.lublin_model import (
 
 __all__ = ["Draw", "archive_jobs", "clock_time", "draw_drand48", "draw_numpy"]
 
-Int64Array = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 _PURPOSE = 1103  # our branch of the random streams
 _GAPS, _SIZES, _COMPONENTS, _RUNS = range(4)

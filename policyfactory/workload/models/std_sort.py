@@ -8,13 +8,12 @@ end, and heapsort where the halving goes wrong too often. A result that hangs on
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import kernel
 
 __all__ = ["largest_first"]
 
-Int64Array = NDArray[np.int64]
 
 _SMALL = 16
 

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.jit import kernel
 from policyfactory.core.units import format_duration
@@ -31,8 +32,6 @@ __all__ = [
     "tsafrir_estimates",
     "usable_lines",
 ]
-
-Int64Array = NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import kernel
 
 __all__ = ["print_rows", "printed"]
 
-Int64Array = NDArray[np.int64]
 
 # Lines at once: their text stays within the caches.
 _LINES = 4096
