@@ -104,7 +104,10 @@ class SharedCache(FunctionCache):
             return None
 
     def save_overload(self, signature: Any, code: Any) -> None:
-        """Keep machine code for ``signature``; a full disk costs the next process the time to compile it again."""
+        """Keep machine code for ``signature``; a full disk costs the next process the time to compile it again.
+
+        So does an older version of the package that runs beside this one and has just written the index (`_kept`).
+        """
         with contextlib.suppress(OSError, AttributeError, ImportError):
             super().save_overload(signature, code)
 

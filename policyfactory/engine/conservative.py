@@ -43,7 +43,6 @@ from policyfactory.engine.waiting import (
 
 __all__ = ["conservative"]
 
-
 # Rows of the profile: from ``TIME[i]`` to ``TIME[i + 1]``, or for ever, ``LEFT[i]`` processors are free.
 TIME, LEFT = 0, 1
 

@@ -62,7 +62,6 @@ from policyfactory.engine.sliding import (
 
 __all__ = ["JOB", "RANK", "WIDTH", "easy", "easy_until", "new_queue", "overdue_key"]
 
-
 # Rows of the queue: sort key, processors, job. From this column on, the row of its bounds is free: a scan keeps there
 # where the jobs are that may be backfilled.
 RANK, WIDTH, JOB = 1, 2, 3

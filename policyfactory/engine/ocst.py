@@ -22,7 +22,6 @@ from policyfactory.engine.sliding import BOUNDS, HIGH, LOW, insert_gap, lower_bo
 
 __all__ = ["WIDEST", "place_of_instant", "put_listed", "reserve_listed", "tagged"]
 
-
 _BITS = 32
 # The most processors that a machine may have.
 WIDEST = (1 << _BITS) - 1

@@ -36,7 +36,6 @@ __all__ = [
     "take_running",
 ]
 
-
 # Rows of the table, rows of the heap.
 PREDICTED, WIDTH = 1, 2
 END, JOB = 0, 1

@@ -29,7 +29,6 @@ __all__ = [
     "upper_bound",
 ]
 
-
 # Keys below those of any score: the key of -inf is 2**52 - 1 above it.
 FIRST_KEY = int(np.iinfo(np.int64).min)
 BOUNDS, SORTED = 0, 1

@@ -36,7 +36,6 @@ from policyfactory.engine.waiting import (
 
 __all__ = ["easy_timed", "timed_until"]
 
-
 # Rows of the scores: of the queue's policy, of the order for backfilling.
 QUEUE, OWN = 0, 1
 

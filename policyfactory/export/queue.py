@@ -25,7 +25,6 @@ __all__ = [
     "start_order",
 ]
 
-
 # Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
 UNLIMITED_S = 365 * DAY
 

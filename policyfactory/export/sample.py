@@ -18,7 +18,6 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["DEFAULT_LIFE", "SAMPLE_JOBS", "Sample", "sample_of", "wide_sample"]
 
-
 DEFAULT_LIFE = 365 * DAY
 # Drawn from the workload: a thousand jobs lie beyond each end of the range.
 SAMPLE_JOBS = 1_000_000

@@ -17,7 +17,6 @@ from policyfactory.policy.expression import parse
 
 __all__ = ["Bootstrap", "Candidate", "bootstrap", "draw_counts", "interval"]
 
-
 _STREAM = 511  # purpose of this module's random numbers
 LEVEL = 0.95
 

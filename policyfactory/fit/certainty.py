@@ -23,7 +23,6 @@ from policyfactory.fit.sample import Sample
 
 __all__ = ["CERTAIN", "Certainty", "certainty_csv", "ladder", "measure_certainty"]
 
-
 CERTAIN = 0.95
 _STREAM = 512  # purpose of this module's random numbers
 _QUANTILES = (0.025, 0.5, 0.975)

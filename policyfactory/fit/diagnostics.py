@@ -22,7 +22,6 @@ from policyfactory.policy.nodes import Expression
 
 __all__ = ["Diagnosis", "agreement", "diagnose", "order_share", "slopes"]
 
-
 VIF_LIMIT = 10.0  # paper 002 section 5.2
 CONDITION_LIMIT = 30.0  # Belsley, Kuh and Welsch, Regression Diagnostics, 1980, section 3.2
 DOMINANCE_LIMIT = 0.98  # share of the pairs in a queue that one term alone orders as the formula does

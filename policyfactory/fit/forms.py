@@ -28,7 +28,6 @@ from policyfactory.fit.sample import Sample
 
 __all__ = ["FormsResult", "distinct_forms", "fit_all_forms"]
 
-
 # A factor of a term: variable, function, and whether it stands below the fraction line.
 Factor = tuple[str, str, bool]
 Product = tuple[Factor, ...]

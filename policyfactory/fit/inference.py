@@ -18,7 +18,6 @@ from policyfactory.fit.sample import Sample
 
 __all__ = ["Inference", "infer", "inflation"]
 
-
 _SINGULAR = 1e30  # about the square of what double precision resolves: the columns depend on each other
 
 

@@ -25,7 +25,6 @@ from policyfactory.workload.header import printable
 
 __all__ = ["STARTS", "fit_nonlinear"]
 
-
 STARTS = 24
 _STREAM = 510  # purpose of this module's random numbers
 _SEARCH_TUPLES = 300  # the search over starts sees at most these; the best are polished on all

@@ -20,7 +20,6 @@ from policyfactory.fit.wls import solve
 
 __all__ = ["Refit", "refit"]
 
-
 _BLOCK = 1 << 16  # values in a block of rows x replicates: what stays in the processor's cache
 
 

@@ -16,7 +16,6 @@ from policyfactory.policy.nodes import Binary, Expression, Negative, Number, num
 
 __all__ = ["Fit", "Term", "exact_fit", "sum_of_terms"]
 
-
 EXACT = "exact: weighted linear least squares by scaled QR"
 
 

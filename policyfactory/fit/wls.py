@@ -17,7 +17,6 @@ from policyfactory.core.errors import FitError
 
 __all__ = ["Solution", "solve"]
 
-
 _EPSILON = float(np.finfo(np.float64).eps)
 _TARGET_ERROR = 1e-13  # relative error of the coefficients above which the solution is refined
 _REFINEMENTS = 3

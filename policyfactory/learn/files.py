@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import check_directory
 from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.learn.comparing import Rival
 from policyfactory.policy.store import save_model
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "write_dated"]
 

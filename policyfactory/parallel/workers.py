@@ -150,7 +150,7 @@ class ThreadExecutor:
 
 
 def never_stop() -> None:
-    """Go on: nobody but the caller waits for the result, or who does not wait any more ends the process."""
+    """Go on: the caller computes the unit itself, or ends this process when it no longer waits for the result."""
 
 
 def unit_text(unit: Any) -> str:

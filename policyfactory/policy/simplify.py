@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from policyfactory.core.errors import FormulaError
 from policyfactory.policy.multiplied import constant_value, exact
@@ -32,9 +32,6 @@ from policyfactory.policy.nodes import (
     opposite,
     rewritten,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["LARGEST", "SHOWN_DIGITS", "from_sympy", "round_coefficients", "simplify_order", "to_sympy"]
 

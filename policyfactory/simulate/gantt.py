@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Rectangles", "draw_rectangles", "draw_schedule", "processors_of", "rectangles_of"]
 
-
 _MOST = 20_000  # rectangles in a picture
 _OTHERS = "#c8c8c8"
 _USERS = 6

@@ -25,7 +25,6 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["OWN_KEYS", "TICKS", "simulate_sc17"]
 
-
 # Of the schedules: nanoseconds. A dispatch takes 0.00261025 s.
 TICKS = 10**9
 

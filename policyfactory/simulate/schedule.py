@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Schedule"]
 
-
 _SUMMARY = ("mean_wait", "max_wait", "mean_bsld", "median_bsld", "p95_bsld", "utilisation", "makespan", "backfilled")
 
 

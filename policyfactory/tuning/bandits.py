@@ -30,7 +30,6 @@ from policyfactory.tuning.strategies import Learner
 
 __all__ = ["Beliefs", "ThompsonSampling", "Ucb"]
 
-
 _LOG_OFFSET = 0.5  # of an average period's cost: waits far below the average are all about as good
 _VARIANCE = 1.0  # prior variance of a period's cost; counts as one observation
 _TEMPER = 0.5  # factor of the standard deviations that are drawn from

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Workload", "offered_load", "work"]
 
-
 _LATEST = 2.0**62  # ticks
 _COLUMNS = ("job_id", "submit", "run_time", "requested_time", "processors", "user", "start")
 

@@ -19,7 +19,6 @@ from policyfactory.engine.compat.sc17_events import FREE, PLACE, RUNNING, Sc17Jo
 
 __all__ = ["Picks", "bring_forward", "new_picks"]
 
-
 # The largest int of C.
 _INT_MAX = 2147483647.0
 

@@ -28,7 +28,6 @@ from policyfactory.workload.models.lublin_model import (
 
 __all__ = ["Draw", "archive_jobs", "clock_time", "draw_drand48", "draw_numpy"]
 
-
 _PURPOSE = 1103  # our branch of the random streams
 _GAPS, _SIZES, _COMPONENTS, _RUNS = range(4)
 _DAY = float(BUCKET * BUCKETS)

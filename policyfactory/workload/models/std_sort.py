@@ -14,7 +14,6 @@ from policyfactory.core.jit import kernel
 
 __all__ = ["largest_first"]
 
-
 _SMALL = 16
 
 

@@ -12,7 +12,6 @@ from policyfactory.core.jit import kernel
 
 __all__ = ["print_rows", "printed"]
 
-
 # Lines at once: their text stays within the caches.
 _LINES = 4096
 _LONGEST = 20  # -2**63
