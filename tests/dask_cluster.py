@@ -25,7 +25,7 @@ class Cluster:
         self.scheduler = self._start(
             "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)
         )
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while not (self.file.exists() and self.file.read_text().rstrip().endswith("}")):
             assert time.monotonic() < end
             assert self.scheduler.poll() is None

@@ -354,7 +354,7 @@ def test_a_run_that_is_stopped_and_killed_goes_on_and_ends_in_the_same_bytes(
                 assert work.poll() is None
                 time.sleep(0.01)
             work.send_signal(number)
-            _, output = work.communicate(timeout=120)
+            _, output = work.communicate(timeout=600)
         assert "Traceback" not in output
         assert "Warning" not in output
         if number == signal.SIGINT:

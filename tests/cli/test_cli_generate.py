@@ -98,7 +98,7 @@ LONG = ("--tuples", "30", "--trials", "800000", "--output", "t.csv")
 def undisturbed(tmp_path_factory) -> bytes:
     folder = tmp_path_factory.mktemp("undisturbed")
     process = start(folder, *LONG, "--jobs", "1")
-    process.communicate(timeout=300)
+    process.communicate(timeout=600)
     assert process.returncode == 0
     return (folder / "t.csv").read_bytes()
 
@@ -109,7 +109,7 @@ def test_after_kill_9_the_same_command_ends_with_the_same_bytes(run, tmp_path, u
     process = start(tmp_path, *LONG, "--jobs", jobs)
     wait_for_tuples(process, tmp_path / "t.csv.partial", 2)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     kept = (tmp_path / "t.csv.partial").read_bytes().count(b"\n") - 1
     assert not (tmp_path / "t.csv").exists()
     assert 2 <= kept < 30
@@ -125,7 +125,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(run, tmp_path, undisturbed):
     process = start(tmp_path, *LONG, "--jobs", "2")
     wait_for_tuples(process, tmp_path / "t.csv.partial", 3)
     process.send_signal(signal.SIGINT)
-    _, output = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "Traceback" not in output
     kept = re.search(

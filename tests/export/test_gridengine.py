@@ -45,7 +45,7 @@ def verify(program: str, *jobs: dict[str, str]) -> list[list[str]]:
         lines += [f"PARAM {name} {value}" for name, value in job.items()] + ["BEGIN"]
     done = subprocess.run(
         ["perl", "-e", 'my $f = shift; do $f; die $@ if $@', program],
-        input="\n".join([*lines, "QUIT", "START", ""]), capture_output=True, text=True, check=True, timeout=60,
+        input="\n".join([*lines, "QUIT", "START", ""]), capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     assert not done.stderr
     answers = done.stdout.split("STARTED\n")

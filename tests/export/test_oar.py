@@ -40,7 +40,7 @@ def run(folder: Path, text: str, jobs: list[tuple[int, int, str, int]], now: int
     environment = {**os.environ, "PERL5LIB": str(folder), "OARDIR": str(folder), "JOBS": str(folder / "jobs")}
     return subprocess.run(
         ["perl", folder / "program", "default", str(now), "the same in words"],
-        env=environment, capture_output=True, text=True, check=False, timeout=60,
+        env=environment, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 # An evaluation of some windows of LOG; the folder of its results comes behind it.
 EVALUATE = ("evaluate", "LOG", "--policies", "FCFS,SAF", "--estimate-missing", "runtime", "--windows", "6x100jobs")
 EVALUATE += ("--output",)
-_PATIENCE = 120.0
+_PATIENCE = 600.0
 # Who is stopped while a file is read leaves it open to the end; Python says so only where it is asked to.
 _WARNINGS = ("-W", "error", "-W", "ignore::ResourceWarning")
 

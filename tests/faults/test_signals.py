@@ -162,7 +162,7 @@ def test_a_stop_that_is_lost_in_a_callback_is_raised_again(tmp_path: Path) -> No
         "except KeyboardInterrupt as stop:\n"
         "    print(stop, stop.exit_code)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600)
     assert (done.stdout, done.stderr) == ("stopped by SIGTERM 143\n", "")
 
 

@@ -70,7 +70,7 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def wait_for(what: str, ready: Callable[[], bool], seconds: float = 60.0, pause: float = 0.1) -> None:
+def wait_for(what: str, ready: Callable[[], bool], seconds: float = 300.0, pause: float = 0.1) -> None:
     """Wait until ``ready`` is true; say what did not come."""
     until = time.monotonic() + seconds
     while not ready():
@@ -88,7 +88,7 @@ def run_command(command: Sequence[object], environment: Mapping[str, str], folde
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     if check and done.returncode:

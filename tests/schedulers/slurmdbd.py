@@ -100,7 +100,7 @@ class Accounting:
 
     def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, timeout=120, check=False, cwd=self.folder
+            command, env=self.environment, capture_output=True, text=True, timeout=600, check=False, cwd=self.folder
         )
 
     def _runs(self, *command: str) -> bool:
