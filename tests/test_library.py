@@ -241,6 +241,18 @@ def test_numbers_of_python_are_options(log: pf.Workload) -> None:
     assert pf.measure(pf.simulate(log, "SAF"), "mean_bsld").keys() == {"mean_bsld"}
 
 
+def test_numbers_of_numpy_are_options(log: pf.Workload) -> None:
+    plain = {"threshold": 7200.0, "seed": 3, "resamples": 2, "load": 1.5, "recorded": False, "metrics": ["max_wait"]}
+    numpy = {name: np.array(value) if name == "metrics" else np.array([value])[0] for name, value in plain.items()}
+    one, two = (pf.evaluate(log, ["FCFS", "SAF"], **options) for options in (plain, numpy))
+    assert (one.text, one.frame().to_csv()) == (two.text, two.frame().to_csv())
+    assert pf.generate(log, tuples=np.int64(2), trials=np.int16(512)).tuples == 2
+    with pytest.raises(UsageError, match=r"^seed -3: is out of range"):
+        pf.evaluate(log, ["FCFS"], seed=np.int64(-3))
+    with pytest.raises(UsageError, match=r"^seed 0\.5: is a longdouble; write a whole number"):
+        pf.evaluate(log, ["FCFS"], seed=np.longdouble(0.5))  # Python has no such number
+
+
 def test_pictures_leave_the_settings_of_matplotlib_as_they_were(log: pf.Workload, scores: pf.ScoreTable) -> None:
     before = dict(mpl.rcParams)
     figures = [log.plot(), pf.simulate(log, "SAF").plot(), scores.plot(), pf.fit(scores, bootstrap=0)[0].plot()]
