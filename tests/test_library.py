@@ -221,6 +221,7 @@ def test_functions_go_to_other_processes(log: pf.Workload) -> None:
         (lambda log: pf.learn(log, nope=1), "there is no option 'nope'"),
         (lambda log: pf.export("SAF", "pbs", nope=1), "there is no option 'nope'"),
         (lambda log: pf.evaluate(log, ["FCFS"], precison="2%"), "did you mean precision"),
+        (lambda log: pf.evaluate(log, ["FCFS"], threshold=-5), "^threshold -5: expected whole seconds"),
     ],
 )
 def test_wrong_use_is_a_message(log: pf.Workload, use: Callable[[pf.Workload], object], message: str) -> None:
