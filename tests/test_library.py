@@ -218,6 +218,7 @@ def test_functions_go_to_other_processes(log: pf.Workload) -> None:
         (pf.fit, "a Workload has no scores to fit to"),
         (lambda log: pf.generate(log, trials="a"), "trials 'a': give a number"),
         (lambda log: pf.learn(log, tuples="x"), "tuples 'x': give a number"),
+        (lambda log: pf.learn(log, windows=3), "windows 3: expected a text, for example"),
         (lambda log: pf.learn(log, nope=1), "there is no option 'nope'"),
         (lambda log: pf.export("SAF", "pbs", nope=1), "there is no option 'nope'"),
         (lambda log: pf.evaluate(log, ["FCFS"], precison="2%"), "did you mean precision"),

@@ -45,12 +45,13 @@ def changed(options: D, changes: Mapping[str, Any]) -> D:
     Raises
     ------
     UsageError
-        If there is no such option (near matches are named), or a value is of a type that it cannot have.
+        If there is no such option (near matches are named), or what is given in place of a number is none. What else
+        a value must be, the options check themselves.
     """
     check_names(changes, [field.name for field in dataclasses.fields(options)])
     plain = {name: plain_value(value) for name, value in changes.items()}
     for name, value in plain.items():
-        # A text is never meant where the default is a number, and comparing the two says nothing.
+        # A text in place of a number is a mistake; comparing the two would raise a TypeError.
         if type(getattr(options, name)) in {int, float} and (isinstance(value, bool | str) or value is None):
             raise UsageError(f"{name} {value!r}: give a number")
     return dataclasses.replace(options, **plain)

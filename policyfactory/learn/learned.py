@@ -181,7 +181,7 @@ class Learned:
         parameters = {
             "metric": options.metric,
             "windows": self.test.options["windows"],
-            "threshold": options.threshold,
+            "threshold": options.threshold_text,
             "epoch": self.epoch,
             "chosen": self.policy.name,
         }
