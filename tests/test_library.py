@@ -230,9 +230,18 @@ def test_wrong_use_is_a_message(log: pf.Workload, use: Callable[[pf.Workload], o
         use(log)
 
 
-def test_a_family_that_there_is_not_is_a_message(scores: pf.ScoreTable) -> None:
-    with pytest.raises(pf.PolicyfactoryError, match="no family 'poly'; did you mean polynomials"):
-        pf.fit(scores, "poly")
+@pytest.mark.parametrize(
+    ("family", "message"),
+    [
+        ("poly", "there is no family 'poly'; did you mean polynomials"),
+        ("p", "p: has 0 coefficients, expected 1 to 40; write for example a"),
+        ("r", "r: has 0 coefficients, expected 1 to 40; write for example a"),
+        ("a", "a: is the same for all jobs and ranks none; use p, q or r in it"),
+    ],
+)
+def test_what_is_no_family_and_no_form_is_a_message(scores: pf.ScoreTable, family: str, message: str) -> None:
+    with pytest.raises(pf.PolicyfactoryError, match=f"^{message}"):
+        pf.fit(scores, family)
 
 
 def test_numbers_of_python_are_options(log: pf.Workload) -> None:
