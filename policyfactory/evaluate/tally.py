@@ -54,7 +54,7 @@ class RunTally(WorkCounter):
             self._shown = shown
             return self
 
-        counted = dataclasses.replace(settings, progress=lambda experiment: counting(settings.progress(experiment)))
+        counted = dataclasses.replace(settings, progress=lambda experiment: counting(settings.counter(experiment)))
         try:
             return run_protocol(protocol, logs, counted)
         except (KeyboardInterrupt, PolicyfactoryError) as stop:
