@@ -99,7 +99,7 @@ def test_metrics_without_direction_have_neither_ranks_nor_wins(by_hand: Make) ->
     assert marks(result["differences"].tables[0], "difference") == ["differs"]
 
 
-def test_several_logs_are_reported_apart_and_together(by_hand: Make) -> None:
+def test_several_logs_are_reported_separately_and_together(by_hand: Make) -> None:
     other = {"A": [3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "B": [3.5, 4.5, 5.5, 6.5, 7.5, 8.5]}
     result = sections(by_hand({"One log": {"cost": CLEAR}, "one/LOG": {"cost": other}, "all logs": {"cost": other}}))
     for name in ("values", "ranks", "wins"):
