@@ -309,8 +309,8 @@ def test_a_damaged_first_line_costs_no_simulation(protocol: Protocol, expected: 
     said: list[str] = []
     watch = Watch()
     study = run(protocol, partial=partial, notify=said.append, progress=watch)
-    result = "7 of 23 simulations were finished by an earlier run"
-    assert said == [f"{result}, the first line of {partial} was damaged and is written anew"]
+    words = "7 of 23 simulations were finished by an earlier run"
+    assert said == [f"{words}, the first line of {partial} was damaged and is written anew"]
     assert watch.resumed_count == 7
     assert report_text(study) == expected
 
