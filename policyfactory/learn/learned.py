@@ -114,7 +114,7 @@ class Learned:
         Parameters
         ----------
         metric : str, optional
-            The metric that chose, without it.
+            Default: the metric of the choice.
         """
         return draw_boxes(self.evaluation, metric or self.options.metric)
 
