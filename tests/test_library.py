@@ -218,9 +218,11 @@ def test_functions_go_to_other_processes(log: pf.Workload) -> None:
         (pf.fit, "a Workload has no scores to fit to"),
         (lambda log: pf.generate(log, trials="a"), "trials 'a': give a number"),
         (lambda log: pf.learn(log, tuples="x"), "tuples 'x': give a number"),
+        (lambda log: pf.learn(log, windows=3), "windows 3: expected a text, for example"),
         (lambda log: pf.learn(log, nope=1), "there is no option 'nope'"),
         (lambda log: pf.export("SAF", "pbs", nope=1), "there is no option 'nope'"),
         (lambda log: pf.evaluate(log, ["FCFS"], precison="2%"), "did you mean precision"),
+        (lambda log: pf.evaluate(log, ["FCFS"], threshold=-5), "^threshold -5: expected whole seconds"),
     ],
 )
 def test_wrong_use_is_a_message(log: pf.Workload, use: Callable[[pf.Workload], object], message: str) -> None:
@@ -228,9 +230,18 @@ def test_wrong_use_is_a_message(log: pf.Workload, use: Callable[[pf.Workload], o
         use(log)
 
 
-def test_a_family_that_there_is_not_is_a_message(scores: pf.ScoreTable) -> None:
-    with pytest.raises(pf.PolicyfactoryError, match="no family 'poly'; did you mean polynomials"):
-        pf.fit(scores, "poly")
+@pytest.mark.parametrize(
+    ("family", "message"),
+    [
+        ("poly", "there is no family 'poly'; did you mean polynomials"),
+        ("p", "p: has 0 coefficients, expected 1 to 40; write for example a"),
+        ("r", "r: has 0 coefficients, expected 1 to 40; write for example a"),
+        ("a", "a: is the same for all jobs and ranks none; use p, q or r in it"),
+    ],
+)
+def test_what_is_no_family_and_no_form_is_a_message(scores: pf.ScoreTable, family: str, message: str) -> None:
+    with pytest.raises(pf.PolicyfactoryError, match=f"^{message}"):
+        pf.fit(scores, family)
 
 
 def test_numbers_of_python_are_options(log: pf.Workload) -> None:
@@ -239,6 +250,18 @@ def test_numbers_of_python_are_options(log: pf.Workload) -> None:
     drawn = pf.evaluate(log, ["FCFS", "SAF"], resamples=2, precision=0.9, max_resamples=4)
     assert len(drawn.outcome.evaluation.cases) >= 2
     assert pf.measure(pf.simulate(log, "SAF"), "mean_bsld").keys() == {"mean_bsld"}
+
+
+def test_numbers_of_numpy_are_options(log: pf.Workload) -> None:
+    plain = {"threshold": 7200.0, "seed": 3, "resamples": 2, "load": 1.5, "recorded": False, "metrics": ["max_wait"]}
+    numpy = {name: np.array(value) if name == "metrics" else np.array([value])[0] for name, value in plain.items()}
+    one, two = (pf.evaluate(log, ["FCFS", "SAF"], **options) for options in (plain, numpy))
+    assert (one.text, one.frame().to_csv()) == (two.text, two.frame().to_csv())
+    assert pf.generate(log, tuples=np.int64(2), trials=np.int16(512)).tuples == 2
+    with pytest.raises(UsageError, match=r"^seed -3: is out of range"):
+        pf.evaluate(log, ["FCFS"], seed=np.int64(-3))
+    with pytest.raises(UsageError, match=r"^seed 0\.5: is a longdouble; write a whole number"):
+        pf.evaluate(log, ["FCFS"], seed=np.longdouble(0.5))  # Python has no such number
 
 
 def test_pictures_leave_the_settings_of_matplotlib_as_they_were(log: pf.Workload, scores: pf.ScoreTable) -> None:

@@ -76,19 +76,20 @@ class _BackfilledJobs(LogView):
         """Return the backfilled jobs under one policy in % of all, a value a case."""
         return self.values(lambda one: 100 * one[0] / one[1])[:, place]
 
-    def change(self, place: int) -> Estimate:
-        """Return by how many % the backfilled jobs of all cases together differ from the baseline's."""
-        return estimate_ratio(self.counts[:, place], self.counts[:, 0])
+    @functools.cached_property
+    def changes(self) -> list[Estimate]:
+        """By how many % the backfilled jobs of all cases together differ from the baseline's, under each policy."""
+        return [estimate_ratio(own, self.counts[:, 0]) for own in self.counts.T]
 
     def mark(self, place: int) -> str:
         """Return whether there are more or fewer than under the baseline."""
-        return mark_of(self.change(place), lower_is_better=None)
+        return mark_of(self.changes[place], lower_is_better=None)
 
 
 def _table(logs: Sequence[_BackfilledJobs]) -> Table:
     def change(own: _BackfilledJobs, place: int) -> Cell | None:
-        known = place and np.isfinite(own.change(place).value)
-        return cell_of(own.change(place), own.mark(place)) if known else None
+        known = place and np.isfinite(own.changes[place].value)
+        return cell_of(own.changes[place], own.mark(place)) if known else None
 
     together = "backfilled jobs of all cases together, 100 (policy / baseline - 1)"
     columns = {
@@ -114,7 +115,7 @@ def _words(own: _BackfilledJobs) -> str:
         return f"{own.titled}: under {base} no job is backfilled, but some are under {enumerated(some)}."
     share = mean_of(own.share(0))
     text = f"{own.titled}: under {base} {value_text(share, '%')} of the jobs are backfilled."
-    changes = {policy: own.change(place) for place, policy in enumerate(policies)}
+    changes = dict(zip(policies, own.changes, strict=True))
     text += marked_in_words(
         policies,
         lambda place: own.mark(place) if there[place] else "none",

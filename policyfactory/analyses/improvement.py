@@ -17,7 +17,7 @@ import numpy as np
 from policyfactory.analyses.analysis import LogAnalysis
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import is_dashed, line_look
-from policyfactory.analyses.tables import policy_table, stem_by_log
+from policyfactory.analyses.tables import cell_of, policy_table, stem_by_log
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import new_figure
@@ -124,16 +124,14 @@ class Courses(LogView):
         Total wait.
     change : float64 array (cases, contenders, bins)
         Wait so far minus the baseline's, in % of the baseline's mean total; NaN if that is 0.
+    mean : float64 array (contenders, bins)
+        Mean of ``change`` over the cases; it ends at the ratio of the sums.
     """
 
     bin_s: int
     total_s: FloatArray
     change: FloatArray
-
-    @property
-    def mean(self) -> FloatArray:
-        """Mean of ``change`` over the cases, (contenders, bins); it ends at the ratio of the sums."""
-        return np.asarray(self.change.mean(axis=0))
+    mean: FloatArray
 
     @property
     def tuners(self) -> list[int]:
@@ -176,7 +174,7 @@ def _courses_of(own: LogView) -> Courses:
     wait = np.array([[np.pad(one, (0, bins - len(one)), mode="edge") for one in case] for case in coarse])
     base = wait[:, 0, -1].mean()
     change = 100 * (wait - wait[:, :1]) / base if base else np.full_like(wait, np.nan)
-    return Courses(own.evaluation, own.log, own.kept, bin_s, wait[:, :, -1], change)
+    return Courses(own.evaluation, own.log, own.kept, bin_s, wait[:, :, -1], change, change.mean(axis=0))
 
 
 # The table and the pictures. ------------------------------------------------------------------------------------------
@@ -199,7 +197,7 @@ def _table(logs: Sequence[Courses]) -> Table:
     }
     columns |= {
         Column("at the end", "%", "sum over the cases against the baseline's, with its 95 % interval"): shown(
-            lambda own, at: Cell(own.ratio(at).value, own.ratio(at).interval)
+            lambda own, at: cell_of(own.ratio(at))
         ),
         Column("10 % of cases below", "%", "10 % quantile of the cases at the end"): tail(0),
         Column("90 % of cases below", "%", "90 % quantile of the cases at the end"): tail(1),

@@ -159,19 +159,22 @@ def _weeks_table(logs: Sequence[LoadOfLog]) -> Table:
     week = "of the case, from its first submission; a last part of less than six days is left out"
     columns = {
         **log_column(several=len(logs) > 1),
-        Column("week", "", week): lambda _, week, __: str(week + 1),
+        Column("week", "", week): lambda _, week, *__: str(week + 1),
         Column("cases", "cases", "that have this week"): (
-            lambda own, week, place: median_of(own.week(week)[:, place]).cases
+            lambda _, __, values, place: median_of(values[:, place]).cases
         ),
-        Column("policy"): lambda _, __, place: policies[place],
-        Column("utilisation", "%", "median over cases"): (
-            lambda own, week, place: median_cell(own.week(week)[:, place])
-        ),
+        Column("policy"): lambda *row: policies[row[-1]],
+        Column("utilisation", "%", "median over cases"): (lambda _, __, values, place: median_cell(values[:, place])),
         Column("difference", "%", f"from {base}; median over cases, paired"): (
-            lambda own, week, place: difference_cell(own.week(week), place, lower_is_better=False)
+            lambda _, __, values, place: difference_cell(values, place, lower_is_better=False)
         ),
     }
-    rows = [(own, week, place) for own in logs for week in range(own.weeks) for place in range(len(policies))]
+    rows = [
+        (own, week, values, place)
+        for own in logs
+        for week, values in enumerate(map(own.week, range(own.weeks)))
+        for place in range(len(policies))
+    ]
     return Table.of("weeks", "Utilisation week by week", columns, rows, shown=10 * len(policies))
 
 

@@ -153,5 +153,7 @@ def cell_of(estimate: Estimate, mark: str = "") -> Cell:
 
 def difference_cell(values: FloatArray, place: int, *, lower_is_better: bool = True) -> Cell:
     """Return the cell of `median_difference` with its verdict; empty for the baseline."""
+    if not place:
+        return Cell(None)
     difference = median_difference(values, place)
-    return cell_of(difference, mark_of(difference, lower_is_better=lower_is_better)) if place else Cell(None)
+    return cell_of(difference, mark_of(difference, lower_is_better=lower_is_better))

@@ -225,7 +225,7 @@ def _study(protocol: Protocol, request: Request, writer: StartsWriter | None) ->
             )
             study = tally.run(protocol, logs, how, note_kept)
     except KeyboardInterrupt as stop:
-        if not hasattr(stop, "__notes__"):  # else something is kept
+        if not tally.kept:
             more = "" if partial is not None else "; with --output DIR the same command would go on from here"
             stop.add_note(f"no result was written{more}")
         raise

@@ -37,7 +37,7 @@ def learn(
     metric: Annotated[str, typer.Option(help="Metric whose lowest median chooses the policy.")] = LearnOptions.metric,
     threshold: Annotated[
         str, typer.Option(metavar="TIME", help="Jobs that have waited longer go first: 20h; inf for never.")
-    ] = LearnOptions.threshold,
+    ] = str(LearnOptions.threshold),
     windows: Annotated[
         str | None,
         typer.Option(

@@ -23,7 +23,7 @@ _DEFAULTS = {
     "metrics": ["total_wait", "mean_wait", "mean_bsld", "max_wait"],
     "threshold": "40h",
 }
-_MORE = {"policies": "it is also in force until the past speaks for another"}
+_MORE = {"policies": "the tuners also use it until past periods favour another policy"}
 # Reservations for all jobs cannot change hands, nor do predictions belong to resampled logs.
 _CHOICES = {
     "backfill": Literal["none", "easy"],

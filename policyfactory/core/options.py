@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from policyfactory.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +16,12 @@ if TYPE_CHECKING:
 
     D = TypeVar("D", bound=DataclassInstance)
 
-__all__ = ["changed", "check_names"]
+__all__ = ["changed", "check_names", "plain_value"]
+
+
+def plain_value(value: Any) -> Any:
+    """Return a number or an array of numpy as Python's own number or list; any other value is returned as it is."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def check_names(given: Iterable[str], known: Sequence[str]) -> None:
@@ -38,11 +45,13 @@ def changed(options: D, changes: Mapping[str, Any]) -> D:
     Raises
     ------
     UsageError
-        If there is no such option (near matches are named), or a value is of a type that it cannot have.
+        If there is no such option (near matches are named), or what is given in place of a number is none. What else
+        a value must be, the options check themselves.
     """
     check_names(changes, [field.name for field in dataclasses.fields(options)])
-    for name, value in changes.items():
-        # A text is never meant where the default is a number, and comparing the two says nothing.
+    plain = {name: plain_value(value) for name, value in changes.items()}
+    for name, value in plain.items():
+        # A text in place of a number is a mistake; comparing the two would raise a TypeError.
         if type(getattr(options, name)) in {int, float} and (isinstance(value, bool | str) or value is None):
             raise UsageError(f"{name} {value!r}: give a number")
-    return dataclasses.replace(options, **changes)
+    return dataclasses.replace(options, **plain)

@@ -7,7 +7,7 @@ import re
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["DAY", "HOUR", "MINUTE", "WEEK", "format_duration", "parse_duration"]
+__all__ = ["DAY", "HOUR", "MINUTE", "WEEK", "duration_text", "format_duration", "parse_duration"]
 
 MINUTE = 60
 HOUR = 3600
@@ -16,6 +16,7 @@ WEEK = 604800
 
 _UNITS = {"w": WEEK, "d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])")
+_LONGEST = 10**15
 
 
 def parse_duration(text: str, *, unit: bool = False) -> int | float:
@@ -51,6 +52,31 @@ def parse_duration(text: str, *, unit: bool = False) -> int | float:
     if seconds != int(seconds):
         raise UsageError(f"duration {shown} is {seconds} s, which is not a whole number of seconds")
     return int(seconds)
+
+
+def duration_text(name: str, seconds: float) -> str:
+    """Return a number of seconds as `parse_duration` reads it: ``7200s``, ``inf``.
+
+    Parameters
+    ----------
+    name : str
+        What the time is, for messages.
+    seconds : float
+        A whole number from 0 to below 1e15, or inf.
+
+    Raises
+    ------
+    UsageError
+        If it is anything else.
+    """
+    if seconds == math.inf:
+        return "inf"
+    if not 0 <= seconds < _LONGEST or seconds != int(seconds):
+        shown = "of hundreds of digits" if isinstance(seconds, int) and abs(seconds) > 10**300 else repr(seconds)
+        raise UsageError(
+            f"{name} {shown}: expected whole seconds, from 0 to below 1e15; write for example 7200 or '2h'"
+        )
+    return f"{int(seconds)}s"
 
 
 def format_duration(seconds: float) -> str:

@@ -82,7 +82,7 @@ class WrittenOptions(Generic[T]):
             reason = reason.removeprefix(named).lstrip(":, ")
         if self.by != "file":
             name = label(_option_name(self.kind, path, key), self.by)
-            given = "" if value is _ABSENT or value == [] else f" {_shown(value)}"
+            given = "" if value is _ABSENT or (isinstance(value, list) and not value) else f" {_shown(value)}"
             return UsageError(f"{name}{given}: {reason}")
         shown = "" if value is _ABSENT else f" = {_shown(value)}"
         place = _place(tables, self.content)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest, check_directory, exclusive
 from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.options import plain_value
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate import results_folder
@@ -150,6 +151,7 @@ def evaluate(
     InputError, WorkloadError, EvaluationError
         If a log cannot be read or used.
     """
+    options = {name: plain_value(value) for name, value in options.items()}
     given = [logs] if isinstance(logs, Workload | Path | str) else list(logs)
     tables = of_logs(_named(log) for log in given)
     run = {name: options.pop(name, None) for name in RUN_OPTIONS}

@@ -113,7 +113,7 @@ class LogTable(OptionTable):
     )
     predictions: Text | None = option(
         None,
-        "CSV with the columns `job_id` and `prediction` (s); `decide_by` must be `prediction` then",
+        "CSV with the columns `job_id` and `prediction` (s), for decisions by prediction (with which it must be given)",
         metavar="FILE",
     )
     lublin: LublinTable | None = key(None, "jobs of the Lublin-Feitelson model instead of a file", "workload-models.md")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -13,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_names
+from policyfactory.core.units import duration_text
 from policyfactory.evaluate.checking import label, plain_type
 from policyfactory.evaluate.declare import Option, OptionTable, key_of
 from policyfactory.evaluate.options import (
@@ -174,7 +174,7 @@ def _written(declared: Declared, value: Any, by: By) -> Any:
     """Return a value as a protocol has it: lists of texts with commas as lists, NAME=EXPR as tables."""
     kind, _ = plain_type(declared.field.annotation)
     if by == "call" and declared.name == "threshold" and type(value) in {int, float}:
-        return "inf" if value == math.inf else f"{value:.15g}s"
+        return duration_text("threshold", value)
     texts = [value] if isinstance(value, str) else value
     if typing.get_origin(kind) is tuple:
         if not isinstance(texts, list | tuple):

@@ -6,7 +6,7 @@ The same sections are the report page, the CSV files and the tables of the termi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.text import anchors, counted
@@ -195,10 +195,15 @@ def _difference_table(rows: Sequence[Comparison], stem: str, units: dict[str, st
 def _ranks(outcome: Outcome, logs: Sequence[str], metrics: Sequence[str]) -> Section:
     evaluation, seed = outcome.evaluation, outcome.experiment.seed
     *stems, together = anchors([*logs, "all logs"])
+
+    def ranks_over(*over: str) -> dict[str, list[Rank]]:
+        return {metric: mean_ranks(evaluation, metric, over, seed=seed) for metric in metrics}
+
+    by_log = {log: ranks_over(log) for log in logs}
     tables = []
     for log, stem in zip(logs, stems, strict=True):
         title = f"{log}: mean place in {counted(len(evaluation.rows(log)), noun(evaluation, log))}, 1 is the best"
-        tables.append(_rank_table(evaluation, metrics, [log], seed, (stem, title)))
+        tables.append(_rank_table(evaluation, by_log[log], (stem, title)))
     how = (
         "In each case the policies are placed from 1, the best; equal values share the mean place. A policy is called "
         f"better or worse than {evaluation.baseline} if the interval of the difference of their mean places does not "
@@ -207,27 +212,25 @@ def _ranks(outcome: Outcome, logs: Sequence[str], metrics: Sequence[str]) -> Sec
     paragraphs = [how]
     if len(logs) > 1:
         title = f"all {len(logs)} logs: mean over the logs of the mean place"
-        tables.append(_rank_table(evaluation, metrics, logs, seed, (together, title)))
+        tables.append(_rank_table(evaluation, ranks_over(*logs), (together, title)))
         paragraphs.append(
             "Over the logs: the mean of the logs' mean places, each log counting alike. Cases are drawn anew within "
             "each log (the logs are strata, and stay as they are), so these intervals say nothing about other logs."
         )
     pictures = []
     if metrics[0] == evaluation.metrics[0]:
-        drawn = {log: rows for log in logs if (rows := mean_ranks(evaluation, metrics[0], [log], seed=seed))}
+        drawn = {log: rows for log, ranks in by_log.items() if (rows := ranks[metrics[0]])}
         title = f"Mean rank by {metrics[0]} with 95 % interval, by log and policy"
         pictures.append(Picture("ranks", title, functools.partial(draw_ranks, drawn, metrics[0])))
     return Section("ranks", "Ranks", tuple(paragraphs), tuple(tables), tuple(pictures))
 
 
-def _rank_table(
-    evaluation: Evaluation, metrics: Sequence[str], logs: Sequence[str], seed: int, named: tuple[str, str]
-) -> Table:
+def _rank_table(evaluation: Evaluation, ranks: Mapping[str, Sequence[Rank]], named: tuple[str, str]) -> Table:
     def column(metric: str) -> Callable[[str], Cell]:
-        own = {rank.policy: rank for rank in mean_ranks(evaluation, metric, logs, seed=seed)}
+        own = {rank.policy: rank for rank in ranks[metric]}
         return lambda policy: _rank(own.get(policy))
 
-    columns = {Column(metric, "1", f"mean place by {metric}"): column(metric) for metric in metrics}
+    columns = {Column(metric, "1", f"mean place by {metric}"): column(metric) for metric in ranks}
     return Table.of(*named, {Column("policy"): lambda policy: policy, **columns}, zip(evaluation.policies))
 
 

@@ -33,6 +33,8 @@ from policyfactory.statistics.summary import summarise, summarise_recorded
 
 __all__ = ["RunSettings", "Study", "conclude", "read_logs", "run_experiment", "run_protocol", "selected"]
 
+_OF_PARTIAL = ("partial", "overwrite", "beside")  # fields of `RunSettings`
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Study:
@@ -132,8 +134,8 @@ class RunSettings:
         Draw more resampled logs until the intervals are as narrow.
     sink : ScheduleSink or None
         Who keeps the schedules.
-    progress : callable
-        Returns who counts the simulations of an experiment.
+    progress : callable or None
+        Called with an experiment; returns who counts its simulations. None: nobody does.
     partial : Path or None
         File of the finished simulations: the same run goes on from it. Who has written the result removes it.
     overwrite : bool
@@ -147,11 +149,15 @@ class RunSettings:
     workers: Workers | int = 1
     precision: Precision | None = None
     sink: ScheduleSink | None = None
-    progress: Callable[[Experiment], WorkCounter] = lambda _: WorkCounter()
+    progress: Callable[[Experiment], WorkCounter] | None = None
     partial: Path | None = None
     overwrite: bool = False
     beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notify: Notify = lambda _: None
+
+    def counter(self, experiment: Experiment) -> WorkCounter:
+        """Return who counts the simulations of an experiment."""
+        return WorkCounter() if self.progress is None else self.progress(experiment)
 
 
 def run_protocol(
@@ -221,7 +227,8 @@ def run_experiment(
     finished : Finished, optional
         What an earlier run has finished, and where what is finished now is kept.
     **options
-        Fields of `RunSettings`, in place of those of ``settings``: ``workers=2``.
+        Fields of `RunSettings`, in place of those of ``settings``: ``workers=2``. Those about the partial file are
+        refused: it belongs to a protocol.
 
     Raises
     ------
@@ -231,7 +238,13 @@ def run_experiment(
         If the workers are lost for good, or what is finished cannot be kept.
     """
     how = changed(settings or RunSettings(), options)
-    counter = how.progress(experiment)
+    misplaced = [name for name in _OF_PARTIAL if name in options]
+    if misplaced or (how.partial is not None and finished is None):
+        raise UsageError(
+            f"experiment {experiment.name}: {', '.join(misplaced) or 'partial'} would be ignored, since only a "
+            "protocol keeps a partial file; call run_protocol, or pass finished="
+        )
+    counter = how.counter(experiment)
 
     def simulated(cases: Sequence[Case]) -> tuple[Evaluation, Observations]:
         observations = Observations((*([Replay()] if experiment.recorded else []), *experiment.analyses))

@@ -29,9 +29,15 @@ class RunTally(WorkCounter):
 
     def __init__(self, workers: Workers) -> None:
         self._done = self._resumed = self._jobs = 0
+        self._kept = False
         self._workers = workers
         self._shown = WorkCounter()
         self._begin = time.perf_counter(), time.process_time()
+
+    @property
+    def kept(self) -> bool:
+        """Whether the run was interrupted, and something of it is kept."""
+        return self._kept
 
     def run(
         self,
@@ -47,18 +53,19 @@ class RunTally(WorkCounter):
         protocol, logs, settings
             As for `run_protocol`.
         kept : callable
-            Called with what ends the run before its end, what is kept of it, and the file that has it.
+            Called if the run is interrupted: with the exception, what is kept, and in which file.
         """
 
         def counting(shown: WorkCounter) -> WorkCounter:
             self._shown = shown
             return self
 
-        counted = dataclasses.replace(settings, progress=lambda experiment: counting(settings.progress(experiment)))
+        counted = dataclasses.replace(settings, progress=lambda experiment: counting(settings.counter(experiment)))
         try:
             return run_protocol(protocol, logs, counted)
         except (KeyboardInterrupt, PolicyfactoryError) as stop:
             if settings.partial is not None and (finished := self._done + self._resumed):
+                self._kept = True
                 kept(stop, f"{finished:,} finished simulations", settings.partial)
             raise
 

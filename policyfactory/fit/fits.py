@@ -283,11 +283,12 @@ def fit(
         raise UsageError(f"a {type(scores).__name__} has no scores to fit to; generate(workload) makes a score table")
     given = [family] if isinstance(family, str) else list(family)
     for text in given:
-        if text.isidentifier() and text not in FAMILIES:
-            near = get_close_matches(text, FAMILIES, n=1, cutoff=0.3)
+        # Any other name is a formula: p is one without coefficients, and is refused as such.
+        near = get_close_matches(text, FAMILIES, n=1, cutoff=0.5)
+        if near and text.isidentifier() and text not in FAMILIES:
             raise UsageError(
-                f"there is no family {text!r}{f'; did you mean {near[0]}?' if near else ''} (families: "
-                f"{', '.join(FAMILIES)}; or a formula with named coefficients, such as 'a*p**b*q + c*log10(r)')"
+                f"there is no family {text!r}; did you mean {near[0]}? (families: {', '.join(FAMILIES)}; or a formula "
+                "with named coefficients, such as 'a*p**b*q + c*log10(r)')"
             )
     families = tuple(name for name in FAMILIES if name in given)
     forms = tuple(text for text in given if text not in FAMILIES)

@@ -1,1 +1,1 @@
-"""From a log to a tested policy: scores, formulas, a choice among them, and evidence on jobs that chose none."""
+"""From a log to a tested policy: scores, formulas, a choice, and evidence on jobs that had no part in the choice."""

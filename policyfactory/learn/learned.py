@@ -114,7 +114,7 @@ class Learned:
         Parameters
         ----------
         metric : str, optional
-            The metric that chose, without it.
+            Default: the metric of the choice.
         """
         return draw_boxes(self.evaluation, metric or self.options.metric)
 
@@ -181,7 +181,7 @@ class Learned:
         parameters = {
             "metric": options.metric,
             "windows": self.test.options["windows"],
-            "threshold": options.threshold,
+            "threshold": options.threshold_text,
             "epoch": self.epoch,
             "chosen": self.policy.name,
         }

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from typing import Literal
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import plain_value
 from policyfactory.core.random import check_seed
-from policyfactory.core.units import parse_duration
+from policyfactory.core.units import duration_text, parse_duration
 
 __all__ = ["LearnOptions"]
 
 _METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
+_EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
+    "tuples": (int, "a whole number, at least 32"),
+    "trials": (int, "a whole number, at least 256"),
+    "metric": (str, 'the name of a metric, for example "mean_bsld"'),
+    "threshold": (str | int | float, 'a duration, for example "20h", or seconds as a number'),
+    "windows": (str | None, 'a text, for example "10x15d", or None'),
+    "processors": (int | None, "a whole number, or None"),
+    "estimate_missing": (str, '"error", "runtime" or "drop"'),
+    "preset": (str, 'the name of a filter, for example "default"'),
+    "seed": (int, "a whole number"),
+}
 
 
 # Without slots, so that the class has the defaults: LearnOptions.tuples.
@@ -25,8 +38,8 @@ class LearnOptions:
         Tuples to score, and trials of each; at least 32 and 256.
     metric : str
         Metric whose lowest median chooses the policy.
-    threshold : str
-        Jobs that have waited longer go first: ``20h``; ``inf`` for never.
+    threshold : str or float
+        Jobs that have waited longer go first: ``20h``, or seconds as a number; ``inf`` for never.
     windows : str or None
         How the jobs to choose by and to test on are cut, for example ``10x15d``; None: as they last.
     processors : int or None
@@ -41,13 +54,13 @@ class LearnOptions:
     Raises
     ------
     UsageError
-        If a value is outside its limits or unknown.
+        If a value is of a wrong type, outside its limits or unknown.
     """
 
     tuples: int = 1000
     trials: int = 16_000
     metric: str = "mean_bsld"
-    threshold: str = "inf"
+    threshold: str | float = "inf"
     windows: str | None = None
     processors: int | None = None
     estimate_missing: Literal["error", "runtime", "drop"] = "error"
@@ -58,16 +71,26 @@ class LearnOptions:
         from policyfactory.simulate.metrics import METRICS
         from policyfactory.workload.windows import parse_windows
 
+        for name, (kinds, expected) in _EXPECTED.items():
+            value = plain_value(getattr(self, name))
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise UsageError(f"{name} {value!r}: expected {expected}")
+            object.__setattr__(self, name, value)
         if self.tuples < 32 or self.trials < 256:
             raise UsageError(f"{self.tuples} tuples of {self.trials} trials: give at least 32 tuples and 256 trials")
         check_seed(self.seed)
-        parse_duration(self.threshold, unit=True)
+        parse_duration(self.threshold_text, unit=True)
         if self.metric not in METRICS:
             raise UsageError(f"--metric: unknown metric {self.metric!a}; choose from {', '.join(METRICS)}")
         if METRICS[self.metric].lower_is_better is None:
             raise UsageError(f"--metric {self.metric}: neither direction of it is better; choose another metric")
         if self.windows is not None:
             parse_windows(self.windows)
+
+    @property
+    def threshold_text(self) -> str:
+        """The threshold with its unit, ``7200s``, as commands and protocols take it."""
+        return self.threshold if isinstance(self.threshold, str) else duration_text("threshold", self.threshold)
 
     @property
     def metrics(self) -> tuple[str, ...]:

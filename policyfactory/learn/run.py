@@ -146,7 +146,7 @@ class _Learning(Stages):
         test = self._compare(
             f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
         )
-        threshold = options.threshold
+        threshold = options.threshold_text
         learned = Learned(
             prepare(winner.model, threshold=parse_duration(threshold, unit=True)),
             options,
@@ -223,16 +223,17 @@ class _Learning(Stages):
 
     def _compare(self, title: str, part: str, parts: dict[str, SwfLog], rivals: list[Rival]) -> Compared:
         options, log = self.options, parts[part]
-        words = (*self._reading(), "--estimate-missing", options.estimate_missing, "--threshold", options.threshold)
+        threshold = options.threshold_text
+        words = (*self._reading(), "--estimate-missing", options.estimate_missing, "--threshold", threshold)
         words += ("--metrics", ",".join(options.metrics), *(("--windows", self.windows) if self.windows else ()))
         policies = ",".join(rival.source for rival in rivals)
         output = self.place(part)
         self.begin(title, "evaluate", log.path, "--policies", policies, *words, "--output", output, "--overwrite")
-        never = options.threshold.strip().lower() in {"inf", "none"}
+        never = threshold.strip().lower() in {"inf", "none"}
         evaluated = {
             "windows": self.windows,
             "metrics": options.metrics,
-            "threshold": None if never else options.threshold,
+            "threshold": None if never else threshold,
             "preset": options.preset,
             "processors": options.processors,
             "estimate_missing": options.estimate_missing,

@@ -87,7 +87,7 @@ class Beliefs(Learner):
 
     @abc.abstractmethod
     def _observed(self, cost: FloatArray, fade: FloatArray, jobs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what is normally distributed with one variance, and how much it says of its policy, each (n,).
+        """Return the observations, normal with a common variance, and their weights, each (n,).
 
         Parameters
         ----------

@@ -3,8 +3,8 @@
 Sections 5.1 to 5.3 of Gaussier, Lelong, Reis and Trystram, "Online tuning of EASY-backfilling using queue reordering
 policies", IEEE TPDS 29(10), 2018. Decided here, where the article is silent:
 
-- Equal costs: the first in the list goes first. So the first policy, usually the site's own, is in force until
-  something speaks for another.
+- Equal costs: the first in the list goes first. So the first policy, usually the site's own, is used until
+  past periods favour another.
 - Bandits: a policy that has not been seen, because it was never in force or because no job ended while it was, has
   the cost 0 (equation 9 with 0/0 read as 0). Each policy is tried once, in the list's order, before one comes
   again. The published simulator (freuk/ocst, bandit.ml) starts like that too.

@@ -80,7 +80,7 @@ class Tuner:
     name : str
         What it is called in tables; as a policy's name.
     arms : tuple of Policy
-        What is chosen from, with distinct names; the first is in force while nothing speaks for another.
+        What is chosen from, with distinct names; the first is used until past periods favour another.
     feedback : str
         What is known of the past: ``simulate`` and ``noisy`` the simulated wait under every policy, ``bandit``,
         ``thompson`` and ``ucb`` the wait of the jobs that ended under the policy in force, ``random`` nothing.

@@ -67,7 +67,7 @@ def parse_estimates(text: str) -> EstimateRule:
             return EstimateRule(kind)
     match = _NOISY.fullmatch(clean)
     if not match:
-        raise UsageError(f"estimates {text!r} are not known; write {_WORDS}")
+        raise UsageError(f"estimates {text!r}: no such rule; write {_WORDS}")
     noise = float(match.group(1))
     if noise > _MOST_NOISE:
         raise UsageError(f"estimates {text!r}: a factor of at most {_MOST_NOISE:,.0f}; users reach 10 to 1,000")

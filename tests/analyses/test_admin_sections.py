@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyfactory.analyses import make_analysis
 from policyfactory.core.errors import UsageError
+from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.study import run_experiment
+from policyfactory.evaluate.study import RunSettings, run_experiment
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules
@@ -49,6 +52,27 @@ def test_any_number_of_workers_gives_the_same_sections(experiment: Experiment) -
         assert section.pictures
         for table in section.tables:
             assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_an_experiment_counts_for_who_asked_and_refuses_a_partial_file(experiment: Experiment) -> None:
+    short = dataclasses.replace(
+        experiment, cases=experiment.cases[:1], contenders=experiment.contenders[:2], analyses=()
+    )
+    followed: list[str] = []
+
+    def follow(one: Experiment) -> WorkCounter:
+        followed.append(one.name)
+        return WorkCounter()
+
+    first, second = run_experiment(short, progress=follow), run_experiment(short, progress=None)
+    assert followed == ["all"]
+    assert first.evaluation.frame().equals(second.evaluation.frame())
+    misplaced: dict[str, Any] = {"partial": Path("x"), "overwrite": True, "beside": {}}
+    for name, value in misplaced.items():
+        with pytest.raises(UsageError, match=f"^experiment all: {name} would be ignored"):
+            run_experiment(short, **{name: value})
+    with pytest.raises(UsageError, match="partial would be ignored"):
+        run_experiment(short, RunSettings(partial=Path("x")))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.analyses import make_analysis
-from policyfactory.analyses.load import Load
+from policyfactory.analyses.load import Load, LoadOfLog
 from policyfactory.analyses.load_over_time import bin_width, course_of, load_sums
+from policyfactory.analyses.tables import difference_cell
 from policyfactory.core.errors import UsageError
+from policyfactory.report.sections import Cell
 from policyfactory.simulate.simulate import Schedule
 
 HOUR, DAY, WEEK = 3600, 86_400, 604_800
@@ -88,6 +90,20 @@ def test_weeks() -> None:
     section = conclude(Load(), [[three_weeks(4, "A")], [three_weeks(2, "A")]])
     rows = [[cell.value for cell in row[:4]] for row in table(section, "weeks").rows]
     assert rows == [["1", 2, "A", 50], ["2", 2, "A", 75], ["3", 2, "A", 0]]
+
+
+def test_a_week_is_collected_once_for_all_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    collect = LoadOfLog.week
+    monkeypatch.setattr(LoadOfLog, "week", lambda own, week: [asked.append(week), collect(own, week)][1])
+    section = conclude(Load(), [[three_weeks(4, "A"), three_weeks(3, "B")], [three_weeks(2, "A"), three_weeks(1, "B")]])
+    assert len(table(section, "weeks").rows) == 6
+    assert asked == [0, 1, 2]
+
+
+def test_the_baseline_has_an_empty_cell_without_a_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("policyfactory.analyses.tables.median_difference")
+    assert difference_cell(np.ones((7, 2)), 0) == Cell(None)
 
 
 def test_the_table_and_the_words() -> None:

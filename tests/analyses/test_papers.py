@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import hand_made
 import numpy as np
 import pytest
 
 from policyfactory.analyses import make_analysis
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.weekly import weekly_course
+from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import svg_bytes
 from policyfactory.core.units import WEEK
@@ -22,6 +24,8 @@ from policyfactory.report.sections import Section, Table
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.intervals import Estimate
+from policyfactory.statistics.means import estimate_ratio
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import History
@@ -240,6 +244,22 @@ def test_no_job_is_backfilled_under_sqf_without_a_threshold(kth: Workload) -> No
     _, (other,) = run([workload], ["SQF", "FCFS"], "backfilled")
     assert other.paragraphs[0].endswith("under SQF no job is backfilled, but some are under FCFS.")
     assert column(other.tables[0], "against SQF") == [None, None]
+
+
+def test_each_change_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimated: list[Estimate] = []
+
+    def counting(*values: FloatArray) -> Estimate:
+        estimated.append(estimate_ratio(*values))
+        return estimated[-1]
+
+    monkeypatch.setattr("policyfactory.analyses.backfilled.estimate_ratio", counting)
+    short = hand_made.workload([(0, 1, 1, 1, 1)] * 4)
+    rows = {"A": [0, 1], "B": [0], "C": [0, 1, 2]}
+    case = [hand_made.schedule(short, [0] * 4, name, backfilled=flags) for name, flags in rows.items()]
+    section = hand_made.conclude(make_analysis("backfilled"), [case] * 7)
+    assert column(section.tables[0], "against A") == [None, -50, 50]
+    assert len(estimated) == len(rows)
 
 
 def test_without_backfilling_the_section_says_so() -> None:

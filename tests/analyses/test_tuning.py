@@ -220,7 +220,7 @@ def test_what_is_kept_of_a_case_is_small() -> None:
     assert make_analysis("improvement").observe(case_of(workload), done).wait_s.size < 500
 
 
-def test_a_dozen_lines_and_areas_are_reported_apart() -> None:
+def test_two_dozen_lines_and_three_dozen_areas_are_distinguished() -> None:
     lines = [tuple(map(str, line_look(place).values())) for place in range(24)]
     areas = [tuple(map(str, area_look(place).values())) for place in range(36)]
     assert len(set(lines)) == 24

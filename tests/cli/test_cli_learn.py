@@ -16,7 +16,7 @@ from policyfactory.statistics.summary import Summary
 from policyfactory.workload.swf.files import read_swf
 
 
-def test_a_log_becomes_a_policy_tested_on_jobs_that_chose_nothing(run, tmp_path: Path) -> None:
+def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, tmp_path: Path) -> None:
     run("workload", "lublin", "--processors", 64, "--jobs", 1300, "--estimates", "tsafrir", "--output", "log.swf")
     few = ("--tuples", 32, "--trials", 3200, "--threshold", "20h")
     done = run("learn", "log.swf", "--output", "my folder", *few)

@@ -138,7 +138,7 @@ WRONG = [
     (["--resamples", "2", "--windows", "5d"], 2, "--windows and --resamples exclude each other"),
     (["--load", "1000"], 2, "--load 1000.0: is out of range"),
     (["--analyses", "grops"], 2, "no analysis is called 'grops'; did you mean groups?"),
-    (["--estimates", "loud"], 2, "--estimates 'loud': are not known"),
+    (["--estimates", "loud"], 2, "--estimates 'loud': no such rule; write user, exact"),
 ]
 
 

@@ -47,6 +47,28 @@ def test_format_duration(seconds: float, text: str) -> None:
     assert units.format_duration(seconds) == text
 
 
+@pytest.mark.parametrize("seconds", [0, 7200, 7200.0, 10**15 - 1, math.inf])
+def test_seconds_are_written_as_they_are_read(seconds: float) -> None:
+    assert units.parse_duration(units.duration_text("threshold", seconds), unit=True) == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-5, "-5"),
+        (0.5, "0.5"),
+        (1e20, "1e+20"),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        pytest.param(10**5000, "of hundreds of digits", id="long"),
+    ],
+)
+def test_numbers_that_are_no_time_are_shown_as_they_were_given(seconds: float, shown: str) -> None:
+    with pytest.raises(UsageError) as error:
+        units.duration_text("threshold", seconds)
+    assert str(error.value).startswith(f"threshold {shown}: expected whole seconds, from 0 to below 1e15; write for")
+
+
 def test_streams_are_addressed_not_drawn_in_turn() -> None:
     first = generator(7, 1, 2).random(4)
     generator(7, 1, 1).random(100)

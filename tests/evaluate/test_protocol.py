@@ -271,10 +271,10 @@ def test_an_error_names_file_table_key_value_and_cure(
     path = write(tmp_path, changed(WHOLE, old, new))
     with pytest.raises(InputError) as error:
         read_protocol(path)
-    output = str(error.value)
-    assert output.startswith(f"{path}: "), output
-    assert message in output
-    assert "\n" not in output or "character" in output
+    text = str(error.value)
+    assert text.startswith(f"{path}: "), text
+    assert message in text
+    assert "\n" not in text or "character" in text
 
 
 def test_a_formula_that_no_policy_names_comes_last(tmp_path: Path, whole: Protocol) -> None:
@@ -315,9 +315,9 @@ def test_hostile_texts_are_shown_escaped_and_short(tmp_path: Path) -> None:
     content = {**SMALL, "experiments": [{**SMALL["experiments"][0], "\x1b[31m" + "x" * 5000: "\x07" * 5000}]}
     with pytest.raises(InputError) as error:
         read_protocol(write(tmp_path, dump_toml(content)))
-    output = str(error.value)
-    assert output.isprintable()
-    assert len(output) < 700
+    text = str(error.value)
+    assert text.isprintable()
+    assert len(text) < 700
 
 
 def test_too_many_policies_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from policyfactory.analyses import ANALYSES
 from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import OutputError
+from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.codec import decode, encode, is_kept
 from policyfactory.evaluate.experiment import Experiment
@@ -21,7 +22,9 @@ from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import SimulationJournal
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
+from policyfactory.evaluate.tally import RunTally
 from policyfactory.evaluate.work import SimulationResult, UnitSettings, work_units
+from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.rules import Rules
 from small_protocol import SIMULATIONS, report_text, run, small_protocol
@@ -98,6 +101,35 @@ def test_a_run_that_is_stopped_again_and_again_ends_in_the_same_bytes(
     assert (watch.resumed_count, watch.made) == (kept, SIMULATIONS - kept)
     assert kept > SIMULATIONS / 3
     assert report_text(study) == expected
+
+
+class Interrupted(WorkCounter):
+    """Interrupts the run as soon as something is expected, or done."""
+
+    def __init__(self, at: str) -> None:
+        self.at = at
+
+    def expect(self, count: int) -> None:
+        if self.at == "expect":
+            raise KeyboardInterrupt
+
+    def done(self, amount: int) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("at", "journal", "kept"), [("expect", True, False), ("done", False, False), ("done", True, True)]
+)
+def test_a_tally_knows_whether_something_of_an_interrupted_run_is_kept(
+    at: str, journal: bool, kept: bool, protocol: Protocol, partial: Path
+) -> None:
+    said: list[tuple[str, Path]] = []
+    tally = RunTally(Workers(1))
+    settings = RunSettings(progress=lambda _: Interrupted(at), partial=partial if journal else None)
+    with pytest.raises(KeyboardInterrupt):
+        tally.run(protocol, read_logs(protocol), settings, lambda _, what, file: said.append((what, file)))
+    assert tally.kept == kept
+    assert said == ([("1 finished simulations", partial)] if kept else [])
 
 
 def test_what_was_finished_is_said_and_a_whole_run_is_only_read(
@@ -309,8 +341,8 @@ def test_a_damaged_first_line_costs_no_simulation(protocol: Protocol, expected: 
     said: list[str] = []
     watch = Watch()
     study = run(protocol, partial=partial, notify=said.append, progress=watch)
-    result = "7 of 23 simulations were finished by an earlier run"
-    assert said == [f"{result}, the first line of {partial} was damaged and is written anew"]
+    words = "7 of 23 simulations were finished by an earlier run"
+    assert said == [f"{words}, the first line of {partial} was damaged and is written anew"]
     assert watch.resumed_count == 7
     assert report_text(study) == expected
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from policyfactory.core.text import counted, enumerated
+from policyfactory.evaluate import standings
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words
@@ -18,7 +19,7 @@ from policyfactory.report.sections import Section, Table
 from policyfactory.statistics.compare import compare
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import Interval, Statistic
-from policyfactory.statistics.ranks import mean_ranks, wins
+from policyfactory.statistics.ranks import Rank, mean_ranks, wins
 from policyfactory.statistics.summary import summarise
 
 Make = Callable[..., Evaluation]
@@ -98,7 +99,7 @@ def test_metrics_without_direction_have_neither_ranks_nor_wins(by_hand: Make) ->
     assert marks(result["differences"].tables[0], "difference") == ["differs"]
 
 
-def test_several_logs_are_reported_apart_and_together(by_hand: Make) -> None:
+def test_several_logs_are_reported_separately_and_together(by_hand: Make) -> None:
     other = {"A": [3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "B": [3.5, 4.5, 5.5, 6.5, 7.5, 8.5]}
     result = sections(by_hand({"One log": {"cost": CLEAR}, "one/LOG": {"cost": other}, "all logs": {"cost": other}}))
     for name in ("values", "ranks", "wins"):
@@ -110,6 +111,19 @@ def test_several_logs_are_reported_apart_and_together(by_hand: Make) -> None:
     # Mean places of A: 2 in the first log, 1 in the others, each log counting alike.
     assert cells(result["ranks"].tables[-1], "cost") == pytest.approx([4 / 3, 5 / 3])
     assert cells(result["wins"].tables[-1], "B") == [12, None]
+
+
+def test_places_are_taken_once_a_log_and_metric(by_hand: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[tuple[str, tuple[str, ...]]] = []
+
+    def counting(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed: int) -> list[Rank]:
+        taken.append((metric, tuple(logs)))
+        return mean_ranks(evaluation, metric, logs, seed=seed)
+
+    monkeypatch.setattr(standings, "mean_ranks", counting)
+    ranks = sections(by_hand({log: {"cost": CLEAR, "yield": CLEAR} for log in ("one", "two")}))["ranks"]
+    assert len(ranks.pictures) == 1
+    assert taken == [(metric, logs) for logs in (("one",), ("two",), ("one", "two")) for metric in ("cost", "yield")]
 
 
 def test_missing_values_are_counted_and_said(by_hand: Make) -> None:

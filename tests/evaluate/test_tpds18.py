@@ -44,8 +44,8 @@ def changes(study: Study) -> dict[str, float]:
     return dict(zip(evaluation.policies, 100 * (total / total[0] - 1), strict=True))
 
 
-def apart(result: dict[str, float], printed: dict[str, float]) -> float:
-    return float(np.sqrt(np.mean([(result[name] - printed[name]) ** 2 for name in printed])))
+def apart(actual: dict[str, float], printed: dict[str, float]) -> float:
+    return float(np.sqrt(np.mean([(actual[name] - printed[name]) ** 2 for name in printed])))
 
 
 def plan_of(protocol: Protocol, name: str) -> Plan:

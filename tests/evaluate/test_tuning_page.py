@@ -12,7 +12,7 @@ FIXED = ("LCFS", "SPF", "LPF", "SQF", "LQF", "LEXP", "SEXP", "SRF", "LRF", "SAF"
 TUNERS = ("Full", "Noisy", "Bandit", "Thompson", "UCB", "Random")
 
 
-def result() -> dict[tuple[str, str, str], float]:
+def measured() -> dict[tuple[str, str, str], float]:
     with (ROOT / "docs/data/tpds18.csv").open(encoding="utf-8") as file:
         rows = csv.DictReader(file)
         return {(row["experiment"], row["log"], row["policy"]): float(row["difference_percent"]) for row in rows}
@@ -24,7 +24,7 @@ def rows_of(first: str) -> list[list[str]]:
 
 
 def test_the_tuners_of_the_first_table_are_those_that_were_measured() -> None:
-    values = result()
+    values = measured()
     for title, log in LOGS.items():
         row = next(cells for cells in rows_of(f"{title} |") if len(cells) == 8)
         best = re.fullmatch(r"(-\d+) \((\w+)\)", row[1])
@@ -38,7 +38,7 @@ def test_the_tuners_of_the_first_table_are_those_that_were_measured() -> None:
 
 
 def test_the_policies_of_table_3_are_those_that_were_measured() -> None:
-    values = result()
+    values = measured()
     for title, log in LOGS.items():
         for words, experiment in (("Algorithm 1", "tables"), ("as run", "as-run")):
             (row,) = rows_of(f"{title}, {words} |")

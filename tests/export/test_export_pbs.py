@@ -485,7 +485,7 @@ def test_a_threshold_or_a_schedulers_own_formula_stops_the_script(tmp_path: Path
     assert pbs.changes == []
 
 
-def test_what_an_administrator_is_reported() -> None:
+def test_what_an_administrator_is_shown() -> None:
     export = made(dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH), 1024)
     (file,) = export.files
     assert (file.name, file.executable) == ("f1.sh", True)

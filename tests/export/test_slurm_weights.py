@@ -36,7 +36,7 @@ def export_of(policy: Policy, nodes: int | None = 4) -> Export:
     return make(Model(policy), site(nodes))
 
 
-def test_linear_formulas_are_reported_from_others() -> None:
+def test_linear_formulas_are_distinguished_from_others() -> None:
     result = linear_coefficients(parse("3 - 2*(p + q/4) + (r - w)*0.5 - 1e-3*w"))
     assert result == pytest.approx({"p": -2, "q": -0.5, "r": 0.5, "w": -0.501})
     assert linear_coefficients(parse("p*(q + 1) - p*q + 1/2")) == {"p": 1, "q": 0, "r": 0, "w": 0}

@@ -143,7 +143,7 @@ def test_what_is_left_out_is_said() -> None:
     assert unexpressed(F1) == ()
 
 
-def test_what_of_the_policy_is_lost_is_reported_from_the_rest() -> None:
+def test_what_of_the_policy_is_lost_is_distinguished_from_the_rest() -> None:
     policy = dataclasses.replace(F1, threshold=7200.0)
     limits = ("It is slow.", *unexpressed(policy), "NOT exact: the formula is not linear.", "NOTHING else.")
     assert left_out(policy, limits) == limits[1:3]

@@ -205,13 +205,13 @@ def test_shares_and_ratios_by_hand(made) -> None:  # type: ignore[no-untyped-def
 def test_equal_errors_rank_in_the_order_given(made) -> None:  # type: ignore[no-untyped-def]
     sample = prepare(made(lambda p, q, r: 0.03 + 0 * p, noise=0.01, tuples=6))
     fits = [fit_user_form(sample, text) for text in ("a*p + b*q", "a*p + b*q", "a*p + b")]
-    messages: list[int] = []
-    result = bootstrap(fits, sample, replicates=8, seed=2, advance=lambda: messages.append(1))
+    steps: list[int] = []
+    result = bootstrap(fits, sample, replicates=8, seed=2, advance=lambda: steps.append(1))
     assert (result.candidates[1].rank == result.candidates[0].rank + 1).all()
     assert result.candidates[1].first == 0
     assert result.of(fits[1]) is result.candidates[1]
     assert result.of(fit_user_form(sample, "a*q")) is None
-    assert (len(messages), result.replicates, result.seed) == (3, 8, 2)
+    assert (len(steps), result.replicates, result.seed) == (3, 8, 2)
 
 
 def test_five_tuples_have_a_held_out_error_each_left_out_once(made) -> None:  # type: ignore[no-untyped-def]
@@ -228,7 +228,7 @@ def test_five_tuples_have_a_held_out_error_each_left_out_once(made) -> None:  # 
     assert candidate.held_out == pytest.approx(total / len(sample), rel=1e-9)
 
 
-def test_fewer_or_more_tuples_can_be_drawn_than_there_are() -> None:
+def test_the_first_and_the_last_tuple_are_drawn_too() -> None:
     assert draw_counts(7, 30, seed=1).max(axis=1).min() > 0, "the first and the last tuple are drawn too"
 
 

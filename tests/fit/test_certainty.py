@@ -82,10 +82,10 @@ def test_the_share_in_which_each_is_smallest() -> None:
 
 
 def test_draws_and_ratios_are_those_of_refits_row_by_row(sample: Sample, fits: list[Fit]) -> None:
-    messages: list[int] = []
-    result = measure_certainty(fits, sample, replicates=9, seed=4, advance=lambda: messages.append(1))
+    steps: list[int] = []
+    result = measure_certainty(fits, sample, replicates=9, seed=4, advance=lambda: steps.append(1))
     assert result.sizes.tolist() == [30]
-    assert (len(messages), result.replicates, result.seed, result.fits) == (2, 9, 4, tuple(fits))
+    assert (len(steps), result.replicates, result.seed, result.fits) == (2, 9, 4, tuple(fits))
     draws = module.generator(4, module._STREAM).integers(0, 30, (9, 30))
     errors, ratios = np.empty((2, 9)), np.empty(9)
     for position, fit in enumerate(fits):

@@ -175,12 +175,12 @@ def test_the_inflation_of_the_constant_is_not_reported(made) -> None:  # type: i
     assert not diagnose(fit, sample, dataclasses.replace(inference, vif_weighted=factors)).warnings
 
 
-@pytest.mark.parametrize(("condition", "output"), [(29.5, False), (30.0, False), (30.5, True)])
-def test_a_condition_is_reported_above_thirty(sound, condition: float, output: bool) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(("condition", "reported"), [(29.5, False), (30.0, False), (30.5, True)])
+def test_a_condition_is_reported_above_thirty(sound, condition: float, reported: bool) -> None:  # type: ignore[no-untyped-def]
     fit, sample, inference = sound
     result = diagnose(dataclasses.replace(fit, condition=condition), sample, inference).warnings
-    assert any(f"ill-conditioned: condition number {condition}" in line for line in result) == output
-    assert len(result) == output
+    assert any(f"ill-conditioned: condition number {condition}" in line for line in result) == reported
+    assert len(result) == reported
 
 
 def test_uncertain_signs_are_reported_worst_first(sound) -> None:  # type: ignore[no-untyped-def]
@@ -199,12 +199,12 @@ def test_an_order_is_reported_below_55_percent(swaps: tuple[int, int], share: fl
     sample = queues(*map(swapped, swaps))
     fit = fit_user_form(sample, "a*p")
     assert order_share(fit, sample) == share
-    output = f"orders only {share:.0%} of the pairs" in warnings(fit, sample)
-    assert output == (share < 0.55)
+    reported = f"orders only {share:.0%} of the pairs" in warnings(fit, sample)
+    assert reported == (share < 0.55)
 
 
-@pytest.mark.parametrize(("flips", "output"), [(1, True), (2, False)])
-def test_a_term_that_orders_98_percent_alone_is_reported(flips: int, output: bool) -> None:
+@pytest.mark.parametrize(("flips", "reported"), [(1, True), (2, False)])
+def test_a_term_that_orders_98_percent_alone_is_reported(flips: int, reported: bool) -> None:
     # Five queues of five jobs are 50 pairs. p + 1.5*q orders a queue as p does, but for one pair where the
     # shortest job has q = 2 and the others have 1.
     plain = [(1.0 + at, 1.0, (2.5 + at) / 32) for at in range(5)]
@@ -214,7 +214,7 @@ def test_a_term_that_orders_98_percent_alone_is_reported(flips: int, output: boo
     assert fit.coefficients[1] / fit.coefficients[0] == pytest.approx(1.5)
     diagnosis = diagnose(fit, sample, infer(fit, sample))
     assert diagnosis.dominance["p"] == pytest.approx(1 - flips / 50)
-    assert any("the term p alone orders 98.0%" in line for line in diagnosis.warnings) == output
+    assert any("the term p alone orders 98.0%" in line for line in diagnosis.warnings) == reported
 
 
 def test_one_term_has_nothing_to_dominate() -> None:

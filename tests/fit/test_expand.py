@@ -80,7 +80,7 @@ def test_effective_coefficients_are_named(text: str, names: list[str]) -> None:
         ("a*p + b*q", set()),
     ],
 )
-def test_what_is_nonlinear_is_reported_from_what_is_not(text: str, names: set[str]) -> None:
+def test_what_is_nonlinear_is_distinguished_from_what_is_not(text: str, names: set[str]) -> None:
     form = parse(text, coefficients=True)
     result = nonlinear_names(form)
     assert result == names

@@ -110,7 +110,7 @@ def test_a_known_formula_is_found_exactly(made) -> None:  # type: ignore[no-unty
     assert best.mae < 1e-12
 
 
-def test_one_processor_everywhere_leaves_what_can_be_reported_apart(made) -> None:  # type: ignore[no-untyped-def]
+def test_one_processor_everywhere_leaves_what_can_be_distinguished(made) -> None:  # type: ignore[no-untyped-def]
     table = made(lambda p, q, r: 1e-8 * p + 0.004 * np.log10(r))
     narrow = ScoreTable(table.p, np.ones(len(table)), table.r, table.score, table.stderr, table.tuple_id)
     result = fit_all_forms(prepare(narrow))

@@ -133,18 +133,18 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
 
 
 def test_steps_are_reported(sc17_table: ScoreTable) -> None:
-    output: dict[str, list[int]] = {}
+    steps: dict[str, list[int]] = {}
 
     def progress(title: str, total: int):  # type: ignore[no-untyped-def]
-        output[title] = [total, 0]
+        steps[title] = [total, 0]
 
         def step() -> None:
-            output[title][1] += 1
+            steps[title][1] += 1
 
         return step
 
     fit_table(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), progress=progress)
-    assert output == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
+    assert steps == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
 
 
 @pytest.mark.parametrize(

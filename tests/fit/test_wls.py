@@ -47,9 +47,9 @@ def certified(name: str) -> Certified:
     return Certified(design, data[:, 0], np.array([float(value) for value, _ in result]), residual_sd)
 
 
-def digits(result: np.ndarray, expected: np.ndarray) -> float:
+def digits(actual: np.ndarray, expected: np.ndarray) -> float:
     """Return the log relative error: the digits in which the worst coefficient agrees."""
-    error = np.max(np.abs(result - expected) / np.abs(expected))
+    error = np.max(np.abs(actual - expected) / np.abs(expected))
     return float(-np.log10(max(error, 1e-16)))
 
 

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.learn.learned import Learned
+from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress, Step
 from policyfactory.learn.run import learn
 from policyfactory.policy.store import load_model
@@ -28,7 +30,7 @@ def workload() -> Workload:
 
 @pytest.fixture(scope="module")
 def learned(workload: Workload) -> Learned:
-    return learn(workload, **FEW, threshold="20h")
+    return learn(workload, **FEW, threshold=72_000)
 
 
 def test_what_is_learned_in_memory_says_what_it_is_worth(learned: Learned) -> None:
@@ -50,7 +52,7 @@ def test_what_is_saved_later_is_what_a_run_with_a_folder_writes(
     saved, folder = tmp_path / "saved", tmp_path / "folder"
     learned.save(saved)
     write_swf(workload, tmp_path / f"{workload.name}.swf")
-    learn(tmp_path / f"{workload.name}.swf", output=folder, **FEW, threshold="20h")
+    learn(tmp_path / f"{workload.name}.swf", output=folder, **FEW, threshold=72_000)
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert sorted(str(path.relative_to(saved)) for path in saved.rglob("*") if path.is_file()) == names
     same = [name for name in names if name.endswith((".csv", ".swf", ".svg"))]
@@ -83,10 +85,10 @@ class _Stopping(Progress):
 @pytest.mark.slow
 def test_an_interrupted_run_is_resumed(workload: Workload, learned: Learned, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        learn(workload, output=tmp_path, progress=_Stopping(5), **FEW, threshold="20h")
+        learn(workload, output=tmp_path, progress=_Stopping(5), **FEW, threshold=72_000)
     scores = (tmp_path / "scores.csv").read_bytes(), (tmp_path / "scores.csv").stat().st_mtime_ns
     watched = _Stopping(None)
-    again = learn(workload, output=tmp_path, progress=watched, **FEW, threshold="20h")
+    again = learn(workload, output=tmp_path, progress=watched, **FEW, threshold=72_000)
     assert scores == ((tmp_path / "scores.csv").read_bytes(), (tmp_path / "scores.csv").stat().st_mtime_ns)
     assert again.policy == learned.policy
     assert len(watched.titles) == 9
@@ -99,3 +101,29 @@ def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
         learn(workload, tuples=1)
     with pytest.raises(WorkloadError, match="150 jobs are left"):
         learn(workload.select(slice(0, 150)))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("tuples", "many", "'many': expected a whole number, at least 32"),
+        ("trials", 1e4, "10000.0: expected a whole number, at least 256"),
+        ("metric", None, "None: expected the name of a metric"),
+        ("threshold", [7200], r"\[7200\]: expected a duration"),
+        ("threshold", -5, "-5: expected whole seconds"),
+        ("windows", 3, "3: expected a text"),
+        ("processors", "x", "'x': expected a whole number, or None"),
+        ("estimate_missing", True, 'True: expected "error", "runtime" or "drop"'),
+        ("preset", None, "None: expected the name of a filter"),
+        ("seed", 0.5, "0.5: expected a whole number"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused_by_name(field: str, value: object, expected: str) -> None:
+    with pytest.raises(UsageError, match=f"^{field} {expected}"):
+        LearnOptions(**{field: value})  # type: ignore[arg-type]
+
+
+def test_a_threshold_may_be_seconds_and_numbers_those_of_numpy() -> None:
+    assert [LearnOptions(threshold=seconds).threshold_text for seconds in (7200, float("inf"))] == ["7200s", "inf"]
+    options = LearnOptions(tuples=np.int64(40), threshold=np.int64(7200))  # type: ignore[arg-type]
+    assert (options, type(options.tuples)) == (LearnOptions(tuples=40, threshold=7200), int)

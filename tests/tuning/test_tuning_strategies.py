@@ -224,8 +224,8 @@ def test_the_posterior_of_ucb_with_numbers() -> None:
     centre = (0.75 * 1.2 + 0.75 * 2 + 1.5 * 0.4) / 3
     variance = (0.75 * 0.4**2 * 2 + 1) / 2
     prior = 1 / 0.4**2
-    output = np.array([1.5, 1.5, 0.0])
+    seen = np.array([1.5, 1.5, 0.0])
     mean, deviation = bandit.posterior()
-    expected = (prior * centre + output * np.array([1.6, 0.4, centre]) / variance) / (prior + output / variance)
+    expected = (prior * centre + seen * np.array([1.6, 0.4, centre]) / variance) / (prior + seen / variance)
     assert mean == pytest.approx(expected)
-    assert deviation == pytest.approx(1 / np.sqrt(prior + output / variance))
+    assert deviation == pytest.approx(1 / np.sqrt(prior + seen / variance))
