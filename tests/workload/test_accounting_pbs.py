@@ -167,6 +167,7 @@ def test_a_daemon_that_writes_queue_and_start_adds_no_job() -> None:
         ({"Resource_List.select": "ncpus=4+3"}, 7),
         ({"Resource_List.select": "1:host=c1:ncpus=5"}, 5),
         ({"Resource_List.select": "4:mpiprocs=2"}, 4),
+        ({"Resource_List.select": "1:ncpus=0"}, None),
         ({"Resource_List.nodes": "4:ppn=16"}, 64),
         ({"Resource_List.nodes": "4:ppn=16:avx", "Resource_List.ncpus": "1"}, 64),
         ({"Resource_List.nodes": "1", "Resource_List.ncpus": "8"}, 8),

@@ -103,7 +103,7 @@ def requested_processors(fields: dict[str, str]) -> int | None:
     ncpus = whole(fields, "Resource_List.ncpus")
     select = fields.get("Resource_List.select")
     if select is not None:
-        return ncpus or _chunks(select)
+        return ncpus or _chunks(select) or None
     nodes = fields.get("Resource_List.nodes")
     known = [
         ncpus or 0,
