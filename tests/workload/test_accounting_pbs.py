@@ -200,6 +200,7 @@ def test_processors_asked_for(fields: dict[str, str], processors: int | None) ->
         ("n1+n2", 2, 2),
         ("n1/0*x", 1, 1),
         ("n1/5-2", 1, 1),
+        ("n1/0-3,x", 5, 1),
     ],
 )
 def test_processors_of_the_hosts(hosts: str, slots: int, different: int) -> None:

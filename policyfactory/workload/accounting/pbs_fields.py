@@ -85,7 +85,7 @@ def count_slots(exec_host: str) -> int:
         if star:
             total += int(times) if _WHOLE.fullmatch(times) else 1
             continue
-        total += array_size(slots) or 1
+        total += sum(array_size(span) or 1 for span in slots.split(","))
     return min(total, _MOST)
 
 
