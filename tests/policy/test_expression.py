@@ -177,6 +177,8 @@ def test_named_coefficients() -> None:
     assert tree.variables == {"p", "q", "r"}
     assert substitute(tree, {"a": -2.0, "b": 0.5, "c1": 3}).text() == "-2*p**0.5*q + 3*log10(r) + (-2)"
     assert substitute(tree, {"a": 1}).coefficients == ("b", "c1")
+    # Another part of the formula may have a coefficient that no constant can be.
+    assert substitute(Coefficient("a"), {"a": 1, "b": math.inf}) == Number(1)
     assert parse("a_1", coefficients=True) == Coefficient("a_1")
     with pytest.raises(FormulaError, match="is not a variable"):
         parse("a*p")
