@@ -115,8 +115,8 @@ def test_accounting_given_as_a_log_is_sent_to_the_import(
 )
 def test_what_looks_like_accounting_is_known_by_the_first_line(tmp_path: Path, text: str, kind: str | None) -> None:
     path = tmp_path / "two words"
-    with pytest.raises(TraceFormatError) as message:
+    with pytest.raises(TraceFormatError) as error:
         parse_swf(text.encode(), path)
-    assert ("this looks like" in str(message.value)) == (kind is not None)
-    assert kind is None or f"looks like {kind}: make a log of it first: " in str(message.value)
-    assert kind is None or f"workload import '{path}' --output LOG.swf" in str(message.value)
+    assert ("this looks like" in str(error.value)) == (kind is not None)
+    assert kind is None or f"looks like {kind}: make a log of it first: " in str(error.value)
+    assert kind is None or f"workload import '{path}' --output LOG.swf" in str(error.value)

@@ -105,10 +105,10 @@ def test_a_manifest_says_how_the_artefact_was_made(tmp_path: Path) -> None:
     path = tmp_path / "scores.manifest.json"
     assert artefact.Manifest.path_for(tmp_path / "scores.csv") == path
     artefact.Manifest("score-table", "policyfactory generate", 7, {"a.swf": "00"}).write(path)
-    output = json.loads(path.read_text(encoding="utf-8"))
-    assert output["schema_version"] == artefact.MANIFEST_SCHEMA
-    assert (output["kind"], output["command"], output["seed"]) == ("score-table", "policyfactory generate", 7)
-    assert {"policyfactory", "python", "numpy", "numba"} <= set(output["versions"])
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    assert manifest["schema_version"] == artefact.MANIFEST_SCHEMA
+    assert (manifest["kind"], manifest["command"], manifest["seed"]) == ("score-table", "policyfactory generate", 7)
+    assert {"policyfactory", "python", "numpy", "numba"} <= set(manifest["versions"])
 
 
 def test_the_command_line_can_be_typed_again(monkeypatch: pytest.MonkeyPatch) -> None:

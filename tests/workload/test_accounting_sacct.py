@@ -49,11 +49,9 @@ def test_the_other_delimiter_and_lines_that_end_with_one_are_read() -> None:
 
 def test_a_missing_column_is_named_with_the_command_that_prints_it() -> None:
     columns = [name for name in COLUMNS if name not in {"TimelimitRaw", "Submit"}]
-    with pytest.raises(
-        TraceFormatError, match="log:1: no column Submit, no column TimelimitRaw or Timelimit"
-    ) as message:
+    with pytest.raises(TraceFormatError, match="log:1: no column Submit, no column TimelimitRaw or Timelimit") as error:
         read_lines(sacct_text(job(1), columns=columns))
-    assert RECOMMENDED in str(message.value)
+    assert RECOMMENDED in str(error.value)
     with pytest.raises(TraceFormatError, match="two columns are called State"):
         read_lines("JobID|State|state\n")
 

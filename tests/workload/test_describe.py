@@ -223,10 +223,10 @@ QUIRKS = [
 ]
 
 
-@pytest.mark.parametrize(("header", "jobs", "output"), QUIRKS)
-def test_quirks_are_reported_in_words(header: str, jobs: list[dict[str, Any]], output: str) -> None:
+@pytest.mark.parametrize(("header", "jobs", "words"), QUIRKS)
+def test_quirks_are_reported_in_words(header: str, jobs: list[dict[str, Any]], words: str) -> None:
     log = log_of(jobs, header)
-    assert any(output in quirk for quirk in find_quirks(log, describe(log))), find_quirks(log, describe(log))
+    assert any(words in quirk for quirk in find_quirks(log, describe(log))), find_quirks(log, describe(log))
 
 
 def test_made_up_starts_are_not_blamed() -> None:

@@ -39,9 +39,9 @@ def test_header_tells_how_the_jobs_were_made() -> None:
     assert (header.unix_start, header.time_zone) == (8 * 3600, "UTC")
     assert header.text("Conversion").endswith("policyfactory workload lublin ...")
     notes = "\n".join(header.values("Note"))
-    for output in ("typed, 100 processors", "interactive: serial=0.1541", "batch: serial=0.2927", "offered load 0.8000",
+    for words in ("typed, 100 processors", "interactive: serial=0.1541", "batch: serial=0.2927", "offered load 0.8000",
                  "random numbers: numpy stream, seed 3", "field 15 (queue): 0 interactive, 1 batch"):  # fmt: skip
-        assert output in notes
+        assert words in notes
     assert load_of(log, 100).startswith("offered load 0.8000")
     plain = log_of_draw(draw_jobs(LublinModel.for_machine(64), 5, seed=1), ("test",))
     assert plain.header.unix_start is None
