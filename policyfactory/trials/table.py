@@ -13,6 +13,7 @@ import hashlib
 import io
 import itertools
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,8 +193,8 @@ def read_score_table(path: Path | str) -> ScoreTable:
     # A line of a log has 18 numbers between blanks, its header ";" before each line.
     if path.name.lower().endswith((".swf", ".swf.gz")) or first.startswith(b";") or len(first.split()) == 18:
         raise ScoreTableError(
-            f"{path}: is a log of jobs and not a score table; make one of it: policyfactory generate {path.name} "
-            "--output scores.csv"
+            f"{path}: is a log of jobs and not a score table; make one of it: policyfactory generate "
+            f"{shlex.quote(str(path))} --output scores.csv"
         )
     ours = first == HEADER.encode()
     if not ours and first[:1].isalpha():
