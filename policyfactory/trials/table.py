@@ -126,7 +126,7 @@ class ScoreTable:
         from policyfactory.core.picture import new_figure, plain_numbers
 
         figure = new_figure(10.0, 3.4)
-        labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r (s)"}
+        labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r\n(s since the tuple's first)"}
         for axes, (name, label) in zip(figure.subplots(1, 3, sharey=True), labels.items(), strict=True):
             axes.plot(getattr(self, name), self.score, ".", markersize=2, alpha=0.3)
             axes.set(xlabel=label, xscale="log" if name in "pq" else "linear")
