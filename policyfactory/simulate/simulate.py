@@ -43,7 +43,7 @@ def simulate(
     ----------
     workload : Workload, or path of a log
         The jobs and the machine.
-    policy : Policy, or name of one, or model, or fit
+    policy : Policy, or name of one, or model, or its file, or fit
         The order of the queue; lower scores run first.
     rules : Rules, optional
         Default: EASY backfilling, decisions by requested time, no threshold but the policy's.
