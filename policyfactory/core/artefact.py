@@ -215,10 +215,10 @@ def atomic_write(path: Path, data: bytes | str | Iterable[bytes]) -> None:
 
 @contextlib.contextmanager
 def exclusive(*paths: Path | None) -> Iterator[None]:
-    """Hold the right to write these outputs (None: nothing); a second run on one of them learns that at once.
+    """Hold the right to write these outputs (None: nothing); a second run on one of them is refused at once.
 
-    The locks belong to the process and go with it, also after ``kill -9``. On file systems that know no locks
-    nobody learns of it.
+    The locks belong to the process and go with it, also after ``kill -9``. On file systems without locks a second run
+    is not noticed.
 
     Raises
     ------

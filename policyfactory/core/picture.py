@@ -58,8 +58,8 @@ def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Axes take their look when they are made, texts when they are drawn: the style holds until
-    # what the user called returns (`keeps_settings`).
+    # Axes take their look when they are made, texts and ticks when drawn: the style holds until
+    # what the user called returns (`keeps_settings`), and again when it is written.
     rcParams.update({**_STYLE, "axes.prop_cycle": cycler(color=COLOURS)})
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
@@ -86,6 +86,9 @@ def plain_numbers(axis: Any, *, minor: bool = True) -> None:
 def save_picture(figure: Figure, path: Path, *, dpi: int = 150) -> Path:
     """Write ``figure`` as PNG, SVG or PDF (by the suffix of ``path``), without a date in it.
 
+    Also a figure that was made long ago: matplotlib looks at its settings once more when it writes. What
+    ``figure.savefig`` writes has the date, and in an SVG other ids each time.
+
     Raises
     ------
     OutputError
@@ -104,11 +107,14 @@ def svg_bytes(figure: Figure) -> bytes:
 
 
 def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
+    from matplotlib import rc_context
+
     # What would differ from run to run is left out.
     undated = {"svg": "Date", "pdf": "CreationDate"}.get(kind, "Software")
     metadata: dict[str, Any] = {undated: None}
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
+    # The ids in an SVG and the ticks are made now.
+    with warnings.catch_warnings(), rc_context(_STYLE):
         # A name from a log may have letters that the font has not: a box is drawn, and there is no cure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)

@@ -9,10 +9,10 @@ class WorkCounter:
     """Counts work units of one kind, in the calling thread; this one shows nothing."""
 
     def expect(self, count: int) -> None:
-        """More work units are to be done."""
+        """Note that ``count`` more work units are to be done."""
 
     def resumed(self, count: int) -> None:
-        """Work units that an earlier run has finished."""
+        """Note that an earlier run has finished ``count`` of them."""
 
     def done(self, amount: int) -> None:
-        """One work unit is done; ``amount`` is what it consists of (jobs, trials), for the speed."""
+        """Note that one work unit is done; ``amount`` is what it consists of (jobs, trials), for the speed."""

@@ -136,7 +136,7 @@ def evaluate(
     ----------
     logs : Workload, or path of a log, or sequence of these
         What the policies run on.
-    policies : sequence of Policy, or name of one, or model, or fit
+    policies : sequence of Policy, or name of one, or model, or its file, or fit
         With distinct names; the first is the baseline.
     workers : Workers or int
         Who simulates; a number means so many threads. The result does not depend on it.

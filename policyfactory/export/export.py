@@ -47,7 +47,7 @@ def export(
 
     Parameters
     ----------
-    policy : str, Policy, Model, or what has one (a fit, a learned policy)
+    policy : str, Path, Policy, Model, or what has one (a fit, a learned policy)
         A name of the catalogue or a model file, or the policy itself.
     to : str
         Name of the target; `policyfactory.export.targets.TARGETS` has them.
@@ -73,6 +73,7 @@ def export(
     """
     chosen = changed(options or ExportOptions(), changes)
     place = None if output is None else Path(output)
+    policy = str(policy) if isinstance(policy, Path) else policy
     work = _Work(policy, policy if isinstance(policy, str) else source, _target(to.lower()), chosen)
     with exclusive(claim(place)):
         return work.run(place, overwrite=overwrite)

@@ -73,7 +73,7 @@ class _HasPolicy(Protocol):
     def policy(self) -> Policy: ...
 
 
-PolicyLike: TypeAlias = str | Policy | _HasPolicy
+PolicyLike: TypeAlias = str | Path | Policy | _HasPolicy
 
 
 def resolve(spec: PolicyLike) -> Policy:
@@ -88,8 +88,8 @@ def resolve(spec: PolicyLike) -> Policy:
     """
     if isinstance(spec, Policy):
         return spec
-    if isinstance(spec, str):
-        return resolve_model(spec).policy
+    if isinstance(spec, str | Path):
+        return resolve_model(str(spec)).policy
     policy = getattr(spec, "policy", None)
     if isinstance(policy, Policy):
         return policy

@@ -267,8 +267,11 @@ def rewritten(expression: Expression, change: Callable[[Expression], Expression 
 
 def substitute(expression: Expression, values: Mapping[str, float]) -> Expression:
     """Return ``expression`` with numbers in place of the named coefficients that have a value."""
-    parts = {name: number(value) for name, value in values.items()}
-    return rewritten(expression, lambda node: parts.get(node.name) if isinstance(node, Coefficient) else None)
+
+    def value_of(node: Expression) -> Expression | None:
+        return number(values[node.name]) if isinstance(node, Coefficient) and node.name in values else None
+
+    return rewritten(expression, value_of)
 
 
 def replace_variables(expression: Expression, parts: Mapping[str, Expression]) -> Expression:

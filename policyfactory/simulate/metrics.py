@@ -69,12 +69,12 @@ class Metric:
 
 
 def measure(schedule: Ran, names: str | Iterable[str] | None = None) -> dict[str, float]:
-    """Return the value of each metric of ``names`` (default: all).
+    """Return the value of each metric of ``names`` (default: all); a single name may be a text.
 
     Raises
     ------
     UsageError
-        If there is no metric of a name.
+        If there is no metric of a name, or ``names`` is empty.
     EvaluationError
         If the schedule has no job.
     """

@@ -83,7 +83,10 @@ class Prepared:
         return new_jobs(*given, key=key, backfill_key=backfill_key, listed=self.rules.compatibility == "ocst")
 
     def keys(self, policy: Policy, since: Int64Array | None = None) -> Int64Array:
-        """Return the sort key of each job under a static policy; ``since``: from when r counts, if at no fixed date."""
+        """Return the sort key of each job under a static policy.
+
+        ``since``: the instant from which r counts for each job; ignored if the policy has a fixed date.
+        """
         jobs, epoch = self.workload, _epoch(self.workload, policy, since)
         keys = np.empty(len(jobs), dtype=np.int64)
         # Block by block: what is between the columns and the keys stays in the cache. A function sees all jobs at once.

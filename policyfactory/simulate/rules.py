@@ -19,7 +19,7 @@ Ties = Literal["fifo", "lifo"]
 Overrun = Literal["run", "kill"]
 Compatibility = Literal["none", "ocst", "sc17"]
 
-# Told from a threshold that was given by its identity: no value is left that could not be given.
+# Compared by identity, since every value can be given.
 _NOT_GIVEN = float("nan")
 
 

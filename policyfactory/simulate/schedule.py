@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html, facts_text
 from policyfactory.core.text import number_text
-from policyfactory.core.units import format_duration
+from policyfactory.core.units import MINUTE, format_duration
 from policyfactory.simulate.metrics import METRICS, job_values, measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
@@ -105,5 +105,6 @@ class Schedule:
 
 def _shown(value: float, unit: str) -> str:
     if unit == "s" and math.isfinite(value):
-        return format_duration(value)
+        seconds = f"{value:,.6g} s" if value < 1e5 else f"{value:,.0f} s"
+        return seconds if value < MINUTE else f"{format_duration(value)} ({seconds})"
     return f"{number_text(value)} {unit}".removesuffix(" 1")

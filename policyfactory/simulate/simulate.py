@@ -15,6 +15,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.errors import UsageError
 from policyfactory.engine.conservative import conservative
 from policyfactory.engine.easy import easy
 from policyfactory.engine.timed import easy_timed
@@ -42,7 +43,7 @@ def simulate(
     ----------
     workload : Workload, or path of a log
         The jobs and the machine.
-    policy : Policy, or name of one, or model, or fit
+    policy : Policy, or name of one, or model, or its file, or fit
         The order of the queue; lower scores run first.
     rules : Rules, optional
         Default: EASY backfilling, decisions by requested time, no threshold but the policy's.
@@ -57,7 +58,8 @@ def simulate(
     Raises
     ------
     UsageError
-        If there is no such policy or rule, or a ``tie_rank`` and the rules are not those of ocst.
+        If there is no such policy or rule, ``workload`` is neither jobs nor a path, or there is a ``tie_rank`` and the
+        rules are not those of ocst.
     EvaluationError
         If a prediction or rank is missing or malformed, the policy needs a date that the workload does not have, or
         the rules of ocst are asked for and a job runs longer than it was believed to.
@@ -66,6 +68,8 @@ def simulate(
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
 
+        if not isinstance(workload, Path | str):
+            raise UsageError(f"{ascii(workload)[:60]} is no workload; a Workload or the path of a log is expected")
         workload = read(workload)
     if rules.compatibility == "sc17":
         from policyfactory.simulate.sc17 import simulate_sc17

@@ -37,7 +37,7 @@ from policyfactory.core.errors import InputError, OutputError, PolicyfactoryErro
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
-from policyfactory.trials.table import HEADER, ScoreTable, csv_rows, parse_rows
+from policyfactory.trials.table import HEADER, csv_rows, parse_rows
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["KIND", "Written", "write_scores"]
@@ -192,15 +192,10 @@ def _fill(
     return Written(output, resumed, done, seconds, options.trials_each, (low, middle, high), idle, journal.in_words())
 
 
-def _table_of(number: int, record: bytes) -> ScoreTable:
-    """Return the table that a record of the journal is, of one tuple."""
-    return parse_rows(record.decode("latin-1").replace(_BREAK, "\n") + "\n", name=f"tuple {number}", origin="")
-
-
 def _usable(number: int, record: bytes, *, jobs: int) -> bool:
     """Say whether a record is what `finished_tuples` gives of a tuple: a line a job, numbers as it writes them."""
     try:
-        table = _table_of(number, record)
+        table = parse_rows(record.decode("latin-1").replace(_BREAK, "\n") + "\n", name=f"tuple {number}", origin="")
         written = csv_rows((table.p, table.q, table.r, table.score, table.stderr), number)
     except (ScoreTableError, UnicodeEncodeError, ValueError, OverflowError):
         return False
@@ -216,9 +211,11 @@ def _table(journal: Journal, errors: NDArray[np.float64], spreads: NDArray[np.fl
     """Give the table in parts; note for each tuple the typical standard error and the range of the scores."""
     yield HEADER.encode() + b"\n"
     for number, record in journal.records():
-        table = _table_of(number, record)
-        errors[number] = np.sqrt(np.mean(table.stderr**2))
-        spreads[number] = np.ptp(table.score)
+        # Its checksum is right, so it is what `_usable` saw, or `_record` made.
+        lines = record.decode("ascii").split(_BREAK)
+        *_, scores, stderr, _ = np.array([line.split(",") for line in lines], dtype=np.float64).T
+        errors[number] = np.sqrt(np.mean(stderr**2))
+        spreads[number] = np.ptp(scores)
         yield record.replace(_BREAK.encode(), b"\n") + b"\n"
 
 

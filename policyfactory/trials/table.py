@@ -13,6 +13,7 @@ import hashlib
 import io
 import itertools
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,7 +126,7 @@ class ScoreTable:
         from policyfactory.core.picture import new_figure, plain_numbers
 
         figure = new_figure(10.0, 3.4)
-        labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r (s)"}
+        labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r\n(s since the tuple's first)"}
         for axes, (name, label) in zip(figure.subplots(1, 3, sharey=True), labels.items(), strict=True):
             axes.plot(getattr(self, name), self.score, ".", markersize=2, alpha=0.3)
             axes.set(xlabel=label, xscale="log" if name in "pq" else "linear")
@@ -192,8 +193,8 @@ def read_score_table(path: Path | str) -> ScoreTable:
     # A line of a log has 18 numbers between blanks, its header ";" before each line.
     if path.name.lower().endswith((".swf", ".swf.gz")) or first.startswith(b";") or len(first.split()) == 18:
         raise ScoreTableError(
-            f"{path}: is a log of jobs and not a score table; make one of it: policyfactory generate {path.name} "
-            "--output scores.csv"
+            f"{path}: is a log of jobs and not a score table; make one of it: policyfactory generate "
+            f"{shlex.quote(str(path))} --output scores.csv"
         )
     ours = first == HEADER.encode()
     if not ours and first[:1].isalpha():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,14 +29,20 @@ def test_the_published_winner_with_one_command(run, shared: Shared, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("site.swf", "1 0\n"), ("renamed.txt", "; Version: 2.2\n"), ("bare.txt", " ".join(["1"] * 18) + "\n")],
+    [
+        ("site.swf", "1 0\n"),
+        ("renamed.txt", "; Version: 2.2\n"),
+        ("bare.txt", " ".join(["1"] * 18) + "\n"),
+        ("logs/of 2026.swf", "1 0\n"),
+    ],
 )
 def test_a_log_is_no_score_table(run, tmp_path: Path, name: str, text: str) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text, encoding="utf-8")
     done = run("fit", name, code=1)
     assert done.stderr.endswith(
-        f"error: {name}: is a log of jobs and not a score table; make one of it: policyfactory generate {name} "
-        "--output scores.csv\n"
+        f"error: {name}: is a log of jobs and not a score table; make one of it: policyfactory generate "
+        f"{shlex.quote(name)} --output scores.csv\n"
     )
 
 

@@ -161,17 +161,17 @@ def test_what_is_no_journal_is_not_touched(tmp_path, text):
 
 
 def test_a_file_belongs_to_the_run_that_it_names(path):
-    messages: list[tuple[object, object]] = []
+    compared: list[tuple[object, object]] = []
 
     def difference(there, here):
-        messages.append((there, here))
+        compared.append((there, here))
         return "seed 1 (now 2)"
 
     before = path.read_bytes()
     claim(path, HEAD, "tuples", difference, overwrite=True)
     with pytest.raises(OutputError, match=r"holds finished tuples of a run with seed 1 \(now 2\); give the same"):
         claim(path, {"seed": 2}, "tuples", difference, overwrite=False)
-    assert messages == [({"seed": 1}, {"seed": 2})]
+    assert compared == [({"seed": 1}, {"seed": 2})]
     assert path.read_bytes() == before
     claim(path, {"seed": 2}, "tuples", difference, overwrite=True)
     assert not path.exists()

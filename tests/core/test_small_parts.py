@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from policyfactory.core import picture, units
 from policyfactory.core.errors import FormulaError, OutputError, UsageError
@@ -100,3 +101,14 @@ def test_a_picture_has_the_same_bytes_each_time(tmp_path: Path) -> None:
         assert files[0].read_bytes() == files[1].read_bytes()
     with pytest.raises(OutputError, match=r"\.png, \.svg or \.pdf"):
         picture.save_picture(picture.new_figure(), tmp_path / "a.gif")
+
+
+def test_a_picture_that_is_written_later_has_the_same_bytes_too() -> None:
+    @picture.keeps_settings
+    def draw() -> Figure:
+        figure = picture.new_figure()
+        figure.subplots().plot([1, 2, 3])
+        return figure
+
+    at_once = picture.keeps_settings(lambda: picture.svg_bytes(draw()))()
+    assert picture.svg_bytes(draw()) == picture.svg_bytes(draw()) == at_once

@@ -26,6 +26,14 @@ def test_the_text_is_that_of_the_command(tmp_path: Path) -> None:
     assert "f1.py" in exported._repr_html_()
 
 
+def test_the_path_of_a_model_file_is_one_however_it_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    path.write_text(pf.export("SAF", "json").text, encoding="utf-8")
+    exported = pf.export(path, "python")
+    assert "own.json, SHA-256 " in exported.text
+    assert exported.text == pf.export(str(path), "python").text
+
+
 def test_a_policy_in_memory_is_exported_with_what_is_known_of_it(tmp_path: Path) -> None:
     model = pf.Model(pf.Policy("own", "p*q"), diagnostics={"warnings": ["too good"]})
     exported = pf.export(model, output=tmp_path / "job_submit.lua", weight=50_000)

@@ -124,7 +124,7 @@ def test_names_and_aliases_in_any_case() -> None:
 def test_a_path_is_a_model_file(tmp_path) -> None:
     path = tmp_path / "SAF.json"
     save_model(published_model(CATALOGUE["F2"]), path)
-    assert resolve(str(path)) == CATALOGUE["F2"]
+    assert resolve(str(path)) == resolve(path) == CATALOGUE["F2"]
     assert resolve_model(str(path)).provenance["origin"] == "published"
     with pytest.raises(InputError, match="no such file"):
         resolve(str(tmp_path / "none.json"))

@@ -177,6 +177,8 @@ def test_named_coefficients() -> None:
     assert tree.variables == {"p", "q", "r"}
     assert substitute(tree, {"a": -2.0, "b": 0.5, "c1": 3}).text() == "-2*p**0.5*q + 3*log10(r) + (-2)"
     assert substitute(tree, {"a": 1}).coefficients == ("b", "c1")
+    # Another part of the formula may have a coefficient that no constant can be.
+    assert substitute(Coefficient("a"), {"a": 1, "b": math.inf}) == Number(1)
     assert parse("a_1", coefficients=True) == Coefficient("a_1")
     with pytest.raises(FormulaError, match="is not a variable"):
         parse("a*p")
@@ -203,7 +205,7 @@ def _strings(count: int, seed: int) -> list[str]:
     """Return texts that a stranger could send: noise, broken formulas, deep nesting, tricks with Unicode."""
     source = random.Random(seed)
     formulas = [policy.formula for policy in CATALOGUE.values()]
-    units = [*"pqrwm0123456789.+-*/(),", "**", " ", "log10(", "min(", "max(", "sqrt(", "exp(", "e", "1e", "log(", "//"]
+    tokens = [*"pqrwm0123456789.+-*/(),", "**", " ", "log10(", "min(", "max(", "sqrt(", "exp(", "e", "1e", "log(", "//"]
     tricks = [
         "\u00b2",
         "\uff50",
@@ -226,7 +228,7 @@ def _strings(count: int, seed: int) -> list[str]:
         return bytes(source.randrange(256) for _ in range(source.randrange(80))).decode("latin-1")
 
     def soup() -> str:
-        return "".join(source.choice(units) for _ in range(source.randrange(60)))
+        return "".join(source.choice(tokens) for _ in range(source.randrange(60)))
 
     def mutation() -> str:
         text = list(source.choice(formulas))
@@ -234,11 +236,11 @@ def _strings(count: int, seed: int) -> list[str]:
             place = source.randrange(len(text) + 1)
             action = source.randrange(3)
             if action == 0:
-                text.insert(place, source.choice(units + tricks))
+                text.insert(place, source.choice(tokens + tricks))
             elif action == 1 and place < len(text):
                 del text[place]
             elif place < len(text):
-                text[place] = source.choice(units + tricks)
+                text[place] = source.choice(tokens + tricks)
         return "".join(text)
 
     def deep() -> str:

@@ -110,6 +110,16 @@ def test_per_processor_slowdown_above_one() -> None:
     assert values == {"mean_pp_bsld": 5, "mean_bsld": 10, "mean_slowdown": 20}
 
 
+def test_the_summary_has_times_in_words_and_in_seconds() -> None:
+    zero = np.zeros(2, dtype=np.int64)
+    workload = Workload("two", 4, zero, zero, zero + 5, zero + 5, zero + 1, zero - 1, zero - 1)
+    waits = {"2h 1m (7,300.5 s)": (7_298, 7_303), "22.5 s": (15, 30), "14d 11h (1,250,001 s)": (0, 2_500_002)}
+    for words, wait in waits.items():
+        start = np.array(wait)
+        summary = Schedule(start, start + 5, zero == 1, workload, "any", Rules()).summary()
+        assert f" {words}\n" in summary
+
+
 def test_sc17_leaves_out_the_first_16_submitted() -> None:
     # 18 jobs of 10 s, each waits 10 s more than the one before; the first submitted is dispatched last.
     zero, number = np.zeros(18, dtype=np.int64), np.arange(18)

@@ -167,13 +167,13 @@ def test_differences_from_the_record_are_paired() -> None:
         assert cell.value == pytest.approx(float(np.median(values[:, k] - recorded)))
         assert cell.interval is not None
         assert (cell.mark, cell.interval.high < 0) in {("lower", True), ("no difference", False)}
-    output = finding(outcome)["recorded"]
-    assert [row["policy"] for row in output["summary"]] == [RECORDED]
-    assert [(row["policy"], row["baseline"]) for row in output["differences"]] == [
+    found = finding(outcome)["recorded"]
+    assert [row["policy"] for row in found["summary"]] == [RECORDED]
+    assert [(row["policy"], row["baseline"]) for row in found["differences"]] == [
         ("FCFS", RECORDED),
         ("SAF", RECORDED),
     ]
-    assert [row["policy"] for row in output["replay"]["tables"]["distances"]] == ["FCFS", "SAF", RECORDED]
+    assert [row["policy"] for row in found["replay"]["tables"]["distances"]] == ["FCFS", "SAF", RECORDED]
     assert setting(outcome.experiment, outcome.evaluation, {})["recorded"] is True
 
 
@@ -350,10 +350,10 @@ PARTLY = dataclasses.replace(FOUR, start=np.array([0, -1, 120, 180]))
 def test_what_never_happened_has_no_record(keys: dict[str, Any], why: str) -> None:
     given = {"jobs": played(FOUR), **keys}
     jobs = given.pop("jobs")
-    with pytest.raises(UsageError) as output:
+    with pytest.raises(UsageError) as error:
         from_plan(*plan_of(jobs, recorded=True, **given))
-    assert str(output.value).startswith(f"experiment e: the recorded schedule cannot be shown: {why}")
-    assert "recorded = false" in str(output.value)
+    assert str(error.value).startswith(f"experiment e: the recorded schedule cannot be shown: {why}")
+    assert "recorded = false" in str(error.value)
     quiet = from_plan(*plan_of(jobs, recorded="if-known", **given))
     assert not quiet.recorded
     assert (why in quiet.unrecorded) == (jobs is PARTLY)

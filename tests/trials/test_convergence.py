@@ -63,11 +63,11 @@ def test_numbers_and_picture_are_written(result, tmp_path):
 
 
 def test_progress_ends_where_it_said():
-    steps = []
+    reported = []
     measure_convergence(
-        workload_of(), GenerateOptions(1, 1_000, 4, 8), repeats=2, report=lambda *now: steps.append(now)
+        workload_of(), GenerateOptions(1, 1_000, 4, 8), repeats=2, report=lambda *now: reported.append(now)
     )
-    assert steps[-1] == (4_000, 4_000)
+    assert reported[-1] == (4_000, 4_000)
 
 
 def test_one_repetition_has_no_deviation():
@@ -78,7 +78,7 @@ def test_one_repetition_has_no_deviation():
 def test_spread_claim_and_speed_by_hand(monkeypatch):
     # Scores of 1/8 that are by turns 0.01 higher and lower, twice as far with the paper's estimator; errors of 0.02 in
     # the first tuple and 0.04 in the second; half a second for each measurement.
-    drawn, steps, clock = [], [], iter(np.arange(100) / 2)
+    drawn, reported, clock = [], [], iter(np.arange(100) / 2)
 
     def fake(_problem, estimator, trials, words):
         drawn.append(tuple(words))
@@ -88,14 +88,14 @@ def test_spread_claim_and_speed_by_hand(monkeypatch):
     monkeypatch.setattr("policyfactory.trials.convergence.estimate", fake)
     monkeypatch.setattr("policyfactory.trials.convergence.time.perf_counter", lambda: next(clock))
     options = GenerateOptions(2, 1_000, 4, 8)
-    result = measure_convergence(workload_of(), options, repeats=4, report=lambda *now: steps.append(now))
+    result = measure_convergence(workload_of(), options, repeats=4, report=lambda *now: reported.append(now))
     # Four values +-d around their mean: variance 4 d^2 / 3. The mean score is 1/8.
     for row, size, trials in zip(result, (0.01, 0.02), (1_024, 1_000), strict=True):
         assert row.spread == pytest.approx(8 * size * np.sqrt(4 / 3), rel=1e-12)
         assert row.stated == pytest.approx(8 * np.sqrt((0.02**2 + 0.04**2) / 2), rel=1e-12)
         assert (row.trials, row.speed) == (trials, trials * 4 * 2 / 1.0)
     assert [row.estimator for row in result] == ["stratified", "paper"]
-    assert steps == [(4_000 * k, 16_000) for k in range(1, 5)]
+    assert reported == [(4_000 * k, 16_000) for k in range(1, 5)]
     # Every repetition of every measurement has orders of its own.
     assert len(set(drawn)) == len(drawn) == 16
     seeds = [word for words in drawn for word in words]

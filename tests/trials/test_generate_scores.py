@@ -35,10 +35,10 @@ def expected(tmp_path_factory) -> bytes:
 @pytest.mark.parametrize("workers", [1, 2, 4, Workers(1, "loky"), Workers(3, "loky")], ids=str)
 def test_the_table_does_not_depend_on_the_workers(tmp_path, workers, expected):
     output = tmp_path / "t.csv"
-    messages: list[int] = []
-    table = generate(WORKLOAD, OPTIONS, output=output, workers=workers, report=messages.append)
+    reported: list[int] = []
+    table = generate(WORKLOAD, OPTIONS, output=output, workers=workers, report=reported.append)
     assert output.read_bytes() == expected
-    assert messages == list(range(10))
+    assert reported == list(range(10))
     assert (len(table), table.tuples) == (72, 9)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.manifest.json"]
     manifest = json.loads((tmp_path / "t.manifest.json").read_text())

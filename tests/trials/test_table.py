@@ -56,6 +56,11 @@ def test_the_published_table_is_read(shared):
     assert (table.p[0], table.q[0], table.r[0], table.score[0]) == (10, 4, 27541, 0.0269601427393)
 
 
+def test_a_picture_says_from_when_the_submit_time_counts():
+    labels = [axes.get_xlabel() for axes in table_of().plot().axes]
+    assert labels == ["run time p (s)", "processors q", "submit time r\n(s since the tuple's first)"]
+
+
 def test_columns_are_frozen_and_rows_can_be_selected():
     table = table_of()
     with pytest.raises(ValueError, match="read-only"):

@@ -174,6 +174,13 @@ def test_packed_piped_and_odd_texts_are_the_same_log(tmp_path: Path, monkeypatch
         import_logs(["-", "-"], zone=UTC)
 
 
+def test_a_file_called_stdin_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(sacct_text(job(1)).encode())))
+    Path("stdin").write_text(sacct_text(job(1), job(2, 5)), encoding="utf-8")
+    assert column(import_logs(["stdin"], zone=UTC), "submit", "run_time") == [(0, 100), (5, 100)]
+
+
 def test_lines_are_the_same_however_the_blocks_fall(tmp_path: Path) -> None:
     lines = [f"line {number} " + "\u00e9" * (number % 50) for number in range(40_000)]
     path = tmp_path / "long"

@@ -167,6 +167,7 @@ def test_a_daemon_that_writes_queue_and_start_adds_no_job() -> None:
         ({"Resource_List.select": "ncpus=4+3"}, 7),
         ({"Resource_List.select": "1:host=c1:ncpus=5"}, 5),
         ({"Resource_List.select": "4:mpiprocs=2"}, 4),
+        ({"Resource_List.select": "1:ncpus=0"}, None),
         ({"Resource_List.nodes": "4:ppn=16"}, 64),
         ({"Resource_List.nodes": "4:ppn=16:avx", "Resource_List.ncpus": "1"}, 64),
         ({"Resource_List.nodes": "1", "Resource_List.ncpus": "8"}, 8),
@@ -199,6 +200,7 @@ def test_processors_asked_for(fields: dict[str, str], processors: int | None) ->
         ("n1+n2", 2, 2),
         ("n1/0*x", 1, 1),
         ("n1/5-2", 1, 1),
+        ("n1/0-3,x", 5, 1),
     ],
 )
 def test_processors_of_the_hosts(hosts: str, slots: int, different: int) -> None:
@@ -241,7 +243,7 @@ def test_a_job_without_walltime_has_no_requested_time() -> None:
     assert one(openpbs(**{"Resource_List.walltime": "00:00:00"})).limit_kind is Limit.missing
     lines = [line(T, "E", "7.srv", openpbs(**{"Resource_List.walltime": "soon"}))]
     assert records(lines)[0].limit_kind is Limit.missing
-    assert [(result.action, result.what) for result in remarks(lines)] == [
+    assert [(remark.action, remark.what) for remark in remarks(lines)] == [
         ("changed", "jobs whose walltime cannot be read")
     ]
 
@@ -338,7 +340,7 @@ def test_a_job_that_is_run_again() -> None:
         assert (last.start, last.end, last.state) == (T + 200, T + 800, State.completed)
     lost = [line(T, "R", "7.srv"), *whole[1:]]
     assert [record.state for record in records(lost)] == [State.completed]
-    assert [result.what for result in remarks(lost)] == ["reruns whose first start is not in this file"]
+    assert [remark.what for remark in remarks(lost)] == ["reruns whose first start is not in this file"]
     waits = records(whole[:1])
     assert [record.state for record in waits] == [State.requeued, State.pending]
     assert waits[1].submit == T
@@ -361,7 +363,7 @@ def test_suspended_time_is_no_run_time() -> None:
         line(T + 630, "E", "7.srv", openpbs()),
     ]
     assert records(wrong)[0].elapsed == 600
-    assert [result.action for result in remarks(wrong)] == ["changed"]
+    assert [remark.action for remark in remarks(wrong)] == ["changed"]
 
 
 def test_arrays_count_by_their_tasks() -> None:
@@ -409,7 +411,7 @@ def test_lines_that_are_no_end_of_a_job_are_counted() -> None:
         line(T, "E", "6.srv", f"user=ada queue=workq ctime={T} end={T + 5}"),
     ]
     assert records(lines) == []
-    assert [(result.line, result.action) for result in remarks(lines)] == [
+    assert [(remark.line, remark.action) for remark in remarks(lines)] == [
         (1, "skipped"),
         (2, "skipped"),
         (4, "dropped"),

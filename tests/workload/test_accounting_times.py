@@ -61,6 +61,16 @@ def test_the_hour_that_comes_twice_gives_the_earlier_first_and_the_hour_left_out
             clock.read(text)
 
 
+def test_a_fixed_offset_has_every_hour_once_and_the_clock_knows_whether_it_was_needed() -> None:
+    clock = Clock(dt.timezone(dt.timedelta(hours=-5)))
+    assert clock.read("1700000000") == (1_700_000_000,)
+    assert clock.read("2026-10-25T02:30:00+01:00") == (1792891800,)
+    assert not clock.used
+    assert clock.read("2026-10-25T02:30:00") == (1792891800 + 6 * 3600,)
+    assert clock.read("2026-03-29T02:30:00") == (1774747800 + 6 * 3600,)
+    assert clock.used
+
+
 def test_a_choice_of_times_is_settled_by_run_time_and_order() -> None:
     twice = (1000, 4600)
     assert settle(((500,), twice, (4700,)), 100) == ([500, 4600, 4700], "settled")

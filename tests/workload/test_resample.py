@@ -205,7 +205,7 @@ def test_lengths(text: str, weeks: int | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "2x", "10d", "0", "0w", "inf", "-2y", "1e9w", "9999y", "99999w", "2.5y"])
-def test_a_length_that_is_none_is_refused(text: str) -> None:
+def test_a_text_that_is_no_length_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"write for example 2y|1 to 5,200"):
         parse_length(text)
 

@@ -34,7 +34,7 @@ def workload_at(*submit: int) -> Workload:
 
 
 def ranges(slices: list[slice]) -> list[tuple[int, int]]:
-    return [(unit.start, unit.stop) for unit in slices]
+    return [(rows.start, rows.stop) for rows in slices]
 
 
 TEXTS = {
@@ -110,18 +110,18 @@ def test_windows_are_ordered_and_do_not_overlap(times: list[int], length: int, f
         for start, end in ranges(slices):
             assert ends[-1] <= start < end
             ends.append(end)
-    units = slices_sc17(submit, length, None, first_jobs)
-    taken = [job for unit in units for job in range(len(times))[unit]]
+    windows = slices_sc17(submit, length, None, first_jobs)
+    taken = [job for rows in windows for job in range(len(times))[rows]]
     assert taken == list(range(len(taken)))
-    for unit in units:
-        assert unit.stop - unit.start >= first_jobs
-        assert submit[unit.stop] > submit[unit.start] + length or unit.stop - unit.start == first_jobs
-    for unit in slices_by_time(submit, length):
-        window = submit[unit] - submit[0]
+    for rows in windows:
+        assert rows.stop - rows.start >= first_jobs
+        assert submit[rows.stop] > submit[rows.start] + length or rows.stop - rows.start == first_jobs
+    for rows in slices_by_time(submit, length):
+        window = submit[rows] - submit[0]
         assert len(set(window // length)) == 1
     whole = int((submit[-1] - submit[0]) // length)
     assert (
-        sum(len(submit[unit]) for unit in slices_by_time(submit, length)) == (submit - submit[0] < whole * length).sum()
+        sum(len(submit[rows]) for rows in slices_by_time(submit, length)) == (submit - submit[0] < whole * length).sum()
     )
 
 
@@ -168,10 +168,10 @@ def test_the_windows_of_the_sc17_programs(name: str, key: str, shared: Callable[
     assert len(slices) == oracle["windows_total"] + (key == "curie")
     assert len(oracle["windows"]) >= 10
     for window in oracle["windows"]:
-        unit = slices[window["i"]]
-        assert (unit.start, unit.stop) == (window["job_lo"], window["job_hi"])
-        assert int(workload.job_id[unit][0]) == window["first_swf_id"]
-        assert int(workload.job_id[unit][-1]) == window["last_swf_id"]
+        rows = slices[window["i"]]
+        assert (rows.start, rows.stop) == (window["job_lo"], window["job_hi"])
+        assert int(workload.job_id[rows][0]) == window["first_swf_id"]
+        assert int(workload.job_id[rows][-1]) == window["last_swf_id"]
 
 
 def a_log() -> SwfLog:
@@ -193,16 +193,16 @@ def test_a_log_is_put_in_order_before_it_is_cut() -> None:
 
 def test_windows_of_a_log_keep_all_fields() -> None:
     log, _ = in_order(a_log())
-    units = cut_windows(log, parse_windows("2x2d"))
-    assert [unit.name for unit in units] == ["test-w01", "test-w02"]
-    assert units[1].user.tolist() == [2, 3]
-    assert units[1].submit.tolist() == [0, DAY]
-    header = units[1].header
+    windows = cut_windows(log, parse_windows("2x2d"))
+    assert [window.name for window in windows] == ["test-w01", "test-w02"]
+    assert windows[1].user.tolist() == [2, 3]
+    assert windows[1].submit.tolist() == [0, DAY]
+    header = windows[1].header
     assert header.unix_start == 1_000_072_800 + 2 * DAY
     assert header.text("StartTime") == "Wed Sep 12 00:00:00 CEST 2001"
     assert (header.integer("MaxJobs"), header.integer("MaxRecords")) == (7, 2)
     assert header.values("Note")[0] == "window 2 of 2, 2 x 2d, cut by policyfactory (4 jobs removed)"
-    assert [len(unit) for unit in cut_windows(log, parse_windows("4jobs"))] == [4]
+    assert [len(window) for window in cut_windows(log, parse_windows("4jobs"))] == [4]
     with pytest.raises(WorkloadError, match="0 such windows"):
         cut_windows(log, parse_windows("sc17:1d"))
     with pytest.raises(WorkloadError, match=r"test\.swf: 9 x 1d asked for, the log has 5 such windows"):
@@ -225,9 +225,9 @@ def test_windows_of_a_log_keep_all_fields() -> None:
 )
 def test_cutting_between_times_dates_and_numbers(options: dict[str, object], users: list[int]) -> None:
     log, _ = in_order(a_log())
-    unit = cut_between(log, **options)
-    assert unit.user.tolist() == users
-    assert unit.submit[0] == 0
+    part = cut_between(log, **options)
+    assert part.user.tolist() == users
+    assert part.submit[0] == 0
 
 
 def test_moments_that_are_neither_dates_nor_durations() -> None:

@@ -85,7 +85,7 @@ def count_slots(exec_host: str) -> int:
         if star:
             total += int(times) if _WHOLE.fullmatch(times) else 1
             continue
-        total += array_size(slots) or 1
+        total += sum(array_size(span) or 1 for span in slots.split(","))
     return min(total, _MOST)
 
 
@@ -103,7 +103,7 @@ def requested_processors(fields: dict[str, str]) -> int | None:
     ncpus = whole(fields, "Resource_List.ncpus")
     select = fields.get("Resource_List.select")
     if select is not None:
-        return ncpus or _chunks(select)
+        return ncpus or _chunks(select) or None
     nodes = fields.get("Resource_List.nodes")
     known = [
         ncpus or 0,

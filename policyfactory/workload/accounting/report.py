@@ -71,6 +71,11 @@ class StepCounter:
 
     def remark(self, item: Remark, path: str) -> None:
         """Count what a reader remarks."""
+        step = self._steps.get((item.action, item.what))
+        if step is not None:
+            # Only the first is named.
+            step.count += item.count
+            return
         place = f"{printable(path, 200)}:{item.line}"
         self.add(item.action, item.what, item.why, item.count, item.job, place)
 

@@ -44,8 +44,8 @@ class Source:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.name = "stdin" if str(path) == "-" else str(path)
-        self._path = path
+        self._path = None if str(path) == "-" else Path(path)
+        self.name = "stdin" if self._path is None else str(path)
         self._digest = hashlib.sha256()
         self._text = codecs.iterdecode(self._unpacked(), "utf-8", "replace")
         first = ""
@@ -109,9 +109,7 @@ class Source:
 
     def _blocks(self) -> Iterator[bytes]:
         try:
-            with (
-                contextlib.nullcontext(sys.stdin.buffer) if self.name == "stdin" else Path(self.name).open("rb") as file
-            ):
+            with contextlib.nullcontext(sys.stdin.buffer) if self._path is None else self._path.open("rb") as file:
                 while block := file.read(PART):
                     self._digest.update(block)
                     yield block
