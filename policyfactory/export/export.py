@@ -73,7 +73,7 @@ def export(
     """
     chosen = changed(options or ExportOptions(), changes)
     place = None if output is None else Path(output)
-    work = _Work(policy, policy if isinstance(policy, str) else source, _target(to.lower()), chosen)
+    work = _Work(policy, policy if isinstance(policy, str) else source, _target(to), chosen)
     with exclusive(claim(place)):
         return work.run(place, overwrite=overwrite)
 
@@ -136,7 +136,6 @@ class _Work:
             self.policy,
             self.target,
             made,
-            options.processors,
             done.ties,
             tuple(self.notes),
             tuple(self.warnings),
@@ -232,7 +231,10 @@ class _Work:
             self.warnings.append("more than 1 % ties" + (f": give {' or '.join(cures)}" if cures else ""))
 
 
-def _target(name: str) -> Target:
+def _target(to: str) -> Target:
+    if not isinstance(to, str):
+        raise UsageError(f"to {ascii(to)[:60]}: give the name of a target: {', '.join(TARGETS)}")
+    name = to.lower()
     if name in TARGETS:
         return TARGETS[name]
     # slurm-lua means those that have both words.

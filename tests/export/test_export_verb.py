@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,8 +61,33 @@ def test_what_cannot_be_exported_is_refused() -> None:
         pf.export("F1", "pyhton")
     with pytest.raises(ExportError, match="give the date"):
         pf.export("F1")
-    with pytest.raises(UsageError, match="Python function without a formula"):
-        pf.export(pf.Policy.from_function(lambda job: job.p), "c")
+    for to in ("c", "slurm-site-factor-lua", "pbs"):
+        with pytest.raises(UsageError, match="Python function without a formula"):
+            pf.export(pf.Policy.from_function(lambda job: job.p), to)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"weight": "zz"}, "weight 'zz': give a whole number"),
+        ({"weight": 2.5}, r"weight 2\.5: give a whole number"),
+        ({"weight": True}, "weight True: give a whole number"),
+        ({"processors": "8"}, "processors '8': give a whole number"),
+        ({"nodes": 1.0}, r"nodes 1\.0: give a whole number"),
+        ({"threshold": [20]}, r"threshold \[20\]: give a time"),
+        ({"life": None}, "life None: give a time"),
+        ({"workload": 5}, "workload 5: give a log: its path, or a Workload"),
+        ({"estimate_missing": "guess"}, "estimate_missing 'guess': choose one of error, runtime, drop"),
+        ({"to": None}, "to None: give the name of a target: slurm-site-factor-lua, "),
+    ],
+)
+def test_an_option_of_another_type_is_named_with_what_is_expected(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        pf.export("SAF", **({"to": "python"} | options))
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    assert pf.export("SAF", "python", processors=np.int64(8)).text == pf.export("SAF", "python", processors=8).text
 
 
 def test_options_are_typed_as_they_are_given() -> None:
