@@ -96,7 +96,7 @@ class ExportOptions:
     @property
     def threshold_s(self) -> float | None:
         """The threshold, s."""
-        return parse_duration(self.threshold, unit=True) if isinstance(self.threshold, str) else self.threshold
+        return None if self.threshold is None else _seconds("--threshold", self.threshold)
 
     @property
     def begin_s(self) -> int | None:
@@ -106,10 +106,20 @@ class ExportOptions:
     @property
     def life_s(self) -> int:
         """For how long, s."""
-        seconds = parse_duration(self.life, unit=True) if isinstance(self.life, str) else self.life
+        seconds = _seconds("--life", self.life)
         if math.isinf(seconds):
             raise UsageError(f"--life {self.life}: scores without an end cannot be mapped; give for example 365d")
         return int(seconds)
+
+
+def _seconds(option: str, value: str | float) -> float:
+    """Return the seconds of a time; of a text that is none, the error names the option."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_duration(value, unit=True)
+    except UsageError as error:
+        raise UsageError(f"{option} {error}") from None
 
 
 def instant(option: str, value: str | int | None, zone: dt.tzinfo | None = None) -> int | None:
