@@ -114,6 +114,8 @@ def test_scores_are_continued_from_their_file(tmp_path: Path, log: pf.Workload, 
     assert np.array_equal(pf.generate(log, tuples=8, trials=512, output=output).score, scores.score)
     assert output.stat().st_mtime_ns == first
     assert list(scores.frame()) == ["p", "q", "r", "score", "stderr", "tuple"]
+    best = pf.fit(scores, "linear", bootstrap=0)[0].formula
+    assert [pf.fit(path, "linear", bootstrap=0)[0].formula for path in (output, str(output))] == [best, best]
     with pytest.raises(UsageError, match="no option 'triples'; did you mean tuples"):
         pf.generate(log, triples=8)  # type: ignore[call-arg]
 

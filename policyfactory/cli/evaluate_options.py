@@ -19,7 +19,7 @@ Starts = Literal["none", "csv", "batsim"]
 Sources = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="TRACE",
+        metavar="LOG",
         help="Logs in the Standard Workload Format (.swf, .swf.gz), or protocols (.toml); "
         "without any, the embedded Lublin workload.",
     ),

@@ -10,7 +10,7 @@ import typer
 
 from policyfactory.core.errors import UsageError
 from policyfactory.export.options import ExportOptions, instant
-from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.report.terminal import console, note, show_columns, warn
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 _MOST_ROWS = 60
+_HEADINGS = ("place", "job", "user", "today", "moves", "limit", "q", "waited", "score", "priority")
+_LEADING = 2  # of them name the row
 _TARGET = (
     "slurm-site-factor-lua, slurm-priority-lua, slurm-nice, slurm-weights, slurm-site-factor-c, gridengine, oar, pbs; "
     "python, c, lua, latex, json."
@@ -169,15 +171,14 @@ def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
         content: dict[str, Any] = {"policy": policy.name, "at": queue.now, "summary": preview.summary()}
         typer.echo(dump_json({**content, "compared": preview.compared, "jobs": rows}), nl=False)
         return
-    columns = ["place", "today", "moves", "job", "user", "limit", "q", "waited", "score", "priority"]
     more = len(rows) - _MOST_ROWS
     today = "its priorities" if queue.priority is not None else "submit time"
-    show_table(
+    show_columns(
         f"The queue by {printable(policy.name)}; today it is sorted by {today}",
-        columns,
-        _cells(preview),
+        list(zip(_HEADINGS, *_cells(preview), strict=True)),
+        _LEADING,
         caption=f"and {more:,} more; --json has all" if more > 0 else None,
-        left=(3, 4),
+        left=(1, 2),
     )
     for line in preview.summary():
         console().print(printable(line, 400), markup=False, soft_wrap=True)
@@ -196,10 +197,10 @@ def _cells(preview: Preview) -> list[list[str]]:
     return [
         [
             str(row["place"]),
-            str(row["today"]),
-            moved(row["up"]),
             printable(row["job"], 40),
             printable(row["user"], 20),
+            str(row["today"]),
+            moved(row["up"]),
             format_duration(row["p"]),
             str(row["q"]),
             format_duration(row["waited"]) + (" late" if row["overdue"] else ""),

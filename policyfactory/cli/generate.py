@@ -32,7 +32,7 @@ def generate(
     trace: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[TRACE]",
+            metavar="LOG",
             help="Log in the Standard Workload Format (.swf, .swf.gz); without it, the embedded Lublin workload.",
         ),
     ] = None,

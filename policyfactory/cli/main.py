@@ -21,9 +21,11 @@ def build_app() -> typer.Typer:
     import typer
 
     from policyfactory.cli import demo, evaluate, export, fit, generate, learn, policy, tune, workload
+    from policyfactory.cli.usage import Commands
 
     app = typer.Typer(
         name="policyfactory",
+        cls=Commands,
         help="Learn the sort keys of HPC batch schedulers: workload -> trials -> fit -> policy -> evaluate -> export.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

@@ -34,7 +34,7 @@ _CHOICES = {
 Logs = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="TRACE",
+        metavar="LOG",
         help="Logs in the Standard Workload Format (.swf, .swf.gz); without any, the embedded Lublin workload.",
     ),
 ]

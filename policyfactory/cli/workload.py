@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "show_written"]
 
-app = typer.Typer(help="Workload logs and models: show, clean, cut, download, resample, make.", no_args_is_help=True)
+app = typer.Typer(
+    help="Workload logs and models: show, clean, cut, import, download, resample, make.", no_args_is_help=True
+)
 
 
 _PROCESSORS = Annotated[
@@ -41,7 +43,7 @@ _LOG_IN = Annotated[Path, typer.Argument(metavar="IN", help="A log (SWF, also .g
 
 @app.command()
 def show(
-    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs (SWF, also .gz).", show_default=False)],
+    traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs (SWF, also .gz).", show_default=False)],
     processors: _PROCESSORS = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for pictures of each log.")] = None,
     json: _JSON = False,

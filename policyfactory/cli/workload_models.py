@@ -165,7 +165,7 @@ def _report(notes: Iterable[str], output: Path | None) -> None:
 
 
 def estimates(
-    trace: Annotated[Path, typer.Argument(help="SWF log, plain or .gz.", show_default=False)],
+    trace: Annotated[Path, typer.Argument(metavar="LOG", help="A log (SWF, also .gz).", show_default=False)],
     max_estimate: Annotated[str, typer.Option(help="Longest request that is allowed.")] = _DEFAULT_MAX_ESTIMATE,
     seed: _SEED = 1,
     stream: Annotated[

@@ -165,7 +165,7 @@ def _check_pairs(given: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]]
         raise UsageError(f"{of('windows', 'resamples')} exclude each other; give one of them")
     files = [name for name, log in logs.items() if "file" in log]
     if not files and {"processors", "predictions"} & set(given):
-        raise UsageError(f"{of('processors', 'predictions')} belong to a log, and none is given; name the TRACE")
+        raise UsageError(f"{of('processors', 'predictions')} belong to a log, and none is given; name the LOG")
     if "predictions" in given and len(logs) != 1:
         raise UsageError(f"{of('predictions')} belongs to one log, {len(logs)} are given; evaluate one at a time")
 

@@ -103,7 +103,7 @@ class Export:
     settings : tuple of str
         Lines for the scheduler's configuration (slurm.conf), in order; empty if it needs none.
     install : tuple of str
-        How to put it in place, a sentence or a command each.
+        How to put it in place, a sentence, a command or a line of a program each; see `instructions`.
     rollback : tuple of str
         How to go back to the order of before, likewise.
     limits : tuple of str
@@ -211,7 +211,7 @@ def instructions(
     """Return what an administrator must do and know, as lines for the comment of a file.
 
     The arguments are those of `Export`. Sentences are broken at blanks; settings, and texts that begin with ``$ ``
-    (commands), are not.
+    (commands) or two blanks (lines of a program), are not.
     """
     parts = [("Settings:", settings), ("Install:", install), ("Roll back:", rollback), ("Limits:", limits)]
     lines: list[str] = []
@@ -219,7 +219,7 @@ def instructions(
         if texts:
             lines += ["", title]
         for text in texts:
-            whole = title == "Settings:" or text.startswith("$ ")
+            whole = title == "Settings:" or text.startswith(("$ ", "  "))
             lines += [f"  {text}"] if whole else _folded("  - ", text)
     return [ascii_text(line) for line in lines]
 

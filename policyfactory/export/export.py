@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import difflib
 import shlex
@@ -20,7 +21,7 @@ from policyfactory.export.exported import Exported, claim, earlier_files, write_
 from policyfactory.export.expressible import left_out, prepare
 from policyfactory.export.options import ExportOptions
 from policyfactory.export.sample import Sample, sample_of, wide_sample
-from policyfactory.export.scale import LARGEST, MOST_TIES
+from policyfactory.export.scale import LARGEST, MOST_TIES, Scale, tie_share
 from policyfactory.export.targets import TARGETS, Target
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE, PolicyLike, resolve, resolve_model
 from policyfactory.policy.policy import Policy
@@ -74,7 +75,7 @@ def export(
     chosen = changed(options or ExportOptions(), changes)
     place = None if output is None else Path(output)
     policy = str(policy) if isinstance(policy, Path) else policy
-    work = _Work(policy, policy if isinstance(policy, str) else source, _target(to.lower()), chosen)
+    work = _Work(policy, policy if isinstance(policy, str) else source, _target(to), chosen)
     with exclusive(claim(place)):
         return work.run(place, overwrite=overwrite)
 
@@ -137,7 +138,6 @@ class _Work:
             self.policy,
             self.target,
             made,
-            options.processors,
             done.ties,
             tuple(self.notes),
             tuple(self.warnings),
@@ -213,7 +213,7 @@ class _Work:
 
     def _say_ties(self, done: Made) -> None:
         """Say how well whole numbers keep the scores apart."""
-        scale, options = done.export.scale, self.options
+        scale = done.export.scale
         if scale is None or done.ties is None:
             return
         how = " on a scale of logarithms, which keeps more of them apart in the same order"
@@ -224,16 +224,31 @@ class _Work:
         said = (
             f"of neighbouring scores of {len(self.site.sample):,} jobs share a whole number, where submit time decides"
         )
-        self.notes.append(f"ties: {100 * done.ties:.2g} % {said}")
+        self.notes.append(f"ties: {100 * done.ties:.3g} % {said}")
         if done.ties > MOST_TIES:
-            cures = [] if options.weight is None or options.weight == LARGEST else ["a larger --weight"]
-            cures += [] if options.workload is not None else ["the cluster's own jobs (--workload LOG)"]
-            if "r" in self.policy.variables:
-                cures += ["a shorter --life", "the day from which it is used (--begin DATE)"]
-            self.warnings.append("more than 1 % ties" + (f": give {' or '.join(cures)}" if cures else ""))
+            self._say_what_makes_ties(done, scale)
+
+    def _say_what_makes_ties(self, done: Made, scale: Scale) -> None:
+        """Say what a weight costs that was chosen; where ties would be many without it as well, warn."""
+        options, sample = self.options, self.site.sample
+        if options.weight is not None and options.weight < LARGEST:
+            scores = done.policy.scores(sample.p, sample.q, sample.r, sample.w)
+            if tie_share(dataclasses.replace(scale, largest=LARGEST), scores) <= MOST_TIES:
+                self.notes.append(
+                    f"these ties are made by --weight {options.weight}: of jobs with one number the earlier submission "
+                    "goes first; a larger --weight makes fewer"
+                )
+                return
+        cures = [] if options.workload is not None else ["the cluster's own jobs (--workload LOG)"]
+        if "r" in self.policy.variables:
+            cures += ["a shorter --life", "the day from which it is used (--begin DATE)"]
+        self.warnings.append("more than 1 % ties" + (f": give {' or '.join(cures)}" if cures else ""))
 
 
-def _target(name: str) -> Target:
+def _target(to: str) -> Target:
+    if not isinstance(to, str):
+        raise UsageError(f"to {ascii(to)[:60]}: give the name of a target: {', '.join(TARGETS)}")
+    name = to.lower()
     if name in TARGETS:
         return TARGETS[name]
     # slurm-lua means those that have both words.

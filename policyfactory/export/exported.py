@@ -38,8 +38,6 @@ class Exported:
         To what.
     export : Export
         What the target made: files, settings, how to install it and to roll it back, its limits.
-    processors : int or None
-        Of the machine.
     ties : float or None
         Share of neighbouring scores that get one whole number; None without whole numbers.
     notes, warnings : tuple of str
@@ -51,7 +49,6 @@ class Exported:
     policy: Policy
     target: Target
     export: Export
-    processors: int | None = None
     ties: float | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -51,9 +51,10 @@ def prepare(
     Raises
     ------
     UsageError
-        If ``processors`` is not positive, or the threshold is below 0.
+        If the policy is a function without a formula, ``processors`` is not positive, or the threshold is below 0.
     """
     policy = model.policy
+    expression = policy.expression  # asked for first: of a function there is none, whatever else is given
     if epoch is not None:
         rule = Epoch("fixed", epoch) if isinstance(epoch, int) else Epoch(epoch)
         policy = dataclasses.replace(policy, epoch=rule)
@@ -63,8 +64,8 @@ def prepare(
         if processors < 1:
             raise UsageError(f"--processors {processors}: a machine has at least 1 processor")
         if "m" in policy.variables:
-            expression = replace_variables(policy.expression, {"m": Number(float(processors))})
-            policy = dataclasses.replace(policy, formula=expression.text())
+            with_size = replace_variables(expression, {"m": Number(float(processors))})
+            policy = dataclasses.replace(policy, formula=with_size.text())
     return dataclasses.replace(model, policy=policy)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
+import numbers
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExportOptions", "instant"]
 
+_Missing = Literal["error", "runtime", "drop"]
 _LATEST = 4_133_980_800  # 2101-01-01
 
 
@@ -52,9 +55,29 @@ class ExportOptions:
     nodes: int | None = None
     weight: int | None = None
     workload: Path | str | Workload | None = None
-    estimate_missing: Literal["error", "runtime", "drop"] = "error"
+    estimate_missing: _Missing = "error"
     begin: str | int | None = None
     life: str | int = "365d"
+
+    def __post_init__(self) -> None:
+        """Refuse what is of another type, before anything is done with it: the command reads its own as these."""
+        for name in ("processors", "nodes", "weight"):
+            self._check(name, (numbers.Integral, type(None)), "a whole number")
+        for name in ("threshold", "life"):
+            also_none = (type(None),) if name == "threshold" else ()
+            self._check(name, (str, numbers.Real, *also_none), "a time: '20h' or '365d', or seconds as a number")
+        if self.workload is not None and not isinstance(self.workload, str | os.PathLike):
+            from policyfactory.workload.jobs import Workload
+
+            self._check("workload", (Workload,), "a log: its path, or a Workload")
+        choices = get_args(_Missing)
+        if self.estimate_missing not in choices:
+            raise UsageError(f"estimate_missing {self.estimate_missing!a}: choose one of {', '.join(choices)}")
+
+    def _check(self, name: str, types: tuple[type, ...], expected: str) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, types):
+            raise UsageError(f"{name} {ascii(value)[:60]}: give {expected}")
 
     def given(self) -> dict[str, str]:
         """Return the options that differ from their defaults, as they are typed: ``--epoch`` -> ``2026-01-01``."""
@@ -73,7 +96,7 @@ class ExportOptions:
     @property
     def threshold_s(self) -> float | None:
         """The threshold, s."""
-        return parse_duration(self.threshold, unit=True) if isinstance(self.threshold, str) else self.threshold
+        return None if self.threshold is None else _seconds("--threshold", self.threshold)
 
     @property
     def begin_s(self) -> int | None:
@@ -83,10 +106,20 @@ class ExportOptions:
     @property
     def life_s(self) -> int:
         """For how long, s."""
-        seconds = parse_duration(self.life, unit=True) if isinstance(self.life, str) else self.life
+        seconds = _seconds("--life", self.life)
         if math.isinf(seconds):
             raise UsageError(f"--life {self.life}: scores without an end cannot be mapped; give for example 365d")
         return int(seconds)
+
+
+def _seconds(option: str, value: str | float) -> float:
+    """Return the seconds of a time; of a text that is none, the error names the option."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_duration(value, unit=True)
+    except UsageError as error:
+        raise UsageError(f"{option} {error}") from None
 
 
 def instant(option: str, value: str | int | None, zone: dt.tzinfo | None = None) -> int | None:

@@ -25,7 +25,7 @@ _ALONE = (
 _COMPARED = {
     "slurm-nice": (
         "The number shown is the job's priority of today (1,000,000,000 where the queue has none) less the nice value "
-        "that the script sets, as if each user ran it for the own jobs: the site's other factors are in it as they "
+        "that the script sets, as if each user ran it for their own jobs: the site's other factors are in it as they "
         "are today."
     ),
     "slurm-weights": (

@@ -180,7 +180,7 @@ def _about_signs(unstable: dict[str, float]) -> list[str]:
 
 
 def _about_level(fit: Fit, sample: Sample) -> list[str]:
-    """Say which terms only stand for the level of the scores: their sign turns when the form is given a constant."""
+    """Say which terms only stand in for a constant: their sign changes when the form is given one."""
     if not fit.is_linear or fit.offset or any(not parse(term.text).variables for term in fit.terms):
         return []
     columns = np.column_stack([fit.design(sample), np.ones(len(sample))])
@@ -195,10 +195,9 @@ def _about_level(fit: Fit, sample: Sample) -> list[str]:
     ]
     if not turned:
         return []
-    term = ", ".join(turned)
-    return [
-        f"the form has no constant, so {term} stands in for the level of the scores; with one the sign of {term} turns"
-    ]
+    terms = " and ".join(part for part in (", ".join(turned[:-1]), turned[-1]) if part)
+    stand, change = ("stands in", "its sign changes") if len(turned) == 1 else ("stand in", "their signs change")
+    return [f"the form has no constant, so {terms} {stand} for one; with a constant in the form, {change}"]
 
 
 def _about_order(order: float) -> list[str]:

@@ -23,7 +23,7 @@ from policyfactory.fit.run import FAMILIES, FitOptions, FitResults, Progress, fi
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import SHOWN_DIGITS
 from policyfactory.policy.store import Model, model_to_json
-from policyfactory.trials.table import ScoreTable
+from policyfactory.trials.table import ScoreTable, read_score_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,7 +243,7 @@ class Fits(Sequence[Fitted]):
 
 
 def fit(
-    scores: ScoreTable,
+    scores: ScoreTable | Path | str,
     family: str | Sequence[str] = "forms",
     *,
     top: int = 1,
@@ -256,7 +256,7 @@ def fit(
 
     Parameters
     ----------
-    scores : ScoreTable
+    scores : ScoreTable, or path of one
         The scores.
     family : str or sequence of str
         ``"forms"`` (the 576 of SC'17), ``"polynomials"``, ``"linear"``, or a formula with named coefficients, such as
@@ -278,7 +278,11 @@ def fit(
         If the table cannot determine what was asked for.
     FormulaError
         If a form is outside the grammar.
+    InputError, ScoreTableError
+        If the file cannot be read, or is no score table.
     """
+    if isinstance(scores, Path | str):
+        scores = read_score_table(scores)
     if not isinstance(scores, ScoreTable):
         raise UsageError(f"a {type(scores).__name__} has no scores to fit to; generate(workload) makes a score table")
     given = [family] if isinstance(family, str) else list(family)

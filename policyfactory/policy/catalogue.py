@@ -108,9 +108,12 @@ def resolve_model(spec: str) -> Model:
         return load_model(Path(spec))
     known = [*CATALOGUE, *ALIASES]
     near = difflib.get_close_matches(name[:60], known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)};"
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
     shown = ascii(spec if len(spec) <= 60 else spec[:60] + "...")
-    raise UsageError(f"unknown policy {shown}; {hint} A model file is named by its path (models/NAME.json)")
+    raise UsageError(
+        f"unknown policy {shown}; {hint}`policyfactory policy list` shows all, and a model file is named by its path "
+        "(models/NAME.json)"
+    )
 
 
 def published_model(policy: Policy) -> Model:

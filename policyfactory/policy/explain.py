@@ -163,10 +163,9 @@ def explain(policy: Policy, job: Job) -> Explanation:
     """
     missing = [name for name in VARIABLES if name in policy.variables and name not in job.given]
     if missing:
-        wanted = ", ".join(f"{name} ({VARIABLES[name]})" for name in missing)
-        raise UsageError(
-            f"policy {policy.name} is {_short(policy.formula)}; the job lacks {wanted}: add {missing[0]}=..."
-        )
+        lacks = " and ".join(part for part in (", ".join(missing[:-1]), missing[-1]) if part)
+        cure = " ".join(f"{name}=..." for name in missing)
+        raise UsageError(f"policy {policy.name} is {_short(policy.formula)}; the job lacks {lacks}: add {cure}")
     terms = tuple(
         TermValue(term.text(), _at(term, job), _words(term, job)) for term in additive_terms(policy.expression)
     )

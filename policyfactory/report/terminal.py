@@ -21,6 +21,7 @@ __all__ = [
     "note",
     "note_kept",
     "progress",
+    "show_columns",
     "show_section",
     "show_sections",
     "show_standings",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 _PIPED_WIDTH = 140
+_BETWEEN = 3  # blanks that a table puts between two columns
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -97,6 +99,55 @@ def show_table(
         screen.print(Text(caption, style="dim italic"))
 
 
+def show_columns(
+    title: str,
+    columns: Sequence[Sequence[str]],
+    leading: int,
+    *,
+    caption: str | None = None,
+    left: tuple[int, ...] | None = None,
+) -> None:
+    """Print columns in as many tables as the width asks for, so that no number goes over two lines.
+
+    Parameters
+    ----------
+    title : str
+        Of the first table; those that continue it say so.
+    columns : sequence of sequence of str
+        Each with its heading first.
+    leading : int
+        How many columns at the beginning name the rows: they come again in each table.
+    caption : str, optional
+        Said below the last table.
+    left : tuple of int, optional
+        Which columns are left aligned, the others right; the leading ones without it.
+    """
+    left = tuple(range(leading)) if left is None else left
+    room = console().width - sum(_width(column) for column in columns[:leading]) - 1
+    parts: list[list[int]] = [[]]
+    used = 0
+    for number in range(leading, len(columns)):
+        if parts[-1] and used + _width(columns[number]) > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(number)
+        used += _width(columns[number])
+    for at, part in enumerate(parts):
+        shown = [*range(leading), *part]
+        rows = [list(row) for row in zip(*(columns[number] for number in shown), strict=True)]
+        show_table(
+            title if at == 0 else f"{title} (continued)",
+            rows[0],
+            rows[1:],
+            caption=caption if at == len(parts) - 1 else None,
+            left=tuple(place for place, number in enumerate(shown) if number in left),
+        )
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(map(len, column)) + _BETWEEN
+
+
 def progress(*fields: Any) -> Progress:
     """Return a progress bar on stderr: description, bar, count, the given columns, time gone and time left."""
     from rich.progress import (
@@ -124,7 +175,6 @@ def progress(*fields: Any) -> Progress:
 # Sections. ------------------------------------------------------------------------------------------------------------
 
 
-_BETWEEN = 3  # blanks that a table puts between two columns
 _MOST_ROWS = 100  # more would push what matters off the screen; the files have them all
 _MOST_OTHERS = 8  # columns of a square table (wins): with more policies it is only in the files
 
@@ -171,7 +221,7 @@ def _show(table: Table) -> None:
     caption = " ".join(part for part in ("* the best." if best else "", table.note) if part)
     if len(table.rows) > len(shown):
         caption = f"{caption} {len(shown)} of {len(table.rows):,} rows; the files have all.".strip()
-    _show_wide(visible(table.title), columns, table.leading, visible(caption) or None)
+    show_columns(visible(table.title), columns, table.leading, caption=visible(caption) or None)
 
 
 def _column(table: Table, at: int, cells: Sequence[Cell]) -> list[str]:
@@ -195,31 +245,3 @@ def _text(cell: Cell, how: NumberFormat) -> str:
     if cell.mark == "best":
         return " ".join(part for part in ("*", value, interval) if part)
     return " ".join(part for part in (value, interval, cell.mark) if part)
-
-
-def _show_wide(title: str, columns: list[list[str]], leading: int, caption: str | None) -> None:
-    """Print columns in as many tables as the width asks for, each beginning with the ``leading`` ones."""
-    names, others = columns[:leading], columns[leading:]
-    room = console().width - sum(_width(column) for column in names) - 1
-    parts: list[list[list[str]]] = [[]]
-    used = 0
-    for column in others:
-        if parts[-1] and used + _width(column) > room:
-            parts.append([])
-            used = 0
-        parts[-1].append(column)
-        used += _width(column)
-    for number, part in enumerate(parts):
-        rows = list(zip(*names, *part, strict=True))
-        last = number == len(parts) - 1
-        show_table(
-            title if number == 0 else f"{title} (continued)",
-            list(rows[0]),
-            [list(row) for row in rows[1:]],
-            caption=caption if last else None,
-            left=tuple(range(leading)),
-        )
-
-
-def _width(column: list[str]) -> int:
-    return max(map(len, column)) + _BETWEEN

@@ -83,7 +83,8 @@ def parse_windows(text: str) -> WindowSpec:
     try:
         length = parse_duration(size, unit=True)
     except UsageError as error:
-        what = str(error) if size.isdigit() else f"{size!r} is no length"
+        where = "" if size == text.strip() else f"{size!r} "
+        what = str(error) if size.isdigit() else f"{where}is not a length"
         raise UsageError(f"windows {text!r}: {what}; {expected}") from None
     if not 0 < length < float("inf"):
         raise UsageError(f"windows {text!r}: a window needs an end; {expected}")

@@ -226,7 +226,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["LOG", "--windows", "400d"], 1, "the log has 0 such windows"),
     (["LOG", "--windows", "1000x1d"], 1, "such windows (2,000 jobs in"),
     (["LOG", "--windows", "0x1d"], 2, "0 windows"),
-    (["LOG", "--windows", "ten"], 2, "is no length"),
+    (["LOG", "--windows", "ten"], 2, "--windows 'ten': is not a length; write for example 10x15d"),
     (["LOG", "--threshold", "soon"], 2, "'soon': is not a duration"),
     (["LOG", "--formula", "p*q"], 2, "write NAME=EXPR"),
     (["LOG", "--formula", "X=p*"], 1, "at character"),

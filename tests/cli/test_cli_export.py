@@ -143,11 +143,23 @@ def test_a_preview_shows_who_moves(run, tmp_path: Path) -> None:
     assert "3 jobs: up 1, down 1, same place 1." in done.stdout
     assert "First to start: job 7 of ann (5m, q = 2, waited 33m 20s), from place 3 to 1." in done.stdout
     rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit() and "job" not in line]
-    assert [row[:2] for row in rows] == [["1", "3"], ["2", "2"], ["3", "1"]]
+    assert [(row[0], row[3]) for row in rows] == [("1", "3"), ("2", "2"), ("3", "1")]
     # The file itself is written, and its installation told, only where an output says.
     assert "function" not in done.stdout
     assert "Install:" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["queue.csv"]
+
+
+def test_a_preview_on_a_narrow_screen_cuts_no_number(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyfactory.report.terminal._PIPED_WIDTH", 60)
+    (tmp_path / "queue.csv").write_text(QUEUE)
+    wide = json.loads(run("export", "SAF", "--preview", "queue.csv", "--json").stdout)
+    lines = run("export", "SAF", "--preview", "queue.csv").stdout.splitlines()
+    parts = [number for number, line in enumerate(lines) if line.startswith("The queue by SAF")]
+    assert len(parts) > 1
+    assert all(lines[number].endswith("(continued)") for number in parts[1:])
+    assert sum(line.split()[:2] == ["1", "7"] for line in lines) == len(parts)
+    assert any(line.split()[-1] == f"{wide['jobs'][0]['priority']:.10g}" for line in lines if line.strip())
 
 
 def test_a_preview_warns_of_what_is_lost(run, tmp_path: Path) -> None:
@@ -220,7 +232,8 @@ def test_an_order_that_stays_is_said(run, tmp_path: Path) -> None:
         (["SAF", "--workload", "none.swf"], 1, "none.swf"),
         (["F1", "--epoch", "oldest-waiting"], 1, "which slurm-site-factor-lua cannot do; give a fixed date"),
         (["SAF", "--threshold", "20"], 2, "'20' has no unit"),
-        (["SAF", "--life", "30"], 2, "'30' has no unit"),
+        (["SAF", "--life", "30"], 2, "--life '30' has no unit"),
+        (["SAF", "--threshold", "foo"], 2, "--threshold 'foo' is not a duration; write"),
         (["SAF", "--life", "inf"], 2, "--life inf"),
         (["F1", "--epoch", "2026-01-01", "--begin", "2025-01-01"], 2, "before its epoch, where r is negative"),
         (["SAF", "--json"], 2, "belong to a preview; add --preview"),
@@ -253,8 +266,10 @@ def test_the_weight_is_the_largest_number(run, tmp_path: Path) -> None:
     assert "become whole numbers up to 50000, higher first" in text
     assert "are spread over the whole numbers to 50,000" in done.stderr
     assert "ties: 0.1" in done.stderr
+    # Few numbers were asked for: what they cost is a note.
     few = run("export", "SAF", "--weight", "50").stderr
-    assert "warning: more than 1 % ties: give a larger --weight or the cluster's own jobs (--workload LOG)\n" in few
+    assert "these ties are made by --weight 50: of jobs with one number the earlier submission goes first" in few
+    assert "warning" not in few
 
 
 def test_an_epoch_that_has_not_come_is_refused(run, monkeypatch: pytest.MonkeyPatch) -> None:

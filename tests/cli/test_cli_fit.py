@@ -46,6 +46,11 @@ def test_a_log_is_no_score_table(run, tmp_path: Path, name: str, text: str) -> N
     )
 
 
+def test_a_family_that_there_is_not_is_named_with_those_there_are(run) -> None:  # type: ignore[no-untyped-def]
+    said = " ".join(run("fit", "scores.csv", "--family", "xx", code=2).stderr.split())
+    assert "Invalid value for '--family': 'xx' is not one of 'forms'" in said
+
+
 def test_coefficients_are_rounded_alike_wherever_they_are_shown(run, shared: Shared) -> None:  # type: ignore[no-untyped-def]
     ratio = "25673"  # 25672.9... in the model
     done = run("fit", shared(TABLE), "--form", "F=a*sqrt(p)*q + b*log10(r)", "--output", "f.json", "--bootstrap", 20)

@@ -102,6 +102,13 @@ def test_accounting_given_as_a_log_is_sent_to_the_import(
     assert "--output LOG.swf" in message
 
 
+def test_a_model_file_given_as_a_log_is_called_what_it_is(run: Callable[..., Any], tmp_path: Path) -> None:
+    run("export", "SAF", "--to", "json", "-o", "kth.json")
+    message = run("evaluate", "kth.json", code=1).stderr
+    assert "kth.json: is a model file (a policy), where a log is expected; name it with --policies" in message
+    assert "sacct" not in message
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

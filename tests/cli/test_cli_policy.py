@@ -81,7 +81,7 @@ def test_explain_ranks_several_jobs(run) -> None:
     [
         (["show", "SPX"], 2, "unknown policy 'SPX'; did you mean SPT or SPF"),
         (["show", "none.json"], 1, "none.json: no such file"),
-        (["explain", "F1", "--job", "p=1h q=64"], 2, "the job lacks r (submit time"),
+        (["explain", "F1", "--job", "p=1h q=64"], 2, "the job lacks r: add r=..."),
         (["explain", "F1", "--job", "p=soon"], 2, "is not a duration"),
         (["explain", "F1", "--job", "64"], 2, "write for example 'p=1h q=64 r=2d'"),
         (["explain", "F1"], 2, "--job"),

@@ -31,6 +31,11 @@ def site(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_help_names_what_can_be_done_with_logs(run: Run) -> None:
+    words = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert "show, clean, cut, import, download, resample, make." in words
+
+
 def test_show_prints_the_table_and_the_quirks(run: Run, shared: Callable[[str], Path]) -> None:
     done = run("workload", "show", shared(KTH), shared("traces/lublin_256.swf"))
     rows = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_a_policy_in_memory_is_exported_with_what_is_known_of_it(tmp_path: Path)
     assert exported.scale is not None
     assert exported.scale.largest == 50_000
     assert exported.ties is not None
-    assert f"ties: {100 * exported.ties:.2g} % of neighbouring" in exported.summary()
+    assert f"ties: {100 * exported.ties:.3g} % of neighbouring" in exported.summary()
     assert pf.export(model.policy, "c").text.count("own") > 1
     with pytest.raises(OutputError, match="add --overwrite"):
         exported.save(tmp_path / "job_submit.lua")
@@ -68,8 +69,45 @@ def test_what_cannot_be_exported_is_refused() -> None:
         pf.export("F1", "pyhton")
     with pytest.raises(ExportError, match="give the date"):
         pf.export("F1")
-    with pytest.raises(UsageError, match="Python function without a formula"):
-        pf.export(pf.Policy.from_function(lambda job: job.p), "c")
+    for to in ("c", "slurm-site-factor-lua", "pbs"):
+        with pytest.raises(UsageError, match="Python function without a formula"):
+            pf.export(pf.Policy.from_function(lambda job: job.p), to)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"weight": "zz"}, "weight 'zz': give a whole number"),
+        ({"weight": 2.5}, r"weight 2\.5: give a whole number"),
+        ({"weight": True}, "weight True: give a whole number"),
+        ({"processors": "8"}, "processors '8': give a whole number"),
+        ({"nodes": 1.0}, r"nodes 1\.0: give a whole number"),
+        ({"threshold": [20]}, r"threshold \[20\]: give a time"),
+        ({"life": None}, "life None: give a time"),
+        ({"workload": 5}, "workload 5: give a log: its path, or a Workload"),
+        ({"estimate_missing": "guess"}, "estimate_missing 'guess': choose one of error, runtime, drop"),
+        ({"to": None}, "to None: give the name of a target: slurm-site-factor-lua, "),
+    ],
+)
+def test_an_option_of_another_type_is_named_with_what_is_expected(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        pf.export("SAF", **({"to": "python"} | options))
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    assert pf.export("SAF", "python", processors=np.int64(8)).text == pf.export("SAF", "python", processors=8).text
+
+
+def test_ties_of_a_small_weight_are_a_note_and_those_of_a_formula_a_warning() -> None:
+    log = pf.generate_lublin(64, 500, seed=2)
+    log = pf.tsafrir_estimates(log, max_estimate=64_800, seed=2)
+    chosen = pf.export("SAF", workload=log, weight=2)
+    assert "ties: 100 % of" in chosen.notes[1]
+    assert chosen.notes[-1].startswith("these ties are made by --weight 2: of jobs with one number the earlier")
+    assert chosen.warnings == ()
+    # Jobs of one size differ by less than a number, however many there are: no weight would help.
+    close = pf.export(pf.Policy("close", "p*1e-6 + 1e6*q**9"), workload=log, weight=100_000)
+    assert close.warnings == ("more than 1 % ties",)
 
 
 def test_options_are_typed_as_they_are_given() -> None:

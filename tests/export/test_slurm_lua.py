@@ -296,11 +296,11 @@ def test_the_lines_for_a_script_that_is_there_already(target: str, tmp_path: Any
     export = export_of(F1, target)
     (tmp_path / "policyfactory.lua").write_text(export.text)
     top, say, submit, modify = (
-        text.replace("/etc/slurm", str(tmp_path)) for text in export.install if text.startswith(("local ", "if "))
+        text.strip().replace("/etc/slurm", str(tmp_path)) for text in export.install if text.startswith("  ")
     )
     # Each of them can be copied out of the file's head.
     for line in (top, say, submit, modify):
-        assert f"--   - {line.replace(str(tmp_path), '/etc/slurm')}\n" in export.text
+        assert f"--     {line.replace(str(tmp_path), '/etc/slurm')}\n" in export.text
     own = f"""{top}
 {say}
 function slurm_job_submit(job_desc, part_list, submit_uid)

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from policyfactory.core.errors import ExportError
+from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.export.content import Export, Site, header, identifier, instructions
+from policyfactory.export.export import export
 from policyfactory.export.expressible import fixed_epoch, keeps_threshold, left_out, static_only, unexpressed
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.targets import TARGETS
@@ -48,9 +49,9 @@ def test_a_target_is_imported_when_it_is_asked_for() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_unknown_name_is_a_key_error() -> None:
-    with pytest.raises(KeyError):
-        TARGETS["perl"]
+def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(UsageError, match=r"unknown target 'perl'; the targets are\n  slurm-site-factor-lua\n"):
+        export(PLAIN, "perl")
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -28,11 +28,20 @@ def test_f1_on_the_published_table_has_a_term_in_place_of_a_constant(sc17: Sampl
     # With a constant the coefficient of log10(r) is negative: the term is there for the level 1/32 of the scores.
     result = warnings(fit_all_forms(sc17).fits[0], sc17).splitlines()
     assert len(result) == 2
-    assert "no constant, so log10(r) stands in for the level" in result[0]
+    assert result[0] == (
+        "the form has no constant, so log10(r) stands in for one; with a constant in the form, its sign changes"
+    )
     assert "orders only 27% of the pairs" in result[1]
     with_constant = fit_user_form(sc17, "a*log10(p)*q + b*log10(r) + c")
     assert with_constant.coefficients[0] > 0 > with_constant.coefficients[1]
     assert with_constant.mae < fit_all_forms(sc17).fits[0].mae
+
+
+def test_several_terms_in_place_of_a_constant_are_said_to_be_several(sc17: Sample) -> None:
+    assert (
+        "the form has no constant, so p, q and p*q stand in for one; with a constant in the form, their signs change"
+        in warnings(fit_user_form(sc17, "a*p + b*q + c*p*q"), sc17)
+    )
 
 
 def test_a_formula_that_is_the_truth_has_nothing_against_it(made) -> None:  # type: ignore[no-untyped-def]

@@ -54,7 +54,7 @@ def test_large_inputs_and_numbers_are_answered_in_time_and_memory(measured: dict
         ),
         ("pbs that goes on as a bomb of zeros", "a line of more than 1,048,576 characters; is this an accounting log?"),
         ("pbs that goes on as a bomb of ends", "unpacks to more than 50 times its size"),
-        ("sacct nested", "is the beginning of no accounting log"),
+        ("sacct nested", "is not recognised as an accounting log"),
         ("swf line of cells", "a number is expected"),
         ("scores line of cells", "characters, expected 4 numbers"),
         ("predictions line of cells", "has a line of more than 100,000 characters"),
@@ -62,7 +62,7 @@ def test_large_inputs_and_numbers_are_answered_in_time_and_memory(measured: dict
         ("workload show mild.swf.gz", "mild.swf.gz: unpacks to more than 50 times its size"),
         ("workload import mild.txt.gz", "mild.txt.gz: unpacks to more than 50 times its size"),
         ("workload show z.swf", "z.swf: has more than the 536,870,912 bytes that are read; write it into a file first"),
-        ("workload import z.txt", "is the beginning of no accounting log"),
+        ("workload import z.txt", "is not recognised as an accounting log"),
         ("evaluate z.toml", "z.toml: has more than the 1,000,000 bytes that are read"),
         (
             "evaluate small.swf --policies FCFS,./z.json --estimate-missing runtime",

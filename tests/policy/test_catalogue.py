@@ -142,7 +142,7 @@ def test_unknown_names_near_ones(spec: str, near: str) -> None:
 
 
 def test_unknown_name_without_near_ones() -> None:
-    with pytest.raises(UsageError, match=r"unknown policy '\?\?'; known are FCFS, LCFS"):
+    with pytest.raises(UsageError, match=r"unknown policy '\?\?'; `policyfactory policy list` shows all, and a model"):
         resolve("??")
     source = random.Random(5)
     with pytest.raises(UsageError) as caught:

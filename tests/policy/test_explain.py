@@ -107,8 +107,10 @@ def test_words_for_other_policies() -> None:
 
 
 def test_missing_values_are_named() -> None:
-    with pytest.raises(UsageError, match=r"the job lacks q \(requested processors.*\), r .*add q="):
-        explain(CATALOGUE["F1"], parse_job("p=1h"))
+    for job, lacks in [("p=1h", "q and r: add q=... r=..."), ("w=1h", "p, q and r: add p=... q=... r=...")]:
+        with pytest.raises(UsageError) as raised:
+            explain(CATALOGUE["F1"], parse_job(job))
+        assert str(raised.value).endswith(f"; the job lacks {lacks}")
 
 
 def test_ranks_by_score_then_submission() -> None:

@@ -281,7 +281,7 @@ def unscored(cluster: Cluster, export: Export) -> set[int]:
 
 def test_a_script_that_is_there_already_calls_the_export(cluster: Cluster, export: Export) -> None:
     (cluster.folder / "policyfactory.lua").write_text(export.text)
-    lines = [part for part in export.install if part.startswith(("local ", "if "))]
+    lines = [part.strip() for part in export.install if part.startswith("  ")]
     top, say, submit, modify = (line.replace("/etc/slurm", str(cluster.folder)) for line in lines)
     own = f"""{top}
 {say}

@@ -197,7 +197,7 @@ def test_lines_are_the_same_however_the_blocks_fall(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"", "is empty"), (b"BZh91AY", "packed or written bzip2"), (b"\xff\xfeJ\0", "UTF-16"),
-        (b"\x1f\x8b" + b"x" * 50, "is damaged"), (b"hello world\n", "'hello world' is the beginning of no accounting"),
+        (b"\x1f\x8b" + b"x" * 50, "is damaged"), (b"hello world\n", "'hello world' is not recognised"),
         (b"1|1|blocker|0|0|root\n", "its header line"),
         (b"; Version: 2.2\n", "in the Standard Workload Format already"),
         (b"1 0 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n", "Standard Workload Format already"),

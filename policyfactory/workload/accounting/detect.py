@@ -116,6 +116,6 @@ def detect(head: str, path: str) -> Format:
     if lines[0].lstrip().startswith(";") or re.match(r"\s*\d+(\s+-?\d+){17}\s*$", lines[0]):
         raise TraceFormatError(f"{path}: is a log in the Standard Workload Format already; use it as it is")
     raise TraceFormatError(
-        f"{path}:1: {printable(lines[0], 80)!r} is the beginning of no accounting log that is known "
-        f"({', '.join(FORMATS)}); sacct needs -P and its header line (no -n), or name the format with --format"
+        f"{path}:1: {printable(lines[0], 80)!r} is not recognised as an accounting log (known are "
+        f"{', '.join(FORMATS)}); sacct needs -P and its header line (no -n), or name the format with --format"
     )

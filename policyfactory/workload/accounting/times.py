@@ -110,11 +110,12 @@ def parse_date(text: str, zone: dt.tzinfo, option: str) -> int:
         return int(clean)
     try:
         if not _DATE.fullmatch(clean):
-            raise ValueError("not of the form")
+            raise ValueError
         moment = dt.datetime.fromisoformat(clean)
     except ValueError as error:
+        why = f" ({error})" if str(error) else ""
         raise UsageError(
-            f"{option} {printable(text, 40)!r}: no such date ({error}); write for example 2026-11-20, "
+            f"{option} {printable(text, 40)!r}: no such date{why}; write for example 2026-11-20, "
             "2026-11-20T16:00, or Unix seconds"
         ) from None
     return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp())

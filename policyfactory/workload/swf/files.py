@@ -48,6 +48,8 @@ _ACCOUNTING = {
     ),
     "an accounting log of PBS": re.compile(rb"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];"),
 }
+_MODEL_FILE = re.compile(rb'"kind"\s*:\s*"policyfactory-model"')
+_LARGEST_MODEL = 8 << 20
 # Widths like those of the archive's own files; a longer number moves the rest of its line.
 WIDTHS = (5, 8, 6, 6, 4, 6, 5, 4, 6, 5, 2, 3, 3, 3, 2, 2, 2, 2)
 # From so many lines on a compiled kernel prints them: it takes as long to load as Python to print fewer. Python prints
@@ -224,7 +226,7 @@ def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
 
     where = f"{place.path}:{place.line}"
     if place.first:
-        _refuse_accounting(place, where)
+        _refuse_other_files(place, where)
     if result == scan.BAD_WIDTH:
         raise TraceFormatError(f"{where}: {field} fields, a job has {scan.FIELD_COUNT} (-1 for unknown){place.hint}")
     named = f"field {field + 1} ({FIELD_NAMES[FIELDS[field]]})" if field < len(FIELDS) else f"field {field + 1}"
@@ -234,8 +236,13 @@ def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
     raise TraceFormatError(f"{where}: {named} is {token!r}, a number is expected{place.hint}")
 
 
-def _refuse_accounting(place: _Place, where: str) -> None:
-    """Raise the error for what an accounting log begins with, if it is one."""
+def _refuse_other_files(place: _Place, where: str) -> None:
+    """Raise the error for a model file, or for what an accounting log begins with, if it is one."""
+    start = place.cut(0, _LARGEST_MODEL).lstrip()
+    if start.startswith(b"{") and _MODEL_FILE.search(start):
+        raise TraceFormatError(
+            f"{place.path}: is a model file (a policy), where a log is expected; name it with --policies"
+        )
     line = place.cut(0, 10_000).lstrip()[:2000].partition(b"\n")[0]
     for kind, beginning in _ACCOUNTING.items():
         if beginning.match(line):
