@@ -33,7 +33,9 @@ def texts() -> Iterator[Path]:
             for name in folders
             if name not in NOT_OURS and not name.startswith(".venv") and not name.endswith("_cache")
         ]
-        yield from (path for name in names if (path := Path(folder, name)).suffix in SUFFIXES and path.is_file())
+        # .git is a file in a further worktree, with a path of the machine in it.
+        paths = (Path(folder, name) for name in names if name != ".git")
+        yield from (path for path in paths if path.suffix in SUFFIXES and path.is_file())
 
 
 def test_a_module_says_what_it_is_and_what_it_offers() -> None:

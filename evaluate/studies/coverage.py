@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write
-from policyfactory.statistics.intervals import Estimate
+from policyfactory.core.units import WEEK
+from policyfactory.statistics.intervals import MIN_CASES, Estimate
 from policyfactory.statistics.means import estimate_mean, estimate_ratio
 from policyfactory.statistics.medians import estimate_median
 from policyfactory.statistics.ranks import ranks
+from policyfactory.statistics.weeks import block_weeks, estimate_weekly
 
 __all__ = ["CASES", "SETTINGS", "Setting", "held", "main"]
 
@@ -42,12 +44,20 @@ class Setting:
         Returns n cases: float64 array (n,), or (n, 2) for a ratio, or (n, policies) for places.
     truth : float
         The true value of the statistic.
+    block : int
+        Of weeks, how many are drawn together; six times as many are the least.
     """
 
     statistic: str
     values: str
     draw: Draw
     truth: float
+    block: int = 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cases an experiment has, where that gives an interval."""
+        return tuple(cases for cases in CASES if cases >= MIN_CASES * self.block)
 
     def estimate(self, cases: FloatArray, seed: int) -> Estimate:
         """Return the statistic of some cases with its interval."""
@@ -57,6 +67,8 @@ class Setting:
             return estimate_mean([cases], seed=seed)
         if self.statistic == "ratio":
             return estimate_ratio(cases[:, 0], cases[:, 1], seed=seed)
+        if self.statistic == "weeks":
+            return estimate_weekly(cases[:, 0], cases[:, 1], self.block, seed=seed)
         return estimate_mean([ranks(cases)[:, 1]], seed=seed, places=True)
 
 
@@ -80,6 +92,26 @@ def _differences(rng: np.random.Generator, n: int) -> FloatArray:
 def _four(rng: np.random.Generator, n: int) -> FloatArray:
     """Return the values of four policies that share the case's level."""
     return rng.lognormal(0, 1, (n, 1)) * rng.lognormal(-0.3 * _PLACES, 0.4, (n, 4))
+
+
+def _weeks(rho: float, *, skewed: bool) -> Draw:
+    """Return weeks whose means follow an autoregression, and which have different numbers of jobs."""
+
+    def draw(rng: np.random.Generator, n: int) -> FloatArray:
+        noise = rng.normal(size=n) * math.sqrt(1 - rho**2)
+        mean = np.empty(n)
+        mean[0] = rng.normal()
+        for week in range(1, n):
+            mean[week] = rho * mean[week - 1] + noise[week]
+        jobs = rng.lognormal(0, 0.3, n)
+        return np.column_stack([jobs * (np.exp(mean) if skewed else mean), jobs])
+
+    return draw
+
+
+def _block(rho: float) -> int:
+    """Return how many weeks are drawn together where their means follow an autoregression."""
+    return block_weeks((1 + rho) / (1 - rho) * WEEK) or 1
 
 
 def _median_difference() -> float:
@@ -115,6 +147,10 @@ def _settings() -> list[Setting]:
         Setting("ratio", "lognormal pairs, spread 1, noise 0.3", _pairs(1.0, 0.3), -30.0),
         Setting("ratio", "lognormal pairs, spread 1, noise 1", _pairs(1.0, 1.0), -30.0),
         Setting("place", "four policies, lognormal", _four, _mean_place()),
+        Setting("weeks", "normal, independent", _weeks(0, skewed=False), 0.0),
+        Setting("weeks", "lognormal, independent", _weeks(0, skewed=True), math.exp(0.5)),
+        Setting("weeks", "normal, correlation 0.4", _weeks(0.4, skewed=False), 0.0, _block(0.4)),
+        Setting("weeks", "lognormal, correlation 0.4", _weeks(0.4, skewed=True), math.exp(0.5), _block(0.4)),
     ]
 
 
@@ -140,7 +176,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     lines = ["statistic,values,cases,experiments,held,coverage"]
     for setting in SETTINGS:
-        for cases in CASES:
+        for cases in setting.sizes:
             result = held(setting, cases, given.experiments)
             share = result / given.experiments
             lines.append(f'{setting.statistic},"{setting.values}",{cases},{given.experiments},{result},{share:.4f}')

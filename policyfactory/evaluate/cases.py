@@ -184,7 +184,14 @@ def _axes_of(plan: Plan, log: ReadLog) -> Callable[..., Workload]:
 def _cases(plan: Plan, log: ReadLog) -> list[Case]:
     name, rules, axes, seed = log.name, _rules_of(plan, log), _axes_of(plan, log), plan.experiment.seed
     if plan.table.windows is None:
-        return [Case(name, 1, "log", functools.partial(axes, log.workload, number=1), rules, log.prediction, seed)]
+        lead_in = 0 if plan.table.lead_in is None else plan.table.lead_in.rows(log.workload)
+        if lead_in and lead_in >= len(log.workload):
+            raise WorkloadError(
+                f"experiment {plan.name}: the lead-in of {plan.table.lead_in} is all of {name}, which has "
+                f"{len(log.workload):,} jobs; leave some to be measured"
+            )
+        make = functools.partial(axes, log.workload, number=1)
+        return [Case(name, 1, "log", make, rules, log.prediction, seed, lead_in)]
     parts = cut(log.workload, plan.table.windows)
     predictions = _predictions(log, parts)
     return [

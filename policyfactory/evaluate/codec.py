@@ -34,6 +34,7 @@ RECORDS: dict[str, tuple[str, str]] = {
     "cleaning": ("workload.cleaning_report", "CleaningReport"),
     "cleaning-step": ("workload.cleaning_report", "CleaningStep"),
     "run": ("evaluate.work", "SimulationResult"),
+    "weeks": ("simulate.weeks", "WeeklySums"),
     "overuse": ("simulate.recorded", "Overuse"),
     "replayed": ("analyses.replay", "Replayed"),
     "groups": ("analyses.grouping", "GroupSums"),

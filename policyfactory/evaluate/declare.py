@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from policyfactory.analyses import ANALYSES, make_analysis
 from policyfactory.core.errors import PolicyfactoryError, UsageError
-from policyfactory.core.units import WEEK, parse_duration
+from policyfactory.core.units import WEEK, format_duration, parse_duration
+from policyfactory.workload.jobs import Workload
 from policyfactory.workload.presets import find_preset
 from policyfactory.workload.resample import parse_length
 from policyfactory.workload.sensitivity import EstimateRule, parse_estimates
@@ -23,6 +26,7 @@ __all__ = [
     "IF_KNOWN",
     "MAX_CASES",
     "AnalysisOf",
+    "Beginning",
     "ByLogAndPolicy",
     "Cases",
     "Estimates",
@@ -181,6 +185,51 @@ def _period(text: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class LeadIn:
+    """The beginning of a log, which is simulated but not measured.
+
+    Parameters
+    ----------
+    seconds : int or None
+        How long it lasts.
+    jobs : int or None
+        Or how many jobs it has.
+    """
+
+    seconds: int | None
+    jobs: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.jobs}jobs" if self.seconds is None else format_duration(self.seconds)
+
+    def rows(self, workload: Workload) -> int:
+        """Return how many jobs it has in a workload."""
+        if self.seconds is None:
+            return self.jobs or 0
+        submit = workload.submit
+        return int(np.searchsorted(submit, submit[0] + self.seconds * workload.ticks)) if len(submit) else 0
+
+
+def parse_lead_in(text: str) -> LeadIn:
+    """Return the lead-in of a duration, or of a number of jobs: ``30d``, ``5000jobs``.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    count, found, rest = text.strip().lower().partition("jobs")
+    if found:
+        if not count.strip().isdecimal() or rest:
+            raise UsageError("is no number of jobs; write for example 5000jobs")
+        return LeadIn(None, int(count))
+    seconds = parse_duration(text, unit=True)
+    if not math.isfinite(seconds):
+        raise UsageError("a lead-in ends; write for example 30d or 5000jobs")
+    return LeadIn(int(seconds))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Threshold:
     """A waiting time after which jobs go first.
 
@@ -277,6 +326,7 @@ PresetName = Annotated[str, AfterValidator(_refusing(lambda name: find_preset(na
 Period = Annotated[str, AfterValidator(_refusing(_period))]
 LongestRequest = Annotated[int, _of_text(_longest_request)]
 Windows = Annotated[WindowSpec, _of_text(_windows)]
+Beginning = Annotated[LeadIn, _of_text(parse_lead_in)]
 Length = Annotated[int | None, _of_text(parse_length)]
 Estimates = Annotated[EstimateRule, _of_text(parse_estimates)]
 Waiting = Annotated[Threshold, _of_text(parse_threshold)]

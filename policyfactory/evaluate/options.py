@@ -14,6 +14,7 @@ from pydantic import Field
 from policyfactory.evaluate.declare import (
     IF_KNOWN,
     AnalysisOf,
+    Beginning,
     ByLogAndPolicy,
     Cases,
     Estimates,
@@ -199,6 +200,13 @@ class ExperimentTable(OptionTable):
         None,
         "how each log is cut: `10x15d`, `15d`, `10x5000jobs`, `sc17:10x15d`; without it the whole log is one case",
         metavar="NxLENGTH",
+    )
+    lead_in: Beginning | None = option(
+        None,
+        "the beginning of each log that is simulated but not measured: `30d`, `5000jobs`; for whole logs",
+        "evaluate.md#whole-logs",
+        kind='a duration ("30d") or a number of jobs ("5000jobs")',
+        stated="none",
     )
     resample: ResampleTable | None = key(None, "or what is drawn from it", "resampling.md")
     skip: dict[str, Listed[int]] = key({}, "numbers of windows that are left out: `{ curie = [1, 8] }`")

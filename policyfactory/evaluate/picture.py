@@ -13,7 +13,7 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
-from policyfactory.core.text import number_text, shortened
+from policyfactory.core.text import counted, number_text, shortened
 from policyfactory.report.numbers import Scale, scale_for
 from policyfactory.simulate.metrics import METRICS
 
@@ -40,7 +40,12 @@ _LOOK_OF = {
     "no difference": (_NEUTRAL, "o", False),
     "baseline": ("#000000", "D", True),
 }
-_STATISTIC = {"median": "median over", "mean": "mean over", "ratio": "ratio of the sums over"}
+_STATISTIC = {
+    "median": "median over the cases",
+    "mean": "mean over the cases",
+    "ratio": "ratio of the sums over the cases",
+    "weeks": "difference of the means over all jobs",
+}
 _UNKNOWN = (_NEUTRAL, "x", True)
 
 
@@ -69,11 +74,11 @@ def _cases(count: int) -> str:
 
 
 def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
-    """Draw one metric: a panel a log, a box a policy, a dot a case.
+    """Draw one metric: a panel a log, a box a policy, a dot a case, or a week of a whole log.
 
-    The box is the middle half of the cases, the line in it the median (also written at the right), whiskers reach to
-    the last case within 1.5 box lengths. The baseline has its own colour. The axis is logarithmic where the values
-    span a factor of 20.
+    The box is the middle half of the cases, the line in it the median (also written at the right, where a whole log has
+    its value), whiskers reach to the last case within 1.5 box lengths. The baseline has its own colour. The axis is
+    logarithmic where the values span a factor of 20.
 
     Parameters
     ----------
@@ -88,20 +93,28 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
     -------
     Figure
     """
-    matrices = [evaluation.matrix(log, metric) for log in evaluation.logs]
-    titles = [f"{log}, {_cases(len(values))}" for log, values in zip(evaluation.logs, matrices, strict=True)]
+    weekly = [evaluation.weekly_matrix(log, metric) for log in evaluation.logs]
+    whole = [evaluation.matrix(log, metric) for log in evaluation.logs]
+    matrices = [cases if weeks is None else weeks for cases, weeks in zip(whole, weekly, strict=True)]
+    titles = [
+        f"{log}, {_cases(len(values)) if weeks is None else f'{len(values)} weeks'}"
+        for log, values, weeks in zip(evaluation.logs, matrices, weekly, strict=True)
+    ]
     figure, panels = _panels([len(evaluation.policies)] * len(matrices), titles)
     scale = scale_for(METRICS[metric].unit, np.concatenate(matrices).ravel().tolist(), shown)
-    for axes, matrix in zip(panels, matrices, strict=True):
+    for axes, matrix, cases in zip(panels, matrices, whole, strict=True):
         columns = [column[np.isfinite(column)] / scale.divisor for column in matrix.T]
         _boxes(axes, columns)
         _names_down(axes, evaluation.policies)
         _value_axis(axes, np.concatenate(columns), f"{metric}{f' ({scale.label})' if scale.label else ''}")
-        medians = [number_text(float(np.median(column))) if len(column) else "-" for column in columns]
-        _numbers_right(axes, "median" if len(matrix) > 1 else "value", medians)
+        # Of weeks, the metric itself, which is over all jobs.
+        own = [column[np.isfinite(column)] / scale.divisor for column in cases.T]
+        medians = [number_text(float(np.median(column))) if len(column) else "-" for column in own]
+        _numbers_right(axes, "median" if len(cases) > 1 else "value", medians)
     most = max(map(len, matrices))
-    dots = "dot: a case" if most <= _MANY else "dot: a case beyond the whiskers"
-    boxes = "box: the middle half of the cases, line: median, " if most >= _FEW else ""
+    unit = "week" if all(weeks is not None for weeks in weekly) else "case"
+    dots = f"dot: a {unit}" if most <= _MANY else f"dot: a {unit} beyond the whiskers"
+    boxes = f"box: the middle half of the {unit}s, line: median, " if most >= _FEW else ""
     _key_below(figure, f"{boxes}{dots}; orange: {shortened(evaluation.baseline)}, the baseline")
     return figure
 
@@ -177,7 +190,11 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
     own = [[row for row in rows if row.log == log] for log in logs]
     scale = scale_for(rows[0].unit, [end for row in rows for end in (row.difference, *_ends(row.interval))], shown)
     figure, panels = _panels(
-        [len(part) for part in own], [f"{log}, {_cases(part[0].cases)}" for log, part in zip(logs, own, strict=True)]
+        [len(part) for part in own],
+        [
+            f"{log}, {counted(part[0].cases, 'week') if part[0].statistic == 'weeks' else _cases(part[0].cases)}"
+            for log, part in zip(logs, own, strict=True)
+        ],
     )
     for axes, part in zip(panels, own, strict=True):
         axes.axvline(0, color="black", linewidth=1)
@@ -188,7 +205,7 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
         bent = ", partly logarithmic" if axes.get_xscale() == "symlog" else ""
         axes.set_xlabel(f"{_what_differs(part[0])}{unit}{bent}")
     _verdict_legend(figure, [row.verdict for row in rows])
-    what = f"{_STATISTIC[rows[0].statistic]} the cases" if any(row.cases > 1 for row in rows) else "the difference"
+    what = _STATISTIC[rows[0].statistic] if any(row.cases > 1 for row in rows) else "the difference"
     _key_below(figure, f"marker: {what}{_bars(row.interval for row in rows)}")
     return figure
 
@@ -197,6 +214,8 @@ def _what_differs(row: Comparison) -> str:
     baseline = shortened(row.baseline, 20)
     if row.statistic == "ratio":
         return f"{row.metric}: change against {baseline}"
+    if row.statistic == "weeks":
+        return f"{row.metric} minus {baseline}'s"
     return f"{row.metric} minus {baseline}'s in the same case"
 
 

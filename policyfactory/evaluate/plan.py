@@ -139,6 +139,9 @@ class Planner:
             metrics = check_metrics(METRICS if table.metrics == ("all",) else table.metrics)
         if table.windows is not None and table.resample is not None:
             raise self._error("resample", reason="an experiment has windows or resampled logs; leave one out")
+        if table.lead_in is not None and (table.windows is not None or table.resample is not None):
+            reason = "windows and resampled logs begin with an empty machine; measure whole logs, or leave it out"
+            raise self._error("lead_in", reason=reason)
         self._check_skip(table, logs)
         known = {"logs": logs, "metrics": metrics, "policies": [one.name for one in contenders]}
         experiment = Experiment(

@@ -1,7 +1,7 @@
 """Adding resampled logs until the intervals are as narrow as was asked for, and saying where that cannot be.
 
 What is looked at: on each log, for each policy but the baseline, half the width of the 95 % interval of its difference
-from the baseline in the first metric, relative to the size of the baseline's value (`widths.half_widths`; for the
+from the baseline in the first metric, relative to the size of the baseline's value (`half_widths`; for the
 statistic ratio the half-width itself). The target is reached on a log when the largest of these is no larger than
 it. Then nothing is added to that log; the others go on.
 
@@ -20,8 +20,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
-from policyfactory.statistics.compare import half_widths
 from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.half_widths import half_widths
 
 __all__ = ["Precision", "in_words", "needed", "next_batch", "widest"]
 

@@ -35,6 +35,7 @@ __all__ = [
     "remove",
     "results_csv",
     "save",
+    "weeks_csv",
     "write_report",
 ]
 
@@ -67,6 +68,7 @@ def _axes(plan: Plan) -> dict[str, Any]:
     drawn = table.resample
     return {
         "windows": None if table.windows is None else str(table.windows),
+        "lead_in": None if table.lead_in is None else str(table.lead_in),
         "resample": None if drawn is None else {"weeks": drawn.length, "draw": drawn.draw},
         "skip": {log: list(numbers) for log, numbers in table.skip.items()},
         "load": table.load,
@@ -134,9 +136,11 @@ def write_report(
         parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
     page = render(_page(study, manifest, protocol_text), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
+    weeks = weeks_csv(evaluations)
     texts = {
         "report.html": page,
         "results.csv": results_csv(evaluations),
+        **({"weeks.csv": weeks} if weeks else {}),
         "evaluation.json": dump_json(as_dict(study)),
         "protocol.toml": protocol_text,
     }
@@ -204,6 +208,23 @@ def results_csv(evaluations: Mapping[str, Evaluation]) -> str:
         frame = evaluation.frame()
         frame.insert(0, "experiment", name)
         texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
+    return "".join(texts)
+
+
+def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
+    """Return the values of whole logs by week: experiment, log, week, jobs, policy, metric, value; empty without weeks.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        The values of each experiment.
+    """
+    texts: list[str] = []
+    for name, evaluation in evaluations.items():
+        if evaluation.weekly:
+            frame = evaluation.weekly_frame()
+            frame.insert(0, "experiment", name)
+            texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
     return "".join(texts)
 
 

@@ -26,17 +26,18 @@ from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.plan import Plan
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.work import SimulationResult, UnitSettings
-from policyfactory.simulate.cases import Case
+from policyfactory.simulate.cases import Case, CaseFacts
+from policyfactory.simulate.weeks import LEAST_WEEKS, WeeklySums, weeks_in
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Finished", "SimulationJournal", "description"]
 
 # Raised whenever the same experiment would give other records: a journal of older code is not continued.
-_METHOD = 1
+_METHOD = 2
 # What of a plan changes no simulation.
 _WORDS_ONLY = frozenset({"name", "title", "references", "statistic"})
 # What makes the cases; the rest of its table is in the experiment, as what it stands for.
-_OF_CASES = ("windows", "resample", "skip", "load", "estimates", "recorded", "rules")
+_OF_CASES = ("windows", "lead_in", "resample", "skip", "load", "estimates", "recorded", "rules")
 _KEYS = {
     "max_resamples": "--max-resamples",
     "method": "method",
@@ -272,6 +273,20 @@ def _belongs(result: SimulationResult, case: Case, settings: UnitSettings) -> bo
         and len(result.values) == count
         and (result.recorded is not None) == settings.recorded
         and (result.recorded is None or len(result.recorded) == count)
+        and _has_weeks(result.weeks, facts, count)
+        and (result.recorded is None or _has_weeks(result.recorded_weeks, facts, count))
         and len(result.seen) == len(settings.analyses)
         and all(is_kept(one, type(analysis)) for one, analysis in zip(result.seen, settings.analyses, strict=True))
+    )
+
+
+def _has_weeks(sums: WeeklySums | None, facts: CaseFacts, metrics: int) -> bool:
+    """Say whether the sums are those of the weeks that a case has."""
+    weeks = weeks_in(round(facts.span_s), 1) if facts.kind == "log" else 0
+    if sums is None:
+        return weeks < LEAST_WEEKS
+    return weeks >= LEAST_WEEKS and (len(sums.jobs), sums.values.shape, sums.weights.shape) == (
+        weeks,
+        (weeks, metrics),
+        (weeks, metrics),
     )

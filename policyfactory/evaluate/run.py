@@ -37,7 +37,8 @@ from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case, CaseFacts, case_of
 from policyfactory.simulate.metrics import check_metrics
 from policyfactory.simulate.rules import Rules
-from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.simulate.weeks import WeeklySums
+from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 from policyfactory.tuning.contenders import Contender, check_contenders
 from policyfactory.workload.jobs import Workload
 
@@ -143,6 +144,7 @@ def run_cases(
         longest_wait=table.longest_wait,
         longest_wait_job=table.longest_wait_job,
         recorded=table.recorded if recorded else None,
+        weekly=table.weekly(),
     )
 
 
@@ -186,6 +188,8 @@ class _Table:
         self.longest_wait = np.empty(shape)
         self.longest_wait_job = np.empty(shape, dtype=np.int64)
         self.recorded = np.full((len(cases), metrics), np.nan)
+        self.weeks: list[list[WeeklySums | None]] = [[None] * shape[1] for _ in cases]
+        self.recorded_weeks: list[WeeklySums | None] = [None] * len(cases)
         self.seen: list[list[list[Any]]] = [[[None] * shape[1] for _ in cases] for _ in range(analyses)]
         self._jobs: dict[int, Workload] = {}
 
@@ -196,13 +200,31 @@ class _Table:
         self.values[at, place] = result.values
         self.longest_wait[at, place] = result.longest_wait
         self.longest_wait_job[at, place] = result.longest_wait_job
+        self.weeks[at][place] = result.weeks
+        self.recorded_weeks[at] = result.recorded_weeks
         for rows, one in zip(self.seen, result.seen, strict=True):
             rows[at][place] = one
+
+    def weekly(self) -> dict[str, WeeklyValues]:
+        """Return the metrics by week of the logs that have them."""
+        weekly = {}
+        for case, own, record in zip(self.cases, self.weeks, self.recorded_weeks, strict=True):
+            weeks = [one for one in own if one is not None]
+            if len(weeks) == len(own):
+                weekly[case.log] = WeeklyValues(
+                    weeks[0].jobs,
+                    np.array([one.values for one in weeks]),
+                    np.array([one.weights for one in weeks]),
+                    weeks[0].memory_s,
+                    None if record is None else record.values,
+                    None if record is None else record.weights,
+                )
+        return weekly
 
     def jobs_of(self, at: int) -> Workload:
         """Return the jobs of a case, made once: asked for only where an analysis keeps them."""
         if at not in self._jobs:
-            self._jobs[at] = self.cases[at].make()
+            self._jobs[at] = self.cases[at].measured()
         return self._jobs[at]
 
 

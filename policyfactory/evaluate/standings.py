@@ -104,6 +104,8 @@ def _values_table(outcome: Outcome, log: str, stem: str, units: dict[str, str]) 
     if cases > 1:
         title += f": {_OVER[contenders[0].statistic]} {counted(cases, noun(evaluation, log))}"
         title += ", with 95 % interval" if cases >= MIN_CASES else ""
+    elif (weeks := evaluation.weekly.get(log)) is not None and weeks.enough:
+        title += f": over all jobs, with 95 % interval over {counted(len(weeks.jobs), 'week')}"
     columns = {Column("policy"): lambda policy: policy} | {
         Column(metric, METRICS[metric].unit, METRICS[metric].description, units[metric]): (
             lambda policy, metric=metric: _value(own[policy, metric])
@@ -140,7 +142,7 @@ def _differences(outcome: Outcome, units: dict[str, str]) -> Section:
             shown = f"{metric} against {evaluation.baseline}: difference and 95 % interval, by log and policy"
             draw = functools.partial(draw_differences, rows, metric, units[metric])
             pictures.append(Picture(f"{stem}-differences", shown, draw))
-    if all(len(evaluation.rows(log)) == 1 for log in evaluation.logs):
+    if not any(row.interval for row in pairs) and all(len(evaluation.rows(log)) == 1 for log in evaluation.logs):
         single = _each_log(evaluation.logs, lambda log, stem: _single_table(evaluation, pairs, log, stem, units))
         return Section("differences", title, (), single, tuple(pictures))
     chances = chances_in_words(pairs)
@@ -172,7 +174,7 @@ def _difference_table(rows: Sequence[Comparison], stem: str, units: dict[str, st
         Column("change", "%", f"the difference relative to {first.baseline}, case by case"): (
             lambda row: None if row.relative is None else 100 * row.relative
         ),
-        Column("better in", "", "cases in which the policy is better than the baseline, of all"): (
+        Column("better in", "", "cases, or weeks of a whole log, in which the policy is better than the baseline"): (
             lambda row: f"{row.wins} of {row.cases}"
         ),
         Column("Holm p", "1", "probability that chance does as much, adjusted for all comparisons"): (
@@ -182,11 +184,14 @@ def _difference_table(rows: Sequence[Comparison], stem: str, units: dict[str, st
     left_out = {
         "log": all(row.log == first.log for row in rows),
         "change": all(row.relative is None for row in rows),
+        "better in": all(row.cases == 1 for row in rows),
         "Holm p": not any(row.interval for row in rows),
     }
     shown = {column: show for column, show in columns.items() if not left_out.get(column.title)}
     title = f"{first.metric} {'against' if first.statistic == 'ratio' else 'minus'} that of {first.baseline}"
-    return Table.of(stem, f"{title}: {OF_PAIRS[first.statistic]}", shown, zip(rows))
+    if not left_out["better in"]:
+        title += f": {OF_PAIRS[first.statistic]}"
+    return Table.of(stem, title, shown, zip(rows))
 
 
 # Ranks. --------------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from policyfactory.core.text import counted, enumerated, percent_change
 from policyfactory.core.units import format_duration
-from policyfactory.report.caveats import noun
+from policyfactory.report.caveats import noun, too_few_weeks
 from policyfactory.report.numbers import Scale, scale_for, shown_units
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Comparison, compare_values
+from policyfactory.statistics.compare import Comparison, compare_policies
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
 
@@ -132,8 +132,13 @@ class _Log:
 
     @property
     def cases(self) -> str:
-        """What several cases are called."""
-        return f"{noun(self.evaluation, self.log)}s"
+        """What several cases, or weeks, are called."""
+        return f"{self.unit}s"
+
+    @property
+    def unit(self) -> str:
+        """What is drawn for the intervals."""
+        return "week" if self.log in self.evaluation.weekly else noun(self.evaluation, self.log)
 
     @property
     def baseline(self) -> str:
@@ -167,13 +172,9 @@ class _Log:
         return f"{names} {have} the {extreme} {what}, {value}{against}. {self.how_certain(winners, cases)}"
 
     def how_certain(self, winners: list[Summary], cases: int) -> str:
-        if cases == 1:
-            return (
-                f"This is one {noun(self.evaluation, self.log)}, so there is no spread and no interval: whether the "
-                "order would be the same in another month is not known (cut the log with --windows, or draw others "
-                "with --resamples)."
-            )
-        if cases < MIN_CASES:
+        if no_interval := self.no_interval(cases):
+            return no_interval
+        if 1 < cases < MIN_CASES:
             return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
         own = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
@@ -181,21 +182,28 @@ class _Log:
         parts = (*map(self.against_baseline, own), self.by_test(others, also=also), self.not_shown_to_beat(winners))
         return " ".join(part for part in parts if part)
 
+    def no_interval(self, cases: int) -> str:
+        """Return why one case has no interval; empty if its weeks give one."""
+        if cases > 1:
+            return ""
+        weeks = self.evaluation.weekly.get(self.log)
+        unknown = "whether the order would be the same in another month is not known (draw logs with --resamples)."
+        if weeks is None:
+            return f"This is one {self.unit}, so there is no spread and no interval: {unknown}"
+        if self.evaluation.weekly_column(self.log, self.metric, self.baseline) is None:
+            return f"{self.metric} is no mean over the jobs, so its weeks give no interval: {unknown}"
+        return "" if weeks.enough else f"There is no interval, since {too_few_weeks(weeks, self.baseline)}: {unknown}"
+
     def not_shown_to_beat(self, winners: list[Summary]) -> str:
         """Say which others may be as good: the lowest value alone is no proof."""
-        values = self.evaluation.matrix(self.log, self.metric)
         first = winners[0]
-        at = self.evaluation.policies.index(first.policy)
+        statistic = "mean" if first.statistic == "weeks" else first.statistic
         names = [
             name
-            for column, name in enumerate(self.evaluation.policies)
+            for name in self.evaluation.policies
             if name not in {row.policy for row in winners} | {self.baseline}
-            and compare_values(
-                values[:, at],
-                values[:, column],
-                lower_is_better=METRICS[self.metric].lower_is_better,
-                statistic=first.statistic,
-                seed=self.seed,
+            and compare_policies(
+                self.evaluation, self.log, self.metric, first.policy, name, statistic=statistic, seed=self.seed
             ).verdict
             != "better"
         ]
@@ -222,14 +230,14 @@ class _Log:
         by = f"{scale.text(row.difference, signed=True)}{scale.suffix}"
         change = f", {percent_change(row.relative)}" if row.relative is not None else ""
         what = {
-            "median": f"{noun(self.evaluation, self.log)} by {noun(self.evaluation, self.log)} it differs from "
-            f"{row.baseline} by {by} in the median{change}",
+            "median": f"{self.unit} by {self.unit} it differs from {row.baseline} by {by} in the median{change}",
             "mean": f"it differs from {row.baseline} by {by} in the mean{change}",
             "ratio": f"its sum over all {self.cases} differs from that of {row.baseline} by {by}",
+            "weeks": f"over all jobs it differs from {row.baseline} by {by}{change}",
         }[row.statistic]
         parts = (
             f"{what} (95 % interval {low} to {high}{scale.suffix}; "
-            f"better in {row.wins} of {counted(row.cases, noun(self.evaluation, self.log))})"
+            f"better in {row.wins} of {counted(row.cases, self.unit)})"
         )
         if row.verdict == "no difference":
             return f"But {parts}: the interval covers zero, so no difference from {row.baseline} is shown."

@@ -21,9 +21,10 @@ from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case, CaseFacts, facts_of
 from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.recorded import measure_recorded
+from policyfactory.simulate.recorded import measure_recorded, recorded_schedule
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.weeks import WeeklySums, weekly_sums
 from policyfactory.tuning.contenders import Contender, run_contender
 from policyfactory.workload.jobs import Workload
 
@@ -88,6 +89,10 @@ class SimulationResult:
         The metrics of the recorded schedule, if that was asked for.
     seen : list
         What each analysis keeps.
+    weeks : WeeklySums or None
+        The metrics by week, of a whole log that lasts several.
+    recorded_weeks : WeeklySums or None
+        Those of the recorded schedule.
     """
 
     facts: CaseFacts
@@ -96,6 +101,8 @@ class SimulationResult:
     longest_wait_job: int
     recorded: list[float] | None
     seen: list[Any]
+    weeks: WeeklySums | None = None
+    recorded_weeks: WeeklySums | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +120,14 @@ class FinishedSimulation:
     kept: bytes | None
 
 
-_Made: TypeAlias = tuple[Workload, CaseFacts, list[float] | None]
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """The jobs of a case, what is said of them, and the recorded schedule's metrics, if they are asked for."""
+
+    workload: Workload
+    facts: CaseFacts
+    recorded: list[float] | None = None
+    recorded_weeks: WeeklySums | None = None
 
 
 class Shared:
@@ -145,7 +159,7 @@ class Shared:
         self.elsewhere = True
 
     def take(self, at: int) -> _Made:
-        """Return the jobs of a case, their facts, and the metrics of the recorded schedule, if they are asked for."""
+        """Return the jobs of a case and what is known of them."""
         if self.elsewhere:
             made = self._made.get(at)
             if made is None:
@@ -159,12 +173,19 @@ class Shared:
 
     def _make(self, case: Case) -> _Made:
         workload = case.make()
-        if not len(workload):
+        if len(workload) <= case.lead_in:
             raise EvaluationError(
-                f"{case.log}: {case.kind} {case.number} has no job; use a log with jobs, or longer windows"
+                f"{case.log}: {case.kind} {case.number} has no job"
+                + (f" after the {case.lead_in:,} of the lead-in" if case.lead_in else "")
+                + "; use a log with jobs, or longer windows"
             )
-        recorded = measure_recorded(workload, self.settings.metrics) if self.settings.recorded else None
-        return workload, facts_of(case, workload), recorded
+        measured = workload.select(slice(case.lead_in, None), rebase=True) if case.lead_in else workload
+        facts = facts_of(case, measured)
+        if not self.settings.recorded:
+            return _Made(workload, facts)
+        schedule = recorded_schedule(workload).after(case.lead_in)
+        metrics = self.settings.metrics
+        return _Made(workload, facts, measure_recorded(schedule, metrics), _weekly(case, schedule, metrics))
 
     def drop(self, at: int) -> None:
         """Say that one unit of a case needs its jobs no more."""
@@ -222,8 +243,8 @@ def simulate_unit(shared: Shared, unit: WorkUnit, check_stop: StopCheck) -> list
 
 def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any, Any]) -> FinishedSimulation:
     settings, case = shared.settings, shared.cases[at]
-    workload, facts, recorded = made
-    schedule = run_contender(settings.contenders[place], case, workload, settings.rules, scratch)
+    schedule = run_contender(settings.contenders[place], case, made.workload, settings.rules, scratch)
+    schedule = schedule.after(case.lead_in)
     kept = None if settings.sink is None else settings.sink.content(case, schedule)
     values = measure(schedule, settings.metrics)
     # The schedule's own jobs: a simulator may have a finer clock than the log.
@@ -231,12 +252,19 @@ def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any
     wait = schedule.start - jobs.submit
     longest = int(np.argmax(wait))
     result = SimulationResult(
-        facts,
+        made.facts,
         [values[name] for name in settings.metrics],
         float(wait[longest]) / jobs.ticks,
         int(jobs.job_id[longest]),
-        recorded,
+        made.recorded,
         [analysis.observe(case, schedule) for analysis in settings.analyses],
+        _weekly(case, schedule, settings.metrics),
+        made.recorded_weeks,
     )
-    text = encode(result, facts.sha256) if settings.in_text or shared.elsewhere else None
+    text = encode(result, made.facts.sha256) if settings.in_text or shared.elsewhere else None
     return FinishedSimulation(at, place, schedule.policy_name, None if shared.elsewhere else result, text, kept)
+
+
+def _weekly(case: Case, schedule: Schedule, metrics: Sequence[str]) -> WeeklySums | None:
+    """Return the metrics by week of a whole log: windows and resampled logs are compared with each other instead."""
+    return weekly_sums(schedule, metrics) if case.kind == "log" else None

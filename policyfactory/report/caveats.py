@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.core.text import counted, enumerated
+from policyfactory.core.units import format_duration
 from policyfactory.statistics.compare import Comparison, by_chance
 from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
-    from policyfactory.statistics.evaluation import Evaluation
+    from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 
-__all__ = ["chance_in_words", "chances_in_words", "intervals_in_words", "noun"]
+__all__ = ["chance_in_words", "chances_in_words", "intervals_in_words", "noun", "too_few_weeks"]
 
 _NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
 
@@ -43,10 +44,30 @@ def intervals_in_words(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"{enumerated(few)}: fewer than {MIN_CASES} cases cannot give a 95 % interval, so none is given."
         )
-    single = [log for log, count in counts.items() if count == 1]
+    for log, weeks in evaluation.weekly.items():
+        if weeks.enough:
+            drawn = "one by one" if weeks.block == 1 else f"{weeks.block} in a row"
+            sentences.append(
+                f"{log}: one continuous simulation. A 95 % interval is over its {len(weeks.jobs)} weeks of submission, "
+                f"drawn {drawn}, since the queue remembers about {format_duration(weeks.memory_s)}: it says what other "
+                "weeks of the same log and time would give, and nothing about another machine or another year. Only "
+                "means over the jobs have one."
+            )
+    single = [log for log, count in counts.items() if count == 1 and log not in evaluation.weekly]
     if single:
         sentences.append(f"{enumerated(single)}: a single case has no spread and gives no interval.")
     return sentences
+
+
+def too_few_weeks(weeks: WeeklyValues, baseline: str) -> str:
+    """Return why the weeks of a log give no interval."""
+    count = len(weeks.jobs)
+    if weeks.block is None:
+        return f"under {baseline} its queue remembers longer than {counted(count, 'week')} can tell"
+    return (
+        f"{counted(count, 'week')} are too few: {MIN_CASES * weeks.block} are needed, since under {baseline} the queue "
+        f"remembers about {format_duration(weeks.memory_s)}"
+    )
 
 
 def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:

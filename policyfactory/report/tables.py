@@ -18,6 +18,7 @@ OF_PAIRS = {
     "median": "median of the paired differences",
     "mean": "mean of the paired differences",
     "ratio": "sum over all cases against the baseline's sum, minus 1",
+    "weeks": "difference of the means over all jobs",
 }
 
 

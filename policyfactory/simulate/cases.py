@@ -1,5 +1,8 @@
 """Cases: what is simulated on its own, the machine empty at its start. A window of a log, a resampled log, a log.
 
+The first jobs of a case may be a lead-in: they are simulated, so that the machine is busy and the queue is there, but
+what is measured begins after them.
+
 A case is made when it is run and forgotten afterwards, so that memory does not grow with their number.
 """
 
@@ -43,6 +46,8 @@ class Case:
         Predicted run time of each job, in ticks.
     seed : int
         Seed of what is random in a contender (tuners); equal for all contenders.
+    lead_in : int
+        So many jobs, the first ones, are simulated but not measured.
     """
 
     log: str
@@ -52,6 +57,12 @@ class Case:
     rules: Rules | None = None
     prediction: NDArray[np.int64] | None = None
     seed: int = 0
+    lead_in: int = 0
+
+    def measured(self) -> Workload:
+        """Return the jobs that are measured, times counted from the first of them."""
+        workload = self.make()
+        return workload.select(slice(self.lead_in, None), rebase=True) if self.lead_in else workload
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +74,7 @@ class CaseFacts:
     log, number, kind
         As in `Case`.
     jobs : int
-        Its jobs.
+        Its jobs, without those of a lead-in.
     machine : int
         Processors of the machine.
     span_s : float
@@ -124,7 +135,7 @@ def facts_of(case: Case, workload: Workload) -> CaseFacts:
     case : Case
         The case.
     workload : Workload
-        Its jobs, at least one.
+        Those of its jobs that are measured, at least one.
     """
     return CaseFacts(
         log=case.log,

@@ -29,6 +29,17 @@ TAU = 10  # s, the bound of bounded slowdown
 _SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
 
 
+class InUse(Protocol):
+    """Jobs that are not measured, and take processors (`policyfactory.simulate.schedule.Carried`)."""
+
+    @property
+    def start(self) -> NDArray[np.int64]: ...
+    @property
+    def end(self) -> NDArray[np.int64]: ...
+    @property
+    def processors(self) -> NDArray[np.int64]: ...
+
+
 class Ran(Protocol):
     """What a metric is of: when each job of a workload ran (`policyfactory.simulate.schedule.Schedule`)."""
 
@@ -40,6 +51,8 @@ class Ran(Protocol):
     def end(self) -> NDArray[np.int64]: ...
     @property
     def backfilled(self) -> NDArray[np.bool_]: ...
+    @property
+    def carried(self) -> InUse | None: ...
     def __len__(self) -> int: ...
 
 
@@ -59,6 +72,9 @@ class Metric:
         From a Schedule of at least one job to float.
     description : str
         The definition in one line.
+    of_each : callable or None
+        Where the metric is a (weighted) mean over the jobs: from a Schedule to each job's value and weight, float64
+        arrays (n,).
     """
 
     name: str
@@ -66,6 +82,7 @@ class Metric:
     lower_is_better: bool | None
     function: Callable[[Ran], float]
     description: str
+    of_each: Callable[[Ran], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None
 
 
 def measure(schedule: Ran, names: str | Iterable[str] | None = None) -> dict[str, float]:
@@ -185,16 +202,29 @@ def _makespan(schedule: Ran) -> float:
     return _makespan_ticks(schedule) / schedule.workload.ticks
 
 
+def _in_use(schedule: Ran) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return start, end and processors of all that runs in the makespan, also of what a lead-in left running."""
+    start, end, processors, carried = schedule.start, schedule.end, schedule.workload.processors, schedule.carried
+    if carried is None:
+        return start, end, processors
+    last = int(end.max())
+    return (
+        np.concatenate([start, np.minimum(carried.start, last)]),
+        np.concatenate([end, np.minimum(carried.end, last)]),
+        np.concatenate([processors, carried.processors]),
+    )
+
+
 def _utilisation(schedule: Ran) -> float:
-    ones = np.ones(len(schedule), dtype=np.int64)
-    work = weighted_total(schedule.end - schedule.start, schedule.workload.processors, ones)
+    start, end, processors = _in_use(schedule)
+    work = weighted_total(end - start, processors, np.ones(len(start), dtype=np.int64))
     capacity = float(schedule.workload.machine) * _makespan_ticks(schedule)
     return 100.0 * float(work) / capacity if capacity else 0.0
 
 
 def _throughput_sd(schedule: Ran) -> float:
     # The integrals run from the first start; before it nothing is in use, and both integrands are 0.
-    linear, square = busy_integrals(schedule.start, schedule.end, schedule.workload.processors)
+    linear, square = busy_integrals(*_in_use(schedule))
     makespan = _makespan_ticks(schedule)
     if not makespan:
         return 0.0
@@ -212,6 +242,11 @@ def _area_weighted_response(schedule: Ran) -> float:
     return float(response / area) / schedule.workload.ticks
 
 
+def _response_and_area(schedule: Ran) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    area = (schedule.end - schedule.start).astype(np.float64) * schedule.workload.processors
+    return _turnaround(schedule), area if area.any() else np.ones(len(schedule))
+
+
 def _total_wait(schedule: Ran) -> float:
     return float(total(_wait(schedule)))
 
@@ -223,13 +258,23 @@ def _backfilled(schedule: Ran) -> float:
 def _of_jobs(statistic: str, of: str) -> Metric:
     words, reduce = _STATISTICS[statistic]
     unit, what, values = _PER_JOB[of]
-    return Metric(f"{statistic}_{of}", unit, True, lambda schedule: reduce(values(schedule)), f"{words} {what}")
+    of_each = (lambda schedule: (values(schedule), np.ones(len(schedule)))) if statistic == "mean" else None
+    return Metric(
+        f"{statistic}_{of}", unit, True, lambda schedule: reduce(values(schedule)), f"{words} {what}", of_each
+    )
 
 
 _OF_MACHINE = (
     Metric("utilisation", "%", False, _utilisation, "sum of q p over (processors x makespan)"),
     Metric("makespan", "s", True, _makespan, "time from the first submission to the last end"),
-    Metric("area_weighted_response", "s", True, _area_weighted_response, "mean of w + p, each job weighted by its q p"),
+    Metric(
+        "area_weighted_response",
+        "s",
+        True,
+        _area_weighted_response,
+        "mean of w + p, each job weighted by its q p",
+        _response_and_area,
+    ),
     Metric(
         "throughput_sd",
         "%",

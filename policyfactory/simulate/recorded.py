@@ -92,22 +92,17 @@ def recorded_schedule(workload: Workload) -> Schedule:
     )
 
 
-def measure_recorded(workload: Workload, metrics: Sequence[str]) -> list[float]:
+def measure_recorded(schedule: Schedule, metrics: Sequence[str]) -> list[float]:
     """Return the metrics of the recorded schedule, NaN where a record has no answer.
 
     Parameters
     ----------
-    workload : Workload
-        Jobs with recorded starts, at least one.
+    schedule : Schedule
+        The recorded schedule of at least one job.
     metrics : sequence of str
         Names in `METRICS`.
-
-    Raises
-    ------
-    EvaluationError
-        If a job has no recorded start.
     """
-    values = measure(recorded_schedule(workload), metrics)
+    values = measure(schedule, metrics)
     return [math.nan if name in _NOT_RECORDED else values[name] for name in metrics]
 
 

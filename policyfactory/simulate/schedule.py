@@ -21,9 +21,26 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Schedule"]
+__all__ = ["Carried", "Schedule"]
 
 _SUMMARY = ("mean_wait", "max_wait", "mean_bsld", "median_bsld", "p95_bsld", "utilisation", "makespan", "backfilled")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """Jobs of a lead-in that take processors from those that are measured.
+
+    Parameters
+    ----------
+    start, end : int64 array (n,), ticks
+        When they run, from the first measured submission on.
+    processors : int64 array (n,)
+        What they take.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    processors: NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -42,6 +59,8 @@ class Schedule:
         The policy that ordered the queue.
     rules : Rules
         The rules it ran under, with the threshold that held (the policy's own where the rules had none).
+    carried : Carried or None
+        What was still running of a lead-in.
     """
 
     start: NDArray[np.int64]
@@ -50,6 +69,7 @@ class Schedule:
     workload: Workload
     policy_name: str
     rules: Rules
+    carried: Carried | None = dataclasses.field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -63,6 +83,29 @@ class Schedule:
     def bounded_slowdown(self) -> NDArray[np.float64]:
         """Bounded slowdown of each job."""
         return job_values(self, "bsld")
+
+    def after(self, lead_in: int) -> Schedule:
+        """Return the schedule without its first jobs, times counted from the first submission that is left.
+
+        Parameters
+        ----------
+        lead_in : int
+            How many, fewer than there are. Those that run on after them are `carried`.
+        """
+        if not lead_in:
+            return self
+        rows, zero = slice(lead_in, None), int(self.workload.submit[lead_in])
+        start, end = self.start - zero, self.end - zero
+        runs_on = np.flatnonzero(end[:lead_in] > 0)
+        processors = self.workload.processors[runs_on]
+        return dataclasses.replace(
+            self,
+            start=start[rows],
+            end=end[rows],
+            backfilled=self.backfilled[rows],
+            workload=self.workload.select(rows, rebase=True),
+            carried=Carried(np.maximum(start[runs_on], 0), end[runs_on], processors),
+        )
 
     def frame(self) -> pd.DataFrame:
         """Return one row a job: the workload's columns, start and end in seconds, wait, slowdown, backfilled."""

@@ -13,7 +13,6 @@ with it below 5 %, the probability that any is wrong is at most 5 %.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -23,22 +22,22 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
-from policyfactory.statistics.intervals import LEVEL, Estimate, Interval, Statistic
-from policyfactory.statistics.means import difference_unit, estimate_difference, estimate_value
+from policyfactory.statistics.intervals import LEVEL, Estimate, Interval, RowStatistic, Statistic
+from policyfactory.statistics.means import difference_unit, estimate_difference
+from policyfactory.statistics.weeks import estimate_weekly, estimate_weekly_ratio
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = [
     "Comparison",
-    "HalfWidth",
     "Paired",
     "Verdict",
     "by_chance",
     "compare",
+    "compare_policies",
     "compare_recorded",
     "compare_values",
-    "half_widths",
     "holm",
     "verdict_of",
 ]
@@ -82,11 +81,11 @@ class Comparison:
     log, metric, policy, baseline : str
         What is compared.
     statistic : str
-        ``median``, ``mean`` or ``ratio``.
+        ``median``, ``mean`` or ``ratio`` over the cases; ``weeks``: of one case, over all its jobs.
     unit : str
         Of ``difference``: the metric's; ``pp`` (percentage points) of a percentage; ``%`` of a ratio.
     cases : int
-        Cases in which both values are finite.
+        Cases in which both values are finite; of ``weeks``, the weeks with jobs.
     difference : float
         The statistic of (policy minus baseline); NaN without a case.
     interval : Interval or None
@@ -103,7 +102,7 @@ class Comparison:
     metric: str
     policy: str
     baseline: str
-    statistic: Statistic
+    statistic: RowStatistic
     unit: str
     cases: int
     difference: float
@@ -154,16 +153,64 @@ def compare_values(
     policy, baseline = policy[both], baseline[both]
     differences = policy - baseline
     estimate = estimate_difference(statistic, policy, baseline, seed=seed)
+    relative = _relative(statistic, differences, baseline)
+    return _paired(estimate, relative, differences, lower_is_better=lower_is_better)
+
+
+def _paired(
+    estimate: Estimate, relative: float | None, differences: FloatArray, *, lower_is_better: bool | None
+) -> Paired:
     sign = -1 if lower_is_better is False else 1
     wins, losses = int((sign * differences < 0).sum()), int((sign * differences > 0).sum())
-    return Paired(
-        estimate,
-        _relative(statistic, differences, baseline),
-        wins,
-        losses,
-        len(differences) - wins - losses,
-        verdict_of(estimate.interval, lower_is_better=lower_is_better),
-    )
+    verdict = verdict_of(estimate.interval, lower_is_better=lower_is_better)
+    return Paired(estimate, relative, wins, losses, len(differences) - wins - losses, verdict)
+
+
+def compare_policies(
+    evaluation: Evaluation,
+    log: str,
+    metric: str,
+    policy: str,
+    baseline: str,
+    *,
+    statistic: Statistic = "median",
+    seed: int = 0,
+) -> Paired:
+    """Compare two policies, or one with the recorded schedule, in one metric on one log.
+
+    Over its cases; or, if the log is one case with weeks and the metric a mean over the jobs, over its weeks.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    log, metric, policy, baseline : str
+        What is compared; a policy or the baseline may be ``recorded``.
+    statistic : {"median", "mean", "ratio"}
+        What is said over all cases; of weeks, a ratio or else the difference of the means over the jobs.
+    seed : int
+        Seed of the bootstrap.
+    """
+    direction = METRICS[metric].lower_is_better
+    own = evaluation.weekly_column(log, metric, policy)
+    base = evaluation.weekly_column(log, metric, baseline)
+    if own is None or base is None:
+        columns = (evaluation.column(log, metric, name) for name in (policy, baseline))
+        return compare_values(*columns, lower_is_better=direction, statistic=statistic, seed=seed)
+    (values, weights), (level, shared) = own, base
+    # A job that is killed has another area under another policy: both are means over their own weights.
+    total, others = float(shared.sum()), float(weights.sum())
+    values = values * (total / others) if others else values
+    block = evaluation.weekly[log].block
+    some = shared > 0
+    differences = values[some] / shared[some] - level[some] / shared[some]
+    if statistic == "ratio":
+        ratio = estimate_weekly_ratio(values, level, block, seed=seed)
+        return _paired(ratio, None, differences, lower_is_better=direction)
+    estimate = estimate_weekly(values - level, shared, block, seed=seed)
+    mean = float(level.sum()) / total if total else 0.0
+    relative = estimate.value / abs(mean) if mean else None
+    return _paired(estimate, relative, differences, lower_is_better=direction)
 
 
 def _relative(statistic: Statistic, differences: FloatArray, baseline: FloatArray) -> float | None:
@@ -217,13 +264,12 @@ def compare(
     name = evaluation.policies[0] if baseline is None else baseline
     if name not in evaluation.policies:
         raise EvaluationError(f"baseline {name} was not evaluated; it is one of {', '.join(evaluation.policies)}")
-    at = evaluation.policies.index(name)
     return _adjusted(
         [
-            _comparison((log, metric, policy, name), column, evaluation.matrix(log, metric)[:, at], statistic, seed)
+            _comparison(evaluation, (log, metric, policy, name), statistic, seed)
             for log in evaluation.logs
             for metric in metrics or evaluation.metrics
-            for policy, column in zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
+            for policy in evaluation.policies
             if policy != name
         ]
     )
@@ -248,24 +294,21 @@ def compare_recorded(evaluation: Evaluation, *, statistic: Statistic = "median",
     """
     return _adjusted(
         [
-            _comparison(
-                (log, metric, policy, RECORDED), column, evaluation.recorded_values(log, metric), statistic, seed
-            )
+            _comparison(evaluation, (log, metric, policy, RECORDED), statistic, seed)
             for log in (evaluation.logs if evaluation.recorded is not None else ())
             for metric in evaluation.metrics
-            for policy, column in zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
+            for policy in evaluation.policies
         ]
     )
 
 
-def _comparison(
-    key: tuple[str, str, str, str], policy: FloatArray, baseline: FloatArray, statistic: Statistic, seed: int
-) -> Comparison:
+def _comparison(evaluation: Evaluation, key: tuple[str, str, str, str], statistic: Statistic, seed: int) -> Comparison:
     metric = METRICS[key[1]]
-    pair = compare_values(policy, baseline, lower_is_better=metric.lower_is_better, statistic=statistic, seed=seed)
+    pair = compare_policies(evaluation, *key, statistic=statistic, seed=seed)
+    over_weeks = statistic != "ratio" and evaluation.weekly_column(*key[:3]) is not None
     return Comparison(
         *key,
-        statistic=statistic,
+        statistic="weeks" if over_weeks else statistic,
         unit=difference_unit(statistic, metric.unit),
         cases=pair.estimate.cases,
         difference=pair.estimate.value,
@@ -305,62 +348,3 @@ def holm(p_values: Iterable[float]) -> list[float]:
 def by_chance(comparisons: Iterable[Comparison]) -> float:
     """Return how many of the comparisons with an interval would be called different, on average, if none differed."""
     return (1 - LEVEL) * sum(row.interval is not None for row in comparisons)
-
-
-# How wide the intervals are. ------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class HalfWidth:
-    """Half the length of the interval of one difference.
-
-    Parameters
-    ----------
-    log, metric, policy : str
-        The policy that is compared with the baseline, and where.
-    cases : int
-        Cases that the interval is made of.
-    half_width : float
-        In the unit of the difference; infinite without an interval (fewer than ``MIN_CASES`` cases).
-    relative : float
-        Over the size of the baseline's value (its median or mean), 0.02 for 2 %; for a ratio, half the width itself as
-        a share. Infinite if the baseline is 0 and the width is not.
-    """
-
-    log: str
-    metric: str
-    policy: str
-    cases: int
-    half_width: float
-    relative: float
-
-
-def half_widths(
-    evaluation: Evaluation, *, metric: str | None = None, statistic: Statistic = "median", seed: int = 0
-) -> list[HalfWidth]:
-    """Return how wide the interval of each policy's difference from the baseline is, by log and policy.
-
-    To reach ``--precision 2%``: add cases to the logs in which some ``relative`` is above 0.02. Intervals shrink about
-    as 1 / sqrt(cases), so ``cases * (relative / 0.02)**2`` is about the number that it takes. Half-widths of different
-    calls vary by some percent, those of the median by more: they follow single cases.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The values; of a single policy nothing is compared, and the list is empty.
-    metric : str, optional
-        One of its metrics; the first, which decides, if not given.
-    statistic : {"median", "mean", "ratio"}
-        What is said over all cases.
-    seed : int
-        Seed of the bootstrap.
-    """
-    chosen = evaluation.metrics[0] if metric is None else metric
-    results = []
-    for row in compare(evaluation, statistic=statistic, seed=seed, metrics=(chosen,)):
-        half = row.interval.half_width if row.interval else math.inf
-        base = evaluation.matrix(row.log, chosen)[:, 0]
-        level = 100.0 if statistic == "ratio" else abs(estimate_value(statistic, base[np.isfinite(base)]).value)
-        relative = half / level if level > 0 else 0.0 if half == 0 else math.inf
-        results.append(HalfWidth(row.log, chosen, row.policy, row.cases, half, relative))
-    return results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,13 +12,50 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.cases import CaseFacts
+from policyfactory.simulate.recorded import RECORDED
 from policyfactory.simulate.rules import Rules
+from policyfactory.statistics.intervals import MIN_CASES
+from policyfactory.statistics.weeks import block_weeks
 from policyfactory.tuning.contenders import Contender
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluation", "WeeklyValues"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class WeeklyValues:
+    """The metrics of one log by week, as far as they are means over the jobs.
+
+    Parameters
+    ----------
+    jobs : int64 array (weeks,)
+        Jobs submitted in each week.
+    values, weights : float64 array (n_contenders, weeks, n_metrics)
+        Sums as in `policyfactory.simulate.weeks.WeeklySums`; NaN for another metric.
+    memory_s : float
+        How long the queue remembers under the baseline, in seconds; infinite if the log is too short to tell.
+    recorded_values, recorded_weights : float64 array (weeks, n_metrics) or None
+        Those of the recorded schedule, if it was measured.
+    """
+
+    jobs: Int64Array
+    values: FloatArray
+    weights: FloatArray
+    memory_s: float
+    recorded_values: FloatArray | None = None
+    recorded_weights: FloatArray | None = None
+
+    @property
+    def block(self) -> int | None:
+        """How many weeks are drawn together; None if nobody knows how long the queue remembers."""
+        return block_weeks(self.memory_s)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough for an interval."""
+        return self.block is not None and len(self.jobs) >= MIN_CASES * self.block
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +80,8 @@ class Evaluation:
         Id of the job that waited longest (the first of several).
     recorded : float64 array (n_cases, n_metrics) or None
         The metrics of the recorded schedules, if that was asked for; NaN where a record has no answer.
+    weekly : mapping of str to WeeklyValues
+        The metrics by week of the logs that are one case each and last several weeks.
     """
 
     cases: tuple[CaseFacts, ...]
@@ -52,6 +92,7 @@ class Evaluation:
     longest_wait: FloatArray
     longest_wait_job: Int64Array
     recorded: FloatArray | None = None
+    weekly: Mapping[str, WeeklyValues] = dataclasses.field(default_factory=dict)
 
     @property
     def logs(self) -> tuple[str, ...]:
@@ -94,6 +135,38 @@ class Evaluation:
         values: FloatArray = self.recorded[self.rows(log), self.metrics.index(metric)]
         return values
 
+    def column(self, log: str, metric: str, policy: str) -> FloatArray:
+        """Return one metric of one policy, or of the recorded schedules, on one log: float64 array (its cases,)."""
+        if policy == RECORDED:
+            return self.recorded_values(log, metric)
+        return self.matrix(log, metric)[:, self.policies.index(policy)]
+
+    def weekly_column(self, log: str, metric: str, policy: str) -> tuple[FloatArray, FloatArray] | None:
+        """Return the weekly sums of a policy, or of the recorded schedule, and their weights: float64 arrays (weeks,).
+
+        None for a log that has no weeks, and for a metric that is no mean over the jobs.
+        """
+        weeks = self.weekly.get(log)
+        if weeks is None:
+            return None
+        at = self.metrics.index(metric)
+        if policy == RECORDED:
+            if weeks.recorded_values is None or weeks.recorded_weights is None:
+                return None
+            values, weights = weeks.recorded_values[:, at], weeks.recorded_weights[:, at]
+        else:
+            place = self.policies.index(policy)
+            values, weights = weeks.values[place, :, at], weeks.weights[place, :, at]
+        return None if np.isnan(values).any() else (values, weights)
+
+    def weekly_matrix(self, log: str, metric: str) -> FloatArray | None:
+        """Return one metric by week: float64 array (weeks with jobs, n_contenders); None as in `weekly_column`."""
+        columns = [self.weekly_column(log, metric, policy) for policy in self.policies]
+        if not columns or columns[0] is None:
+            return None
+        some = columns[0][1] > 0
+        return np.column_stack([column[0][some] / column[1][some] for column in columns if column is not None])
+
     def frame(self) -> pd.DataFrame:
         """Return the long table: log, case, policy, metric, value (one row each)."""
         import pandas as pd
@@ -109,3 +182,24 @@ class Evaluation:
                 "value": self.values.reshape(-1),
             }
         )
+
+    def weekly_frame(self) -> pd.DataFrame:
+        """Return the weeks of the whole logs: log, week (from 1), jobs, policy, metric, value (one row each).
+
+        The metrics are those that are means over the jobs; a week without a job has no value.
+        """
+        import pandas as pd
+
+        parts = []
+        for log, weeks in self.weekly.items():
+            kept = [at for at in range(len(self.metrics)) if not np.isnan(weeks.values[:, :, at]).any()]
+            with np.errstate(invalid="ignore"):
+                values = weeks.values[:, :, kept] / weeks.weights[:, :, kept]
+            index = pd.MultiIndex.from_product(
+                [self.policies, range(1, len(weeks.jobs) + 1), [self.metrics[at] for at in kept]],
+                names=["policy", "week", "metric"],
+            )
+            frame = pd.DataFrame({"value": values.reshape(-1)}, index=index).reset_index()
+            parts.append(frame.assign(log=log, jobs=weeks.jobs[frame["week"] - 1]))
+        columns = ["log", "week", "jobs", "policy", "metric", "value"]
+        return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)

@@ -16,10 +16,22 @@ from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["LEVEL", "MIN_CASES", "RESAMPLES", "STATISTICS", "Estimate", "Interval", "Statistic", "check_statistic"]
+__all__ = [
+    "LEVEL",
+    "MIN_CASES",
+    "RESAMPLES",
+    "STATISTICS",
+    "Estimate",
+    "Interval",
+    "RowStatistic",
+    "Statistic",
+    "check_statistic",
+]
 
 Statistic = Literal["median", "mean", "ratio"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+# What a row is of: that, or of one case the mean over all its jobs, with the interval over its weeks.
+RowStatistic = Literal[Statistic, "weeks"]
 
 LEVEL = 0.95
 MIN_CASES = 6

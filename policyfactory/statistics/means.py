@@ -22,16 +22,25 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.random import generator
-from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, Statistic
+from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES, Estimate, Interval, RowStatistic, Statistic
 from policyfactory.statistics.medians import estimate_median
 
-__all__ = ["difference_unit", "estimate_difference", "estimate_mean", "estimate_ratio", "estimate_value"]
+__all__ = [
+    "LEAST_SPREAD",
+    "ROUNDING",
+    "difference_unit",
+    "estimate_difference",
+    "estimate_mean",
+    "estimate_ratio",
+    "estimate_value",
+    "studentised",
+]
 
 
 _PURPOSE = 41  # of the random stream; see core.random
-_LEAST_SPREAD = 0.1  # of the sample's standard deviation, in a resample
+LEAST_SPREAD = 0.1  # of the sample's standard deviation, in a resample
 _AT_ONCE = 2_000_000  # draws that are held at a time
-_ROUNDING = 1e-12  # a standard deviation below this part of the largest value is rounding
+ROUNDING = 1e-12  # a standard deviation below this part of the largest value is rounding
 
 
 def estimate_mean(strata: Sequence[FloatArray], *, seed: int = 0, places: bool = False) -> Estimate:
@@ -66,7 +75,7 @@ def estimate_mean(strata: Sequence[FloatArray], *, seed: int = 0, places: bool =
     size = float(freedom), cases
     if places and error > 0:
         return _percentile(value, error, deviation, size)
-    return _studentised(value, error, deviation, np.sqrt(square), size)
+    return studentised(value, error, deviation, np.sqrt(square), size)
 
 
 def estimate_ratio(policy: FloatArray, baseline: FloatArray, *, seed: int = 0) -> Estimate:
@@ -98,12 +107,12 @@ def estimate_ratio(policy: FloatArray, baseline: FloatArray, *, seed: int = 0) -
     # The residuals of a resample are of its own ratio: residual - deviation * baseline; their mean is 0.
     square = moments[:, 2] - 2 * deviation * moments[:, 3] + deviation**2 * moments[:, 4]
     own = float(np.sqrt(np.mean(residual**2))) / mean
-    if own <= _ROUNDING * max(abs(ratio), 1.0):
+    if own <= ROUNDING * max(abs(ratio), 1.0):
         return Estimate(value, Interval(value, value), 1.0 if value == 0 else 2.0 ** (1 - n), n)
-    spread = np.maximum(np.sqrt(np.maximum(square, 0.0)) / drawn, _LEAST_SPREAD * own) / math.sqrt(n - 1)
+    spread = np.maximum(np.sqrt(np.maximum(square, 0.0)) / drawn, LEAST_SPREAD * own) / math.sqrt(n - 1)
     counted = np.isfinite(deviation)  # resamples of cases in which the baseline is 0 have no ratio
     error = own / math.sqrt(n - 1)
-    return _studentised(value, 100 * error, 100 * deviation[counted], 100 * spread[counted], (n - 1.0, n))
+    return studentised(value, 100 * error, 100 * deviation[counted], 100 * spread[counted], (n - 1.0, n))
 
 
 def _resampled_mean(values: FloatArray, seed: int, stratum: int) -> tuple[FloatArray, FloatArray, float]:
@@ -111,15 +120,15 @@ def _resampled_mean(values: FloatArray, seed: int, stratum: int) -> tuple[FloatA
     n = len(values)
     centred = values - values.mean()
     own = float(np.sqrt(np.mean(centred**2)))
-    if own <= _ROUNDING * float(np.abs(values).max()):
+    if own <= ROUNDING * float(np.abs(values).max()):
         return np.zeros(RESAMPLES), np.zeros(RESAMPLES), 0.0
     moments = _moments(seed, stratum, np.column_stack([centred, centred**2]))
     spread = np.sqrt(np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0.0))
     root = math.sqrt(n - 1)
-    return moments[:, 0], np.maximum(spread, _LEAST_SPREAD * own) / root, own / root
+    return moments[:, 0], np.maximum(spread, LEAST_SPREAD * own) / root, own / root
 
 
-def _studentised(
+def studentised(
     value: float, error: float, deviation: FloatArray, errors: FloatArray, size: tuple[float, int]
 ) -> Estimate:
     """Return the wider of the studentised bootstrap's and Student's interval at each end.
@@ -217,7 +226,7 @@ def estimate_difference(statistic: Statistic, policy: FloatArray, baseline: Floa
     return estimate_value(statistic, policy - baseline, seed=seed)
 
 
-def difference_unit(statistic: Statistic, unit: str) -> str:
+def difference_unit(statistic: RowStatistic, unit: str) -> str:
     """Return the unit of a difference of a metric in ``unit``: percentage points of a percentage, % of a ratio."""
     if statistic == "ratio":
         return "%"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
-from policyfactory.statistics.intervals import Interval, Statistic
+from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic
 from policyfactory.statistics.means import estimate_value
 from policyfactory.statistics.ranks import mean_ranks
+from policyfactory.statistics.weeks import estimate_weekly
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
@@ -53,7 +53,7 @@ class Summary:
     metric: str
     policy: str
     unit: str
-    statistic: Statistic
+    statistic: RowStatistic
     cases: int
     value: float
     interval: Interval | None
@@ -126,7 +126,7 @@ def summarise_recorded(evaluation: Evaluation, *, statistic: Statistic = "median
         Seed of the bootstrap.
     """
     return [
-        _summary((log, metric, RECORDED), evaluation.recorded_values(log, metric), statistic, seed)
+        _summary(evaluation, (log, metric, RECORDED), statistic, seed)
         for log in (evaluation.logs if evaluation.recorded is not None else ())
         for metric in evaluation.metrics
     ]
@@ -135,8 +135,7 @@ def summarise_recorded(evaluation: Evaluation, *, statistic: Statistic = "median
 def _summarise_metric(
     evaluation: Evaluation, log: str, metric: str, statistic: Statistic, seed: int
 ) -> Iterator[Summary]:
-    columns = zip(evaluation.policies, evaluation.matrix(log, metric).T, strict=True)
-    rows = [_summary((log, metric, policy), column, statistic, seed) for policy, column in columns]
+    rows = [_summary(evaluation, (log, metric, policy), statistic, seed) for policy in evaluation.policies]
     direction = METRICS[metric].lower_is_better
     if direction is None:
         yield from rows
@@ -152,11 +151,17 @@ def _summarise_metric(
         yield placed
 
 
-def _summary(key: tuple[str, str, str], values: FloatArray, statistic: Statistic, seed: int) -> Summary:
+def _summary(evaluation: Evaluation, key: tuple[str, str, str], statistic: Statistic, seed: int) -> Summary:
     """Return the summary of the finite values, without a place."""
     log, metric, policy = key
+    values = evaluation.column(log, metric, policy)
     column = values[np.isfinite(values)]
     estimate = estimate_value(statistic, column, seed=seed)
+    weekly = evaluation.weekly_column(log, metric, policy)
+    if weekly is not None:
+        # The value is the metric's own, to the last digit; its weeks say how certain it is.
+        over_weeks = estimate_weekly(*weekly, evaluation.weekly[log].block, seed=seed)
+        estimate = dataclasses.replace(estimate, interval=over_weeks.interval)
     n = len(column)
     quantiles = np.quantile(column, [0, 0.25, 0.5, 0.75, 1]).tolist() if n else [math.nan] * 5
     lowest, low, median, high, highest = quantiles
@@ -165,7 +170,7 @@ def _summary(key: tuple[str, str, str], values: FloatArray, statistic: Statistic
         metric,
         policy,
         METRICS[metric].unit,
-        statistic,
+        statistic if weekly is None else "weeks",
         n,
         estimate.value,
         estimate.interval,

@@ -14,8 +14,9 @@ from scipy import stats
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.statistics import means
-from policyfactory.statistics.compare import by_chance, compare, compare_values, half_widths, holm
+from policyfactory.statistics.compare import by_chance, compare, compare_values, holm
 from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.half_widths import half_widths
 from policyfactory.statistics.intervals import MIN_CASES, STATISTICS, Interval, Statistic, check_statistic
 from policyfactory.statistics.means import (
     difference_unit,
