@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["learn"]
 
 _STEPS = "steps.txt"
+_LIGHTS = {
+    "better": "Shown to be better",
+    "cannot tell": "Cannot tell",
+    "worse": "Worse: do not use it",
+    "unsound": "Unsound: the simulation is too far from the record",
+}
 _READING = ("processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
 
@@ -34,14 +40,18 @@ def learn(
     ),
     tuples: Annotated[int, typer.Option(help="Tuples to score.", min=32)] = LearnOptions.tuples,
     trials: Annotated[int, typer.Option(help="Trials a tuple.", min=256)] = LearnOptions.trials,
-    metric: Annotated[str, typer.Option(help="Metric whose lowest median chooses the policy.")] = LearnOptions.metric,
+    metric: Annotated[str, typer.Option(help="Metric whose best value chooses the policy.")] = LearnOptions.metric,
     threshold: Annotated[
-        str, typer.Option(metavar="TIME", help="Jobs that have waited longer go first: 20h; inf for never.")
+        str,
+        typer.Option(
+            metavar="TIME", help="Jobs that have waited longer go first: 20h; inf: never; auto: chosen on the log too."
+        ),
     ] = str(LearnOptions.threshold),
     windows: Annotated[
         str | None,
         typer.Option(
-            metavar="NxLENGTH", help="How the jobs to choose by and to test on are cut (default: as they last)."
+            metavar="NxLENGTH",
+            help="Cut the jobs to choose by and to test on (default: one continuous simulation).",
         ),
     ] = LearnOptions.windows,
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = LearnOptions.seed,
@@ -77,10 +87,10 @@ def learn(
 def _close(learned: Learned, folder: Path, log: Path) -> None:
     """Print the closing words, and the next command where the choice is better."""
     screen = console()
-    screen.rule("[bold]In words[/bold]", align="left")
+    screen.rule(f"[bold]{_LIGHTS[learned.verdict.light]}[/bold]", align="left")
     for text in learned.words:
         screen.print(text, markup=False, soft_wrap=True)
     for text in learned.model.warnings:
         warn(f"of the fit of {learned.policy.name}: {text}")
-    if learned.verdict == "better":
+    if learned.verdict.light == "better":
         note(f"next: {shlex.join(learned.export_command(f'{folder}/policy.json', str(log)))}")

@@ -10,10 +10,11 @@ from policyfactory.core.errors import OutputError, UsageError
 from policyfactory.learn.comparing import Rival
 from policyfactory.policy.store import save_model
 
-__all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "write_dated"]
+__all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "write_rivals"]
 
 POLICY = "policy.json"
 SCORES = "scores.csv"
+_OF_RIVALS = ("dated", "thresholds")
 
 
 def check_folder(folder: Path) -> Path:
@@ -51,9 +52,10 @@ def remove_results(folder: Path) -> None:
             path.unlink()
 
 
-def write_dated(rivals: Sequence[Rival], folder: Path) -> None:
-    """Write the models of the rivals that lie in a folder ``dated``."""
+def write_rivals(rivals: Sequence[Rival], folder: Path) -> None:
+    """Write the models of the rivals that lie in folders of their own: ``dated``, ``thresholds``."""
     for rival in rivals:
-        if rival.source.endswith(f"dated/{rival.name}.json"):
-            check_directory(folder / "dated")
-            save_model(rival.model, folder / "dated" / f"{rival.name}.json")
+        path = folder / Path(rival.source).parent.name / f"{rival.name}.json"
+        if path.parent.name in _OF_RIVALS and rival.source.endswith(f"{path.parent.name}/{path.name}"):
+            check_directory(path.parent)
+            save_model(rival.model, path)

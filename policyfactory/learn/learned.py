@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import html
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,10 @@ from policyfactory.core.picture import keeps_settings
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
-from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_dated
+from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_rivals
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.words import choice_in_words, record_in_words, row_of, verdict_in_words
+from policyfactory.learn.verdict import Verdict
+from policyfactory.learn.words import choice_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
 from policyfactory.statistics.evaluation import Evaluation
@@ -49,8 +51,16 @@ class Learned:
         The formulas fitted to them.
     rivals : tuple of Rival
         All policies that competed.
-    choosing, test : Compared
-        How the rivals did on the third quarter, and the choice on the last.
+    choosing : Compared
+        How the rivals did on the third quarter.
+    thresholds : Compared or None
+        How the choice did there with thresholds, if one was to be chosen.
+    test : Compared
+        How the choice did on the last quarter.
+    verdict : Verdict
+        What the last quarter says of the choice: shown better, cannot tell, worse, or unsound, and why.
+    resampled : Compared or None
+        The choice on logs drawn from the last quarter, where its weeks are too few.
     epoch : int or None
         Unix time from which r counts; None if the log has no date.
     last : int or None
@@ -67,7 +77,10 @@ class Learned:
     polynomials: Fits
     rivals: tuple[Rival, ...]
     choosing: Compared
+    thresholds: Compared | None
     test: Compared
+    verdict: Verdict
+    resampled: Compared | None
     epoch: int | None
     last: int | None
     source: SwfLog
@@ -83,21 +96,15 @@ class Learned:
         return self.test.outcome.evaluation
 
     @property
-    def verdict(self) -> str:
-        """The choice against FCFS on the last quarter: ``better``, ``worse``, ``no difference``, ``too few cases``."""
-        row = row_of(self.test.outcome.comparisons, self.policy.name, self.options.metric)
-        return "no difference" if row is None else row.verdict
+    def words(self) -> tuple[str, ...]:
+        """What was chosen, what it is worth, and what the numbers rest on."""
+        choice = choice_in_words(self.policy, len(self.rivals), published=self.formula_name in CLASSICAL)
+        return (choice, *self.verdict.sentences, *self.verdict.caveats)
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What was chosen, what it is worth, and how the simulation compares with the recorded schedule."""
-        outcome, metric, name = self.test.outcome, self.options.metric, self.policy.name
-        sentences = (
-            choice_in_words(self.policy, len(self.rivals), published=name in CLASSICAL),
-            verdict_in_words(name, CLASSICAL[0], outcome.comparisons, metric),
-            record_in_words(outcome.recorded_summaries, outcome.summaries, CLASSICAL[0], metric),
-        )
-        return tuple(text for text in sentences if text)
+    def formula_name(self) -> str:
+        """Name of the formula that was chosen, without its threshold."""
+        return self.choosing.winner.name
 
     def summary(self) -> str:
         """Return the words, a paragraph each."""
@@ -167,10 +174,19 @@ class Learned:
             figures = check_directory(folder / "pictures")
             self.forms.save(folder / "forms.json", report=folder / "forms.md", figures=figures)
             self.polynomials.save(folder / "polynomials.json", report=folder / "polynomials.md")
-            write_dated(self.rivals, folder)
-            for part, compared in (("choosing", self.choosing), ("test", self.test)):
-                rivals = tuple(_moved_rival(rival, folder) for rival in compared.rivals)
-                dataclasses.replace(compared, log=parts[part], rivals=rivals).write(check_directory(folder / part))
+            compared_parts = {
+                "choosing": self.choosing,
+                "thresholds": self.thresholds,
+                "test": self.test,
+                "resampled": self.resampled,
+            }
+            moved = {self.parts[part].path: log for part, log in parts.items()}
+            for part, compared in compared_parts.items():
+                if compared is not None:
+                    write_rivals(compared.rivals, folder)
+                    rivals = tuple(_moved_rival(rival, folder) for rival in compared.rivals)
+                    log = moved.get(compared.log.path, compared.log)
+                    dataclasses.replace(compared, log=log, rivals=rivals).write(check_directory(folder / part))
             return self.write_policy(folder)
 
     def write_policy(self, folder: Path) -> Path:
@@ -180,8 +196,9 @@ class Learned:
         inputs = {Path(self.source.path).name: self.source.sha256}
         parameters = {
             "metric": options.metric,
-            "windows": self.test.options["windows"],
-            "threshold": options.threshold_text,
+            "windows": options.windows,
+            "threshold_s": self.policy.threshold if math.isfinite(self.policy.threshold) else None,
+            "verdict": self.verdict.light,
             "epoch": self.epoch,
             "chosen": self.policy.name,
         }
@@ -200,7 +217,7 @@ class Learned:
         manifest.write(Manifest.path_for(path))
 
     def __repr__(self) -> str:
-        return f"Learned({self.policy.name}: {self.policy.formula}; {self.verdict} in {self.options.metric})"
+        return f"Learned({self.policy.name}: {self.policy.formula}; {self.verdict.light} in {self.options.metric})"
 
     def _repr_html_(self) -> str:
         paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in self.words)

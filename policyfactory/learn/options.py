@@ -18,7 +18,7 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "tuples": (int, "a whole number, at least 32"),
     "trials": (int, "a whole number, at least 256"),
     "metric": (str, 'the name of a metric, for example "mean_bsld"'),
-    "threshold": (str | int | float, 'a duration, for example "20h", or seconds as a number'),
+    "threshold": (str | int | float, 'a duration, for example "20h", seconds as a number, or "auto"'),
     "windows": (str | None, 'a text, for example "10x15d", or None'),
     "processors": (int | None, "a whole number, or None"),
     "estimate_missing": (str, '"error", "runtime" or "drop"'),
@@ -37,11 +37,12 @@ class LearnOptions:
     tuples, trials : int
         Tuples to score, and trials of each; at least 32 and 256.
     metric : str
-        Metric whose lowest median chooses the policy.
+        Metric whose best value chooses the policy.
     threshold : str or float
-        Jobs that have waited longer go first: ``20h``, or seconds as a number; ``inf`` for never.
+        Jobs that have waited longer go first: ``20h``, or seconds as a number; ``inf`` for never; ``auto``: chosen
+        like the formula.
     windows : str or None
-        How the jobs to choose by and to test on are cut, for example ``10x15d``; None: as they last.
+        Cut the jobs to choose by and to test on, for example ``10x15d``; None: one continuous simulation.
     processors : int or None
         Processors of the machine, if the log does not say.
     estimate_missing : {"error", "runtime", "drop"}
@@ -60,7 +61,7 @@ class LearnOptions:
     tuples: int = 1000
     trials: int = 16_000
     metric: str = "mean_bsld"
-    threshold: str | float = "inf"
+    threshold: str | float = "auto"
     windows: str | None = None
     processors: int | None = None
     estimate_missing: Literal["error", "runtime", "drop"] = "error"
@@ -79,13 +80,24 @@ class LearnOptions:
         if self.tuples < 32 or self.trials < 256:
             raise UsageError(f"{self.tuples} tuples of {self.trials} trials: give at least 32 tuples and 256 trials")
         check_seed(self.seed)
-        parse_duration(self.threshold_text, unit=True)
+        if not self.chooses_threshold:
+            parse_duration(self.threshold_text, unit=True)
         if self.metric not in METRICS:
             raise UsageError(f"--metric: unknown metric {self.metric!a}; choose from {', '.join(METRICS)}")
         if METRICS[self.metric].lower_is_better is None:
             raise UsageError(f"--metric {self.metric}: neither direction of it is better; choose another metric")
         if self.windows is not None:
             parse_windows(self.windows)
+
+    @property
+    def chooses_threshold(self) -> bool:
+        """Whether the threshold is chosen like the formula."""
+        return isinstance(self.threshold, str) and self.threshold.strip().lower() == "auto"
+
+    @property
+    def threshold_s(self) -> float | None:
+        """The threshold that was asked for, in seconds; None if one is chosen."""
+        return None if self.chooses_threshold else parse_duration(self.threshold_text, unit=True)
 
     @property
     def threshold_text(self) -> str:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from policyfactory.core.artefact import exclusive, sha256_bytes
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import changed
-from policyfactory.core.units import DAY, parse_duration
+from policyfactory.core.units import DAY, HOUR
 from policyfactory.export.expressible import prepare
-from policyfactory.learn.comparing import Compared, Rival
-from policyfactory.learn.files import POLICY, check_folder, make_room, write_dated
+from policyfactory.learn.caveats import caveats_of, windows_too_short
+from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
+from policyfactory.learn.files import POLICY, check_folder, make_room, write_rivals
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
+from policyfactory.learn.verdict import Evidence, Verdict, judge
 from policyfactory.parallel.workers import Workers
+from policyfactory.policy.store import Model
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.simulate import simulate
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
@@ -30,11 +39,14 @@ __all__ = ["learn"]
 # A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
 _FEWEST = 200
 _STEPS = 9
-_WINDOWS = 10
-_LENGTHS = (15, 7, 3, 1)
+BESIDE = ("FCFS", "SAF", "F1")
+# Of the waits under the chosen formula, as thresholds; and the share of its gain that a threshold must keep.
+_QUANTILES = (0.9, 0.95, 0.99, 0.999)
+_KEPT = 0.9
+_RESAMPLES = 40
 _TITLES = {
     "training": "The first half of the jobs, to learn from",
-    "choosing": "The third quarter, to choose by",
+    "choosing": "What comes before the last quarter, to choose by its third quarter",
     "test": "The last quarter, to test the choice on",
 }
 
@@ -108,7 +120,7 @@ class _Learning(Stages):
     def __init__(
         self, log: SwfLog, options: LearnOptions, folder: Path | None, workers: Workers | int, progress: Progress
     ) -> None:
-        super().__init__(folder, workers, progress, _STEPS)
+        super().__init__(folder, workers, progress, _STEPS + options.chooses_threshold)
         self.log = log
         self.options = options
         workload = clean(
@@ -123,7 +135,9 @@ class _Learning(Stages):
         # The day (UTC) on which the log begins: r has in production the size that it has in the tests.
         self.epoch = None if unix_start is None else unix_start // DAY * DAY
         self.last = None if unix_start is None else unix_start + int(workload.submit[-1]) // workload.ticks
-        self.windows = options.windows or _windows(workload)
+        self.windows = options.windows
+        self.workload = workload
+        self._lead_in: dict[str, int] = {}
 
     def run(self) -> Learned:
         """Take all steps."""
@@ -139,16 +153,17 @@ class _Learning(Stages):
         forms, polynomials = self.fit(scores)
         rivals = self._dated(self.rivals(forms, polynomials))
         choosing = self._compare("The formulas against the classical policies", "choosing", parts, rivals)
-        winner = choosing.winner
+        winner, thresholds = self._with_threshold(choosing, parts)
         # The baseline, and two that are hard to beat, stand beside the choice.
-        named = {rival.name: rival for rival in rivals}
-        beside = [named[name] for name in dict.fromkeys(("FCFS", "SAF", "F1", winner.name))]
+        named = {rival.name: rival for rival in (*rivals, winner)}
+        beside = [named[name] for name in dict.fromkeys((*BESIDE, winner.name))]
         test = self._compare(
             f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
         )
-        threshold = options.threshold_text
+        resampled = self._resampled(test, winner, parts, beside)
+        verdict = self._verdict(test, winner, parts, resampled)
         learned = Learned(
-            prepare(winner.model, threshold=parse_duration(threshold, unit=True)),
+            prepare(winner.model, threshold=options.threshold_s),
             options,
             parts,
             scores,
@@ -156,24 +171,96 @@ class _Learning(Stages):
             polynomials,
             tuple(rivals),
             choosing,
+            thresholds,
             test,
+            verdict,
+            resampled,
             self.epoch,
             self.last,
             self.log,
         )
+        held = learned.policy.threshold
         self.begin(
             "The policy as a file",
-            *("export", winner.source, "--to", "json", "--threshold", threshold, "--output", self.place(POLICY)),
+            *("export", winner.source, "--to", "json", "--threshold", f"{held:.0f}s" if held < math.inf else "inf"),
+            *("--output", self.place(POLICY)),
         )
         if self.folder is not None:
             self.progress.wrote([learned.write_policy(self.folder)])
         return learned
 
+    # What is chosen, and what it is worth. ----------------------------------------------------------------------------
+
+    def _schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
+        """Return the measured jobs of a part under a policy."""
+        lead_in = 0 if self.windows else self._lead_in[part]
+        jobs = self._workload(self._measured(part, parts))
+        threshold = self.options.threshold_s
+        rules = Rules() if threshold is None else Rules(threshold=threshold)
+        return simulate(jobs, rival.model.policy, rules).after(lead_in)
+
+    def _workload(self, log: SwfLog) -> Workload:
+        options = self.options
+        return clean(
+            log, preset=options.preset, estimate_missing=options.estimate_missing, processors=options.processors
+        )
+
+    def _measured(self, part: str, parts: dict[str, SwfLog]) -> SwfLog:
+        """Return the log that is simulated to measure a part: all that came before too, unless it is cut."""
+        return self.log if part == "test" and not self.windows else parts[part]
+
+    def _with_threshold(self, choosing: Compared, parts: dict[str, SwfLog]) -> tuple[Rival, Compared | None]:
+        """Return the winner of the third quarter, with the lowest threshold that keeps most of its gain there."""
+        winner = choosing.winner
+        if not self.options.chooses_threshold or winner.name == CLASSICAL[0]:
+            return winner, None
+        waits = self._schedule(winner, "choosing", parts).wait
+        hours = sorted({math.ceil(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0})
+        candidates = [
+            Rival(_named(prepare(winner.model, threshold=float(count * HOUR)), f"{winner.name}-{count}h"), "")
+            for count in hours
+        ]
+        if not candidates:
+            return winner, None
+        candidates = [dataclasses.replace(one, source=self.place(f"thresholds/{one.name}.json")) for one in candidates]
+        if self.folder is not None:
+            write_rivals(candidates, self.folder)
+        title = f"A longest wait for {winner.name}: quantiles of its waits as thresholds"
+        baseline = next(rival for rival in choosing.rivals if rival.name == CLASSICAL[0])
+        compared = self._compare(title, "thresholds", parts, [baseline, winner, *candidates])
+        values = {row.policy: row.value for row in compared.outcome.summaries if row.metric == self.options.metric}
+        gain = values[winner.name] - values[baseline.name]
+        for one in candidates:
+            if abs(gain) > 0 and (values[one.name] - values[baseline.name]) / gain >= _KEPT:
+                return one, compared
+        return winner, compared
+
+    def _resampled(
+        self, test: Compared, winner: Rival, parts: dict[str, SwfLog], beside: list[Rival]
+    ) -> Compared | None:
+        """Return the comparison on logs drawn from the last quarter, if its own weeks give no interval."""
+        evaluation, metric = test.outcome.evaluation, self.options.metric
+        weeks = evaluation.weekly.get(evaluation.logs[0])
+        by_weeks = weeks is not None and weeks.enough
+        by_weeks = by_weeks and evaluation.weekly_column(evaluation.logs[0], metric, winner.name) is not None
+        if self.windows or by_weeks or winner.name == CLASSICAL[0]:
+            return None
+        few = [rival for rival in beside if rival.name in {CLASSICAL[0], winner.name}]
+        try:
+            return self._compare("The last quarter drawn anew, since its weeks are too few", "resampled", parts, few)
+        except WorkloadError as error:
+            self.progress.warning(f"no logs can be drawn from the last quarter: {error}")
+            return None
+
+    def _verdict(self, test: Compared, winner: Rival, parts: dict[str, SwfLog], resampled: Compared | None) -> Verdict:
+        baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
+        base, own = (self._schedule(rival, "test", parts) for rival in (baseline, winner))
+        verdict = judge(Evidence(test, self.options.metric, winner.name, base, own, resampled))
+        return dataclasses.replace(verdict, caveats=tuple(caveats_of(self.workload.cleaning, base)))
+
     def _warn(self) -> None:
-        if self.windows is None:
-            self.progress.warning(
-                "the log is too short for several windows: each comparison is one case, without an interval"
-            )
+        if self.windows is not None and (text := windows_too_short(self.workload, self.windows)):
+            self.progress.warning(text)
         if self.epoch is None:
             self.progress.warning(
                 "the log has no date (UnixStartTime): r counts from the start of each window, which production has not"
@@ -189,7 +276,10 @@ class _Learning(Stages):
         if dropped:
             self.progress.warning(f"{dropped:,} jobs without a submit time were left out")
         half, quarter = len(log) // 2, len(log) // 4
-        bounds = {"training": (0, half), "choosing": (half, quarter), "test": (half + quarter, None)}
+        # Unless the quarters are cut into windows, all that came before is simulated with them.
+        before = half if self.windows else 0
+        choosing = (before, half + quarter - before)
+        bounds = {"training": (0, half), "choosing": choosing, "test": (half + quarter, None)}
         parts = {}
         for name, (skip, jobs) in bounds.items():
             path = self.place(f"{self.log.name}-{name}.swf")
@@ -201,6 +291,9 @@ class _Learning(Stages):
             if self.folder is not None:
                 write_swf(parts[name], path)
             self.progress.cut(parts[name])
+        if not self.windows:
+            kept = [len(self._workload(parts[name])) for name in ("training", "choosing")]
+            self._lead_in = {"choosing": kept[0], "thresholds": kept[0], "test": kept[1], "resampled": 0}
         return parts
 
     def _dated(self, rivals: list[Rival]) -> list[Rival]:
@@ -218,22 +311,36 @@ class _Learning(Stages):
             for rival in rivals
         ]
         if self.folder is not None:
-            write_dated(dated, self.folder)
+            write_rivals(dated, self.folder)
         return dated
 
     def _compare(self, title: str, part: str, parts: dict[str, SwfLog], rivals: list[Rival]) -> Compared:
-        options, log = self.options, parts[part]
-        threshold = options.threshold_text
-        words = (*self._reading(), "--estimate-missing", options.estimate_missing, "--threshold", threshold)
-        words += ("--metrics", ",".join(options.metrics), *(("--windows", self.windows) if self.windows else ()))
+        options = self.options
+        log = {
+            "choosing": parts["choosing"],
+            "thresholds": parts["choosing"],
+            "test": self._measured("test", parts),
+            "resampled": parts["test"],
+        }[part]
+        # How the log is cut, and what of it is measured.
+        cases: dict[str, Any] = {"windows": self.windows} if self.windows else {}
+        if part == "resampled":
+            cases = {"resamples": _RESAMPLES}
+        elif lead_in := self._lead_in.get(part):
+            cases = {"lead_in": f"{lead_in}jobs"}
+        threshold = options.threshold_s
+        own = threshold is None or math.isinf(threshold)
+        words = [*self._reading(), "--estimate-missing", options.estimate_missing]
+        words += [] if own else ["--threshold", options.threshold_text]
+        words += ["--metrics", ",".join(options.metrics)]
+        words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]
         policies = ",".join(rival.source for rival in rivals)
         output = self.place(part)
         self.begin(title, "evaluate", log.path, "--policies", policies, *words, "--output", output, "--overwrite")
-        never = threshold.strip().lower() in {"inf", "none"}
         evaluated = {
-            "windows": self.windows,
+            **cases,
             "metrics": options.metrics,
-            "threshold": None if never else threshold,
+            "threshold": None if own else options.threshold_text,
             "preset": options.preset,
             "processors": options.processors,
             "estimate_missing": options.estimate_missing,
@@ -241,12 +348,5 @@ class _Learning(Stages):
         return self.compare(log, rivals, evaluated, part)
 
 
-def _windows(workload: Workload) -> str | None:
-    """Return windows of which a quarter of the jobs has several."""
-    quarter = workload.submit[3 * len(workload) // 4 :]
-    lasts = int(quarter[-1] - quarter[0]) // workload.ticks
-    for days in _LENGTHS:
-        if lasts >= _WINDOWS * days * DAY:
-            return f"{days}d"
-    jobs = len(quarter) // _WINDOWS
-    return f"{_WINDOWS}x{jobs}jobs" if jobs >= _FEWEST // 2 else None
+def _named(model: Model, name: str) -> Model:
+    return dataclasses.replace(model, policy=dataclasses.replace(model.policy, name=name))

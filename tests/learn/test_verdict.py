@@ -1,0 +1,185 @@
+"""Verdicts on logs that are made for them: true and useful, or why it cannot be actual."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import policyfactory as pf
+from policyfactory.core.units import DAY, HOUR
+from policyfactory.learn.caveats import caveats_of, windows_too_short
+from policyfactory.learn.verdict import Evidence, Verdict, judge
+from policyfactory.policy.catalogue import resolve
+from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
+from policyfactory.workload.jobs import Workload
+
+
+def daily(weeks: int = 14, *, machine: int = 4, apart: int = DAY, seed: int = 1) -> Workload:
+    """Return a log in which a queue of short and long jobs forms each day and is gone before the next."""
+    drawn = np.random.default_rng(seed)
+    days, a_day = 7 * weeks, 14
+    jobs = a_day * days
+    run_time = np.where(drawn.random(jobs) < 0.6, drawn.integers(60, 600, jobs), drawn.integers(HOUR, 3 * HOUR, jobs))
+    submit = np.sort(np.repeat(np.arange(days) * apart, a_day) + drawn.integers(0, apart // 6, jobs))
+    return Workload(
+        "daily", machine, job_id=np.arange(1, jobs + 1), submit=submit - submit[0], run_time=run_time,
+        requested_time=2 * run_time, processors=drawn.integers(1, 4, jobs), user=np.arange(jobs) % 5,
+        start=np.full(jobs, -1), unix_start=1_000_000_000,
+    )  # fmt: skip
+
+
+def recorded(log: Workload, policy: str) -> Workload:
+    """Return the log with the schedule of a policy as its record."""
+    return dataclasses.replace(log, start=simulate(log, resolve(policy), Rules()).start)
+
+
+def verdict(log: Workload, chosen: str = "SPF", *, resamples: int = 0, metric: str = "mean_bsld") -> Verdict:
+    policies = list(dict.fromkeys(["FCFS", chosen]))
+    metrics = list(dict.fromkeys([metric, "mean_wait"]))
+    result: Any = pf.evaluate(log, policies, metrics=metrics, recorded="if-known")
+    drawn: Any = pf.evaluate(log, policies, metrics=metrics, resamples=resamples) if resamples else None
+    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", chosen))
+    return judge(Evidence(result, metric, chosen, base, own, drawn))
+
+
+def test_better_than_the_record_and_than_first_come_first_served() -> None:
+    actual = verdict(recorded(daily(), "FCFS"))
+    assert actual.light == "better"
+    first, second, third = actual.sentences
+    assert first.startswith("SPF is better than the recorded schedule in mean_bsld: ")
+    assert "95 % interval" in first
+    assert "On the last quarter, which had no part in the choice, SPF is better than simulated FCFS" in second
+    # The longest waits stand beside it, of the choice, the baseline and the record, and who pays.
+    assert third.startswith("The longest wait: SPF ")
+    assert "simulated FCFS" in third
+    assert "the record" in third
+    assert "who waits longer than under FCFS: the longest quarter" in third
+
+
+def test_what_is_worse_than_the_record_is_not_recommended() -> None:
+    # The record is of a policy that is better than the choice, which is better than FCFS.
+    actual = verdict(recorded(daily(), "SPF"), "WFP3")
+    assert actual.light == "worse"
+    assert "WFP3 is WORSE than the recorded schedule in mean_bsld" in actual.sentences[0]
+    assert "leave the queue as it is" in actual.sentences[0]
+    assert "WFP3 is better than simulated FCFS" in actual.sentences[1]
+
+
+def test_what_is_worse_than_first_come_first_served_is_said_first() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), "LPF")
+    assert actual.light == "worse"
+    assert "LPF is WORSE than simulated FCFS" in actual.sentences[0]
+
+
+def test_a_record_that_no_replay_comes_near_gives_no_verdict() -> None:
+    log = daily()
+    slow = dataclasses.replace(log, start=simulate(log, resolve("FCFS"), Rules()).start + 2 * DAY)
+    actual = verdict(slow)
+    assert actual.light == "unsound"
+    assert actual.sentences[0].startswith("The simulation is too far from the record to judge by it")
+    assert "nothing is recommended" in actual.sentences[0]
+
+
+def test_no_start_times_no_record() -> None:
+    actual = verdict(daily())
+    assert actual.light == "better"
+    assert "it is not known what your scheduler did" in actual.sentences[0]
+
+
+# Nothing to tell. -----------------------------------------------------------------------------------------------------
+
+
+def test_where_nobody_waits_no_order_is_better() -> None:
+    actual = verdict(recorded(daily(machine=400), "FCFS"))
+    assert actual.light == "cannot tell"
+    assert actual.sentences[0].startswith(
+        "Nobody waits in this log under any order (0 % of the jobs wait longer than 10 s"
+    )
+    assert "submit times are its start times" in actual.sentences[1]
+    assert "jobs arriving faster (--load " in actual.sentences[-1]
+
+
+def test_a_record_that_waits_where_no_order_does_waits_for_something_else() -> None:
+    log = daily(machine=400)
+    actual = verdict(dataclasses.replace(log, start=log.submit + 8 * HOUR))
+    assert actual.light == "cannot tell"
+    assert actual.sentences[1].startswith("In the record jobs waited 8h on average, though the machine had room")
+
+
+def test_a_tie_has_no_winner() -> None:
+    # All jobs alike: any order is first come, first served.
+    log = daily()
+    same = np.full(len(log), 2 * HOUR)
+    actual = verdict(dataclasses.replace(log, run_time=same, requested_time=same, processors=np.full(len(log), 3)))
+    assert actual.light == "cannot tell"
+    assert actual.sentences[0] == "SPF starts every job when FCFS does: this log cannot tell the two apart."
+
+
+def test_the_baseline_is_no_improvement() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), "FCFS")
+    assert (actual.light, actual.sentences) == (
+        "cannot tell",
+        ("Nothing was better than FCFS: leave the queue as it is.",),
+    )
+
+
+# Few weeks. -----------------------------------------------------------------------------------------------------------
+
+
+def test_few_weeks_are_drawn_anew() -> None:
+    actual = verdict(recorded(daily(4), "FCFS"), resamples=40)
+    assert actual.light == "better"
+    assert "4 weeks are too few: 6 are needed" in actual.sentences[1]
+    assert (
+        "So 40 logs of the same length were drawn from its users' weeks: SPF is better than simulated FCFS in 40"
+        in (actual.sentences[1])
+    )
+
+
+def test_few_weeks_that_do_not_agree_tell_nothing() -> None:
+    log = recorded(daily(4), "FCFS")
+    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=True)
+    row = dataclasses.replace(result.outcome.comparisons[0], wins=30, losses=10, cases=40)
+    drawn: Any = SimpleNamespace(outcome=SimpleNamespace(comparisons=(row,)))
+    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
+    actual = judge(Evidence(result, "mean_bsld", "SPF", base, own, drawn))
+    assert actual.light == "cannot tell"
+    assert "SPF is better than simulated FCFS in 30 of them and worse in 10" in actual.sentences[0]
+    assert "import a longer time" in actual.sentences[0]
+
+
+# What the numbers rest on. --------------------------------------------------------------------------------------------
+
+
+def test_the_caveats_name_time_load_machine_and_what_was_changed() -> None:
+    steps = (
+        CleaningStep("changed", 660, "no requested time, the run time taken", "", 1, 1),
+        CleaningStep("dropped", 10, "run time 0", "", 1, 1),
+        CleaningStep("kept", 5, "noticed", "", 1, 1),
+    )
+    report = CleaningReport("a.swf", "", "default", "", "runtime", 4, "--processors", 1000, 990, steps, 0)
+    first, second = caveats_of(report, simulate(daily(), resolve("FCFS"), Rules()))
+    assert first.startswith("The verdict rests on 1,372 jobs of 97d ")
+    assert "2001-09-09 to 2001-12-15" in first
+    assert first.endswith(" on 4 processors (--processors).")
+    assert second == (
+        "Of the log: 66 % of the jobs changed (no requested time, the run time taken); 1 % of the jobs left out (run "
+        "time 0)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("windows", "warned"), [("10x6h", True), ("3x7d", False), ("100x20jobs", False), ("5x2jobs", True)]
+)
+def test_windows_shorter_than_several_requests_are_warned_of(windows: str, warned: bool) -> None:
+    # 40 % of the jobs request 2 to 6 hours, and nearly all the work is theirs; 14 jobs come in a day.
+    text = windows_too_short(daily(), windows)
+    assert bool(text) == warned
+    if warned:
+        assert f"--windows {windows}: windows of " in text
+        assert "% of the work) request more than a quarter of that" in text
