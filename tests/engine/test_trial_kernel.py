@@ -129,6 +129,16 @@ def test_values_do_not_depend_on_the_width_of_the_integers():
     assert_array_equal(narrow, wide)
 
 
+@pytest.mark.parametrize(
+    ("latest", "kind"), [(2**31 - 2, np.int32), (2**31 - 1, np.int64), (2**32 - 2, np.int64), (2**40, np.int64)]
+)
+def test_integers_are_as_wide_as_the_latest_instant(latest, kind):
+    p, q, r = np.array([1, 1]), np.array([1, 1]), np.array([0, 0])
+    problem = pose(p, q, r, 4, 1, latest - 2)  # nothing is later than tau and the run times after it
+    assert problem.limits.dtype == kind
+    assert problem.limits[2] == latest - 2
+
+
 def test_the_longest_queue_runs():
     rng = np.random.default_rng(7)
     p, q, r = rng.integers(0, 90, 300), rng.integers(1, 9, 300), np.sort(rng.integers(0, 2000, 300))

@@ -69,6 +69,16 @@ def test_effective_coefficients_are_named(text: str, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "factors"),
+    [("a*p*(q + 1)", ["p*(q + 1)"]), ("1/a*p", ["p"]), ("a*(p + b*q)", ["p", "q"]), ("-(a*p - b*q)", ["-p", "q"])],
+)
+def test_factors_of_one_are_left_out(text: str, factors: list[str]) -> None:
+    expanded = expand(parse(text, coefficients=True))
+    assert expanded is not None
+    assert [factor.text() for key, factor in expanded.items() if key] == factors
+
+
+@pytest.mark.parametrize(
     ("text", "names"),
     [
         ("a*p**b*q + c*log10(r)", {"b"}),
