@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import InputError, PolicyfactoryError
+from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["RECORDS", "decode", "encode", "is_kept", "is_of"]
@@ -133,7 +134,8 @@ def decode(text: bytes, jobs: Callable[[], Workload] | None = None) -> Any:
     try:
         return _value(json.loads(text), jobs)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError, PolicyfactoryError) as error:
-        raise InputError(f"{text[:40]!r} is not the result of a simulation: {error}") from None
+        # What numpy says of a type has the type in it, as it was written.
+        raise InputError(f"{text[:40]!r} is not the result of a simulation: {printable(str(error), 200)}") from None
 
 
 def _value(content: Any, jobs: Callable[[], Workload] | None) -> Any:

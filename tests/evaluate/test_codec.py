@@ -167,6 +167,12 @@ def test_a_text_that_is_none_is_refused(text: bytes) -> None:
         decode(text)
 
 
+def test_what_is_wrong_is_said_in_printable_characters() -> None:
+    with pytest.raises(InputError) as error:
+        decode('{"array":["1\u00a02",[3],"C","AAAA"]}'.encode())
+    assert str(error.value).isprintable()
+
+
 @given(st.binary(max_size=60) | VALUES.map(lambda value: encode(value)[1:-1]))
 def test_any_bytes_are_read_or_refused(text: bytes) -> None:
     with contextlib.suppress(InputError):
