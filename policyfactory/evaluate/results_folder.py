@@ -20,6 +20,8 @@ from policyfactory.report.files import save_sections
 from policyfactory.report.page import Group, Page, render
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.evaluate.plan import Plan
     from policyfactory.evaluate.study import Study
@@ -203,12 +205,7 @@ def results_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
-    texts: list[str] = []
-    for name, evaluation in evaluations.items():
-        frame = evaluation.frame()
-        frame.insert(0, "experiment", name)
-        texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
-    return "".join(texts)
+    return _long_csv({name: evaluation.frame() for name, evaluation in evaluations.items()})
 
 
 def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
@@ -219,12 +216,14 @@ def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
+    return _long_csv({name: one.weekly_frame() for name, one in evaluations.items() if one.weekly})
+
+
+def _long_csv(frames: Mapping[str, pd.DataFrame]) -> str:
     texts: list[str] = []
-    for name, evaluation in evaluations.items():
-        if evaluation.weekly:
-            frame = evaluation.weekly_frame()
-            frame.insert(0, "experiment", name)
-            texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
+    for name, frame in frames.items():
+        frame.insert(0, "experiment", name)
+        texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
     return "".join(texts)
 
 

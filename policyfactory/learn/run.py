@@ -194,7 +194,8 @@ class _Learning(Stages):
     def _schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
         """Return the measured jobs of a part under a policy."""
         lead_in = 0 if self.windows else self._lead_in[part]
-        jobs = self._workload(self._measured(part, parts))
+        log = self._measured(part, parts)
+        jobs = self.workload if log is self.log else self._workload(log)
         threshold = self.options.threshold_s
         rules = Rules() if threshold is None else Rules(threshold=threshold)
         return simulate(jobs, rival.model.policy, rules).after(lead_in)

@@ -12,7 +12,6 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.text import percent_change
 from policyfactory.core.units import format_duration
@@ -32,7 +31,6 @@ _BASELINE = CLASSICAL[0]
 _NOBODY = 0.01  # share of the jobs: fewer that wait tell no orders apart
 _TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
 _AGREE = 0.975  # share of the resampled logs
-_LOW = 0.7  # offered load
 _BUSY = 0.95  # offered load that is proposed instead
 
 
@@ -119,18 +117,17 @@ def judge(evidence: Evidence) -> Verdict:
 
 def _nobody_waits(evidence: Evidence, load: float) -> tuple[str, ...]:
     """Return why no order of the queue can be told from another; nothing if one can."""
-    waits = [_wait(schedule) for schedule in (evidence.baseline, evidence.choice)]
-    waiting = max(float(np.mean(wait > TAU)) for wait in waits)
+    waiting = max(float(np.mean(schedule.wait > TAU)) for schedule in (evidence.baseline, evidence.choice))
     alike = bool((evidence.baseline.start == evidence.choice.start).all()) and evidence.chosen != _BASELINE
-    if waiting >= _NOBODY and not alike:
-        return ()
-    first = (
-        f"Nobody waits in this log under any order ({100 * waiting:.2g} % of the jobs wait longer than {TAU} s; "
-        f"offered load {load:.2f}): it cannot tell orders apart."
-        if waiting < _NOBODY
-        else f"{evidence.chosen} starts every job when {_BASELINE} does: this log cannot tell the two apart."
-    )
-    return (first, *_why_the_record_waits(evidence), _what_helps(load))
+    if waiting < _NOBODY:
+        first = (
+            f"Nobody waits in this log under any order ({100 * waiting:.2g} % of the jobs wait longer than {TAU} s; "
+            f"offered load {load:.2f}): it cannot tell orders apart."
+        )
+        return (first, *_why_the_record_waits(evidence), _what_helps(load))
+    if alike:
+        return (f"{evidence.chosen} starts every job when {_BASELINE} does: this log cannot tell the two apart.",)
+    return ()
 
 
 def _why_the_record_waits(evidence: Evidence) -> tuple[str, ...]:
@@ -230,7 +227,12 @@ def _against_record(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
         evidence.compared, recorded=True
     )  # fmt: skip
     if record is None or base is None or row is None or not math.isfinite(record.value):
-        return "better", ("The log does not say when its jobs started, so it is not known what your scheduler did.",)
+        return "cannot tell", (
+            (
+                "The log does not say when its jobs started, so nothing is shown to be better than what your scheduler "
+                "did: import the accounting with its start times."
+            ),
+        )
     own = evidence.value(name)
     values = f"{value_in_words(own)} against {value_in_words(record)}" if own else value_in_words(record)
     against = f"the recorded schedule in {metric}: {values}{difference_in_words(row)}"
@@ -247,10 +249,9 @@ def _against_record(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
                 "out (priorities, limits, reservations, partitions, nodes that were down), so nothing is recommended."
             ),
         )
-    by_value = (row.difference < 0) == better and row.difference != 0
-    if row.verdict == "better" or (row.interval is None and by_value and evidence.resampled is not None):
+    if row.verdict == "better":
         return "better", (f"{name} is better than {against}.",)
-    if row.verdict == "worse" or (row.interval is None and not by_value):
+    if row.verdict == "worse":
         return "worse", (f"{name} is WORSE than {against}: leave the queue as it is.",)
     return "cannot tell", (f"{name} is not shown to be better than {against}: nothing is recommended.",)
 
@@ -258,13 +259,9 @@ def _against_record(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
 # Who pays. ------------------------------------------------------------------------------------------------------------
 
 
-def _wait(schedule: Schedule) -> NDArray[np.float64]:
-    return schedule.wait
-
-
 def _who_pays(evidence: Evidence) -> tuple[str, ...]:
     """Return the longest waits and the jobs that wait longer than under the baseline, in one sentence."""
-    base, own, jobs = _wait(evidence.baseline), _wait(evidence.choice), evidence.baseline.workload
+    base, own, jobs = evidence.baseline.wait, evidence.choice.wait, evidence.baseline.workload
     longest = {evidence.chosen: own, f"simulated {_BASELINE}": base}
     if (jobs.start >= jobs.submit).all():
         longest["the record"] = (jobs.start - jobs.submit) / jobs.ticks

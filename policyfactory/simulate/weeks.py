@@ -126,5 +126,6 @@ def correlation_time(series: NDArray[np.float64]) -> float:
     products = np.fft.irfft(np.abs(spectrum) ** 2)[:count]
     times = 2 * np.cumsum(products / products[0]) - 1
     cut = np.flatnonzero(np.arange(count) >= _WINDOW * times)
-    time = float(times[cut[0]]) if len(cut) else float("inf")
+    # A series that swings back and forth has a sum below 0.
+    time = max(float(times[cut[0]]), 0.0) if len(cut) else float("inf")
     return time if 2 * _WINDOW * time <= count else float("inf")

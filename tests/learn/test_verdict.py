@@ -85,10 +85,11 @@ def test_a_record_that_no_replay_comes_near_gives_no_verdict() -> None:
     assert "nothing is recommended" in actual.sentences[0]
 
 
-def test_no_start_times_no_record() -> None:
+def test_without_a_record_nothing_is_recommended() -> None:
     actual = verdict(daily())
-    assert actual.light == "better"
-    assert "it is not known what your scheduler did" in actual.sentences[0]
+    assert actual.light == "cannot tell"
+    assert "nothing is shown to be better than what your scheduler did" in actual.sentences[0]
+    assert "SPF is better than simulated FCFS" in actual.sentences[1]
 
 
 # Nothing to tell. -----------------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ def test_a_tie_has_no_winner() -> None:
     same = np.full(len(log), 2 * HOUR)
     actual = verdict(dataclasses.replace(log, run_time=same, requested_time=same, processors=np.full(len(log), 3)))
     assert actual.light == "cannot tell"
-    assert actual.sentences[0] == "SPF starts every job when FCFS does: this log cannot tell the two apart."
+    assert actual.sentences == ("SPF starts every job when FCFS does: this log cannot tell the two apart.",)
 
 
 def test_the_baseline_is_no_improvement() -> None:
@@ -133,12 +134,12 @@ def test_the_baseline_is_no_improvement() -> None:
 
 def test_few_weeks_are_drawn_anew() -> None:
     actual = verdict(recorded(daily(4), "FCFS"), resamples=40)
-    assert actual.light == "better"
+    # They agree on the baseline; but no drawn log has a record, and four weeks show nothing against it.
+    assert actual.light == "cannot tell"
+    assert "SPF is not shown to be better than the recorded schedule" in actual.sentences[0]
     assert "4 weeks are too few: 6 are needed" in actual.sentences[1]
-    assert (
-        "So 40 logs of the same length were drawn from its users' weeks: SPF is better than simulated FCFS in 40"
-        in (actual.sentences[1])
-    )
+    assert "So 40 logs of the same length were drawn from its users' weeks: SPF is better" in actual.sentences[1]
+    assert "than simulated FCFS in 40 of them" in actual.sentences[1]
 
 
 def test_few_weeks_that_do_not_agree_tell_nothing() -> None:

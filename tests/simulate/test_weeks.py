@@ -96,6 +96,7 @@ def test_the_correlation_time_of_an_autoregressive_series(rho: float) -> None:
 def test_a_constant_has_no_correlation_and_a_ramp_tells_nothing() -> None:
     assert correlation_time(np.full(500, 7.0)) == 0
     assert correlation_time(np.array([1.0])) == 0
+    assert correlation_time(np.tile([1.0, -1.0], 100)) == 0
     assert math.isinf(correlation_time(np.arange(500.0)))
 
 
