@@ -17,10 +17,10 @@ from policyfactory.fit.fits import Fits
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
 from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_rivals
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.verdict import Verdict
 from policyfactory.learn.words import choice_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
+from policyfactory.report.verdict import Verdict
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.trials.table import ScoreTable, write_score_table
 from policyfactory.workload.swf.files import write_swf

@@ -21,9 +21,10 @@ from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
-from policyfactory.learn.verdict import Evidence, Verdict, judge
+from policyfactory.learn.verdict import Evidence, judge
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model
+from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate

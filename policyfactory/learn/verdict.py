@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
 
 import numpy as np
 
@@ -18,40 +17,19 @@ from policyfactory.core.units import format_duration
 from policyfactory.learn.comparing import CLASSICAL, Compared
 from policyfactory.learn.words import difference_in_words, value_in_words
 from policyfactory.report.caveats import too_few_weeks
+from policyfactory.report.verdict import Light, Verdict
 from policyfactory.simulate.metrics import METRICS, TAU
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.summary import Summary
 
-__all__ = ["Evidence", "Light", "Verdict", "judge"]
-
-Light = Literal["better", "cannot tell", "worse", "unsound"]
+__all__ = ["Evidence", "judge"]
 
 _BASELINE = CLASSICAL[0]
 _NOBODY = 0.01  # share of the jobs: fewer that wait tell no orders apart
 _TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
 _AGREE = 0.975  # share of the resampled logs
 _BUSY = 0.95  # offered load that is proposed instead
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the last quarter says.
-
-    Parameters
-    ----------
-    light : {"better", "cannot tell", "worse", "unsound"}
-        ``better``: than what the site has now, and than first come, first served. ``unsound``: the simulation is too
-        far from the record to judge by it.
-    sentences : tuple of str
-        Why, the most important first.
-    caveats : tuple of str
-        What the numbers rest on: dropped jobs, invented requests, load, time.
-    """
-
-    light: Light
-    sentences: tuple[str, ...]
-    caveats: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,9 @@ import pytest
 import policyfactory as pf
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.learn.caveats import caveats_of, windows_too_short
-from policyfactory.learn.verdict import Evidence, Verdict, judge
+from policyfactory.learn.verdict import Evidence, judge
 from policyfactory.policy.catalogue import resolve
+from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.jobs import Workload
