@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.evaluate.plan import Plan
     from policyfactory.evaluate.study import Study
+    from policyfactory.report.verdict import Verdict
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = [
@@ -103,7 +104,15 @@ def as_dict(study: Study) -> dict[str, Any]:
 
 
 def write_report(
-    study: Study, directory: Path, manifest: Manifest, protocol_text: str, others: Iterable[Path] = ()
+    study: Study,
+    directory: Path,
+    manifest: Manifest,
+    protocol_text: str,
+    others: Iterable[Path] = (),
+    *,
+    verdict: Verdict | None = None,
+    chosen: str = "",
+    drawings: Drawings | None = None,
 ) -> list[str]:
     """Write all files of a study; they replace those of an earlier one.
 
@@ -119,6 +128,12 @@ def write_report(
         The protocol as it was run, TOML.
     others : iterable of Path
         Files below the folder that are written already and belong to the report.
+    verdict : Verdict, optional
+        What the numbers say, at the head of the page.
+    chosen : str
+        Name of the policy that was chosen, if one was.
+    drawings : Drawings, optional
+        Keeps the pictures, if the same report is written again.
 
     Returns
     -------
@@ -130,17 +145,18 @@ def write_report(
     OutputError
         If a file cannot be written.
     """
-    drawings = Drawings()
+    drawings = drawings or Drawings()
     parts: list[Path] = []
     for outcome in study.outcomes:
         parts += save_sections(directory, outcome.experiment.name, outcome.sections, drawings)
     if study.claims:
         parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
-    page = render(_page(study, manifest, protocol_text), drawings)
+    page = _page(study, manifest, protocol_text)
+    html = render(dataclasses.replace(page, verdict=verdict, chosen=chosen), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     weeks = weeks_csv(evaluations)
     texts = {
-        "report.html": page,
+        "report.html": html,
         "results.csv": results_csv(evaluations),
         **({"weeks.csv": weeks} if weeks else {}),
         "evaluation.json": dump_json(as_dict(study)),

@@ -16,6 +16,8 @@ from policyfactory.evaluate.protocol import Protocol, planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.study import Study
 from policyfactory.policy.store import Model, model_to_json
+from policyfactory.report.drawings import Drawings
+from policyfactory.report.verdict import Verdict
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["CLASSICAL", "Compared", "Rival", "comparison_protocol"]
@@ -66,6 +68,12 @@ class Compared:
         Options of the evaluation.
     measured : dict
         Seconds and the like, for the manifest.
+    verdict : Verdict or None
+        What the report says of the choice; None where nothing was chosen yet.
+    chosen : str
+        Name of the choice.
+    drawings : Drawings
+        Pictures that were drawn already.
     """
 
     study: Study
@@ -73,6 +81,9 @@ class Compared:
     rivals: tuple[Rival, ...]
     options: Mapping[str, Any]
     measured: Mapping[str, Any]
+    verdict: Verdict | None = None
+    chosen: str = ""
+    drawings: Drawings = dataclasses.field(default_factory=Drawings)
 
     @property
     def outcome(self) -> Outcome:
@@ -94,7 +105,10 @@ class Compared:
                 hashes[rival.source] = sha256_bytes(dump_json(model_to_json(rival.model)).encode())
         parameters = protocol_dict(self.study)
         manifest = Manifest("evaluation", command_line(), protocol.seed, hashes, parameters, self.measured)
-        return [folder / name for name in write_report(self.study, folder, manifest, text)]
+        written = write_report(
+            self.study, folder, manifest, text, verdict=self.verdict, chosen=self.chosen, drawings=self.drawings
+        )
+        return [folder / name for name in written]
 
 
 def comparison_protocol(log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any]) -> tuple[Protocol, str]:

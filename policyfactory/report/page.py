@@ -25,12 +25,20 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from policyfactory.report.sections import Picture, Section
+    from policyfactory.report.verdict import Light, Verdict
 
 __all__ = ["Group", "Page", "caution_of", "render"]
 
 _LARGE = 20_000_000  # bytes
 
-_OWN_ANCHORS = ("content", "in-short", "how-it-was-made")
+_OWN_ANCHORS = ("content", "verdict", "in-short", "how-it-was-made")
+# The light in words and in a shape, for who does not see its colour.
+_LIGHTS: Mapping[Light, tuple[str, str]] = {
+    "better": ("Shown better", "\u25b2"),
+    "cannot tell": ("Cannot tell", "?"),
+    "worse": ("Shown worse", "\u25bc"),
+    "unsound": ("Unsound: no conclusion can be drawn", "!"),
+}
 _MANY_SECTIONS = 24  # with more, the contents list the experiments, and their parts on demand
 
 # What differs between two runs of the same thing stays in manifest.json: equal results are equal pages.
@@ -78,6 +86,10 @@ class Page:
         The protocol as run (TOML); empty if the options of the command line were the protocol.
     manifest : mapping
         `Manifest.as_dict`; empty if there is none.
+    verdict : Verdict or None
+        What the numbers say, at the head of the page; None if nobody judged them.
+    chosen : str
+        Name of the policy that was chosen; it has the same mark wherever it is named. Empty: none was.
     """
 
     title: str
@@ -87,6 +99,8 @@ class Page:
     groups: tuple[Group | tuple[str, tuple[Section, ...]] | tuple[str, tuple[Section, ...], str], ...] = ()
     protocol: str = ""
     manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    verdict: Verdict | None = None
+    chosen: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,6 +147,7 @@ def render(page: Page, drawings: Drawings | None = None) -> str:
         .from_string(_source("page.html"))
         .render(
             page=page,
+            light=None if page.verdict is None else _LIGHTS[page.verdict.light],
             groups=groups,
             folded=sum(len(group.sections) for group in groups) > _MANY_SECTIONS,
             policy=_content_policy(style, script),

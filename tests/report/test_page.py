@@ -20,6 +20,7 @@ from policyfactory.report.html_tables import MOST_ROWS
 from policyfactory.report.numbers import format_for
 from policyfactory.report.page import Group, Page, render
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.verdict import Light, Verdict
 from policyfactory.statistics.intervals import Interval
 
 HOSTILE = "</script><script>alert(\"1 & 2\")</script>\u202e\x00\ud800<b title='x'>"
@@ -286,3 +287,18 @@ def test_anchors_are_distinct_and_plain() -> None:
 def test_numbers_of_numpy_are_numbers() -> None:
     html = render(page_of(table(Cell(np.int64(3)), Cell(np.float64(4.0)), Cell(math.nan))))  # type: ignore[arg-type]
     assert [entry["data-v"] for entry in Elements(html).named("td") if "data-v" in entry] == ["3.0", "4.0"]
+
+
+@pytest.mark.parametrize(
+    ("light", "word"),
+    [("better", "Shown better"), ("cannot tell", "Cannot tell"), ("worse", "Shown worse"), ("unsound", "Unsound")],
+)
+def test_the_verdict_opens_the_page_in_colour_shape_and_word(light: Light, word: str) -> None:
+    verdict = Verdict(light, ("MINE is what it is.", "And why."), ("66 % of the requests are invented.",))
+    html = render(page_of(answers=("FCFS has the lowest median.",), verdict=verdict, chosen="MINE"))
+    first = html.index(word)
+    assert first < html.index("MINE is what it is.") < html.index("And why.") < html.index("66 % of the requests")
+    assert html.index("66 % of the requests") < html.index("FCFS has the lowest median.")
+    assert f'class="verdict {light.replace(" ", "-")}"' in html
+    assert html.count('class="sign" aria-hidden="true"') == 1
+    assert 'id="verdict"' not in render(page_of())
