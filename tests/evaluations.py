@@ -48,6 +48,7 @@ def by_hand(toys: None) -> Callable[..., Evaluation]:
             values=np.concatenate([np.array(block, dtype=np.float64) for block in blocks]),
             longest_wait=wait,
             longest_wait_job=(np.arange(wait.size, dtype=np.int64) + 100).reshape(wait.shape),
+            waiting=np.full(wait.shape, 5, dtype=np.int64),
         )
 
     return make

@@ -66,6 +66,7 @@ def conclude(
         values=values,
         longest_wait=np.zeros(values.shape[:2]),
         longest_wait_job=np.zeros(values.shape[:2], dtype=np.int64),
+        waiting=np.zeros(values.shape[:2], dtype=np.int64),
     )
     seen = [[analysis.observe(case, one) for one in row] for case, row in zip(cases, schedules, strict=True)]
     return analysis.conclude(evaluation, seen)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyfactory.core.units import format_duration
-from policyfactory.report.terminal import console, note
+from policyfactory.report.terminal import console, note, show_verdict
 
 if TYPE_CHECKING:
     from policyfactory.learn.comparing import Compared
@@ -43,6 +43,8 @@ def _close(compared: Compared) -> None:
     screen.rule("[bold]In words[/bold]", align="left")
     for line in compared.outcome.words:
         screen.print(line, markup=False)
+    if compared.outcome.verdict is not None:
+        show_verdict(compared.outcome.verdict)
     screen.print(f"{policy.name} sorts the queue by {formula_in_words(policy)}, the lower value first.", markup=False)
     # The best of many on some windows is in part the luckiest on them: the demo must not teach otherwise.
     screen.print(

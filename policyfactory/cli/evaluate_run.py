@@ -29,7 +29,16 @@ from policyfactory.evaluate.tally import RunTally
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.parallel.workers import Workers
 from policyfactory.report.page import caution_of
-from policyfactory.report.terminal import console, note, note_kept, progress, show_sections, show_standings, warn
+from policyfactory.report.terminal import (
+    console,
+    note,
+    note_kept,
+    progress,
+    show_sections,
+    show_standings,
+    show_verdict,
+    warn,
+)
 from policyfactory.workload.swf.files import log_name
 
 __all__ = ["Request", "log_tables", "run_content", "run_options", "run_protocols"]
@@ -254,6 +263,8 @@ def _show(study: Study, manifest: Manifest, request: Request) -> None:
             _heading(outcome.experiment.title)
         show_standings(outcome.sections)
         show_sections(outcome.sections, names=request.shown)
+        if outcome.verdict is not None:
+            show_verdict(outcome.verdict)
     if study.claims:
         _heading(study.claims[0].title)
         show_sections(study.claims, names=["claims"])

@@ -13,7 +13,7 @@ from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.learn.options import LearnOptions
-from policyfactory.report.terminal import console, note, warn
+from policyfactory.report.terminal import console, note, show_verdict, warn
 
 if TYPE_CHECKING:
     from policyfactory.learn.learned import Learned
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["learn"]
 
 _STEPS = "steps.txt"
-_LIGHTS = {
-    "better": "Shown to be better",
-    "cannot tell": "Cannot tell",
-    "worse": "Worse: do not use it",
-    "unsound": "Unsound: the simulation is too far from the record",
-}
 _READING = ("processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
 
@@ -86,10 +80,8 @@ def learn(
 
 def _close(learned: Learned, folder: Path, log: Path) -> None:
     """Print the closing words, and the next command where the choice is better."""
-    screen = console()
-    screen.rule(f"[bold]{_LIGHTS[learned.verdict.light]}[/bold]", align="left")
-    for text in learned.words:
-        screen.print(text, markup=False, soft_wrap=True)
+    console().print(learned.choice_words, markup=False, soft_wrap=True)
+    show_verdict(learned.verdict)
     for text in learned.model.warnings:
         warn(f"of the fit of {learned.policy.name}: {text}")
     if learned.verdict.light == "better":

@@ -114,7 +114,7 @@ def _options(analysis: Any) -> dict[str, Any]:
 
 
 def winners(summaries: Sequence[Summary], metric: str) -> dict[str, str | None]:
-    """Return the policy that is best in ``metric`` on each log (the first of equals).
+    """Return the policy that is best in ``metric`` on each log; None where several are equally good.
 
     Parameters
     ----------
@@ -123,11 +123,11 @@ def winners(summaries: Sequence[Summary], metric: str) -> dict[str, str | None]:
     metric : str
         The metric that decides.
     """
-    as_json: dict[str, str | None] = {}
+    best: dict[str, list[str]] = {}
     for row in summaries:
         if row.metric == metric:
-            as_json[row.log] = as_json.get(row.log) or (row.policy if row.best else None)
-    return as_json
+            best.setdefault(row.log, []).extend([row.policy] * row.best)
+    return {log: names[0] if len(names) == 1 else None for log, names in best.items()}
 
 
 def finding(outcome: Outcome) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def finding(outcome: Outcome) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``winner`` is the policy that is best in the first metric, null where the logs do not agree; ``recorded`` is
-        there if the recorded schedule is shown.
+        ``winner`` is the policy that is best in the first metric, null where the logs do not agree or several are
+        equally good; ``recorded`` is there if the recorded schedule is shown.
     """
     evaluation = outcome.evaluation
     by_log = winners(outcome.summaries, evaluation.metrics[0])
@@ -150,6 +150,7 @@ def finding(outcome: Outcome) -> dict[str, Any]:
         "winner": next(iter(by_log.values())) if len(set(by_log.values())) == 1 else None,
         "winners": by_log,
         "words": list(outcome.words),
+        "verdict": None if outcome.verdict is None else dataclasses.asdict(outcome.verdict),
         "precision": list(outcome.precision),
         "summary": [dataclasses.asdict(row) for row in outcome.summaries],
         "differences": [dataclasses.asdict(row) for row in outcome.comparisons],

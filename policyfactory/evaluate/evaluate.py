@@ -24,6 +24,7 @@ from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.report.verdict import LIGHTS
 from policyfactory.statistics.compare import Comparison
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import log_name
@@ -69,8 +70,10 @@ class Evaluated(Study):
         return self.outcome.evaluation.frame()
 
     def summary(self) -> str:
-        """Return the conclusion, a paragraph for each log."""
-        return "\n".join(self.outcome.words)
+        """Return the conclusion, a paragraph for each log, and the verdict."""
+        verdict = self.outcome.verdict
+        light = () if verdict is None else (f"{LIGHTS[verdict.light]}.", *verdict.sentences, *verdict.caveats)
+        return "\n".join((*self.outcome.words, *light))
 
     @keeps_settings
     def plot(self, metric: str | None = None) -> Figure:

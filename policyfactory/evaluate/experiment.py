@@ -9,6 +9,7 @@ from policyfactory.analyses.analysis import Analysis
 from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.reference import Reference
 from policyfactory.report.sections import Section
+from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.compare import Comparison
@@ -98,6 +99,8 @@ class Outcome:
         What the cases of a log say of the recorded schedule, if that is shown.
     recorded_comparisons : tuple of Comparison
         Each policy against it.
+    verdict : Verdict or None
+        What follows for who has to decide about a queue, if there is anything to decide.
     """
 
     experiment: Experiment
@@ -109,3 +112,4 @@ class Outcome:
     precision: tuple[str, ...] = ()
     recorded_summaries: tuple[Summary, ...] = ()
     recorded_comparisons: tuple[Comparison, ...] = ()
+    verdict: Verdict | None = None

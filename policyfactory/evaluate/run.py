@@ -143,6 +143,7 @@ def run_cases(
         values=table.values,
         longest_wait=table.longest_wait,
         longest_wait_job=table.longest_wait_job,
+        waiting=table.waiting,
         recorded=table.recorded if recorded else None,
         weekly=table.weekly(),
     )
@@ -173,6 +174,7 @@ def join(
         values=np.concatenate([one.values for one in both])[order],
         longest_wait=np.concatenate([one.longest_wait for one in both])[order],
         longest_wait_job=np.concatenate([one.longest_wait_job for one in both])[order],
+        waiting=np.concatenate([one.waiting for one in both])[order],
         recorded=np.concatenate(records)[order] if len(records) == len(both) else None,
     )
     return evaluation, observations
@@ -187,6 +189,7 @@ class _Table:
         self.values = np.empty((*shape, metrics))
         self.longest_wait = np.empty(shape)
         self.longest_wait_job = np.empty(shape, dtype=np.int64)
+        self.waiting = np.empty(shape, dtype=np.int64)
         self.recorded = np.full((len(cases), metrics), np.nan)
         self.weeks: list[list[WeeklySums | None]] = [[None] * shape[1] for _ in cases]
         self.recorded_weeks: list[WeeklySums | None] = [None] * len(cases)
@@ -200,6 +203,7 @@ class _Table:
         self.values[at, place] = result.values
         self.longest_wait[at, place] = result.longest_wait
         self.longest_wait_job[at, place] = result.longest_wait_job
+        self.waiting[at, place] = result.waiting
         self.weeks[at][place] = result.weeks
         self.recorded_weeks[at] = result.recorded_weeks
         for rows, one in zip(self.seen, result.seen, strict=True):

@@ -22,6 +22,7 @@ from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import Finished, SimulationJournal, description
 from policyfactory.evaluate.run import Observations, join, run_cases
 from policyfactory.evaluate.standings import sections_of
+from policyfactory.evaluate.verdict import verdict_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.evaluate.work import ScheduleSink
 from policyfactory.parallel.workers import Notify, Workers
@@ -193,6 +194,10 @@ def run_protocol(
             if words := partial.in_words():
                 how.notify(words)
             outcomes = tuple(_outcomes(experiments, how, partial))
+    outcomes = tuple(
+        dataclasses.replace(outcome, verdict=verdict_of(outcome, plan, known))
+        for outcome, plan in zip(outcomes, protocol.experiments, strict=True)
+    )
     return Study(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
 
 

@@ -20,7 +20,7 @@ from policyfactory.evaluate.codec import encode
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case, CaseFacts, facts_of
-from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.metrics import TAU, measure
 from policyfactory.simulate.recorded import measure_recorded, recorded_schedule
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -85,6 +85,8 @@ class SimulationResult:
         The longest wait of any job.
     longest_wait_job : int
         Id of that job.
+    waiting : int
+        How many jobs wait longer than `TAU`.
     recorded : list of float or None
         The metrics of the recorded schedule, if that was asked for.
     seen : list
@@ -99,6 +101,7 @@ class SimulationResult:
     values: list[float]
     longest_wait: float
     longest_wait_job: int
+    waiting: int
     recorded: list[float] | None
     seen: list[Any]
     weeks: WeeklySums | None = None
@@ -256,6 +259,7 @@ def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any
         [values[name] for name in settings.metrics],
         float(wait[longest]) / jobs.ticks,
         int(jobs.job_id[longest]),
+        int(np.count_nonzero(wait > TAU * jobs.ticks)),
         made.recorded,
         [analysis.observe(case, schedule) for analysis in settings.analyses],
         _weekly(case, schedule, settings.metrics),

@@ -9,7 +9,6 @@ from typing import Any
 
 from policyfactory.core.artefact import Manifest, command_line, dump_json, sha256_bytes
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.described import winners
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.plain import plain_content
 from policyfactory.evaluate.protocol import Protocol, planned
@@ -92,9 +91,10 @@ class Compared:
 
     @property
     def winner(self) -> Rival:
-        """The policy that is best in the first metric."""
-        name = winners(self.outcome.summaries, self.outcome.evaluation.metrics[0])[self.log.name]
-        return next((rival for rival in self.rivals if rival.name == name), self.rivals[0])
+        """The policy that is best in the first metric, the first of equals."""
+        metric = self.outcome.evaluation.metrics[0]
+        best = {row.policy for row in self.outcome.summaries if row.best and row.metric == metric}
+        return next((rival for rival in self.rivals if rival.name in best), self.rivals[0])
 
     def write(self, folder: Path) -> list[Path]:
         """Write report, tables and pictures into an existing folder; return the files in the folder itself."""

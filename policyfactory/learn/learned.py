@@ -96,10 +96,14 @@ class Learned:
         return self.test.outcome.evaluation
 
     @property
+    def choice_words(self) -> str:
+        """What was chosen, in words."""
+        return choice_in_words(self.policy, len(self.rivals), published=self.formula_name in CLASSICAL)
+
+    @property
     def words(self) -> tuple[str, ...]:
         """What was chosen, what it is worth, and what the numbers rest on."""
-        choice = choice_in_words(self.policy, len(self.rivals), published=self.formula_name in CLASSICAL)
-        return (choice, *self.verdict.sentences, *self.verdict.caveats)
+        return (self.choice_words, *self.verdict.sentences, *self.verdict.caveats)
 
     @property
     def formula_name(self) -> str:

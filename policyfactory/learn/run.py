@@ -13,8 +13,8 @@ from policyfactory.core.artefact import exclusive, sha256_bytes
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY, HOUR
+from policyfactory.evaluate.basis import basis_in_words, windows_too_short
 from policyfactory.export.expressible import prepare
-from policyfactory.learn.caveats import caveats_of, windows_too_short
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
 from policyfactory.learn.files import POLICY, check_folder, make_room, write_rivals
 from policyfactory.learn.learned import Learned
@@ -34,6 +34,7 @@ from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import format_swf, log_name, read_swf, write_swf
 from policyfactory.workload.swf.log import SwfLog, log_of_workload
+from policyfactory.workload.windows import parse_windows
 
 __all__ = ["learn"]
 
@@ -262,11 +263,19 @@ class _Learning(Stages):
         baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
         base, own = (self._schedule(rival, "test", parts) for rival in (baseline, winner))
         verdict = judge(Evidence(test, self.options.metric, winner.name, base, own, resampled))
-        return dataclasses.replace(verdict, caveats=tuple(caveats_of(self.workload.cleaning, base)))
+        if short := self._windows_too_short(unsound=True):
+            verdict = Verdict("unsound", (*short, *verdict.sentences))
+        measured = dataclasses.replace(base.workload, cleaning=self.workload.cleaning)
+        return dataclasses.replace(verdict, caveats=basis_in_words(measured))
+
+    def _windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
+        if self.windows is None:
+            return ()
+        return windows_too_short(self.workload, parse_windows(self.windows), unsound=unsound)
 
     def _warn(self) -> None:
-        if self.windows is not None and (text := windows_too_short(self.workload, self.windows)):
-            self.progress.warning(text)
+        for sentence in self._windows_too_short():
+            self.progress.warning(sentence)
         if self.epoch is None:
             self.progress.warning(
                 "the log has no date (UnixStartTime): r counts from the start of each window, which production has not"

@@ -8,17 +8,15 @@ to the record for a simulation to mean anything.
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 
-from policyfactory.core.text import percent_change
 from policyfactory.core.units import format_duration
+from policyfactory.evaluate.verdict import against_record, nobody_waits, requests_invented
 from policyfactory.learn.comparing import CLASSICAL, Compared
-from policyfactory.learn.words import difference_in_words, value_in_words
 from policyfactory.report.caveats import too_few_weeks
-from policyfactory.report.verdict import Light, Verdict
-from policyfactory.simulate.metrics import METRICS, TAU
+from policyfactory.report.verdict import Light, Verdict, difference_in_words, value_in_words
+from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.summary import Summary
@@ -26,10 +24,13 @@ from policyfactory.statistics.summary import Summary
 __all__ = ["Evidence", "judge"]
 
 _BASELINE = CLASSICAL[0]
-_NOBODY = 0.01  # share of the jobs: fewer that wait tell no orders apart
-_TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
 _AGREE = 0.975  # share of the resampled logs
-_BUSY = 0.95  # offered load that is proposed instead
+_NO_RECORD = (
+    (
+        "The log does not say when its jobs started, so nothing is shown to be better than what your scheduler did: "
+        "import the accounting with its start times."
+    ),
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -78,66 +79,26 @@ def judge(evidence: Evidence) -> Verdict:
     evidence : Evidence
         The comparisons.
     """
-    load = evidence.baseline.workload.offered_load
-    if quiet := _nobody_waits(evidence, load):
+    evaluation, jobs = evidence.compared.outcome.evaluation, evidence.baseline.workload
+    log = evaluation.logs[0]
+    if quiet := nobody_waits(evaluation, log, jobs, jobs.offered_load):
         return Verdict("cannot tell", quiet)
+    if invented := requests_invented(jobs):
+        return Verdict("unsound", (*invented, "No policy is recommended."))
     if evidence.chosen == _BASELINE:
         return Verdict("cannot tell", (f"Nothing was better than {_BASELINE}: leave the queue as it is.",))
+    if (evidence.baseline.start == evidence.choice.start).all():
+        alike = f"{evidence.chosen} starts every job when {_BASELINE} does: this log cannot tell the two apart."
+        return Verdict("cannot tell", (alike,))
     light, sentences = _against_baseline(evidence)
-    if light == "better":
-        light, more = _against_record(evidence)
-        sentences = (*more, *sentences)
-    return Verdict(light, (*sentences, *_who_pays(evidence)))
-
-
-# Whether there is anything to tell. -----------------------------------------------------------------------------------
-
-
-def _nobody_waits(evidence: Evidence, load: float) -> tuple[str, ...]:
-    """Return why no order of the queue can be told from another; nothing if one can."""
-    waiting = max(float(np.mean(schedule.wait > TAU)) for schedule in (evidence.baseline, evidence.choice))
-    alike = bool((evidence.baseline.start == evidence.choice.start).all()) and evidence.chosen != _BASELINE
-    if waiting < _NOBODY:
-        first = (
-            f"Nobody waits in this log under any order ({100 * waiting:.2g} % of the jobs wait longer than {TAU} s; "
-            f"offered load {load:.2f}): it cannot tell orders apart."
-        )
-        return (first, *_why_the_record_waits(evidence), _what_helps(load))
-    if alike:
-        return (f"{evidence.chosen} starts every job when {_BASELINE} does: this log cannot tell the two apart.",)
-    return ()
-
-
-def _why_the_record_waits(evidence: Evidence) -> tuple[str, ...]:
-    jobs = evidence.baseline.workload
-    known = jobs.start >= jobs.submit
-    if not known.any():
-        return ()
-    wait = (jobs.start - jobs.submit)[known] / jobs.ticks
-    if float(np.mean(wait == 0)) > 1 - _NOBODY:
-        return (
-            (
-                "The log's submit times are its start times (no job waits in the record either), so that it says "
-                "nothing about waiting: ask for the accounting with the real submissions."
-            ),
-        )
-    if float(wait.mean()) > 60:
-        return (
-            (
-                f"In the record jobs waited {format_duration(float(wait.mean()))} on average, though the machine had "
-                "room: for what the log does not have (limits of users and queues, partitions, reservations, nodes "
-                "that were down), and not for the order of the queue."
-            ),
-        )
-    return ()
-
-
-def _what_helps(load: float) -> str:
-    faster = f"--load {max(_BUSY / load, 1.1):.1f}" if load > 0 else "--load 2"
-    return (
-        f"What helps: evaluate the policies with the jobs arriving faster ({faster}), learn from a busier time or "
-        "machine, or from the jobs of the site's busiest partition with that partition's processors."
-    )
+    by_record, first = against_record(evidence.compared.outcome, log, evidence.chosen)
+    # What a site has now comes first; but what is worse than no order at all is refused for that.
+    words = (*sentences, *first) if light == "worse" else (*(first if by_record else _NO_RECORD), *sentences)
+    if by_record == "unsound":
+        light = "unsound"
+    elif light == "better":
+        light = by_record or "cannot tell"
+    return Verdict(light, (*words, *_who_pays(evidence)))
 
 
 # Better than the baseline, and than what the site has. ----------------------------------------------------------------
@@ -196,42 +157,6 @@ def _both(evidence: Evidence) -> str:
     if choice is None or base is None:
         return "no value"
     return f"{value_in_words(choice)} against {value_in_words(base)}"
-
-
-def _against_record(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
-    """Return whether the choice is better than the record too, and whether the replay is near enough to say so."""
-    name, metric = evidence.chosen, evidence.metric
-    record, base, row = evidence.value("recorded"), evidence.value(_BASELINE), evidence.row(
-        evidence.compared, recorded=True
-    )  # fmt: skip
-    if record is None or base is None or row is None or not math.isfinite(record.value):
-        return "cannot tell", (
-            (
-                "The log does not say when its jobs started, so nothing is shown to be better than what your scheduler "
-                "did: import the accounting with its start times."
-            ),
-        )
-    own = evidence.value(name)
-    values = f"{value_in_words(own)} against {value_in_words(record)}" if own else value_in_words(record)
-    against = f"the recorded schedule in {metric}: {values}{difference_in_words(row)}"
-    better = METRICS[metric].lower_is_better
-    # A record that is much better than the baseline may have a better policy; one that is much worse has other reasons.
-    worse, nearer = (record.value, base.value) if better else (base.value, record.value)
-    far = nearer > 0 and worse / nearer > _TOO_FAR
-    if far:
-        return "unsound", (
-            (
-                f"The simulation is too far from the record to judge by it: {metric} was {value_in_words(record)}, and "
-                f"the replay under {_BASELINE} has {value_in_words(base)} "
-                f"({percent_change(base.value / record.value - 1)}). Your scheduler does what the simulation leaves "
-                "out (priorities, limits, reservations, partitions, nodes that were down), so nothing is recommended."
-            ),
-        )
-    if row.verdict == "better":
-        return "better", (f"{name} is better than {against}.",)
-    if row.verdict == "worse":
-        return "worse", (f"{name} is WORSE than {against}: leave the queue as it is.",)
-    return "cannot tell", (f"{name} is not shown to be better than {against}: nothing is recommended.",)
 
 
 # Who pays. ------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from rich.console import Console
 from policyfactory.core.text import visible
 from policyfactory.report.numbers import NumberFormat, format_for
 from policyfactory.report.sections import Cell, Section, Table
+from policyfactory.report.verdict import LIGHTS, Verdict
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -26,6 +27,7 @@ __all__ = [
     "show_sections",
     "show_standings",
     "show_table",
+    "show_verdict",
     "warn",
 ]
 
@@ -200,6 +202,14 @@ def show_standings(sections: Sequence[Section]) -> None:
     wanted = ("values", "differences", "recorded", "replay", "published", "claims")
     shown = [section for section in sections if section.name.startswith(wanted)]
     show_sections([*shown, *(section for section in sections if section.name == "in-short")])
+
+
+def show_verdict(verdict: Verdict) -> None:
+    """Print a verdict under its light."""
+    screen = console()
+    screen.rule(f"[bold]{LIGHTS[verdict.light]}[/bold]", align="left")
+    for text in (*verdict.sentences, *verdict.caveats):
+        screen.print(visible(text), markup=False, soft_wrap=True)
 
 
 def show_section(section: Section) -> None:

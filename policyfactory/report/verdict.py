@@ -1,13 +1,25 @@
-"""The verdict of a report: a light, why, and what the numbers rest on."""
+"""The verdict of a report: a light, why, and what the numbers rest on; and single results in words."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Literal
 
-__all__ = ["Light", "Verdict"]
+from policyfactory.report.numbers import scale_for
+from policyfactory.statistics.compare import Comparison
+from policyfactory.statistics.summary import Summary
+
+__all__ = ["LIGHTS", "Light", "Verdict", "difference_in_words", "value_in_words"]
 
 Light = Literal["better", "cannot tell", "worse", "unsound"]
+
+# What each light is called where it stands alone.
+LIGHTS: dict[Light, str] = {
+    "better": "Shown to be better",
+    "cannot tell": "Cannot tell",
+    "worse": "Worse: do not use it",
+    "unsound": "Unsound: no conclusion",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,7 +30,7 @@ class Verdict:
     ----------
     light : {"better", "cannot tell", "worse", "unsound"}
         ``better``: than what the site has now, and than first come, first served. ``unsound``: the simulation is too
-        far from the record to judge by it.
+        far from the record, or the jobs are changed too much, to judge by it.
     sentences : tuple of str
         Why, the most important first.
     caveats : tuple of str
@@ -28,3 +40,22 @@ class Verdict:
     light: Light
     sentences: tuple[str, ...]
     caveats: tuple[str, ...] = ()
+
+
+def difference_in_words(row: Comparison) -> str:
+    """Return a difference with its interval, in brackets, behind a blank; nothing of no case."""
+    if not row.cases:
+        return ""
+    ends = [row.interval.low, row.interval.high] if row.interval else []
+    scale = scale_for(row.unit, [row.difference, *ends])
+    value, *interval = (scale.text(end, signed=True) for end in (row.difference, *ends))
+    if not interval:
+        return f" ({value}{scale.suffix}, no interval)"
+    better = f"better in {row.wins} of {row.cases} {'weeks' if row.statistic == 'weeks' else 'cases'}"
+    return f" ({value}{scale.suffix}, 95 % interval {interval[0]} to {interval[1]}; {better})"
+
+
+def value_in_words(row: Summary) -> str:
+    """Return a value with its unit."""
+    scale = scale_for(row.unit, [row.value])
+    return f"{scale.text(row.value)}{scale.suffix}"

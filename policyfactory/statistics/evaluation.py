@@ -78,6 +78,8 @@ class Evaluation:
         The longest wait of any job.
     longest_wait_job : int64 array (n_cases, n_contenders)
         Id of the job that waited longest (the first of several).
+    waiting : int64 array (n_cases, n_contenders)
+        How many jobs wait longer than `policyfactory.simulate.metrics.TAU`.
     recorded : float64 array (n_cases, n_metrics) or None
         The metrics of the recorded schedules, if that was asked for; NaN where a record has no answer.
     weekly : mapping of str to WeeklyValues
@@ -91,6 +93,7 @@ class Evaluation:
     values: FloatArray
     longest_wait: FloatArray
     longest_wait_job: Int64Array
+    waiting: Int64Array
     recorded: FloatArray | None = None
     weekly: Mapping[str, WeeklyValues] = dataclasses.field(default_factory=dict)
 

@@ -181,5 +181,5 @@ def test_any_bytes_are_read_or_refused(text: bytes) -> None:
 
 def test_a_run_has_the_fields_that_the_table_takes() -> None:
     assert [field.name for field in dataclasses.fields(SimulationResult)] == [
-        "facts", "values", "longest_wait", "longest_wait_job", "recorded", "seen", "weeks", "recorded_weeks",
+        "facts", "values", "longest_wait", "longest_wait_job", "waiting", "recorded", "seen", "weeks", "recorded_weeks",
     ]  # fmt: skip

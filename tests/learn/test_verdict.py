@@ -11,13 +11,14 @@ import pytest
 
 import policyfactory as pf
 from policyfactory.core.units import DAY, HOUR
-from policyfactory.learn.caveats import caveats_of, windows_too_short
+from policyfactory.evaluate.basis import basis_in_words, windows_too_short
 from policyfactory.learn.verdict import Evidence, judge
 from policyfactory.policy.catalogue import resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.windows import parse_windows
 
 
 def daily(weeks: int = 14, *, machine: int = 4, apart: int = DAY, seed: int = 1) -> Workload:
@@ -151,8 +152,8 @@ def test_few_weeks_that_do_not_agree_tell_nothing() -> None:
     base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
     actual = judge(Evidence(result, "mean_bsld", "SPF", base, own, drawn))
     assert actual.light == "cannot tell"
-    assert "SPF is better than simulated FCFS in 30 of them and worse in 10" in actual.sentences[0]
-    assert "import a longer time" in actual.sentences[0]
+    assert "SPF is better than simulated FCFS in 30 of them and worse in 10" in actual.sentences[1]
+    assert "import a longer time" in actual.sentences[1]
 
 
 # What the numbers rest on. --------------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def test_the_caveats_name_time_load_machine_and_what_was_changed() -> None:
         CleaningStep("kept", 5, "noticed", "", 1, 1),
     )
     report = CleaningReport("a.swf", "", "default", "", "runtime", 4, "--processors", 1000, 990, steps, 0)
-    first, second = caveats_of(report, simulate(daily(), resolve("FCFS"), Rules()))
+    first, second = basis_in_words(dataclasses.replace(daily(), cleaning=report))
     assert first.startswith("The verdict rests on 1,372 jobs of 97d ")
     assert "2001-09-09 to 2001-12-15" in first
     assert first.endswith(" on 4 processors (--processors).")
@@ -176,12 +177,16 @@ def test_the_caveats_name_time_load_machine_and_what_was_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("windows", "warned"), [("10x6h", True), ("3x7d", False), ("100x20jobs", False), ("5x2jobs", True)]
+    ("windows", "short", "unsound"),
+    [("10x6h", True, True), ("3x7d", False, False), ("100x20jobs", True, False), ("5x2jobs", True, True)],
 )
-def test_windows_shorter_than_several_requests_are_warned_of(windows: str, warned: bool) -> None:
-    # 40 % of the jobs request 2 to 6 hours, and nearly all the work is theirs; 14 jobs come in a day.
-    text = windows_too_short(daily(), windows)
-    assert bool(text) == warned
-    if warned:
-        assert f"--windows {windows}: windows of " in text
-        assert "% of the work) request more than a quarter of that" in text
+def test_windows_shorter_than_several_requests_are_warned_of(windows: str, short: bool, unsound: bool) -> None:
+    # 40 % of the jobs request 2 to 6 hours, and nearly all the work is theirs; 14 jobs come in a day, which are done
+    # long before the next.
+    jobs, cut = daily(), parse_windows(windows)
+    sentences = windows_too_short(jobs, cut)
+    assert bool(sentences) == short
+    assert windows_too_short(jobs, cut, unsound=True) == (sentences if unsound else ())
+    if short:
+        assert f"({cut}) begin on an empty machine" in sentences[0]
+        assert "% of the work) request more than a quarter of that" in sentences[0]

@@ -1,0 +1,113 @@
+"""What the numbers of an evaluation rest on, in sentences that go wherever the verdict goes."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.text import counted
+from policyfactory.core.units import format_duration
+from policyfactory.workload.cleaning_report import CleaningReport
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.windows import WindowSpec
+
+__all__ = ["basis_in_words", "invented_share", "windows_too_short"]
+
+_REQUESTS = 4  # of the longest requests, in a window: below, its end and its empty start decide
+_MANY = 0.05  # share of the jobs or of the work: more than that is said
+_MOST = 0.25  # and with more than that there is no conclusion
+
+
+def basis_in_words(jobs: Workload, load: float = 1.0) -> tuple[str, ...]:
+    """Return what was measured, and what was changed in the log before.
+
+    Parameters
+    ----------
+    jobs : Workload
+        Those that the verdict is about; its account is of the whole log.
+    load : float
+        How many times as fast the jobs arrive as in the log.
+    """
+    report = jobs.cleaning
+    machine = f"{jobs.machine:,} processors"
+    if report.source:
+        machine += f" ({report.machine_source})"
+    faster = "" if load == 1 else f", the jobs arriving {load:g} times as fast as in the log"
+    rest = (
+        f"The verdict rests on {counted(len(jobs), 'job')}{_period(jobs)}, with an offered load of "
+        f"{jobs.offered_load * load:.2f} on {machine}{faster}."
+    )
+    actions = {"dropped": "left out", "changed": "changed"}
+    changes = [
+        f"{100 * step.jobs / max(report.read, 1):.3g} % of the jobs {actions[step.action]} ({step.what})"
+        for step in report.steps
+        if step.action in actions and step.jobs
+    ]
+    return (rest, *([f"Of the log: {'; '.join(changes)}."] if changes else []))
+
+
+def invented_share(report: CleaningReport) -> float:
+    """Return the share of the jobs kept whose requested time is not the user's."""
+    invented = sum(
+        step.jobs for step in report.steps if step.action == "changed" and step.what.startswith("no requested time")
+    )
+    return invented / max(report.kept, 1)
+
+
+def _period(jobs: Workload) -> str:
+    lasts = format_duration(float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks)
+    if jobs.unix_start is None:
+        return f" of {lasts}"
+    first, last = (
+        dt.datetime.fromtimestamp(jobs.unix_start + int(submit) // jobs.ticks, dt.UTC).date()
+        for submit in (jobs.submit[0], jobs.submit[-1])
+    )
+    return f" of {lasts}, {first} to {last}"
+
+
+def windows_too_short(jobs: Workload, windows: WindowSpec, *, unsound: bool = False) -> tuple[str, ...]:
+    """Return a warning if windows are shorter than several of the longest requests; nothing if they are long enough.
+
+    Parameters
+    ----------
+    jobs : Workload
+        At least one job.
+    windows : WindowSpec
+        How they are cut.
+    unsound : bool
+        Only if so much is misjudged that there can be no conclusion.
+    """
+    lasts = float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks
+    length = float(windows.length) if windows.length else lasts * windows.jobs / len(jobs)
+    long = jobs.requested_time / jobs.ticks > length / _REQUESTS
+    work = jobs.run_time.astype(np.float64) * jobs.processors
+    by_jobs, by_work = float(np.mean(long)), float(work[long].sum() / max(work.sum(), 1.0))
+    busy = float(np.mean(_busy_periods(jobs) > length / _REQUESTS))
+    if max(by_jobs, by_work) < _MOST if unsound else max(by_jobs, by_work, busy) < _MANY:
+        return ()
+    return (
+        (
+            f"Windows of {format_duration(length)} ({windows}) begin on an empty machine and end with their "
+            f"last job, and {100 * by_jobs:.2g} % of the jobs ({100 * by_work:.2g} % of the work) request more than a "
+            f"quarter of that, {100 * busy:.2g} % come in busy periods longer than that: what waits for them is "
+            "misjudged. Leave out --windows (one continuous simulation), or make them longer."
+        ),
+    )
+
+
+def _busy_periods(jobs: Workload) -> FloatArray:
+    """Return the length in seconds of the busy period in which each job comes: float64 array (jobs,).
+
+    Of a machine that packs perfectly: it is busy from a job that finds no work left until all work that came is done.
+    """
+    arrival = jobs.submit / jobs.ticks
+    come = np.cumsum(jobs.run_time.astype(np.float64) * jobs.processors) / (jobs.machine * jobs.ticks)
+    before = np.concatenate([[0.0], come[:-1]]) - arrival
+    least = np.minimum.accumulate(before)
+    first = np.flatnonzero(before <= least)
+    last = np.append(first[1:], len(jobs)) - 1
+    length = arrival[last] - arrival[first] + (come - arrival - least)[last]
+    repeated: FloatArray = np.repeat(length, last - first + 1)
+    return repeated

@@ -1,0 +1,269 @@
+"""What an evaluation says to who has to decide about a queue: better than what there is, worse, or nobody can tell.
+
+The comparison that counts for a site is with what it has now, the recorded schedule. Where nobody waits, where the
+policies tie, where requested times are invented, or where the replay is far from the record, no order of the queue is
+shown to be better, whatever the means are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from policyfactory.core.text import enumerated, percent_change
+from policyfactory.core.units import format_duration
+from policyfactory.evaluate.basis import basis_in_words, invented_share, windows_too_short
+from policyfactory.evaluate.experiment import Outcome
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.plan import Plan
+from policyfactory.report.verdict import LIGHTS, Light, Verdict, difference_in_words, value_in_words
+from policyfactory.simulate.metrics import METRICS, TAU
+from policyfactory.simulate.recorded import RECORDED
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.summary import Summary
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["against_record", "nobody_waits", "requests_invented", "verdict_of"]
+
+_NOBODY = 0.01  # share of the jobs: fewer that wait cannot show which order is better
+_TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
+_INVENTED = 0.5  # share of the jobs: with more requests that are not the users', no plan is the scheduler's
+_BUSY = 0.95  # offered load that is proposed instead
+
+
+def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Verdict | None:
+    """Return the verdict on the policy that leads in the deciding metric.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        With all but its sections.
+    plan : Plan
+        The experiment as it was written.
+    logs : mapping of str to ReadLog
+        The logs by name.
+
+    Returns
+    -------
+    Verdict or None
+        None where there is nothing to decide: a single policy, a metric without a better direction, or an experiment
+        that is there to meet published values. Of several logs each has its sentences; lights that differ are
+        "cannot tell".
+    """
+    evaluation = outcome.evaluation
+    nothing = len(evaluation.policies) < 2 or METRICS[evaluation.metrics[0]].lower_is_better is None
+    if nothing or outcome.experiment.references:
+        return None
+    lights: list[Light] = []
+    sentences: list[str] = []
+    caveats: list[str] = []
+    for log in evaluation.logs:
+        light, own = _on_log(outcome, plan, logs[log])
+        basis = _basis(plan, logs[log])
+        if len(evaluation.logs) > 1:
+            own, basis = (f"{log}: {LIGHTS[light]}. {' '.join(own)}",), tuple(f"{log}: {text}" for text in basis)
+        lights.append(light)
+        sentences += own
+        caveats += basis
+    return Verdict(lights[0] if len(set(lights)) == 1 else "cannot tell", tuple(sentences), tuple(caveats))
+
+
+def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[str, ...]]:
+    evaluation, jobs = outcome.evaluation, _measured(plan, log)
+    if quiet := nobody_waits(evaluation, log.name, jobs, jobs.offered_load * plan.table.load):
+        return "cannot tell", quiet
+    if unsound := (*requests_invented(log.workload), *_windows(plan, log.workload, unsound=True)):
+        return "unsound", (*unsound, "No policy is recommended.")
+    metric, baseline = evaluation.metrics[0], evaluation.baseline
+    rows = [row for row in outcome.summaries if row.log == log.name and row.metric == metric]
+    leaders = [row for row in rows if row.best]
+    if not leaders:
+        return "cannot tell", (f"{metric} has no value in any case.",)
+    if len(leaders) == len(rows):
+        return "cannot tell", (f"All policies have the same {metric}: a tie has no winner.",)
+    if baseline in {row.policy for row in leaders}:
+        return _baseline_leads(outcome, log.name, metric)
+    name = leaders[0].policy
+    row = next(row for row in outcome.comparisons if (row.log, row.metric, row.policy) == (log.name, metric, name))
+    against = f"{baseline} in {metric}: {value_in_words(leaders[0])} against "
+    against += f"{value_in_words(next(row for row in rows if row.policy == baseline))}{difference_in_words(row)}"
+    if row.verdict != "better":
+        return "cannot tell", (f"{name} has the best value, but is not shown to be better than {against}.",)
+    if not row.stands:
+        others = len(evaluation.policies) - 1
+        return "cannot tell", (
+            (
+                f"{name} has the best value of {others} policies, and is not shown to be better than {against}: among "
+                "so many, one looks as good by chance (Holm's adjustment)."
+            ),
+        )
+    light, first = against_record(outcome, log.name, name)
+    return light or "better", (*first, f"{name} is better than simulated {against}.")
+
+
+def _baseline_leads(outcome: Outcome, log: str, metric: str) -> tuple[Light, tuple[str, ...]]:
+    rows = [row for row in outcome.comparisons if row.log == log and row.metric == metric]
+    baseline = outcome.evaluation.baseline
+    if all(row.verdict == "worse" and row.stands for row in rows):
+        names = enumerated(row.policy for row in rows)
+        return "worse", (f"{names}: shown to be worse than {baseline} in {metric}; leave the queue as it is.",)
+    return "cannot tell", (f"No policy has a better {metric} than {baseline}: nothing is recommended.",)
+
+
+# What the verdict rests on. -------------------------------------------------------------------------------------------
+
+
+def _measured(plan: Plan, log: ReadLog) -> Workload:
+    lead_in = plan.table.lead_in
+    rows = 0 if lead_in is None else lead_in.rows(log.workload)
+    return log.workload.select(slice(rows, None), rebase=True) if rows else log.workload
+
+
+def _windows(plan: Plan, jobs: Workload, *, unsound: bool) -> tuple[str, ...]:
+    """Return why the windows are too short: for any conclusion, or only to be trusted."""
+    windows = plan.table.windows
+    return () if windows is None else windows_too_short(jobs, windows, unsound=unsound)
+
+
+def _basis(plan: Plan, log: ReadLog) -> tuple[str, ...]:
+    jobs = _measured(plan, log)
+    return (*basis_in_words(jobs, plan.table.load), *_windows(plan, log.workload, unsound=False))
+
+
+def requests_invented(jobs: Workload) -> tuple[str, ...]:
+    """Return why no verdict can rest on jobs most of whose requested times are not the users'; else nothing.
+
+    Parameters
+    ----------
+    jobs : Workload
+        With the account of its cleaning.
+    """
+    share = invented_share(jobs.cleaning)
+    if share <= _INVENTED:
+        return ()
+    return (
+        (
+            f"{100 * share:.3g} % of the jobs have no requested time in the log, and were given one: backfilling plans "
+            "by requested times, so that the simulation is not of this site's queue."
+        ),
+    )
+
+
+# Nobody waits. --------------------------------------------------------------------------------------------------------
+
+
+def nobody_waits(evaluation: Evaluation, log: str, jobs: Workload, load: float) -> tuple[str, ...]:
+    """Return why no order of the queue can be told from another; nothing if one can.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    log : str
+        Name of the log.
+    jobs : Workload
+        Its jobs that are measured, with their recorded starts.
+    load : float
+        Their offered load in the simulation.
+    """
+    rows = evaluation.rows(log)
+    total = sum(evaluation.cases[row].jobs for row in rows.tolist())
+    waiting = float(evaluation.waiting[rows].sum(axis=0).max()) / total
+    if waiting >= _NOBODY:
+        return ()
+    first = (
+        f"Nobody waits in this log under any order ({100 * waiting:.2g} % of the jobs wait longer than {TAU} s; "
+        f"offered load {load:.2f}): it cannot tell orders apart."
+    )
+    return (first, *_why_the_record_waits(jobs), _what_helps(load))
+
+
+def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
+    known = jobs.start >= jobs.submit
+    if not known.any():
+        return ()
+    wait = (jobs.start - jobs.submit)[known] / jobs.ticks
+    if float(np.mean(wait == 0)) > 1 - _NOBODY:
+        return (
+            (
+                "The log's submit times are its start times (no job waits in the record either), so that it says "
+                "nothing about waiting: ask for the accounting with the real submissions."
+            ),
+        )
+    if float(wait.mean()) > 60:
+        return (
+            (
+                f"In the record jobs waited {format_duration(float(wait.mean()))} on average, though the machine had "
+                "room: for what the log does not have (limits of users and queues, partitions, reservations, nodes "
+                "that were down), and not for the order of the queue."
+            ),
+        )
+    return ()
+
+
+def _what_helps(load: float) -> str:
+    faster = f"--load {max(_BUSY / load, 1.1):.1f}" if load > 0 else "--load 2"
+    return (
+        f"What helps: evaluate the policies with the jobs arriving faster ({faster}), learn from a busier time or "
+        "machine, or from the jobs of the site's busiest partition with that partition's processors."
+    )
+
+
+# The record. ----------------------------------------------------------------------------------------------------------
+
+
+def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None, tuple[str, ...]]:
+    """Return whether a policy is better than the record too, and whether the replay is near enough to say so.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        With the recorded schedule, if it is known.
+    log, name : str
+        The log and the policy; the metric is the one that decides.
+
+    Returns
+    -------
+    Light or None
+        None if the record is not known.
+    tuple of str
+        Why.
+    """
+    metric = outcome.evaluation.metrics[0]
+
+    def value(policy: str) -> Summary | None:
+        rows = (*outcome.summaries, *outcome.recorded_summaries)
+        return next((row for row in rows if (row.log, row.policy, row.metric) == (log, policy, metric)), None)
+
+    record, base, own = value(RECORDED), value(outcome.evaluation.baseline), value(name)
+    row = next(
+        (row for row in outcome.recorded_comparisons if (row.log, row.policy, row.metric) == (log, name, metric)), None
+    )
+    if record is None or base is None or own is None or row is None or not math.isfinite(record.value):
+        return None, (
+            (
+                f"{outcome.experiment.unrecorded or 'There is no recorded schedule to compare with.'} So nothing is "
+                "said about what a site has now."
+            ),
+        )
+    # A record that is much better than the baseline may have a better policy; one that is much worse has other reasons.
+    lower = METRICS[metric].lower_is_better
+    worse, nearer = (record.value, base.value) if lower else (base.value, record.value)
+    if nearer > 0 and worse / nearer > _TOO_FAR:
+        return "unsound", (
+            (
+                f"The simulation is too far from the record to judge by it: {metric} was {value_in_words(record)}, and "
+                f"the replay under {base.policy} has {value_in_words(base)} "
+                f"({percent_change(base.value / record.value - 1)}). The real scheduler did what the simulation leaves "
+                "out (priorities, limits, reservations, partitions, nodes that were down), so nothing is recommended."
+            ),
+        )
+    against = f"the recorded schedule in {metric}: {value_in_words(own)} against {value_in_words(record)}"
+    against += difference_in_words(row)
+    if row.verdict == "better":
+        return "better", (f"{name} is better than {against}.",)
+    if row.verdict == "worse":
+        return "worse", (f"{name} is WORSE than {against}: leave the queue as it is.",)
+    return "cannot tell", (f"{name} is not shown to be better than {against}: nothing is recommended.",)
