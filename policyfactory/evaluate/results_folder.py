@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.evaluate.plan import Plan
     from policyfactory.evaluate.study import Study
-    from policyfactory.report.verdict import Verdict
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = [
@@ -110,7 +109,6 @@ def write_report(
     protocol_text: str,
     others: Iterable[Path] = (),
     *,
-    verdict: Verdict | None = None,
     chosen: str = "",
     drawings: Drawings | None = None,
 ) -> list[str]:
@@ -128,8 +126,6 @@ def write_report(
         The protocol as it was run, TOML.
     others : iterable of Path
         Files below the folder that are written already and belong to the report.
-    verdict : Verdict, optional
-        What the numbers say, at the head of the page.
     chosen : str
         Name of the policy that was chosen, if one was.
     drawings : Drawings, optional
@@ -152,7 +148,7 @@ def write_report(
     if study.claims:
         parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
     page = _page(study, manifest, protocol_text)
-    html = render(dataclasses.replace(page, verdict=verdict, chosen=chosen), drawings)
+    html = render(dataclasses.replace(page, chosen=chosen), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     weeks = weeks_csv(evaluations)
     texts = {
@@ -189,6 +185,7 @@ def _page(study: Study, manifest: Manifest, protocol_text: str) -> Page:
         answers=tuple(answers),
         groups=tuple(groups),
         protocol=protocol_text,
+        verdict=None if several else study.outcomes[0].verdict,
         # What differs between two runs of the same thing is in manifest.json: equal results are equal pages.
         manifest=dataclasses.replace(manifest, command="see manifest.json").as_dict(),
     )

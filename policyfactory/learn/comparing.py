@@ -67,10 +67,8 @@ class Compared:
         Options of the evaluation.
     measured : dict
         Seconds and the like, for the manifest.
-    verdict : Verdict or None
-        What the report says of the choice; None where nothing was chosen yet.
     chosen : str
-        Name of the choice.
+        Name of the choice; empty where nothing was chosen yet.
     drawings : Drawings
         Pictures that were drawn already.
     """
@@ -80,7 +78,6 @@ class Compared:
     rivals: tuple[Rival, ...]
     options: Mapping[str, Any]
     measured: Mapping[str, Any]
-    verdict: Verdict | None = None
     chosen: str = ""
     drawings: Drawings = dataclasses.field(default_factory=Drawings)
 
@@ -96,6 +93,11 @@ class Compared:
         best = {row.policy for row in self.outcome.summaries if row.best and row.metric == metric}
         return next((rival for rival in self.rivals if rival.name in best), self.rivals[0])
 
+    def judged(self, verdict: Verdict, chosen: str) -> Compared:
+        """Return the same with the verdict on the choice, in place of that on whoever leads."""
+        outcomes = (dataclasses.replace(self.outcome, verdict=verdict), *self.study.outcomes[1:])
+        return dataclasses.replace(self, study=dataclasses.replace(self.study, outcomes=outcomes), chosen=chosen)
+
     def write(self, folder: Path) -> list[Path]:
         """Write report, tables and pictures into an existing folder; return the files in the folder itself."""
         protocol, text = comparison_protocol(self.log, self.rivals, self.options)
@@ -105,9 +107,7 @@ class Compared:
                 hashes[rival.source] = sha256_bytes(dump_json(model_to_json(rival.model)).encode())
         parameters = protocol_dict(self.study)
         manifest = Manifest("evaluation", command_line(), protocol.seed, hashes, parameters, self.measured)
-        written = write_report(
-            self.study, folder, manifest, text, verdict=self.verdict, chosen=self.chosen, drawings=self.drawings
-        )
+        written = write_report(self.study, folder, manifest, text, chosen=self.chosen, drawings=self.drawings)
         return [folder / name for name in written]
 
 

@@ -165,7 +165,7 @@ class _Learning(Stages):
         resampled = self._resampled(test, winner, parts, beside)
         verdict = self._verdict(test, winner, parts, resampled)
         # Written before, so that a run that is stopped leaves it; now with what follows from it.
-        test = dataclasses.replace(test, verdict=verdict, chosen=winner.name)
+        test = test.judged(verdict, winner.name)
         if self.folder is not None:
             test.write(self.folder / "test")
         learned = Learned(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from policyfactory.report.numbers import scale_for
-from policyfactory.statistics.compare import Comparison
-from policyfactory.statistics.summary import Summary
+
+if TYPE_CHECKING:
+    from policyfactory.statistics.compare import Comparison
+    from policyfactory.statistics.summary import Summary
 
 __all__ = ["LIGHTS", "Light", "Verdict", "difference_in_words", "value_in_words"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from daily_log import daily, recorded
 
 import policyfactory as pf
 from policyfactory.core.units import DAY, HOUR
@@ -19,25 +20,6 @@ from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import parse_windows
-
-
-def daily(weeks: int = 14, *, machine: int = 4, apart: int = DAY, seed: int = 1) -> Workload:
-    """Return a log in which a queue of short and long jobs forms each day and is gone before the next."""
-    drawn = np.random.default_rng(seed)
-    days, a_day = 7 * weeks, 14
-    jobs = a_day * days
-    run_time = np.where(drawn.random(jobs) < 0.6, drawn.integers(60, 600, jobs), drawn.integers(HOUR, 3 * HOUR, jobs))
-    submit = np.sort(np.repeat(np.arange(days) * apart, a_day) + drawn.integers(0, apart // 6, jobs))
-    return Workload(
-        "daily", machine, job_id=np.arange(1, jobs + 1), submit=submit - submit[0], run_time=run_time,
-        requested_time=2 * run_time, processors=drawn.integers(1, 4, jobs), user=np.arange(jobs) % 5,
-        start=np.full(jobs, -1), unix_start=1_000_000_000,
-    )  # fmt: skip
-
-
-def recorded(log: Workload, policy: str) -> Workload:
-    """Return the log with the schedule of a policy as its record."""
-    return dataclasses.replace(log, start=simulate(log, resolve(policy), Rules()).start)
 
 
 def verdict(log: Workload, chosen: str = "SPF", *, resamples: int = 0, metric: str = "mean_bsld") -> Verdict:

@@ -1,0 +1,150 @@
+"""What an evaluation says of who leads, on logs that are made for each answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from daily_log import daily, recorded
+
+import policyfactory as pf
+from policyfactory.core.units import DAY, HOUR
+from policyfactory.evaluate.evaluate import Evaluated
+from policyfactory.policy.catalogue import resolve
+from policyfactory.report.verdict import Verdict
+from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
+from policyfactory.workload.jobs import Workload
+
+
+def evaluated(log: Workload | list[Workload], policies: str = "FCFS,SPF", **options: Any) -> Evaluated:
+    return pf.evaluate(log, policies, **{"metrics": ["mean_bsld", "mean_wait"], **options})
+
+
+def verdict(log: Workload | list[Workload], policies: str = "FCFS,SPF", **options: Any) -> Verdict:
+    actual = evaluated(log, policies, **options).outcome.verdict
+    assert actual is not None
+    return actual
+
+
+def test_better_than_the_record_comes_first() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), "FCFS,SPF,LPF")
+    assert actual.light == "better"
+    assert actual.sentences[0].startswith("SPF is better than the recorded schedule in mean_bsld: ")
+    assert actual.sentences[1].startswith("SPF is better than simulated FCFS in mean_bsld: ")
+    assert actual.caveats[0].startswith("The verdict rests on 1,372 jobs of 97d ")
+
+
+def test_worse_than_the_record() -> None:
+    actual = verdict(recorded(daily(), "SPF"), "FCFS,WFP3")
+    assert actual.light == "worse"
+    assert "WFP3 is WORSE than the recorded schedule in mean_bsld" in actual.sentences[0]
+
+
+def test_a_log_without_a_record_says_nothing_of_a_site() -> None:
+    actual = verdict(daily())
+    assert actual.light == "better"
+    assert actual.sentences[0].startswith("There is no recorded schedule to compare with. So nothing is said about")
+
+
+def test_a_record_that_the_replay_does_not_come_near() -> None:
+    log = daily()
+    slow = dataclasses.replace(log, start=simulate(log, resolve("FCFS"), Rules()).start + 2 * DAY)
+    actual = verdict(slow)
+    assert actual.light == "unsound"
+    assert actual.sentences[0].startswith("The simulation is too far from the record to judge by it")
+
+
+def test_where_nobody_waits_no_order_is_better_and_what_helps_is_said() -> None:
+    log = daily(machine=400)
+    actual = verdict(dataclasses.replace(log, start=log.submit + 8 * HOUR), "FCFS,SPF,SAF")
+    assert actual.light == "cannot tell"
+    assert actual.sentences[0].startswith("Nobody waits in this log under any order")
+    assert actual.sentences[1].startswith("In the record jobs waited 8h on average, though the machine had room")
+    assert "(--load " in actual.sentences[-1]
+
+
+def test_the_load_that_is_named_is_the_one_simulated() -> None:
+    log = daily(machine=400)
+    once, twice = verdict(log), verdict(log, load=2)
+    assert f"offered load {log.offered_load:.2f}" in once.sentences[0]
+    assert f"offered load {2 * log.offered_load:.2f}" in twice.sentences[0]
+    assert "the jobs arriving 2 times as fast as in the log" in twice.caveats[0]
+
+
+def test_a_tie_has_no_winner() -> None:
+    log = daily()
+    same = np.full(len(log), 2 * HOUR)
+    alike = dataclasses.replace(log, run_time=same, requested_time=same, processors=np.full(len(log), 3))
+    actual = verdict(alike, "FCFS,SPF,SAF")
+    assert (actual.light, actual.sentences) == (
+        "cannot tell",
+        ("All policies have the same mean_bsld: a tie has no winner.",),
+    )
+    from policyfactory.evaluate.described import finding
+
+    assert finding(evaluated(alike).outcome)["winner"] is None
+
+
+def test_a_baseline_that_is_best_is_recommended_only_if_all_others_are_worse() -> None:
+    log = recorded(daily(), "FCFS")
+    assert verdict(log, "FCFS,LPF").light == "worse"
+    twin = dataclasses.replace(resolve("FCFS"), name="TWIN")
+    actual = pf.evaluate(log, [resolve("FCFS"), twin, resolve("LPF")], metrics=["mean_bsld"]).outcome.verdict
+    assert actual is not None
+    assert (actual.light, actual.sentences) == (
+        "cannot tell",
+        ("No policy has a better mean_bsld than FCFS: nothing is recommended.",),
+    )
+
+
+@pytest.mark.parametrize(("invented", "light"), [(0.66, "unsound"), (0.02, "better")])
+def test_requests_that_are_mostly_invented_are_nobodys(invented: float, light: str) -> None:
+    log = recorded(daily(), "FCFS")
+    step = CleaningStep("changed", int(invented * 1000), "no requested time, the run time taken", "", 1, 1)
+    report = CleaningReport("a.swf", "", "default", "", "runtime", 4, "the header", 1000, 1000, (step,), 0)
+    actual = verdict(dataclasses.replace(log, cleaning=report))
+    assert actual.light == light
+    if light == "unsound":
+        assert actual.sentences[0].startswith("66 % of the jobs have no requested time in the log, and were given one")
+    assert f"{100 * invented:.3g} % of the jobs changed (no requested time" in actual.caveats[1]
+
+
+def test_windows_that_are_too_short_give_no_conclusion() -> None:
+    log = recorded(daily(), "FCFS")
+    short, long = verdict(log, windows="20x6h"), verdict(log, windows="12x7d")
+    assert short.light == "unsound"
+    assert short.sentences[0].startswith("Windows of 6h (20 x 6h) begin on an empty machine")
+    assert long.light == "better"
+    assert not any("empty machine" in text for text in long.caveats)
+
+
+def test_one_of_many_that_looks_as_good_by_chance_is_not_shown() -> None:
+    # A difference whose interval misses zero, but which does not stand among all comparisons.
+    from policyfactory.evaluate import verdict as module
+
+    outcome = evaluated(recorded(daily(), "FCFS")).outcome
+    row = dataclasses.replace(outcome.comparisons[0], p_holm=0.2)
+    chance = dataclasses.replace(outcome, comparisons=(row, *outcome.comparisons[1:]))
+    study = evaluated(recorded(daily(), "FCFS"))
+    actual = module.verdict_of(chance, study.protocol.experiments[0], study.logs)
+    assert actual is not None
+    assert actual.light == "cannot tell"
+    assert "one looks as good by chance" in actual.sentences[0]
+
+
+def test_several_logs_have_a_sentence_each_and_one_light_if_they_agree() -> None:
+    busy = recorded(daily(), "FCFS")
+    idle = dataclasses.replace(recorded(daily(machine=400), "FCFS"), name="idle")
+    actual = verdict([busy, idle])
+    assert actual.light == "cannot tell"
+    assert actual.sentences[0].startswith("daily: Shown to be better. SPF is better than the recorded schedule")
+    assert actual.sentences[1].startswith("idle: Cannot tell. Nobody waits")
+    assert {text.split(":")[0] for text in actual.caveats} == {"daily", "idle"}
+
+
+def test_nothing_to_decide_has_no_verdict() -> None:
+    assert evaluated(daily(4), "FCFS").outcome.verdict is None
+    assert evaluated(daily(4), metrics=["backfilled"]).outcome.verdict is None
