@@ -39,7 +39,7 @@ def test_a_log_is_read_with_the_account_of_its_cleaning(tmp_path: Path, log: pf.
     assert np.array_equal(again.submit, log.submit - log.submit[0])
     assert np.array_equal(again.requested_time, log.requested_time)
     assert (again.cleaning.read, again.cleaning.kept) == (2000, 2000)
-    assert pf.read(tmp_path / "log.swf.gz", processors=1000).machine == 1000
+    assert pf.read(tmp_path / "log.swf.gz", processors=1000, force_processors=True).machine == 1000
     assert "not read from a log" in log.cleaning.summary()
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyfactory.core.errors import UsageError
 from policyfactory.export.options import ExportOptions, instant
 from policyfactory.report.terminal import console, note, show_columns, warn
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -61,9 +62,7 @@ def export(
         Path | None,
         typer.Option(metavar="LOG", help="The cluster's own jobs (SWF): whole numbers are spread over their scores."),
     ] = None,
-    estimate_missing: Annotated[
-        Literal["error", "runtime", "drop"], typer.Option(help="Jobs of the log without a requested time.")
-    ] = ExportOptions.estimate_missing,
+    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = ExportOptions.estimate_missing,
     begin: Annotated[
         str | None, typer.Option(metavar="DATE", help="When the policy is put to use, in UTC; the epoch without it.")
     ] = None,
@@ -89,6 +88,9 @@ def export(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print how to install it, how to roll back, and its limits as well.")
     ] = False,
+    force_processors: Annotated[
+        bool, typer.Option("--force-processors", help="Read the log with that size also where its header has another.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")] = False,
 ) -> None:
     """Export a policy to a scheduler (Slurm, Grid Engine, OAR, OpenPBS) or a program.
@@ -101,7 +103,9 @@ def export(
 
     if preview is None and (as_json or at is not None or time_zone is not None):
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
-    options = ExportOptions(epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life)
+    options = ExportOptions(
+        epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors
+    )
     queue = None
     if preview is not None:
         queue = _queue(preview, at, None if time_zone is None else find_zone(time_zone))

@@ -46,6 +46,9 @@ def generate(
     processors: Annotated[
         int | None, typer.Option(help="Processors of the machine (default: the log's; 256 for the model).")
     ] = None,
+    force_processors: Annotated[
+        bool, typer.Option("--force-processors", help="Use that size also where the log's header has another one.")
+    ] = False,
     estimator: Annotated[
         Literal["stratified", "paper"],
         typer.Option(help="stratified: every job first equally often, in common orders; paper: plain random orders."),
@@ -86,7 +89,7 @@ def generate(
     number = tuples if tuples is not None else _CONVERGENCE_TUPLES if convergence else DEFAULT_TUPLES
     options = GenerateOptions(number, trials, state_size, queue_size, estimator, seed)
     options.check()
-    workload, inputs = _workload(trace, processors, preset)
+    workload, inputs = _workload(trace, preset, processors, force=force_processors)
     places = check_options(workload, options)
     if convergence:
         _converge(workload, options, repeats, output or Path("convergence.svg"))
@@ -113,11 +116,15 @@ def _check(output: Path | None, *, convergence: bool) -> None:
         raise UsageError(f"--output {output}: a score table is a CSV file; name it {output.with_suffix('.csv').name}")
 
 
-def _workload(trace: Path | None, processors: int | None, preset: str) -> tuple[Workload, dict[str, str]]:
+def _workload(
+    trace: Path | None, preset: str, processors: int | None, *, force: bool
+) -> tuple[Workload, dict[str, str]]:
     """Return the workload, and the name and SHA-256 of the file that it is from."""
     from policyfactory.workload.models.lublin import DEFAULT_JOBS, DEFAULT_SEED, default_workload, generate_lublin
 
     if trace is None:
+        if force:
+            raise UsageError("--force-processors belongs to a log, and none is given; name the LOG")
         if processors is None:
             workload = default_workload()
         else:
@@ -128,7 +135,7 @@ def _workload(trace: Path | None, processors: int | None, preset: str) -> tuple[
     from policyfactory.workload.clean import read
 
     # Trials know the run times: requests are not read, and may be missing.
-    workload = read(trace, preset=preset, estimate_missing="runtime", processors=processors)
+    workload = read(trace, preset=preset, processors=processors, force_processors=force, estimate_missing="runtime")
     note(workload.cleaning.summary())
     return workload, {trace.name: workload.cleaning.sha256}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["learn"]
 
 _STEPS = "steps.txt"
-_READING = ("processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
+_READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
 
 @with_options(OPTIONS[name] for name in _READING)

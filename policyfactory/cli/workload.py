@@ -13,7 +13,7 @@ from policyfactory.cli import workload_import, workload_models, workload_resampl
 from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive
 from policyfactory.core.errors import UsageError
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.presets import EstimateMissing, Overrun, ZeroRun
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing, Overrun, ZeroRun
 from policyfactory.workload.swf.archive import ARCHIVE_URL
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ app = typer.Typer(
 
 _PROCESSORS = Annotated[
     int | None,
-    typer.Option(help="Processors of the machine, where the header does not say (MaxProcs) or says it wrongly.", min=1),
+    typer.Option(help="Processors of the machine, where the header does not say (MaxProcs).", min=1),
+]
+_FORCE = Annotated[
+    bool, typer.Option("--force-processors", help="Use that size also where the header has another one (MaxProcs).")
 ]
 # Columns of a table that stays readable.
 _LOGS_ABREAST = 5
@@ -45,6 +48,7 @@ _LOG_IN = Annotated[Path, typer.Argument(metavar="IN", help="A log (SWF, also .g
 def show(
     traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs (SWF, also .gz).", show_default=False)],
     processors: _PROCESSORS = None,
+    force_processors: _FORCE = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for pictures of each log.")] = None,
     json: _JSON = False,
 ) -> None:
@@ -58,7 +62,7 @@ def show(
     with exclusive(None if output is None else check_directory(output) / "pictures"):
         for trace in traces:
             log = read_swf(trace)
-            description = describe(log, processors)
+            description = describe(log, processors, force=force_processors)
             described.append((description, find_quirks(log, description)))
             for path in draw_log(log, description, output) if output is not None else ():
                 note(f"written: {path}")
@@ -90,8 +94,9 @@ def clean(
         Path, typer.Argument(metavar="OUT", help="The cleaned log to write (.gz is packed).", show_default=False)
     ],
     preset: Annotated[str, typer.Option(help="Filter: default, tpds18, tpds18-workflow, sc17 or none.")] = "default",
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help="Jobs without a requested time.")] = "error",
+    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
     processors: _PROCESSORS = None,
+    force_processors: _FORCE = False,
     overrun: Annotated[
         Overrun | None, typer.Option(help="Jobs that ran beyond their request (default: as the preset has it).")
     ] = None,
@@ -110,7 +115,11 @@ def clean(
     _check_other(source, target)
     with exclusive(target, report):
         log, account = clean_log(
-            read_swf(source), preset=rules, estimate_missing=estimate_missing, processors=processors
+            read_swf(source),
+            preset=rules,
+            processors=processors,
+            force_processors=force_processors,
+            estimate_missing=estimate_missing,
         )
         write_swf(log, target)
         if report is not None:

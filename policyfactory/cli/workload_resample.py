@@ -13,7 +13,7 @@ from policyfactory.core.artefact import Manifest, command_line, exclusive, sha25
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.version import __version__
 from policyfactory.report.terminal import note, warn
-from policyfactory.workload.presets import EstimateMissing
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
@@ -51,8 +51,11 @@ def resample(
         str, typer.Option(help="Requested times: user, exact, noisy:F (up to 1 + F run times), tsafrir (a model).")
     ] = "user",
     preset: Annotated[str, typer.Option(help="Filter of the log, as for workload clean.")] = "default",
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help="Jobs without a requested time.")] = "error",
+    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
     processors: Annotated[int | None, typer.Option(help="Processors, where the header does not say.", min=1)] = None,
+    force_processors: Annotated[
+        bool, typer.Option("--force-processors", help="Use that size also where the header has another one.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it stdout.")
     ] = None,
@@ -77,7 +80,13 @@ def resample(
     with exclusive(output):
         if output is not None and output.exists() and not overwrite:
             raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
-        log = read(trace, preset=preset, estimate_missing=estimate_missing, processors=processors)
+        log = read(
+            trace,
+            preset=preset,
+            processors=processors,
+            force_processors=force_processors,
+            estimate_missing=estimate_missing,
+        )
         history = History(log)
         longest = math.ceil(int(log.requested_time.max()) / log.ticks)
         drawn = history.sample(how.weeks, seed, number, how.draw)

@@ -179,7 +179,8 @@ def _named(log: Log) -> tuple[str, Mapping[str, Any]]:
 
 def _check_jobs(logs: Sequence[Log], options: Mapping[str, Any]) -> None:
     """Refuse options that say how a file is read where there is none."""
-    wrong = [name for name in ("preset", "processors", "estimate_missing", "predictions") if name in options]
+    reading = ("preset", "processors", "force_processors", "estimate_missing", "predictions")
+    wrong = [name for name in reading if name in options]
     if wrong and any(isinstance(log, Workload) for log in logs):
         raise UsageError(
             f"{', '.join(wrong)}: the jobs are read already; say it to policyfactory.read, or give the path of the log"

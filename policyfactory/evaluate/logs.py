@@ -136,7 +136,13 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
     InputError, WorkloadError, UsageError
         If it is another one than the source says, or its jobs cannot be used.
     """
-    workload = clean(log, preset=source.preset, estimate_missing=source.estimate_missing, processors=source.machine)
+    workload = clean(
+        log,
+        preset=source.preset,
+        processors=source.machine,
+        force_processors=source.force_machine,
+        estimate_missing=source.estimate_missing,
+    )
     report = workload.cleaning
     if source.sha256 is not None and report.sha256 != source.sha256:
         raise InputError(

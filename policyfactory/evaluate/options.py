@@ -42,7 +42,7 @@ from policyfactory.evaluate.declare import (
 from policyfactory.simulate.rules import Backfill, Compatibility, DecideBy, Overrun, Ties
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.tuning.strategies import Feedback
-from policyfactory.workload.presets import EstimateMissing
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 from policyfactory.workload.resample import DrawFrom
 from policyfactory.workload.sensitivity import EstimateRule
 
@@ -109,8 +109,13 @@ class LogTable(OptionTable):
     machine: Annotated[int, Field(ge=1, le=2**31)] | None = option(
         None, "processors of the machine, where the log does not say", name="processors"
     )
+    force_machine: bool = option(
+        False, "use that size also where the log's header has another", name="force_processors"
+    )
     estimate_missing: EstimateMissing = option(
-        "error", "jobs without a requested time are refused, get their run time as if known, or are left out"
+        "error",
+        MISSING_HELP[0].lower() + MISSING_HELP[1:-1],
+        "workloads.md#clean-it",
     )
     predictions: Text | None = option(
         None,

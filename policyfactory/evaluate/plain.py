@@ -115,7 +115,7 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
     experiment = {"name": PLAIN_NAME, "title": "Policies compared", **values[ExperimentTable]}
     if "resamples" in given:
         experiment["resample"] = values[ResampleTable]
-    cleaning = values[LogTable]
+    cleaning = {key: value for key, value in values[LogTable].items() if value is not False}
     return {
         "schema_version": 1,
         "name": PLAIN_NAME,
@@ -164,7 +164,7 @@ def _check_pairs(given: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]]
     if "resamples" in given and "windows" in given:
         raise UsageError(f"{of('windows', 'resamples')} exclude each other; give one of them")
     files = [name for name, log in logs.items() if "file" in log]
-    if not files and {"processors", "predictions"} & set(given):
+    if not files and {"processors", "force_processors", "predictions"} & set(given):
         raise UsageError(f"{of('processors', 'predictions')} belong to a log, and none is given; name the LOG")
     if "predictions" in given and len(logs) != 1:
         raise UsageError(f"{of('predictions')} belongs to one log, {len(logs)} are given; evaluate one at a time")

@@ -30,7 +30,7 @@ _STEM = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 _LONGEST_NAME = 100
 _MOST_POINTS = 500  # of a line
 _TAKEN = ("claims", "starts")  # folders of a report beside those of its experiments
-_OF_A_FILE = ("sha256", "preset", "estimate_missing", "machine", "predictions")
+_OF_A_FILE = ("sha256", "preset", "estimate_missing", "machine", "force_machine", "predictions")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

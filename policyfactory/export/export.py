@@ -97,7 +97,7 @@ class _Work:
         if options.weight is not None and not 2 <= options.weight <= LARGEST:
             raise UsageError(f"--weight {options.weight}: give a whole number from 2 to {LARGEST:,}")
         # What determines the bytes of the files, and not where they are written.
-        words = [word for option in options.given().items() for word in option]
+        words = [word for option in options.given().items() for word in option if word]
         command = ["policyfactory", "export", source, "--to", target.name, *words] if source else []
         self.site = Site(
             self._sample,
@@ -174,7 +174,12 @@ class _Work:
 
         log = read_swf(source)
         options = self.options
-        workload = clean(log, estimate_missing=options.estimate_missing, processors=options.processors)
+        workload = clean(
+            log,
+            processors=options.processors,
+            force_processors=options.force_processors,
+            estimate_missing=options.estimate_missing,
+        )
         self.notes.append(workload.cleaning.totals())
         self._check_unit(log)
         return workload

@@ -8,17 +8,17 @@ import math
 import numbers
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
+from policyfactory.workload.presets import ESTIMATE_MISSING, EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.workload.jobs import Workload
 
 __all__ = ["ExportOptions", "instant"]
 
-_Missing = Literal["error", "runtime", "drop"]
 _LATEST = 4_133_980_800  # 2101-01-01
 
 
@@ -34,14 +34,16 @@ class ExportOptions:
     threshold : str or float, optional
         Jobs that have waited longer go first: ``20h``, or seconds as a number; inf: never.
     processors : int, optional
-        Size of the machine, written for m.
+        Size of the machine, written for m; of the log, too, where its header does not say it.
+    force_processors : bool
+        Read the log with ``processors`` also where its header has another number.
     nodes : int, optional
         Nodes of the machine, for slurm-weights.
     weight : int, optional
         Largest whole number of a score: how much the formula counts beside fair-share, QOS and partition.
     workload : Path, str or Workload, optional
         The cluster's own jobs: whole numbers are spread over their scores.
-    estimate_missing : {"error", "runtime", "drop"}
+    estimate_missing : {"error", "runtime", "model", "drop"}
         What to do with jobs of the log without a requested time.
     begin : str or int, optional
         When the policy is put to use, a date in UTC or Unix seconds; the epoch without it.
@@ -55,9 +57,10 @@ class ExportOptions:
     nodes: int | None = None
     weight: int | None = None
     workload: Path | str | Workload | None = None
-    estimate_missing: _Missing = "error"
+    estimate_missing: EstimateMissing = "error"
     begin: str | int | None = None
     life: str | int = "365d"
+    force_processors: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is of another type, before anything is done with it: the command reads its own as these."""
@@ -70,9 +73,10 @@ class ExportOptions:
             from policyfactory.workload.jobs import Workload
 
             self._check("workload", (Workload,), "a log: its path, or a Workload")
-        choices = get_args(_Missing)
-        if self.estimate_missing not in choices:
-            raise UsageError(f"estimate_missing {self.estimate_missing!a}: choose one of {', '.join(choices)}")
+        if self.estimate_missing not in ESTIMATE_MISSING:
+            raise UsageError(f"estimate_missing {self.estimate_missing!a}: choose one of {', '.join(ESTIMATE_MISSING)}")
+        if not isinstance(self.force_processors, bool):
+            raise UsageError(f"force_processors {ascii(self.force_processors)[:60]}: give True or False")
 
     def _check(self, name: str, types: tuple[type, ...], expected: str) -> None:
         value = getattr(self, name)
@@ -80,10 +84,10 @@ class ExportOptions:
             raise UsageError(f"{name} {ascii(value)[:60]}: give {expected}")
 
     def given(self) -> dict[str, str]:
-        """Return the options that differ from their defaults, as they are typed: ``--epoch`` -> ``2026-01-01``."""
+        """Return the options that differ from their defaults: ``--epoch`` -> ``2026-01-01``, a flag -> nothing."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
-            f"--{field.name.replace('_', '-')}": str(value)
+            f"--{field.name.replace('_', '-')}": "" if value is True else str(value)
             for field, value in values.items()
             if value is not None and value != field.default
         }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from typing import Literal
+from typing import Any
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import plain_value
 from policyfactory.core.random import check_seed
 from policyfactory.core.units import duration_text, parse_duration
+from policyfactory.workload.presets import EstimateMissing
 
 __all__ = ["LearnOptions"]
 
@@ -21,7 +22,8 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "threshold": (str | int | float, 'a duration, for example "20h", seconds as a number, or "auto"'),
     "windows": (str | None, 'a text, for example "10x15d", or None'),
     "processors": (int | None, "a whole number, or None"),
-    "estimate_missing": (str, '"error", "runtime" or "drop"'),
+    "force_processors": (bool, "True or False"),
+    "estimate_missing": (str, '"error", "runtime", "model" or "drop"'),
     "preset": (str, 'the name of a filter, for example "default"'),
     "seed": (int, "a whole number"),
 }
@@ -45,7 +47,9 @@ class LearnOptions:
         Cut the jobs to choose by and to test on, for example ``10x15d``; None: one continuous simulation.
     processors : int or None
         Processors of the machine, if the log does not say.
-    estimate_missing : {"error", "runtime", "drop"}
+    force_processors : bool
+        Use them also where the log's header has another number.
+    estimate_missing : {"error", "runtime", "model", "drop"}
         What to do with jobs without a requested time.
     preset : str
         Filter for the log.
@@ -64,7 +68,8 @@ class LearnOptions:
     threshold: str | float = "auto"
     windows: str | None = None
     processors: int | None = None
-    estimate_missing: Literal["error", "runtime", "drop"] = "error"
+    force_processors: bool = False
+    estimate_missing: EstimateMissing = "error"
     preset: str = "default"
     seed: int = 1
 
@@ -74,7 +79,7 @@ class LearnOptions:
 
         for name, (kinds, expected) in _EXPECTED.items():
             value = plain_value(getattr(self, name))
-            if isinstance(value, bool) or not isinstance(value, kinds):
+            if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
                 raise UsageError(f"{name} {value!r}: expected {expected}")
             object.__setattr__(self, name, value)
         if self.tuples < 32 or self.trials < 256:
@@ -88,6 +93,12 @@ class LearnOptions:
             raise UsageError(f"--metric {self.metric}: neither direction of it is better; choose another metric")
         if self.windows is not None:
             parse_windows(self.windows)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the log is read: keywords of `policyfactory.workload.clean.clean`."""
+        names = ("preset", "processors", "force_processors", "estimate_missing")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def chooses_threshold(self) -> bool:

@@ -125,9 +125,7 @@ class _Learning(Stages):
         super().__init__(folder, workers, progress, _STEPS + options.chooses_threshold)
         self.log = log
         self.options = options
-        workload = clean(
-            log, preset=options.preset, estimate_missing=options.estimate_missing, processors=options.processors
-        )
+        workload = clean(log, **options.reading)
         if len(workload) < _FEWEST:
             raise WorkloadError(
                 f"{log.path}: {len(workload):,} jobs are left after cleaning, and {_FEWEST} are the least to learn "
@@ -149,8 +147,7 @@ class _Learning(Stages):
             parts["training"],
             GenerateOptions(options.tuples, options.trials, seed=options.seed),
             *self._reading(),
-            preset=options.preset,
-            processors=options.processors,
+            reading=options.reading,
         )
         forms, polynomials = self.fit(scores)
         rivals = self._dated(self.rivals(forms, polynomials))
@@ -207,10 +204,7 @@ class _Learning(Stages):
         return simulate(jobs, rival.model.policy, rules).after(lead_in)
 
     def _workload(self, log: SwfLog) -> Workload:
-        options = self.options
-        return clean(
-            log, preset=options.preset, estimate_missing=options.estimate_missing, processors=options.processors
-        )
+        return clean(log, **self.options.reading)
 
     def _measured(self, part: str, parts: dict[str, SwfLog]) -> SwfLog:
         """Return the log that is simulated to measure a part: all that came before too, unless it is cut."""
@@ -283,7 +277,8 @@ class _Learning(Stages):
 
     def _reading(self) -> tuple[str, ...]:
         machine = self.options.processors
-        return ("--preset", self.options.preset, *(("--processors", str(machine)) if machine else ()))
+        forced = ("--force-processors",) if self.options.force_processors else ()
+        return ("--preset", self.options.preset, *(("--processors", str(machine), *forced) if machine else ()))
 
     def _parts(self) -> dict[str, SwfLog]:
         """Cut the log in three, by number of jobs."""
@@ -356,9 +351,7 @@ class _Learning(Stages):
             **cases,
             "metrics": options.metrics,
             "threshold": None if own else options.threshold_text,
-            "preset": options.preset,
-            "processors": options.processors,
-            "estimate_missing": options.estimate_missing,
+            **options.reading,
         }
         return self.compare(log, rivals, evaluated, part)
 

@@ -71,8 +71,7 @@ class Stages:
         log: SwfLog,
         options: GenerateOptions,
         *words: str,
-        preset: str = "default",
-        processors: int | None = None,
+        reading: Mapping[str, Any] | None = None,
     ) -> ScoreTable:
         """Return the scores of a log's jobs; those without a requested time are used too.
 
@@ -84,8 +83,8 @@ class Stages:
             Tuples, trials, seed.
         words : str
             Further options of the command.
-        preset, processors
-            How the log is read.
+        reading : mapping of str to object, optional
+            How the log is read: keywords of `policyfactory.workload.clean.clean`.
         """
         numbers = ("--tuples", str(options.tuples), "--trials", str(options.trials), "--seed", str(options.seed))
         self.begin(
@@ -94,7 +93,7 @@ class Stages:
         )
         progress = self.progress
         # Trials know the run times: requests are not read, and may be missing.
-        workload = clean(log, preset=preset, estimate_missing="runtime", processors=processors)
+        workload = clean(log, **{**(reading or {}), "estimate_missing": "runtime"})
         progress.message(workload.cleaning.summary())
         counter = progress.counter(f"{workload.name}: tuples", "trials/s")
         counter.expect(options.tuples)

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.units import format_duration
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.cutting import derive
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.machine import machine_of
 from policyfactory.workload.parts import join_parts
-from policyfactory.workload.presets import ESTIMATE_MISSING, Preset, find_preset
+from policyfactory.workload.presets import ESTIMATE_MISSING, FEW_MISSING, Preset, find_preset
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["clean", "clean_log", "machine_of", "read"]
+__all__ = ["clean", "clean_log", "read"]
 
 Mask = NDArray[np.bool_]
 
@@ -33,6 +35,7 @@ def read(
     *,
     preset: str | Preset = "default",
     processors: int | None = None,
+    force_processors: bool = False,
     estimate_missing: str = "error",
 ) -> Workload:
     """Read and clean a log; times count from the first job kept, and ``.cleaning`` has what was dropped and changed.
@@ -44,63 +47,59 @@ def read(
     preset : str or Preset
         The filter.
     processors : int, optional
-        Processors of the machine, where the file does not say or says it wrongly.
+        Processors of the machine, where the file does not say.
+    force_processors : bool
+        Use ``processors`` also where the file's header has another number (MaxProcs).
     estimate_missing : str
-        Jobs without a requested time: ``"error"``, ``"runtime"`` (perfect estimates), ``"drop"``.
+        Jobs without a requested time: ``"error"`` (fewer than 1 % are dropped), ``"runtime"`` (perfect estimates),
+        ``"model"`` (the user's nearest request, else the queue's most usual, else Tsafrir's model), ``"drop"``.
 
     Raises
     ------
     InputError
         If the file cannot be read.
+    UsageError
+        If ``processors`` contradicts the header and is not forced.
     WorkloadError
         If no job can be used, the machine is unknown, or requests are missing and that is an error.
     """
-    return clean(read_swf(path), preset=preset, processors=processors, estimate_missing=estimate_missing)
+    return clean(
+        read_swf(path),
+        preset=preset,
+        processors=processors,
+        force_processors=force_processors,
+        estimate_missing=estimate_missing,
+    )
 
 
 def clean(
-    log: SwfLog, *, preset: str | Preset = "default", processors: int | None = None, estimate_missing: str = "error"
+    log: SwfLog,
+    *,
+    preset: str | Preset = "default",
+    processors: int | None = None,
+    force_processors: bool = False,
+    estimate_missing: str = "error",
 ) -> Workload:
     """Return the workload that a log holds; parameters, result and errors are those of `read`."""
-    return _Cleaning(log, find_preset(preset), estimate_missing, processors).workload()
+    machine = machine_of(log, processors, force=force_processors)
+    return _Cleaning(log, find_preset(preset), estimate_missing, machine).workload()
 
 
 def clean_log(
-    log: SwfLog, *, preset: str | Preset = "default", processors: int | None = None, estimate_missing: str = "error"
+    log: SwfLog,
+    *,
+    preset: str | Preset = "default",
+    processors: int | None = None,
+    force_processors: bool = False,
+    estimate_missing: str = "error",
 ) -> tuple[SwfLog, CleaningReport]:
     """Return the cleaned log with all its fields, and the account.
 
     Both fields of processors hold the number that was used, so that any preset reads the file the same way.
     Parameters and errors are those of `read`.
     """
-    return _Cleaning(log, find_preset(preset), estimate_missing, processors).log_again()
-
-
-def machine_of(log: SwfLog, machine: int | None = None) -> tuple[int, str]:
-    """Return the processors of a log's machine and where the number is from.
-
-    Raises
-    ------
-    UsageError
-        If a machine of less than one processor is asked for.
-    WorkloadError
-        If neither the caller nor the header says it.
-    """
-    if machine is not None:
-        if machine < 1:
-            raise UsageError(f"--processors {machine}: a machine has at least 1 processor")
-        return machine, "as asked for"
-    if log.header.processors is not None:
-        return log.header.processors, "MaxProcs of the header"
-    largest = int(max(log.allocated.max(), log.requested.max()))
-    nodes = log.header.nodes
-    if nodes is not None and largest <= nodes:
-        return nodes, "MaxNodes of the header, which has no MaxProcs"
-    size = f"MaxNodes {nodes:,} only, and jobs of {largest:,} processors" if nodes else "no MaxProcs"
-    raise WorkloadError(
-        f"{printable(log.path, 300)}: the header has {size}, so that the machine is unknown; say how many processors "
-        f"it has with --processors (the largest job has {largest:,})"
-    )
+    machine = machine_of(log, processors, force=force_processors)
+    return _Cleaning(log, find_preset(preset), estimate_missing, machine).log_again()
 
 
 def _whole(values: NDArray[Any]) -> Int64Array:
@@ -113,13 +112,13 @@ def _whole(values: NDArray[Any]) -> Int64Array:
 class _Cleaning:
     """The state of one cleaning: which rows are left, with which values, and what has been done."""
 
-    def __init__(self, log: SwfLog, preset: Preset, estimate_missing: str, machine: int | None) -> None:
+    def __init__(self, log: SwfLog, preset: Preset, estimate_missing: str, machine: tuple[int, str]) -> None:
         if estimate_missing not in ESTIMATE_MISSING:
             raise UsageError(f"--estimate-missing {estimate_missing!r}: write one of {', '.join(ESTIMATE_MISSING)}")
         self.log = log
         self.preset = preset
         self.estimate_missing = estimate_missing
-        self.machine, self.machine_source = machine_of(log, machine)
+        self.machine, self.machine_source = machine
         self.steps: list[CleaningStep] = []
         self.left: Mask = np.ones(len(log), dtype=np.bool_)
         self.later: list[tuple[str, Mask, str, str]] = []
@@ -206,14 +205,20 @@ class _Cleaning:
         log, preset = self.log, self.preset
         missing = log.requested_time <= 0
         self.requested_time = np.maximum(_whole(log.requested_time), 1)
+        concerned = missing & self.left
+        few = np.count_nonzero(concerned) < FEW_MISSING * np.count_nonzero(self.left) and not preset.strict
         if self.estimate_missing == "drop" or preset.drop_missing_request:
             self.drop(missing, "no requested time", "the scheduler would not know when it ends")
         elif self.estimate_missing == "runtime":
             why = "as if the user knew it exactly: results are better than any scheduler's could be"
             self.note("changed", missing, "no requested time, the run time taken", why)
             self.requested_time[missing] = np.maximum(self.run_time[missing], 1)
-        elif (missing & self.left).any():
-            raise WorkloadError(self._requests_missing(missing & self.left))
+        elif self.estimate_missing == "model":
+            self._fill(concerned)
+        elif few:
+            self.drop(missing, "no requested time", f"fewer than {FEW_MISSING:.0%} of the usable jobs")
+        elif concerned.any():
+            raise WorkloadError(self._requests_missing(concerned))
         if preset.longest_request is not None:
             absurd = self.requested_time > preset.longest_request
             self.note(
@@ -221,6 +226,21 @@ class _Cleaning:
             )
             self.requested_time = np.minimum(self.requested_time, preset.longest_request)
         self._overruns()
+
+    def _fill(self, missing: Mask) -> None:
+        """Give the jobs ``missing`` the requests that their users, their queues or the model would have."""
+        if not missing.any():
+            return
+        # Loaded here: only who asks for the model pays for it.
+        from policyfactory.workload.models.fill import FILL_SEED, fill_requests
+
+        filled = fill_requests(self.log, missing, self.run_time)
+        self.requested_time[missing] = filled.requested_time[missing]
+        none, guess = "no requested time", "a guess from the log itself"
+        model = f"Tsafrir's model drawn from (seed {FILL_SEED}, at most {format_duration(filled.longest)})"
+        self.note("changed", filled.of_user, f"{none}, the user's own nearest request taken", guess)
+        self.note("changed", filled.of_queue, f"{none}, the queue's most usual request taken", guess)
+        self.note("changed", filled.of_model, f"{none}, {model}", "neither user nor queue has a request that fits")
 
     def _overruns(self) -> None:
         over = self.run_time > self.requested_time
@@ -241,8 +261,8 @@ class _Cleaning:
         return (
             f"{printable(self.log.path, 300)}: {jobs:,} of {usable:,} usable jobs have no requested time (field 9), "
             f"the first is job {self.log.job_id[first]} (line {self.log.line[first]}); choose --estimate-missing "
-            "runtime (as if users knew their run times), --estimate-missing drop, or make estimates (policyfactory "
-            "workload estimates)"
+            "model (the user's own requests, the queue's, or a model's), runtime (as if users knew their run times) "
+            f"or drop; fewer than {FEW_MISSING:.0%} are left out without being asked for"
         )
 
     def _nothing_left(self) -> str:

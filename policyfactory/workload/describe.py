@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY
 from policyfactory.workload.header import printable
+from policyfactory.workload.machine import known_machine, size_of
 from policyfactory.workload.parts import join_parts
 from policyfactory.workload.swf.log import SwfLog
 
@@ -127,12 +128,6 @@ def median(values: NDArray[Any]) -> float:
     return float(np.median(values)) if len(values) else math.nan
 
 
-def size_of(log: SwfLog) -> NDArray[np.int64]:
-    """Return each job's processors: allocated, else requested, else -1."""
-    size = np.where(log.allocated > 0, log.allocated, log.requested)
-    return np.where(size > 0, size, -1)
-
-
 def occupancy(log: SwfLog, machine: int | None) -> Occupancy:
     """Return how full the machine was.
 
@@ -167,7 +162,7 @@ def occupancy(log: SwfLog, machine: int | None) -> Occupancy:
     return Occupancy(peak, over, area / (machine * float(end[known].max() - start[known].min())))
 
 
-def describe(log: SwfLog, machine: int | None = None) -> Description:
+def describe(log: SwfLog, machine: int | None = None, *, force: bool = False) -> Description:
     """Return the numbers of a log.
 
     Parameters
@@ -176,9 +171,16 @@ def describe(log: SwfLog, machine: int | None = None) -> Description:
         As it was read.
     machine : int, optional
         Processors of the machine (default: the header's; where it has none, utilisation is NaN).
+    force : bool
+        Use ``machine`` also where the header has another number.
+
+    Raises
+    ------
+    UsageError
+        If ``machine`` contradicts the header and is not forced.
     """
     log = joined_log(log)
-    machine = _machine(log, machine)
+    machine, _ = known_machine(log, machine, force=force) or (None, "")
     use = occupancy(log, machine)
     submitted = log.submit[log.submit >= 0]
     size = size_of(log)
@@ -226,14 +228,6 @@ def describe(log: SwfLog, machine: int | None = None) -> Description:
         peak_processors=use.peak,
         statuses={str(status): int(count) for status, count in statuses},
     )
-
-
-def _machine(log: SwfLog, machine: int | None) -> int | None:
-    """Return the machine's processors: as asked for, MaxProcs, or MaxNodes if no job is larger; else None."""
-    if machine is not None or log.header.processors is not None:
-        return machine if machine is not None else log.header.processors
-    nodes = log.header.nodes
-    return nodes if nodes is not None and nodes >= size_of(log).max() else None
 
 
 # The table of a description. ------------------------------------------------------------------------------------------

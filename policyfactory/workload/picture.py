@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.clock import LONGEST_SPAN, arrivals
-from policyfactory.workload.describe import Description, joined_log, size_of
+from policyfactory.workload.describe import Description, joined_log
+from policyfactory.workload.machine import size_of
 from policyfactory.workload.swf.log import SwfLog
 
 if TYPE_CHECKING:

@@ -9,13 +9,33 @@ from importlib.resources import files
 from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.units import DAY
 
-__all__ = ["ESTIMATE_MISSING", "PRESETS", "EstimateMissing", "Overrun", "Preset", "ZeroRun", "find_preset"]
+__all__ = [
+    "ABSURD_REQUEST",
+    "ESTIMATE_MISSING",
+    "FEW_MISSING",
+    "MISSING_HELP",
+    "PRESETS",
+    "EstimateMissing",
+    "Overrun",
+    "Preset",
+    "ZeroRun",
+    "find_preset",
+]
 
-EstimateMissing = Literal["error", "runtime", "drop"]
+EstimateMissing = Literal["error", "runtime", "model", "drop"]
 Overrun = Literal["keep", "cut", "raise", "drop"]
 ZeroRun = Literal["drop", "keep", "one"]
+MISSING_HELP = (
+    "Jobs without a requested time: refused (fewer than 1 % are left out), given their run time as if known, a guess "
+    "(their user's other requests, their queue's, or a model's), or left out."
+)
 ESTIMATE_MISSING: tuple[EstimateMissing, ...] = get_args(EstimateMissing)
+# Below this share of the usable jobs those without a requested time are left out even where that is an error.
+FEW_MISSING = 0.01
+# Longer requests are taken for entries by mistake, or for "no limit".
+ABSURD_REQUEST = 90 * DAY
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

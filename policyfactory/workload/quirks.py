@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import DAY, format_duration
 from policyfactory.workload.clock import LONGEST_SPAN
-from policyfactory.workload.describe import Description, joined_log, share, size_of
+from policyfactory.workload.describe import Description, joined_log, share
+from policyfactory.workload.machine import size_of
 from policyfactory.workload.parts import join_parts
+from policyfactory.workload.presets import ABSURD_REQUEST
 from policyfactory.workload.swf.log import FIELD_NAMES, SwfLog
 
 __all__ = ["find_quirks"]
 
-# Longer requests are taken for entries by mistake, or for "no limit".
-_ABSURD_REQUEST = 90 * DAY
 # A job that failed this near to its request was stopped by it.
 _AT_LIMIT = 60
 
@@ -140,10 +140,10 @@ def _requests(log: SwfLog, description: Description) -> Iterator[str]:
         yield "no job has a requested time: backfilling needs --estimate-missing runtime, or a model of estimates"
     elif description.request_missing_share > 0:
         yield f"{_jobs(log.requested_time <= 0)} without requested time"
-    absurd = log.requested_time[log.requested_time > _ABSURD_REQUEST]
+    absurd = log.requested_time[log.requested_time > ABSURD_REQUEST]
     if len(absurd):
         yield (
-            f"{len(absurd):,} requests are longer than {format_duration(_ABSURD_REQUEST)}, the longest "
+            f"{len(absurd):,} requests are longer than {format_duration(ABSURD_REQUEST)}, the longest "
             f"{float(absurd.max()):,.0f} s; cap them with --longest-request"
         )
     limit = log.header.positive("MaxRuntime")

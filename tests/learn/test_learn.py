@@ -115,7 +115,7 @@ def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
         ("threshold", -5, "-5: expected whole seconds"),
         ("windows", 3, "3: expected a text"),
         ("processors", "x", "'x': expected a whole number, or None"),
-        ("estimate_missing", True, 'True: expected "error", "runtime" or "drop"'),
+        ("estimate_missing", True, 'True: expected "error", "runtime", "model" or "drop"'),
         ("preset", None, "None: expected the name of a filter"),
         ("seed", 0.5, "0.5: expected a whole number"),
     ],

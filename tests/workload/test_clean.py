@@ -12,8 +12,9 @@ import pytest
 
 from naive.logs import HEADER, log_of, text_of
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
-from policyfactory.workload.clean import clean, clean_log, machine_of, read
+from policyfactory.workload.clean import clean, clean_log, read
 from policyfactory.workload.cleaning_report import CleaningReport
+from policyfactory.workload.machine import known_machine, machine_of
 from policyfactory.workload.presets import PRESETS
 from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
 from policyfactory.workload.swf.log import SwfLog
@@ -152,8 +153,7 @@ def test_a_missing_request_is_an_error_that_names_count_and_first_job() -> None:
         clean(no_requests())
     message = str(error.value)
     assert "2 of 3 usable jobs have no requested time (field 9), the first is job 7 (line 9)" in message
-    assert "--estimate-missing runtime" in message
-    assert "--estimate-missing drop" in message
+    assert "choose --estimate-missing model" in message
 
 
 def test_a_missing_request_is_replaced_or_dropped_on_demand() -> None:
@@ -165,8 +165,67 @@ def test_a_missing_request_is_replaced_or_dropped_on_demand() -> None:
     report = workload.cleaning
     assert workload.job_id.tolist() == [1]
     assert steps(report)["no requested time"] == ("dropped", 2, 7)
-    with pytest.raises(UsageError, match="--estimate-missing 'perfect': write one of error, runtime, drop"):
+    with pytest.raises(UsageError, match="--estimate-missing 'perfect': write one of error, runtime, model, drop"):
         clean(no_requests(), estimate_missing="perfect")
+
+
+def test_few_missing_requests_are_dropped_and_many_are_an_error() -> None:
+    jobs: list[dict[str, object]] = [{"submit": n} for n in range(200)]
+    jobs[7]["requested_time"] = -1
+    report = clean(log_of(jobs)).cleaning
+    assert steps(report) == {"no requested time": ("dropped", 1, 8)}
+    assert report.steps[0].why == "fewer than 1% of the usable jobs"
+    jobs[8]["requested_time"] = 0
+    with pytest.raises(WorkloadError, match="2 of 200 usable jobs have no requested time"):
+        clean(log_of(jobs))
+    jobs[8]["run_time"] = -1  # not usable: one of 199 is missing
+    assert steps(clean(log_of(jobs)).cleaning)["no requested time"] == ("dropped", 1, 8)
+    with pytest.raises(WorkloadError, match="1 of 199 usable jobs"):
+        clean(log_of([job for job in jobs if job.get("run_time") != -1]), preset="none")
+
+
+def test_missing_requests_are_those_of_the_user_the_queue_and_the_model() -> None:
+    none = {"requested_time": -1}
+    jobs: list[dict[str, object]] = [
+        {"submit": 0, "user": 1, "requested_time": 100},
+        {"submit": 10, "user": 1, **none},  # job 1 is nearer than job 5
+        {"submit": 15, "user": 1, **none},  # as near to both: the earlier
+        {"submit": 29, "user": 1, **none, "run_time": 250},
+        {"submit": 30, "user": 1, "requested_time": 300},
+        {"submit": 31, "user": 1, **none, "run_time": 301, "queue": 5},  # longer than the user's: the queue's
+        {"submit": 40, "user": 2, "queue": 5, "requested_time": 900},
+        {"submit": 41, "user": 2, "queue": 5, "requested_time": 900},
+        {"submit": 42, "user": 2, "queue": 5, "requested_time": 60},
+        {"submit": 43, "user": 3, "queue": 5, **none},
+        {"submit": 44, "user": 3, "queue": 6, **none, "run_time": 5000},  # nobody's: the model
+        {"submit": 45, "user": 3, "queue": 6, **none, "run_time": 9000},  # longer than all of the model's
+        {"submit": 46, **none},  # no user, no queue
+    ]
+    workload = clean(log_of(jobs), estimate_missing="model")
+    requests = dict(zip(workload.job_id.tolist(), workload.requested_time.tolist(), strict=True))
+    assert [requests[job] for job in (2, 3, 4, 6, 10)] == [100, 100, 300, 900, 900]
+    # The longest estimate is the least that the model takes, 5,701 s, in whole values of its own.
+    assert 5000 <= requests[11] <= 5701
+    assert requests[12] == 9000
+    assert 10 <= requests[13] <= 5701
+    assert steps(workload.cleaning) == {
+        "no requested time, the user's own nearest request taken": ("changed", 3, 2),
+        "no requested time, the queue's most usual request taken": ("changed", 2, 6),
+        "no requested time, Tsafrir's model drawn from (seed 1, at most 1h 35m)": ("changed", 3, 11),
+    }
+    assert clean(log_of(jobs), estimate_missing="model").sha256() == workload.sha256()
+    # What is there is left alone.
+    assert [requests[job] for job in (1, 5, 7, 8, 9)] == [100, 300, 900, 900, 60]
+
+
+def test_a_log_without_any_request_gets_the_models() -> None:
+    rng = np.random.default_rng(5)
+    jobs = [{"submit": n, "run_time": int(rng.integers(1, 40_000)), "requested_time": -1} for n in range(400)]
+    workload = clean(log_of(jobs), estimate_missing="model")
+    assert (workload.requested_time >= workload.run_time).all()
+    # The longest run takes less than 12 h, which is then the longest request, and one of many.
+    assert workload.requested_time.max() == 12 * 3600
+    assert 10 < len(np.unique(workload.requested_time)) < 100
 
 
 def test_sorting_keeps_the_order_of_ties_and_times_count_from_the_first() -> None:
@@ -244,17 +303,37 @@ def test_no_usable_job_is_an_error_with_the_reasons() -> None:
     ):
         clean(log_of([{"run_time": -1}, {"run_time": 0}]))
     with pytest.raises(WorkloadError, match="more processors than the machine's 1: 1"):
-        clean(log_of([{"allocated": 2}]), processors=1)
+        clean(log_of([{"allocated": 2}], header=""), processors=1)
 
 
 def test_the_machine_is_the_callers_or_the_headers() -> None:
     log = log_of([{"allocated": 6}])
     assert machine_of(log) == (10, "MaxProcs of the header")
-    assert machine_of(log, 99) == (99, "as asked for")
+    assert machine_of(log, 10) == (10, "as asked for")
+    assert machine_of(log, 99, force=True) == (99, "as asked for, against MaxProcs 10 of the header")
+    assert known_machine(log_of([{}], header=""), 99) == (99, "as asked for")
+    assert known_machine(log_of([{}], header="")) is None
     with pytest.raises(UsageError, match="--processors 0: a machine has at least 1 processor"):
         machine_of(log, 0)
     nodes = log_of([{"allocated": 6}], header="; MaxNodes: 6\n")
     assert machine_of(nodes) == (6, "MaxNodes of the header, which has no MaxProcs")
+
+
+def test_a_machine_that_contradicts_the_header_is_refused_unless_forced() -> None:
+    log = log_of([{"allocated": 6}, {"allocated": 2}, {"allocated": -1, "requested": 5}])
+    for call in (clean, clean_log):
+        with pytest.raises(UsageError) as error:
+            call(log, processors=4)
+        assert str(error.value) == (
+            "--processors 4: test.swf says MaxProcs 10 in its header, and 2 of its 3 jobs are larger than 4; leave "
+            "--processors out, or add --force-processors (force_processors in Python, force_machine in a protocol) to "
+            "use 4 all the same"
+        )
+    report = clean(log, processors=4, force_processors=True).cleaning
+    assert (report.kept, report.machine) == (1, 4)
+    assert "machine of 4 processors (as asked for, against MaxProcs 10 of the header)" in report.totals()
+    with pytest.raises(UsageError, match="--force-processors belongs to a machine size; add --processors N"):
+        clean(log, force_processors=True)
 
 
 def test_without_a_header_the_machine_must_be_given() -> None:
@@ -311,7 +390,9 @@ def test_a_cleaned_log_is_read_alike_by_every_preset() -> None:
 def test_a_log_is_read_and_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "site.swf"
     path.write_text(text_of([{}, {"run_time": 0}], HEADER))
-    workload = read(path, processors=50)
+    with pytest.raises(UsageError, match=r"site.swf says MaxProcs 10 in its header; leave --processors out, or add"):
+        read(path, processors=50)
+    workload = read(path, processors=50, force_processors=True)
     report = workload.cleaning
     assert (workload.name, len(workload), workload.machine) == ("site", 1, 50)
     assert report.source == str(path)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from naive.logs import log_of
+from policyfactory.core.errors import UsageError
 from policyfactory.workload.clean import clean_log
 from policyfactory.workload.describe import Description, describe, description_rows, occupancy
 from policyfactory.workload.quirks import find_quirks
@@ -96,7 +97,9 @@ def test_statuses_that_nobody_knows_take_one_line() -> None:
 
 
 def test_the_machine_of_a_description() -> None:
-    assert describe(log_of([{}]), 64).machine == 64
+    assert describe(log_of([{}]), 64, force=True).machine == 64
+    with pytest.raises(UsageError, match=r"--processors 64: test\.swf says MaxProcs 10 in its header"):
+        describe(log_of([{}]), 64)
     assert describe(log_of([{"allocated": 4}], header="; MaxNodes: 4\n")).machine == 4
     assert describe(log_of([{"allocated": 5}], header="; MaxNodes: 4\n")).machine is None
 
@@ -160,7 +163,7 @@ def test_the_filtered_kth_log_is_the_mirrors() -> None:
 def test_other_readings_of_the_utilisation(shared: Callable[[str], Path]) -> None:
     # notes/SWF.md section 6: on 80,640 thin-node processors Curie has 71.8 %.
     log, _ = archive("CEA-Curie-2011-2.1-cln")
-    assert round(100 * describe(log, 80_640).utilisation, 1) == 71.8
+    assert round(100 * describe(log, 80_640, force=True).utilisation, 1) == 71.8
 
 
 # Facts of notes/SWF.md sections 3, 5 and 8 that a user should be told.
