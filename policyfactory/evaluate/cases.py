@@ -131,7 +131,7 @@ def _record(plan: Plan, logs: Sequence[ReadLog], cases: Sequence[Case]) -> tuple
     why = _not_as_recorded(plan, logs)
     partly = False
     if not why:
-        lacking = [f"{_called(case)}: {text}" for case in cases if (text := lacking_starts(case.make()))]
+        lacking = [f"{_called(case)}: {text}" for case in cases if (text := lacking_starts(case.make(), case.lead_in))]
         partly = bool(lacking) and any((case.make().start >= 0).any() for case in cases)
         more = f" ({len(lacking)} such cases)" if len(lacking) > 1 else ""
         why = f"{lacking[0]}{more}" if lacking else ""

@@ -186,7 +186,7 @@ class Shared:
         facts = facts_of(case, measured)
         if not self.settings.recorded:
             return _Made(workload, facts)
-        schedule = recorded_schedule(workload).after(case.lead_in)
+        schedule = recorded_schedule(workload, case.lead_in).after(case.lead_in)
         metrics = self.settings.metrics
         return _Made(workload, facts, measure_recorded(schedule, metrics), _weekly(case, schedule, metrics))
 

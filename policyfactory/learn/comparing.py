@@ -89,9 +89,13 @@ class Compared:
     @property
     def winner(self) -> Rival:
         """The policy that is best in the first metric, the first of equals."""
+        return next((rival for rival in self.rivals if rival.name in self.best), self.rivals[0])
+
+    @property
+    def best(self) -> set[str]:
+        """Names of the policies that are best in the first metric: several are equally good."""
         metric = self.outcome.evaluation.metrics[0]
-        best = {row.policy for row in self.outcome.summaries if row.best and row.metric == metric}
-        return next((rival for rival in self.rivals if rival.name in best), self.rivals[0])
+        return {row.policy for row in self.outcome.summaries if row.best and row.metric == metric}
 
     def judged(self, verdict: Verdict, chosen: str) -> Compared:
         """Return the same with the verdict on the choice, in place of that on whoever leads."""

@@ -75,7 +75,7 @@ class _Demonstration(Stages):
         )
         test = self._workload("test", 2, "Another one to test on, which nothing has learned from")
         table = self.score(training, GenerateOptions(tuples, trials, seed=1))
-        rivals = self.rivals(*self.fit(table))
+        rivals = self.rivals(self.fit(table))
         self.begin(
             "The best of both against the classical policies under EASY backfilling, deciding by requested times",
             *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),

@@ -17,7 +17,7 @@ from policyfactory.fit.fits import Fits
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
 from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_rivals
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.words import choice_in_words
+from policyfactory.learn.words import choice_in_words, threshold_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
 from policyfactory.report.verdict import Verdict
@@ -47,8 +47,8 @@ class Learned:
         What was learned from (``training``), chosen by (``choosing``) and tested on (``test``).
     scores : ScoreTable
         The scores of the training jobs.
-    forms, polynomials : Fits
-        The formulas fitted to them.
+    fits : mapping of str to Fits
+        The formulas fitted to them, by family (``forms``, ``polynomials``), but for one that cannot be fitted.
     rivals : tuple of Rival
         All policies that competed.
     choosing : Compared
@@ -73,8 +73,7 @@ class Learned:
     options: LearnOptions
     parts: Mapping[str, SwfLog]
     scores: ScoreTable
-    forms: Fits
-    polynomials: Fits
+    fits: Mapping[str, Fits]
     rivals: tuple[Rival, ...]
     choosing: Compared
     thresholds: Compared | None
@@ -98,7 +97,11 @@ class Learned:
     @property
     def choice_words(self) -> str:
         """What was chosen, in words."""
-        return choice_in_words(self.policy, len(self.rivals), published=self.formula_name in CLASSICAL)
+        tried = () if self.thresholds is None else [rival.name for rival in self.thresholds.rivals[2:]]
+        tie = len(self.choosing.best) == len(self.rivals)
+        published = self.formula_name in CLASSICAL
+        words = choice_in_words(self.policy, len(self.rivals), published=published, tie=tie)
+        return f"{words} {threshold_in_words(self.policy, tried)}".rstrip()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -176,8 +179,9 @@ class Learned:
                 write_swf(log, log.path)
             self._save_scores(folder / SCORES, parts["training"])
             figures = check_directory(folder / "pictures")
-            self.forms.save(folder / "forms.json", report=folder / "forms.md", figures=figures)
-            self.polynomials.save(folder / "polynomials.json", report=folder / "polynomials.md")
+            for family, fits in self.fits.items():
+                drawn = figures if family == "forms" else None
+                fits.save(folder / f"{family}.json", report=folder / f"{family}.md", figures=drawn)
             compared_parts = {
                 "choosing": self.choosing,
                 "thresholds": self.thresholds,

@@ -25,9 +25,11 @@ from policyfactory.learn.verdict import Evidence, judge
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model
 from policyfactory.report.verdict import Verdict
+from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
+from policyfactory.statistics.compare import compare_policies
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
@@ -42,8 +44,9 @@ __all__ = ["learn"]
 _FEWEST = 200
 _STEPS = 9
 BESIDE = ("FCFS", "SAF", "F1")
-# Of the waits under the chosen formula, as thresholds; and the share of its gain that a threshold must keep.
-_QUANTILES = (0.9, 0.95, 0.99, 0.999)
+# Of the waits under the chosen formula, as thresholds: the last one changes nothing there, and bounds what comes later;
+# and the share of its gain that a threshold must keep.
+_QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 _KEPT = 0.9
 _RESAMPLES = 40
 _TITLES = {
@@ -149,8 +152,8 @@ class _Learning(Stages):
             *self._reading(),
             reading=options.reading,
         )
-        forms, polynomials = self.fit(scores)
-        rivals = self._dated(self.rivals(forms, polynomials))
+        fits = self.fit(scores)
+        rivals = self._dated(self.rivals(fits))
         choosing = self._compare("The formulas against the classical policies", "choosing", parts, rivals)
         winner, thresholds = self._with_threshold(choosing, parts)
         # The baseline, and two that are hard to beat, stand beside the choice.
@@ -170,8 +173,7 @@ class _Learning(Stages):
             options,
             parts,
             scores,
-            forms,
-            polynomials,
+            fits,
             tuple(rivals),
             choosing,
             thresholds,
@@ -211,7 +213,7 @@ class _Learning(Stages):
         return self.log if part == "test" and not self.windows else parts[part]
 
     def _with_threshold(self, choosing: Compared, parts: dict[str, SwfLog]) -> tuple[Rival, Compared | None]:
-        """Return the winner of the third quarter, with the lowest threshold that keeps most of its gain there."""
+        """Return the winner of the third quarter with the lowest threshold that is sure to keep its gain there."""
         winner = choosing.winner
         if not self.options.chooses_threshold or winner.name == CLASSICAL[0]:
             return winner, None
@@ -232,9 +234,18 @@ class _Learning(Stages):
         values = {row.policy: row.value for row in compared.outcome.summaries if row.metric == self.options.metric}
         gain = values[winner.name] - values[baseline.name]
         for one in candidates:
-            if abs(gain) > 0 and (values[one.name] - values[baseline.name]) / gain >= _KEPT:
+            if self._loss(compared, one.name, winner.name) <= (1 - _KEPT) * abs(gain):
                 return one, compared
         return winner, compared
+
+    def _loss(self, compared: Compared, name: str, without: str) -> float:
+        """Return how much worse a policy may be with its threshold than without: by the interval, if there is one."""
+        metric, evaluation = self.options.metric, compared.outcome.evaluation
+        pair = compare_policies(evaluation, evaluation.logs[0], metric, name, without, statistic="mean")
+        lower = METRICS[metric].lower_is_better
+        estimate = pair.estimate
+        low, high = (estimate.interval.low, estimate.interval.high) if estimate.interval else [estimate.value] * 2
+        return high if lower else -low
 
     def _resampled(
         self, test: Compared, winner: Rival, parts: dict[str, SwfLog], beside: list[Rival]

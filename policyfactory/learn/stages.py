@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.artefact import check_directory, exclusive
-from policyfactory.core.errors import WorkersError
+from policyfactory.core.errors import FitError, WorkersError
 from policyfactory.core.journal import partial_path
 from policyfactory.evaluate.logs import cleaned_log
 from policyfactory.evaluate.plain import PLAIN_NAME
@@ -123,41 +123,49 @@ class Stages:
         progress.scored(written, options)
         return read_score_table(output)
 
-    def fit(self, table: ScoreTable) -> tuple[Fits, Fits]:
-        """Return the fits of forms and of polynomials to the scores, and write models, reports and pictures."""
+    def fit(self, table: ScoreTable) -> dict[str, Fits]:
+        """Return the fits to the scores by family, and write models, reports and pictures.
+
+        A family that cannot be fitted to them is left out with a warning: without a job of several processors the terms
+        of the polynomials are the same.
+        """
         scores = self.place(SCORES)
         self.begin(
             "The 576 enumerated forms, fitted to the scores",
             *("fit", scores, "--family", "forms", "--top", str(_FORMS), "--output", self.place("forms.json")),
             *("--report", self.place("forms.md"), "--figures", self.place("pictures")),
         )
-        forms = self._fit(table, "forms")
+        fits = self._fit(table, "forms")
         self.begin(
             "The polynomials, Lin to sextic",
             *("fit", scores, "--family", "polynomials", "--output", self.place("polynomials.json")),
             *("--report", self.place("polynomials.md")),
         )
-        return forms, self._fit(table, "polynomials")
+        return fits | self._fit(table, "polynomials")
 
-    def _fit(self, table: ScoreTable, family: str) -> Fits:
+    def _fit(self, table: ScoreTable, family: str) -> dict[str, Fits]:
         def counted(title: str, total: int) -> Callable[[], None]:
             counter = self.progress.counter(title)
             counter.expect(total)
             return lambda: counter.done(0)
 
         best = family == "forms"  # several of them compete, and are drawn
-        fits = fit(table, family, top=_FORMS if best else 1, progress=counted)
+        try:
+            fits = fit(table, family, top=_FORMS if best else 1, progress=counted)
+        except FitError as error:
+            self.progress.warning(f"the {family} are left out: {error}")
+            return {}
         self.progress.fitted(fits)
         if self.folder is not None:
             figures = check_directory(self.folder / "pictures") if best else None
             models, report = self.folder / f"{family}.json", self.folder / f"{family}.md"
             with exclusive(models, report, None if figures is None else figures / "pictures"):
                 self.progress.wrote(fits.save(models, report=report, figures=figures))
-        return fits
+        return {family: fits}
 
-    def rivals(self, forms: Fits, polynomials: Fits) -> list[Rival]:
+    def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:
         """Return the classical policies, then the best forms, and LIN or what else could be fitted."""
-        models = models_of(forms.results, "forms") | models_of(polynomials.results, "polynomials")
+        models = {name: model for family, own in fits.items() for name, model in models_of(own.results, family).items()}
         lin = "polynomials-lin" if "polynomials-lin" in models else "polynomials"
         names = [*(f"forms-f{rank}" for rank in range(1, _FORMS + 1)), lin]
         learned = [Rival(models[name], self.place(f"{name}.json")) for name in names if name in models]

@@ -93,7 +93,9 @@ def judge(evidence: Evidence) -> Verdict:
     light, sentences = _against_baseline(evidence)
     by_record, first = against_record(evidence.compared.outcome, log, evidence.chosen)
     # What a site has now comes first; but what is worse than no order at all is refused for that.
-    words = (*sentences, *first) if light == "worse" else (*(first if by_record else _NO_RECORD), *sentences)
+    if not by_record and not evidence.compared.outcome.experiment.unrecorded:
+        first = _NO_RECORD
+    words = (*sentences, *first) if light == "worse" else (*first, *sentences)
     if by_record == "unsound":
         light = "unsound"
     elif light == "better":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from policyfactory.core.units import format_duration
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import round_coefficients
 
-__all__ = ["choice_in_words", "formula_in_words"]
+__all__ = ["choice_in_words", "formula_in_words", "threshold_in_words"]
 
 
 def formula_in_words(policy: Policy) -> str:
@@ -13,7 +16,25 @@ def formula_in_words(policy: Policy) -> str:
     return round_coefficients(policy.expression).text()
 
 
-def choice_in_words(policy: Policy, candidates: int, *, published: bool) -> str:
+def threshold_in_words(policy: Policy, tried: Sequence[str]) -> str:
+    """Return from which wait on a job goes first, and why; nothing if the user said it.
+
+    Parameters
+    ----------
+    policy : Policy
+        The choice.
+    tried : sequence of str
+        Names of the choice with the thresholds that were tried on the third quarter.
+    """
+    if not tried or policy.threshold == float("inf"):
+        return ""
+    return (
+        f"Jobs that have waited {format_duration(policy.threshold)} go first: the lowest threshold of {len(tried)} "
+        "with which nine tenths of its gain are sure to be kept there."
+    )
+
+
+def choice_in_words(policy: Policy, candidates: int, *, published: bool, tie: bool = False) -> str:
     """Return what was chosen, among how many, and its sort key.
 
     Parameters
@@ -24,7 +45,14 @@ def choice_in_words(policy: Policy, candidates: int, *, published: bool) -> str:
         How many policies competed.
     published : bool
         Whether it is one of the classical policies.
+    tie : bool
+        Whether all policies did the same.
     """
+    if tie:
+        return (
+            f"All {candidates} policies did the same on the third quarter of the jobs, so that none of them was "
+            f"chosen: {policy.name} stands for all."
+        )
     origin = (
         "It is a published policy: no formula learned from this log was better there."
         if published

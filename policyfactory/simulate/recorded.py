@@ -45,15 +45,18 @@ class Overuse:
     span_s: float
 
 
-def lacking_starts(workload: Workload) -> str:
+def lacking_starts(workload: Workload, lead_in: int = 0) -> str:
     """Return what keeps the recorded schedule from being known, in words; empty if each job has its start.
 
     Parameters
     ----------
     workload : Workload
         The jobs.
+    lead_in : int
+        So many of them, the first ones, are not measured: they need no start.
     """
     lacking = workload.start < workload.submit
+    lacking[:lead_in] = False
     if not lacking.any():
         return ""
     first = workload.job_id[int(np.argmax(lacking))]
@@ -61,13 +64,15 @@ def lacking_starts(workload: Workload) -> str:
     return f"{count:,} of {len(workload):,} jobs {'has' if count == 1 else 'have'} no recorded start, first job {first}"
 
 
-def recorded_schedule(workload: Workload) -> Schedule:
+def recorded_schedule(workload: Workload, lead_in: int = 0) -> Schedule:
     """Return the recorded schedule.
 
     Parameters
     ----------
     workload : Workload
         Jobs with recorded starts (`Workload.start`).
+    lead_in : int
+        So many of them, the first ones, may lack a start: they are as if they had never run.
 
     Returns
     -------
@@ -80,16 +85,17 @@ def recorded_schedule(workload: Workload) -> Schedule:
     EvaluationError
         If a job has no recorded start.
     """
-    lacking = lacking_starts(workload)
+    lacking = lacking_starts(workload, lead_in)
     if lacking:
         raise EvaluationError(
             f"{workload.name}: {lacking}, so the recorded schedule is not known; leave it out (--no-recorded, "
             "recorded = false), or use windows of the log in which all jobs have one"
         )
     backfilled = np.zeros(len(workload), dtype=np.bool_)
-    return Schedule(
-        workload.start, workload.start + workload.run_time, backfilled, workload, policy_name=RECORDED, rules=Rules()
-    )
+    known = workload.start >= workload.submit
+    start = np.where(known, workload.start, workload.submit)
+    end = np.where(known, start + workload.run_time, start)
+    return Schedule(start, end, backfilled, workload, policy_name=RECORDED, rules=Rules())
 
 
 def measure_recorded(schedule: Schedule, metrics: Sequence[str]) -> list[float]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from daily_log import daily, recorded
 
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.core.units import HOUR
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress, Step
@@ -21,6 +24,26 @@ from policyfactory.workload.models.tsafrir import tsafrir_estimates
 from policyfactory.workload.swf.files import write_swf
 
 FEW: dict[str, Any] = {"tuples": 32, "trials": 320}
+
+
+class _Stopping(Progress):
+    """Stops at a step as a user does."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at = at
+        self.titles: list[str] = []
+        self.sentences: list[str] = []
+
+    def begin(self, step: Step) -> None:
+        self.titles.append(step.title)
+        if step.number == self.at:
+            raise KeyboardInterrupt
+
+    def message(self, sentence: str) -> None:
+        self.sentences.append(sentence)
+
+    def warning(self, sentence: str) -> None:
+        self.sentences.append(sentence)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +69,40 @@ def test_what_is_learned_in_memory_says_what_it_is_worth(learned: Learned) -> No
     assert learned.plot().axes
 
 
+def test_a_family_that_cannot_be_fitted_is_left_out_with_a_sentence(tmp_path: Path) -> None:
+    # All jobs serial: p, 1 and q are no three terms.
+    log = daily(4)
+    serial = recorded(dataclasses.replace(log, processors=np.ones(len(log), dtype=np.int64), machine=2), "FCFS")
+    watched = _Stopping(None)
+    learned = learn(serial, output=tmp_path / "learned", progress=watched, **FEW)
+    assert list(learned.fits) == ["forms"]
+    assert any(text.startswith("the polynomials are left out: ") for text in watched.sentences)
+    assert not (tmp_path / "learned" / "polynomials.json").exists()
+    assert (tmp_path / "learned" / "policy.json").exists()
+    learned.save(tmp_path / "saved")
+    assert not (tmp_path / "saved" / "polynomials.json").exists()
+
+
+def test_where_nobody_waits_nothing_is_the_best() -> None:
+    idle = daily(4, machine=400)
+    learned = learn(dataclasses.replace(idle, start=idle.submit), **FEW)
+    assert learned.verdict.light == "cannot tell"
+    assert learned.words[0].startswith("All 13 policies did the same on the third quarter of the jobs, so that none")
+
+
+def test_a_threshold_is_chosen_like_the_formula_and_never_left_out_in_silence() -> None:
+    learned = learn(recorded(daily(8), "FCFS"), **FEW)
+    assert learned.thresholds is not None
+    values = learned.thresholds.outcome.evaluation
+    own = values.policies.index(learned.policy.name)
+    without = values.policies.index(learned.formula_name)
+    base, longest = values.values[0, 0, 0], values.longest_wait[0, without]
+    assert 0 < learned.policy.threshold <= longest + HOUR
+    # Nine tenths of the gain over the baseline are kept on the jobs by which it was chosen.
+    assert values.values[0, own, 0] - base <= 0.9 * (values.values[0, without, 0] - base) < 0
+    assert "go first: the lowest threshold of " in learned.words[0]
+
+
 @pytest.mark.slow
 def test_what_is_saved_later_is_what_a_run_with_a_folder_writes(
     learned: Learned, workload: Workload, tmp_path: Path
@@ -64,23 +121,6 @@ def test_what_is_saved_later_is_what_a_run_with_a_folder_writes(
     assert manifest["parameters"]["chosen"] == learned.policy.name
     with pytest.raises(OutputError, match="holds a learned policy"):
         learned.save(saved)
-
-
-class _Stopping(Progress):
-    """Stops at a step as a user does."""
-
-    def __init__(self, at: int | None) -> None:
-        self.at = at
-        self.titles: list[str] = []
-        self.sentences: list[str] = []
-
-    def begin(self, step: Step) -> None:
-        self.titles.append(step.title)
-        if step.number == self.at:
-            raise KeyboardInterrupt
-
-    def message(self, sentence: str) -> None:
-        self.sentences.append(sentence)
 
 
 @pytest.mark.slow

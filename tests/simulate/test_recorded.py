@@ -105,6 +105,17 @@ def test_a_record_that_says_too_little_is_refused() -> None:
         run_cases([partly], [resolve("FCFS")], recorded=True)
 
 
+def test_jobs_before_the_measured_ones_need_no_start() -> None:
+    partly = dataclasses.replace(FOUR, start=np.array([-1, 60, 120, 180]))
+    assert lacking_starts(partly, 1) == ""
+    assert lacking_starts(partly) == "1 of 4 jobs has no recorded start, first job 1"
+    # What nobody knows the start of takes no processors from those that are measured.
+    measured = recorded_schedule(partly, 1).after(1)
+    assert measured.start.tolist() == [0, 60, 120]
+    assert measured.carried is not None
+    assert measured.carried.processors.tolist() == []
+
+
 @given(st.lists(st.tuples(FIELDS, st.integers(0, 400)), min_size=1, max_size=12))
 def test_overuse_is_what_counting_second_by_second_says(jobs: list[tuple[tuple[int, int, int, int, int], int]]) -> None:
     fields = [each[0] for each in jobs]
