@@ -32,7 +32,7 @@ $(VENV)/.ready-%: pyproject.toml
 	@touch $@
 
 demo: $(VENV)/.ready-base
-	@$(BIN)/policyfactory demo --output demo
+	@$(BIN)/policyfactory demo --output demo --overwrite
 
 test: $(VENV)/.ready-test
 	@$(PYTEST) -n logical --maxprocesses 8 $(QUICK) $(ARGS)

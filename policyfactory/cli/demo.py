@@ -19,6 +19,7 @@ __all__ = ["demo"]
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for everything that is made.")] = Path("demo"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier demo left.")] = False,
     tuples: Annotated[int, typer.Option(help="Tuples to score.", min=32)] = 1000,
     trials: Annotated[int, typer.Option(help="Trials a tuple.", min=256)] = 4096,
 ) -> None:
@@ -29,7 +30,9 @@ def demo(
 
     begin = time.monotonic()
     with Screen() as screen:
-        compared = demonstrate(output, tuples=tuples, trials=trials, workers=workers_of(None), progress=screen)
+        compared = demonstrate(
+            output, overwrite=overwrite, tuples=tuples, trials=trials, workers=workers_of(None), progress=screen
+        )
     _close(compared)
     seconds = format_duration(time.monotonic() - begin)
     note(f"everything is in {output}/ ({seconds}); evaluation/report.html says how far to trust it")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from policyfactory.cli.screen import CountBar
 from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive, unchanged
-from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
@@ -22,7 +22,7 @@ from policyfactory.evaluate.described import section_dict
 from policyfactory.evaluate.plain import of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content
-from policyfactory.evaluate.results_folder import as_dict, listed, protocol_dict, write_report
+from policyfactory.evaluate.results_folder import as_dict, protocol_dict, refuse_evaluation, write_report
 from policyfactory.evaluate.starts import StartsWriter, file_names
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, selected
 from policyfactory.evaluate.tally import RunTally
@@ -44,7 +44,6 @@ from policyfactory.workload.swf.files import log_name
 __all__ = ["Request", "log_tables", "run_content", "run_options", "run_protocols"]
 
 _RESULTS = "results"
-_OURS = ("results.csv", "evaluation.json", "report.html")
 _PARTIAL = "evaluation"
 
 
@@ -186,12 +185,7 @@ def _folder(output: Path) -> Iterator[None]:
 def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
     if partial_path(output / _PARTIAL).exists():
         return  # a run that did not come to its end, maybe while it wrote: whose it is, is looked at later
-    there = [name for name in _OURS if (output / name).exists()]
-    if (there or listed(output)) and not overwrite:
-        raise OutputError(
-            f"{output}: holds an evaluation ({', '.join(there) or 'manifest.json'}); add --overwrite to replace it, or "
-            "name another folder with --output"
-        )
+    refuse_evaluation(output, overwrite=overwrite)
 
 
 def _starts_writer(protocol: Protocol, output: Path, layout: str) -> StartsWriter:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.core.artefact import check_directory, check_output, dump_json, exclusive
+from policyfactory.core.artefact import check_directory, check_output, dump_json, exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 from policyfactory.report.terminal import console, note, progress, show_section, warn
@@ -69,11 +69,13 @@ def fit(
     certainty: Annotated[
         bool, typer.Option("--certainty", help="Also measure how many tuples it takes until the form is certain.")
     ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the resampling and of the starts of nonlinear forms.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Fit formulas to a score table, rank them, and say how far to trust them."""
     from policyfactory.fit import fits as library
+    from policyfactory.fit.files import RANKING
     from policyfactory.trials.table import read_score_table
 
     check_seed(seed)
@@ -81,6 +83,8 @@ def fit(
     _check_outputs(output, report, figures)
     scores = read_score_table(table)
     with exclusive(output, report, None if figures is None else figures / "pictures"):
+        # What else is written is known when it is fitted.
+        refuse_earlier(output, report, None if figures is None else figures / RANKING, overwrite=overwrite)
         with progress() as bar:
             fits = library.fit(
                 scores,
@@ -91,7 +95,7 @@ def fit(
                 certainty=certainty,
                 progress=_stages(bar),
             )
-        files = fits.save(output, report=report, figures=figures)
+        files = fits.save(output, report=report, figures=figures, overwrite=overwrite)
         show_fit(fits, as_json=json)
     if files:
         note("written: " + ", ".join(str(path) for path in files))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
-from policyfactory.core.artefact import atomic_write, check_directory, check_output
+from policyfactory.core.artefact import atomic_write, check_directory, check_output, refuse_earlier
 from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.units import format_duration
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
@@ -92,7 +92,7 @@ def generate(
     workload, inputs = _workload(trace, preset, processors, force=force_processors)
     places = check_options(workload, options)
     if convergence:
-        _converge(workload, options, repeats, output or Path("convergence.svg"))
+        _converge(workload, options, repeats, output or Path("convergence.svg"), overwrite=overwrite)
         return
     if number > places:
         note(f"{number:,} tuples from {places:,} places of {workload.name}: places are used more than once")
@@ -225,12 +225,13 @@ def show_scores(written: Written, options: GenerateOptions) -> None:
     show_table("Scores", ["score table", str(written.output)], rows, left=(0, 1))
 
 
-def _converge(workload: Workload, options: GenerateOptions, repeats: int, picture: Path) -> None:
+def _converge(workload: Workload, options: GenerateOptions, repeats: int, picture: Path, *, overwrite: bool) -> None:
     from policyfactory.trials.convergence import convergence_csv, draw_convergence, measure_convergence
 
     numbers = picture.with_suffix(".csv")
     check_output(picture)
     check_output(numbers)
+    refuse_earlier(picture, numbers, overwrite=overwrite)
     with progress() as bar:
         task = bar.add_task(f"{workload.name}: thousands of trials", total=None)
         measured = measure_convergence(

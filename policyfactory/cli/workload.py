@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.cli import workload_import, workload_models, workload_resample
-from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive
+from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing, Overrun, ZeroRun
@@ -40,6 +40,7 @@ _FORCE = Annotated[
 ]
 # Columns of a table that stays readable.
 _LOGS_ABREAST = 5
+_OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")]
 _JSON = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 _LOG_IN = Annotated[Path, typer.Argument(metavar="IN", help="A log (SWF, also .gz).", show_default=False)]
 
@@ -50,16 +51,20 @@ def show(
     processors: _PROCESSORS = None,
     force_processors: _FORCE = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for pictures of each log.")] = None,
+    overwrite: _OVERWRITE = False,
     json: _JSON = False,
 ) -> None:
     """Describe logs: size, load, requests and their accuracy, what is missing, what is odd."""
     from policyfactory.workload.describe import describe
-    from policyfactory.workload.picture import draw_log
+    from policyfactory.workload.picture import draw_log, picture_paths
     from policyfactory.workload.quirks import find_quirks
-    from policyfactory.workload.swf.files import read_swf
+    from policyfactory.workload.swf.files import log_name, read_swf
 
     described: list[tuple[Description, list[str]]] = []
     with exclusive(None if output is None else check_directory(output) / "pictures"):
+        if output is not None:
+            drawn = [path for trace in traces for path in picture_paths(log_name(trace), output).values()]
+            refuse_earlier(*drawn, overwrite=overwrite)
         for trace in traces:
             log = read_swf(trace)
             description = describe(log, processors, force=force_processors)
@@ -90,9 +95,15 @@ def _print_descriptions(described: list[tuple[Description, list[str]]]) -> None:
 @app.command()
 def clean(
     source: _LOG_IN,
-    target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The cleaned log to write (.gz is packed).", show_default=False)
-    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Log to write (.gz is packed); without it only the account.",
+        ),
+    ] = None,
     preset: Annotated[str, typer.Option(help="Filter: default, tpds18, tpds18-workflow, sc17 or none.")] = "default",
     estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
     processors: _PROCESSORS = None,
@@ -105,6 +116,7 @@ def clean(
     ] = None,
     longest_request: Annotated[str | None, typer.Option(help="Cap requested times, for example at 30d.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write the account as JSON to this file too.")] = None,
+    overwrite: _OVERWRITE = False,
     json: _JSON = False,
 ) -> None:
     """Drop and repair what cannot be simulated, sort, count times from the first job; say what was done and why."""
@@ -112,8 +124,9 @@ def clean(
     from policyfactory.workload.swf.files import read_swf, write_swf
 
     rules = _rules(preset, overrun, zero_run, longest_request)
-    _check_other(source, target)
-    with exclusive(target, report):
+    _check_other(source, output)
+    with exclusive(output, report):
+        refuse_earlier(output, report, overwrite=overwrite)
         log, account = clean_log(
             read_swf(source),
             preset=rules,
@@ -121,20 +134,21 @@ def clean(
             force_processors=force_processors,
             estimate_missing=estimate_missing,
         )
-        write_swf(log, target)
+        if output is not None:
+            write_swf(log, output)
         if report is not None:
             atomic_write(report, dump_json(account.as_dict()))
     if json:
         console().file.write(dump_json(account.as_dict()))
     else:
         _print_report(account)
-    note(f"written: {target}")
+    note("no log was written; add --output OUT.swf.gz" if output is None else f"written: {output}")
 
 
-def _check_other(source: Path, target: Path) -> None:
+def _check_other(source: Path, output: Path | None) -> None:
     """Refuse to write a log over the one it is made from."""
-    if target.exists() and source.exists() and target.samefile(source):
-        raise UsageError(f"{target}: is the log itself; name another file, so that the original stays")
+    if output is not None and output.exists() and source.exists() and output.samefile(source):
+        raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
 
 
 def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longest_request: str | None) -> Preset:
@@ -165,10 +179,14 @@ def _print_report(account: CleaningReport) -> None:
 @app.command()
 def window(
     source: _LOG_IN,
-    target: Annotated[
+    output: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUT", help="The log to write, or with --windows the folder for them.", show_default=False
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Log to write, or with --windows a folder.",
+            show_default=False,
         ),
     ],
     windows: Annotated[
@@ -182,6 +200,7 @@ def window(
     end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
     skip: Annotated[int, typer.Option(help="Leave out this many jobs at the beginning.", min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(help="Keep at most this many jobs.", min=1)] = None,
+    overwrite: _OVERWRITE = False,
 ) -> None:
     """Cut a log by time or by number of jobs; all fields are kept, times count from the first job of each part."""
     from policyfactory.workload.cutting import cut_between, cut_windows, in_order
@@ -195,15 +214,16 @@ def window(
         raise UsageError("say what to cut: --windows 10x15d, --from 30d --to 60d, or --jobs 5000")
     spec = None if windows is None else parse_windows(windows)
     if spec is None:
-        _check_other(source, target)
-    with exclusive(target if spec is None else check_directory(target) / "windows"):
+        _check_other(source, output)
+    with exclusive(output if spec is None else check_directory(output) / "windows"):
         log, dropped = in_order(read_swf(source))
         if dropped:
             warn(f"{dropped:,} jobs without a submit time were left out")
         if spec is None:
-            parts = {target: cut_between(log, start=start, end=end, skip=skip, jobs=jobs)}
+            parts = {output: cut_between(log, start=start, end=end, skip=skip, jobs=jobs)}
         else:
-            parts = {target / f"{part.name}.swf.gz": part for part in cut_windows(log, spec)}
+            parts = {output / f"{part.name}.swf.gz": part for part in cut_windows(log, spec)}
+        refuse_earlier(*parts, overwrite=overwrite)
         for path, part in parts.items():
             write_swf(part, path)
     show_written(parts)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from policyfactory.core.artefact import Manifest, command_line, dump_json, exclusive, sha256_file
-from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.artefact import Manifest, command_line, dump_json, exclusive, refuse_earlier, sha256_file
+from policyfactory.core.errors import UsageError
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import printable
@@ -145,8 +145,7 @@ def import_log(
     if output is not None and output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
         raise UsageError(f"{output}: is one of the inputs; name another file, so that the original stays")
     with exclusive(output):
-        if output is not None and output.exists() and not overwrite:
-            raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
+        refuse_earlier(output, overwrite=overwrite)
         imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
         if output is not None:
             write_swf(imported.log, output, level=_PACKING)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.core.artefact import exclusive
+from policyfactory.core.artefact import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
 from policyfactory.report.terminal import note, warn
@@ -76,6 +76,7 @@ def lublin(
     ] = None,
     bins: _BINS = None,
     output: _OUTPUT = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
 ) -> None:
     """Make jobs with the Lublin-Feitelson model and write them as SWF.
 
@@ -99,6 +100,7 @@ def lublin(
     longest = None if requests == "none" else _longest(max_estimate or _DEFAULT_MAX_ESTIMATE)
     recipe = Recipe(model, jobs, seed, stream, load, longest, tuple(_user_bins(bins or [], jobs)))
     with exclusive(output):
+        refuse_earlier(output, overwrite=overwrite)
         log, notes = make_log(recipe, _command())
         write_log(log, output)
     _report(notes, output)
@@ -152,7 +154,7 @@ def _command() -> str:
     kept = [
         word
         for word, before in zip(words, ["", *words], strict=False)
-        if not word.startswith(("-o", "--output")) and before not in ("-o", "--output")
+        if not word.startswith(("-o", "--output", "--overwrite")) and before not in ("-o", "--output")
     ]
     return shlex.join(["policyfactory", *kept])
 
@@ -173,6 +175,7 @@ def estimates(
     ] = "numpy",
     bins: _BINS = None,
     output: _OUTPUT = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
 ) -> None:
     """Give the jobs of a log the requested times of the Tsafrir-Etsion-Feitelson model.
 
@@ -184,6 +187,7 @@ def estimates(
 
     longest = _longest(max_estimate)
     with exclusive(output):
+        refuse_earlier(output, overwrite=overwrite)
         log = read_swf(trace)
         pairs = _user_bins(bins or [], int(usable_lines(log).sum()))
         result, made = replace_requests(

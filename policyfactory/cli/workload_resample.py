@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.core.artefact import Manifest, command_line, exclusive, sha256_file
-from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.core.artefact import Manifest, command_line, exclusive, refuse_earlier, sha256_file
+from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.version import __version__
 from policyfactory.report.terminal import note, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
@@ -78,8 +78,7 @@ def resample(
     if output is not None and output.exists() and trace.exists() and output.samefile(trace):
         raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
     with exclusive(output):
-        if output is not None and output.exists() and not overwrite:
-            raise OutputError(f"{output}: exists; add --overwrite to replace it, or name another file")
+        refuse_earlier(output, overwrite=overwrite)
         log = read(
             trace,
             preset=preset,

@@ -31,6 +31,7 @@ __all__ = [
     "exclusive",
     "package_versions",
     "read_bytes",
+    "refuse_earlier",
     "sha256_bytes",
     "sha256_file",
     "try_lock",
@@ -144,6 +145,23 @@ def check_output(path: Path) -> Path:
     except OSError as error:
         raise OutputError(f"{path}: cannot write in {folder}: {error.strerror}; choose another folder") from None
     return path
+
+
+def refuse_earlier(*paths: Path | None, overwrite: bool) -> None:
+    """Refuse to replace what is there: the one rule of every command that writes (None: nothing is written).
+
+    A pipe or a device is no earlier result.
+
+    Raises
+    ------
+    OutputError
+        If one of the files exists and ``overwrite`` is not given.
+    """
+    for path in paths:
+        if path is not None and path.is_file() and not overwrite:
+            raise OutputError(
+                f"{path}: exists; add --overwrite to replace it (in Python overwrite=True), or name another output"
+            )
 
 
 def _try_to_write(folder: Path) -> None:

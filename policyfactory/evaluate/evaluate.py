@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest, check_directory, exclusive
-from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.errors import UsageError
 from policyfactory.core.options import plain_value
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.toml import dump_toml
@@ -108,8 +108,7 @@ class Evaluated(Study):
             If it holds an evaluation already, or cannot be written.
         """
         directory = check_directory(Path(folder))
-        if results_folder.listed(directory) and not overwrite:
-            raise OutputError(f"{directory}: holds an evaluation; choose another folder, or pass overwrite=True")
+        results_folder.refuse_evaluation(directory, overwrite=overwrite)
         hashes = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
         manifest = Manifest("evaluation", "policyfactory.evaluate", self.protocol.seed, hashes, protocol_dict(self), {})
         with exclusive(directory / "results.csv"):

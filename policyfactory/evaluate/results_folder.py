@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import Manifest, atomic_write, dump_json, sha256_file
+from policyfactory.core.artefact import Manifest, atomic_write, dump_json, refuse_earlier, sha256_file
 from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, plain, setting
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.report.drawings import Drawings
@@ -34,6 +34,7 @@ __all__ = [
     "as_dict",
     "listed",
     "protocol_dict",
+    "refuse_evaluation",
     "remove",
     "results_csv",
     "save",
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 CLAIMS_FOLDER = "claims"
+_OURS = ("results.csv", "evaluation.json", "report.html")
 
 
 def protocol_dict(study: Study) -> dict[str, Any]:
@@ -238,6 +240,18 @@ def _long_csv(frames: Mapping[str, pd.DataFrame]) -> str:
         frame.insert(0, "experiment", name)
         texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
     return "".join(texts)
+
+
+def refuse_evaluation(directory: Path, *, overwrite: bool) -> None:
+    """Refuse to replace an evaluation.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds one, or files of its names, and ``overwrite`` is not given.
+    """
+    manifest = directory / MANIFEST_NAME if listed(directory) else None
+    refuse_earlier(*(directory / name for name in _OURS), manifest, overwrite=overwrite)
 
 
 def listed(directory: Path) -> list[str]:

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import atomic_write, check_directory, check_output, exclusive
+from policyfactory.core.artefact import atomic_write, check_directory, check_output, exclusive, refuse_earlier
 from policyfactory.core.errors import OutputError
 from policyfactory.core.present import facts_html
 from policyfactory.export.content import Export, File, instructions
@@ -138,9 +138,7 @@ def write_files(made: Export, target: str, output: Path, *, overwrite: bool = Fa
         paths = [output / file.name for file in made.files]
     else:
         paths = [output]
-    present = [path for path in paths if path.exists()]
-    if present and not overwrite:
-        raise OutputError(f"{present[0]}: exists; add --overwrite to replace it, or name another output")
+    refuse_earlier(*paths, overwrite=overwrite)
     if len(made.files) > 1:
         check_directory(output)
     for path in paths:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from policyfactory.core.artefact import atomic_write
+from policyfactory.core.artefact import atomic_write, refuse_earlier
 from policyfactory.core.picture import save_picture
 from policyfactory.fit.model import Examined, build_model
+from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults
 from policyfactory.policy.store import Model, save_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["models_of", "write_fit"]
+__all__ = ["RANKING", "models_of", "write_fit"]
+
+RANKING = "ranking.png"  # a picture of every fit
 
 
 def write_fit(
-    run: FitResults, *, models: Path | None = None, report: Path | None = None, figures: Path | None = None
+    run: FitResults,
+    *,
+    models: Path | None = None,
+    report: Path | None = None,
+    figures: Path | None = None,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write a fit to files.
 
@@ -36,6 +45,8 @@ def write_fit(
         The report as Markdown.
     figures : Path, optional
         An existing folder for the pictures.
+    overwrite : bool
+        Replace earlier files.
 
     Returns
     -------
@@ -45,22 +56,27 @@ def write_fit(
     Raises
     ------
     OutputError
-        If a file cannot be written.
+        If a file is there and must not be replaced, or cannot be written.
     """
-    written = []
-    if models is not None:
-        for name, model in models_of(run, models.stem).items():
-            written.append(models.with_name(f"{name}.json"))
-            save_model(model, written[-1])
-    pictures = _draw(run, figures) if figures is not None else []
-    written += [path for _, path in pictures]
+    made = {} if models is None else models_of(run, models.stem)
+    files = {} if models is None else {models.with_name(f"{name}.json"): model for name, model in made.items()}
+    pictures = {} if figures is None else {figures / name: drawn for name, drawn in _pictures(run).items()}
+    curve = None if figures is None or run.certainty is None else figures / "certainty.csv"
+    refuse_earlier(*files, *pictures, curve, report, overwrite=overwrite)
+    for path, model in files.items():
+        save_model(model, path)
+    for path, picture in pictures.items():
+        save_picture(picture.draw(), path, dpi=picture.dpi)
+    if curve is not None and run.certainty is not None:
+        from policyfactory.fit.certainty import certainty_csv
+
+        atomic_write(curve, certainty_csv(run.certainty))
     if report is not None:
         from policyfactory.fit.report import to_markdown
 
-        links = [(caption, Path(os.path.relpath(path, report.parent)).as_posix()) for caption, path in pictures]
+        links = [(one.caption, Path(os.path.relpath(path, report.parent)).as_posix()) for path, one in pictures.items()]
         atomic_write(report, to_markdown(run, links))
-        written.append(report)
-    return written
+    return [*files, *pictures, *([report] if report is not None else [])]
 
 
 def models_of(run: FitResults, name: str) -> dict[str, Model]:
@@ -88,32 +104,36 @@ def _suffixes(run: FitResults) -> Iterator[tuple[str, Examined]]:
         yield f"f{place}" if examined.fit.family == "forms" else own, examined
 
 
-def _draw(run: FitResults, folder: Path) -> list[tuple[str, Path]]:
-    """Draw the pictures; return the caption and the file of each."""
+class _Picture(NamedTuple):
+    """What a picture shows, what draws it, and with how many dots an inch."""
+
+    caption: str
+    draw: Callable[[], Figure]
+    dpi: int = 150
+
+
+def _pictures(run: FitResults) -> dict[str, _Picture]:
+    """Return the pictures of a fit by the names of their files."""
     from policyfactory.fit import picture
-    from policyfactory.fit.certainty import certainty_csv
     from policyfactory.fit.polynomials import POLYNOMIALS
 
-    def _save(figure: Figure, path: Path) -> Path:
-        return save_picture(figure, path, dpi=picture.DPI)
-
     sample, winner = run.sample, run.winner.fit
-    drawn = [
-        (f"Order of jobs under {winner.name}", _save(picture.draw_priority(winner, sample), folder / "priority.png")),
-        ("Mean absolute error of the best formulas", save_picture(picture.draw_ranking(run), folder / "ranking.png")),
-    ]
+
+    def priority(fitted: Fit) -> _Picture:
+        drawn = partial(picture.draw_priority, fitted, sample)
+        return _Picture(f"Order of jobs under {fitted.name}", drawn, picture.DPI)
+
+    ranking = _Picture("Mean absolute error of the best formulas", partial(picture.draw_ranking, run))
+    pictures = {"priority.png": priority(winner), RANKING: ranking}
     for suffix, examined in _suffixes(run):
-        fitted = examined.fit
-        if fitted is not winner and fitted.family != "polynomials":
-            path = _save(picture.draw_priority(fitted, sample), folder / f"priority-{suffix}.png")
-            drawn.append((f"Order of jobs under {fitted.name}", path))
+        if examined.fit is not winner and examined.fit.family != "polynomials":
+            pictures[f"priority-{suffix}.png"] = priority(examined.fit)
     polynomials = {examined.fit.name: examined.fit for examined in run.examined if examined.fit.family == "polynomials"}
     if polynomials:
         fits = [polynomials[name] for name in POLYNOMIALS if name in polynomials]
-        path = _save(picture.draw_polynomials(fits, sample), folder / "polynomials.png")
-        drawn.append(("Order of jobs under the polynomials", path))
+        drawn = partial(picture.draw_polynomials, fits, sample)
+        pictures["polynomials.png"] = _Picture("Order of jobs under the polynomials", drawn, picture.DPI)
     if run.certainty is not None:
-        path = save_picture(picture.draw_certainty(run.certainty), folder / "certainty.png")
-        drawn.append(("How many tuples until the form is certain", path))
-        atomic_write(folder / "certainty.csv", certainty_csv(run.certainty))
-    return drawn
+        drawn = partial(picture.draw_certainty, run.certainty)
+        pictures["certainty.png"] = _Picture("How many tuples until the form is certain", drawn)
+    return pictures

@@ -197,10 +197,15 @@ class Fits(Sequence[Fitted]):
 
     @keeps_settings
     def save(
-        self, models: Path | None = None, *, report: Path | None = None, figures: Path | None = None
+        self,
+        models: Path | None = None,
+        *,
+        report: Path | None = None,
+        figures: Path | None = None,
+        overwrite: bool = False,
     ) -> list[Path]:
         """Write the fits to files; see `policyfactory.fit.files.write_fit`."""
-        return write_fit(self.results, models=models, report=report, figures=figures)
+        return write_fit(self.results, models=models, report=report, figures=figures, overwrite=overwrite)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the ranking and the models of what was examined as JSON values."""

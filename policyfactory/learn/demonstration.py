@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from policyfactory.core.artefact import atomic_write, check_directory, exclusive, sha256_bytes
+from policyfactory.core.artefact import atomic_write, check_directory, exclusive, refuse_earlier, sha256_bytes
 from policyfactory.core.units import HOUR
 from policyfactory.export.export import export
 from policyfactory.learn.comparing import Compared, Rival
@@ -33,6 +33,7 @@ _DATE = "2026-01-01"
 def demonstrate(
     folder: Path,
     *,
+    overwrite: bool = False,
     tuples: int = 1000,
     trials: int = 4096,
     workers: Workers | int = 1,
@@ -43,7 +44,9 @@ def demonstrate(
     Parameters
     ----------
     folder : Path
-        Made if it is not there; what an earlier demonstration left in it is replaced.
+        Made if it is not there.
+    overwrite : bool
+        Replace what an earlier demonstration left.
     tuples, trials : int
         Tuples to score, and trials of each.
     workers : Workers or int
@@ -59,9 +62,10 @@ def demonstrate(
     Raises
     ------
     OutputError
-        If the folder cannot be written.
+        If the folder holds an earlier demonstration, or cannot be written.
     """
     with exclusive(check_directory(folder) / "demo"):
+        refuse_earlier(*(folder / f"{name}.swf" for name in ("training", "test")), overwrite=overwrite)
         # A second demo starts afresh: an old score table is not resumed.
         remove_results(folder)
         return _Demonstration(folder, workers, progress or Progress(), _STEPS).run(tuples, trials)
@@ -90,7 +94,7 @@ class _Demonstration(Stages):
     def _workload(self, name: str, seed: int, title: str) -> SwfLog:
         path = self.place(f"{name}.swf")
         words = (*_LUBLIN, "--seed", str(seed))
-        self.begin(title, *words, "--output", path)
+        self.begin(title, *words, "--output", path, "--overwrite")
         recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, max_estimate=_LONGEST)
         log, notes = make_log(recipe, shlex.join(("policyfactory", *words)))
         text = format_log(log)

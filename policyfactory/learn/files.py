@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from policyfactory.core.artefact import check_directory
-from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.artefact import check_directory, refuse_earlier
+from policyfactory.core.errors import UsageError
 from policyfactory.learn.comparing import Rival
 from policyfactory.policy.store import save_model
 
@@ -34,11 +34,7 @@ def make_room(folder: Path, *, overwrite: bool) -> None:
     """
     if not (folder / POLICY).exists():
         return
-    if not overwrite:
-        raise OutputError(
-            f"{folder}: holds a learned policy ({POLICY}); add --overwrite to replace it, or name another folder "
-            "with --output"
-        )
+    refuse_earlier(folder / POLICY, overwrite=overwrite)
     (folder / POLICY).unlink()
     remove_results(folder)
 

@@ -180,8 +180,8 @@ class Learned:
             self._save_scores(folder / SCORES, parts["training"])
             figures = check_directory(folder / "pictures")
             for family, fits in self.fits.items():
-                drawn = figures if family == "forms" else None
-                fits.save(folder / f"{family}.json", report=folder / f"{family}.md", figures=drawn)
+                drawn, report = figures if family == "forms" else None, folder / f"{family}.md"
+                fits.save(folder / f"{family}.json", report=report, figures=drawn, overwrite=True)
             compared_parts = {
                 "choosing": self.choosing,
                 "thresholds": self.thresholds,

@@ -188,7 +188,7 @@ class _Learning(Stages):
         self.begin(
             "The policy as a file",
             *("export", winner.source, "--to", "json", "--threshold", f"{held:.0f}s" if held < math.inf else "inf"),
-            *("--output", self.place(POLICY)),
+            *("--output", self.place(POLICY), "--overwrite"),
         )
         if self.folder is not None:
             self.progress.wrote([learned.write_policy(self.folder)])
@@ -305,7 +305,7 @@ class _Learning(Stages):
         for name, (skip, jobs) in bounds.items():
             path = self.place(f"{self.log.name}-{name}.swf")
             words = [*(["--skip", str(skip)] if skip else []), *(["--jobs", str(jobs)] if jobs is not None else [])]
-            self.begin(_TITLES[name], "workload", "window", self.log.path, path, *words)
+            self.begin(_TITLES[name], "workload", "window", self.log.path, *words, "--output", path, "--overwrite")
             part = cut_between(log, skip=skip, jobs=jobs)
             digest = sha256_bytes(format_swf(part))
             parts[name] = dataclasses.replace(part, name=log_name(Path(path)), path=path, sha256=digest)

@@ -133,13 +133,13 @@ class Stages:
         self.begin(
             "The 576 enumerated forms, fitted to the scores",
             *("fit", scores, "--family", "forms", "--top", str(_FORMS), "--output", self.place("forms.json")),
-            *("--report", self.place("forms.md"), "--figures", self.place("pictures")),
+            *("--report", self.place("forms.md"), "--figures", self.place("pictures"), "--overwrite"),
         )
         fits = self._fit(table, "forms")
         self.begin(
             "The polynomials, Lin to sextic",
             *("fit", scores, "--family", "polynomials", "--output", self.place("polynomials.json")),
-            *("--report", self.place("polynomials.md")),
+            *("--report", self.place("polynomials.md"), "--overwrite"),
         )
         return fits | self._fit(table, "polynomials")
 
@@ -160,7 +160,7 @@ class Stages:
             figures = check_directory(self.folder / "pictures") if best else None
             models, report = self.folder / f"{family}.json", self.folder / f"{family}.md"
             with exclusive(models, report, None if figures is None else figures / "pictures"):
-                self.progress.wrote(fits.save(models, report=report, figures=figures))
+                self.progress.wrote(fits.save(models, report=report, figures=figures, overwrite=True))
         return {family: fits}
 
     def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:

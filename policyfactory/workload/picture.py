@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_accuracy", "draw_arrivals", "draw_log", "draw_run_times", "draw_sizes"]
+__all__ = ["draw_accuracy", "draw_arrivals", "draw_log", "draw_run_times", "draw_sizes", "picture_paths"]
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _TIME_TICKS = (1, 10, MINUTE, 10 * MINUTE, HOUR, DAY, 10 * DAY, 100 * DAY)
@@ -48,14 +48,15 @@ def draw_log(log: SwfLog, description: Description, folder: Path) -> list[Path]:
         If a file cannot be written.
     """
     jobs = joined_log(log)
-    stem = re.sub(r"[^A-Za-z0-9._-]", "_", log.name).lstrip(".") or "log"
-    drawn = {
-        "arrivals": draw_arrivals(jobs, description),
-        "sizes": draw_sizes(jobs, description),
-        "run-times": draw_run_times(jobs, description),
-        "accuracy": draw_accuracy(jobs, description),
-    }
-    return [save_picture(figure, folder / f"{stem}-{what}.png") for what, figure in drawn.items() if figure is not None]
+    drawn = {what: draw(jobs, description) for what, draw in _PICTURES.items()}
+    paths = picture_paths(log.name, folder)
+    return [save_picture(figure, paths[what]) for what, figure in drawn.items() if figure is not None]
+
+
+def picture_paths(name: str, folder: Path) -> dict[str, Path]:
+    """Return where the pictures of the log called ``name`` are written, by what they show."""
+    stem = re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".") or "log"
+    return {what: folder / f"{stem}-{what}.png" for what in _PICTURES}
 
 
 def draw_arrivals(log: SwfLog, description: Description) -> Figure | None:
@@ -191,3 +192,6 @@ def draw_accuracy(log: SwfLog, description: Description) -> Figure | None:
     )
     popular.grid(visible=False, axis="y")
     return figure
+
+
+_PICTURES = {"arrivals": draw_arrivals, "sizes": draw_sizes, "run-times": draw_run_times, "accuracy": draw_accuracy}

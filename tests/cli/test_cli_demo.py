@@ -39,3 +39,11 @@ def test_two_demos_do_not_write_one_folder(run, tmp_path: Path) -> None:
     with exclusive(tmp_path / "demo" / "demo"):
         assert "another run is writing it" in run("demo", code=1).stderr
     assert kept.read_text(encoding="utf-8") == "of the first"
+
+
+def test_a_demo_is_replaced_on_demand_only(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "demo").mkdir()
+    kept = tmp_path / "demo" / "training.swf"
+    kept.write_text("mine", encoding="utf-8")
+    assert "training.swf: exists; add --overwrite to replace it" in run("demo", code=1).stderr
+    assert kept.read_text(encoding="utf-8") == "mine"

@@ -189,7 +189,7 @@ def test_a_second_evaluation_replaces_the_first_only_if_asked_to(run: Run, log: 
     second = ("evaluate", log, *FIRST, "--metrics", "max_wait", "--analyses", "none", "--output", "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     done = run(*second, code=1)
-    assert "out: holds an evaluation" in done.stderr
+    assert "out/results.csv: exists; add --overwrite" in done.stderr
     assert "--overwrite" in done.stderr
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     run(*second, "--overwrite")

@@ -45,7 +45,8 @@ def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, t
     manifest = json.loads((folder / "policy.manifest.json").read_text())
     assert manifest["parameters"]["chosen"] == chosen
     # It is not replaced by accident.
-    assert "holds a learned policy" in run("learn", "log.swf", "--output", "my folder", *few, code=1).stderr
+    refused = run("learn", "log.swf", "--output", "my folder", *few, code=1)
+    assert "policy.json: exists; add --overwrite" in refused.stderr
 
 
 def test_a_log_too_short_to_learn_from_is_refused_before_any_work(run, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ Run = Callable[..., Any]
 SMALL = ("--tuples", 32, "--trials", 512, "--state-size", 2, "--queue-size", 4)
 READERS = {
     "show": ("workload", "show", "site.swf"),
-    "clean": ("workload", "clean", "site.swf", "out.swf"),
+    "clean": ("workload", "clean", "site.swf", "--output", "out.swf"),
     "resample": ("workload", "resample", "site.swf", "--output", "out.swf"),
     "generate": ("generate", "site.swf", *SMALL, "--output", "out.csv"),
     "evaluate": ("evaluate", "site.swf", "--policies", "FCFS,SAF"),

@@ -86,12 +86,12 @@ def test_words_of_strangers_do_not_reach_the_terminal(run: Run, tmp_path: Path) 
     done = run("workload", "show", "evil\x1b[2J.swf")
     assert "\x1b" not in done.stdout + done.stderr
     assert "\x07" not in done.stdout + done.stderr
-    done = run("workload", "clean", "evil\x1b[2J.swf", "out.swf", code=1)
+    done = run("workload", "clean", "evil\x1b[2J.swf", "--output", "out.swf", code=1)
     assert "\x1b" not in done.stdout + done.stderr
 
 
 def test_clean_writes_the_log_and_tells_what_it_did(run: Run, site: Path, tmp_path: Path) -> None:
-    done = run("workload", "clean", site, "out.swf.gz", "--report", "report.json")
+    done = run("workload", "clean", site, "--output", "out.swf.gz", "--report", "report.json")
     assert "no run time" in done.stdout
     assert "240 jobs read, 1 dropped, 239 kept; machine of 10 processors (MaxProcs of the header)" in done.stdout
     assert done.stderr == "written: out.swf.gz\n"
@@ -108,7 +108,7 @@ def test_clean_writes_the_log_and_tells_what_it_did(run: Run, site: Path, tmp_pa
 def test_clean_with_other_rules(run: Run, tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text(text_of([{"run_time": 30}, {"run_time": 0}, {"requested_time": 9_000_000}]))
     options = ["--overrun", "raise", "--zero-run", "one", "--longest-request", "1d"]
-    done = run("workload", "clean", "log.swf", "out.swf", *options)
+    done = run("workload", "clean", "log.swf", "--output", "out.swf", *options)
     log = read_swf(tmp_path / "out.swf")
     assert log.run_time.tolist() == [30, 1, 10]
     assert log.requested_time.tolist() == [30, 20, 86_400]
@@ -116,11 +116,18 @@ def test_clean_with_other_rules(run: Run, tmp_path: Path) -> None:
 
 
 def test_clean_and_missing_requests(run: Run, tmp_path: Path, shared: Callable[[str], Path]) -> None:
-    done = run("workload", "clean", shared("traces/lublin_256.swf"), "out.swf", code=1)
+    done = run("workload", "clean", shared("traces/lublin_256.swf"), "--output", "out.swf", code=1)
     assert "10,000 of 10,000 usable jobs have no requested time (field 9), the first is job 1 (line 8)" in done.stderr
     assert not (tmp_path / "out.swf").exists()
     done = run(
-        "workload", "clean", shared("traces/lublin_256.swf"), "out.swf", "--estimate-missing", "runtime", "--json"
+        "workload",
+        "clean",
+        shared("traces/lublin_256.swf"),
+        "--output",
+        "out.swf",
+        "--estimate-missing",
+        "runtime",
+        "--json",
     )
     report = json.loads(done.stdout)
     assert (report["preset"], report["estimate_missing"], report["dropped"]) == ("default", "runtime", 0)
@@ -131,12 +138,12 @@ def test_clean_and_missing_requests(run: Run, tmp_path: Path, shared: Callable[[
 
 def test_clean_warns_when_little_is_left(run: Run, tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text(text_of([{}, {"run_time": 0}, {"run_time": 0}]))
-    done = run("workload", "clean", "log.swf", "out.swf")
+    done = run("workload", "clean", "log.swf", "--output", "out.swf")
     assert "warning: more than half of the jobs were dropped (2 of 3): is the preset right?" in done.stderr
 
 
 def test_window_cuts_by_time(run: Run, site: Path, tmp_path: Path) -> None:
-    done = run("workload", "window", site, "cut.swf", "--from", "1d", "--to", "3d")
+    done = run("workload", "window", site, "--output", "cut.swf", "--from", "1d", "--to", "3d")
     log = read_swf(tmp_path / "cut.swf")
     assert (len(log), int(log.submit[0]), log.header.unix_start) == (48, 0, 1_000_086_400)
     assert "Mon Sep 10 03:46:40 CEST 2001" in done.stdout
@@ -144,13 +151,13 @@ def test_window_cuts_by_time(run: Run, site: Path, tmp_path: Path) -> None:
 
 def test_window_cuts_by_date(run: Run, site: Path, tmp_path: Path) -> None:
     # The first job comes on 2001-09-09 at 03:46:40 at the site.
-    run("workload", "window", site, "cut.swf", "--from", "2001-09-10", "--jobs", "5")
+    run("workload", "window", site, "--output", "cut.swf", "--from", "2001-09-10", "--jobs", "5")
     log = read_swf(tmp_path / "cut.swf")
     assert log.job_id.tolist() == [22, 23, 24, 25, 26]
 
 
 def test_window_writes_a_folder_of_windows(run: Run, site: Path, tmp_path: Path) -> None:
-    done = run("workload", "window", site, "cut", "--windows", "4x2d")
+    done = run("workload", "window", site, "--output", "cut", "--windows", "4x2d")
     names = [f"site-w{number:02}.swf.gz" for number in (1, 2, 3, 4)]
     assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == names
     assert [len(read_swf(tmp_path / "cut" / name)) for name in names] == [48] * 4
@@ -168,7 +175,7 @@ def test_window_writes_a_folder_of_windows(run: Run, site: Path, tmp_path: Path)
     ],
 )  # fmt: skip
 def test_window_used_wrongly(options: list[str], code: int, message: str, run: Run, site: Path) -> None:
-    done = run("workload", "window", site, "out", *options, code=code)
+    done = run("workload", "window", site, "--output", "out", *options, code=code)
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
 
@@ -185,7 +192,7 @@ def test_wrong_input_is_explained(run: Run, tmp_path: Path) -> None:
         "bare.swf": "say how many processors it has with --processors",
     }
     for name, message in messages.items():
-        done = run("workload", "clean", name, "out.swf", code=1)
+        done = run("workload", "clean", name, "--output", "out.swf", code=1)
         assert message in done.stderr
         assert done.stderr.startswith("error: ")
         assert done.stderr.count("\n") == 1
@@ -195,12 +202,18 @@ def test_wrong_input_is_explained(run: Run, tmp_path: Path) -> None:
 def test_wrong_output_is_found_before_the_work(run: Run, site: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     # The input is missing too: the output is looked at first.
-    assert "is a directory" in run("workload", "clean", "missing.swf", ".", code=1).stderr
-    assert "does not exist; create it first" in run("workload", "clean", "missing.swf", "no/out.swf", code=1).stderr
+    assert "is a directory" in run("workload", "clean", "missing.swf", "--output", ".", code=1).stderr
+    assert (
+        "does not exist; create it first"
+        in run("workload", "clean", "missing.swf", "--output", "no/out.swf", code=1).stderr
+    )
     assert "is a file; name a folder" in run("workload", "show", "missing.swf", "-o", "file", code=1).stderr
-    assert "is the log itself" in run("workload", "clean", site, site, code=2).stderr
-    assert "is the log itself" in run("workload", "window", site, site, "--jobs", 5, code=2).stderr
-    assert "is a file; name a folder" in run("workload", "window", site, "file", "--windows", "2d", code=1).stderr
+    assert "is the log itself" in run("workload", "clean", site, "--output", site, code=2).stderr
+    assert "is the log itself" in run("workload", "window", site, "--output", site, "--jobs", 5, code=2).stderr
+    assert (
+        "is a file; name a folder"
+        in run("workload", "window", site, "--output", "file", "--windows", "2d", code=1).stderr
+    )
     assert (tmp_path / "file").read_text() == "x"
 
 
@@ -213,7 +226,7 @@ def test_wrong_output_is_found_before_the_work(run: Run, site: Path, tmp_path: P
     ],
 )
 def test_wrong_options_are_explained(options: list[str], message: str, run: Run, site: Path) -> None:
-    assert message in run("workload", "clean", site, "out.swf", *options, code=2).stderr
+    assert message in run("workload", "clean", site, "--output", "out.swf", *options, code=2).stderr
 
 
 @pytest.fixture

@@ -37,7 +37,9 @@ def test_names_and_objects_compete_in_the_given_order(jobs: pf.Workload, tmp_pat
     page = result.report(tmp_path / "report")
     assert page.stat().st_size > 10_000
     assert read_content(tmp_path / "report" / "protocol.toml")["name"] == "evaluation"
-    with pytest.raises(OutputError, match="holds an evaluation; choose another folder, or pass overwrite=True"):
+    with pytest.raises(
+        OutputError, match=r"results\.csv: exists; add --overwrite to replace it \(in Python overwrite=True\)"
+    ):
         result.report(tmp_path / "report")
 
 

@@ -85,7 +85,7 @@ def test_what_cannot_be_exported_is_refused() -> None:
         ({"threshold": [20]}, r"threshold \[20\]: give a time"),
         ({"life": None}, "life None: give a time"),
         ({"workload": 5}, "workload 5: give a log: its path, or a Workload"),
-        ({"estimate_missing": "guess"}, "estimate_missing 'guess': choose one of error, runtime, drop"),
+        ({"estimate_missing": "guess"}, "estimate_missing 'guess': choose one of error, runtime, model, drop"),
         ({"to": None}, "to None: give the name of a target: slurm-site-factor-lua, "),
     ],
 )

@@ -16,10 +16,20 @@ TUPLES = ("--tuples", "64", "--trials", "256")
 COMMANDS: dict[str, tuple[tuple[str, ...], int]] = {
     "a model's log": (("workload", "lublin", "--jobs", "2000", "--output", "DISK/m.swf"), 4096),
     "a cleaned log": (
-        ("workload", "clean", "LOG", "DISK/c.swf", "--estimate-missing", "runtime", "--report", "DISK/c.json"),
+        (
+            "workload",
+            "clean",
+            "LOG",
+            "--output",
+            "DISK/c.swf",
+            "--estimate-missing",
+            "runtime",
+            "--report",
+            "DISK/c.json",
+        ),
         0,
     ),
-    "windows": (("workload", "window", "LOG", "DISK/w", "--windows", "6x100jobs"), 4096),
+    "windows": (("workload", "window", "LOG", "--output", "DISK/w", "--windows", "6x100jobs"), 4096),
     "scores": (("generate", "LOG", *TUPLES, "--output", "DISK/t.csv"), 16384),
     "scores, from the first": (("generate", "LOG", *TUPLES, "--output", "DISK/t.csv"), 0),
     "formulas": (("fit", "SCORES", "--bootstrap", "0", "--output", "DISK/f.json", "--report", "DISK/f.md"), 0),

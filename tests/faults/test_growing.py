@@ -94,7 +94,7 @@ def test_a_log_in_the_standard_format_that_grows_is_scored_as_it_was_at_the_star
     path.write_bytes(whole[:begun])
     for _ in range(3):
         with growing(path, whole[path.stat().st_size :], bite=4001):
-            run = nursery.start(tmp_path, "workload", "clean", "log.swf", "c.swf", "--json")
+            run = nursery.start(tmp_path, "workload", "clean", "log.swf", "--output", "c.swf", "--json")
             code = run.end()
         if code:
             # The last line was torn: file, line and cure are named.
@@ -113,7 +113,7 @@ def test_what_is_replaced_while_it_is_read_is_one_of_both(nursery: Nursery, tmp_
     digests = {hashlib.sha256(data).hexdigest() for data in versions}
     path.write_bytes(versions[0])
     for number in range(3):
-        run = nursery.start(tmp_path, "workload", "clean", "log.swf", "c.swf", "--json")
+        run = nursery.start(tmp_path, "workload", "clean", "log.swf", "--output", "c.swf", "--json")
         turn = number
         while run.running():
             turn += 1

@@ -119,7 +119,7 @@ def test_what_is_saved_later_is_what_a_run_with_a_folder_writes(
         assert load_model(saved / name).policy.formula == load_model(folder / name).policy.formula
     manifest = json.loads((folder / "policy.manifest.json").read_text())
     assert manifest["parameters"]["chosen"] == learned.policy.name
-    with pytest.raises(OutputError, match="holds a learned policy"):
+    with pytest.raises(OutputError, match=r"policy\.json: exists; add --overwrite"):
         learned.save(saved)
 
 
