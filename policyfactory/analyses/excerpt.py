@@ -22,7 +22,18 @@ if TYPE_CHECKING:
 
     from policyfactory.simulate.schedule import Schedule
 
-__all__ = ["Colouring", "Excerpt", "KeptSchedule", "Why", "busiest", "draw_gantt", "excerpt_of", "keep", "worst"]
+__all__ = [
+    "Colouring",
+    "Excerpt",
+    "KeptSchedule",
+    "Why",
+    "busiest",
+    "draw_gantt",
+    "ends_of",
+    "excerpt_of",
+    "keep",
+    "worst",
+]
 
 Why = Literal["busiest", "worst", "first"]
 
@@ -131,7 +142,7 @@ def busiest(kept: KeptSchedule, length: int) -> tuple[int, int]:
         Ticks, at least 1.
     """
     jobs = kept.jobs
-    origin, end = int(jobs.submit[0]), _ends(kept)
+    origin, end = int(jobs.submit[0]), ends_of(kept)
     span = max(int(end.max()) - origin, 1)
     if span <= length:
         return origin, origin + length
@@ -156,13 +167,14 @@ def worst(kept: Sequence[KeptSchedule], length: int) -> tuple[int, int]:
         Ticks, at least 1.
     """
     job = int(np.argmax(kept[1].start - kept[0].start))
-    begin, end = int(kept[0].start[job]), int(_ends(kept[1])[job])
+    begin, end = int(kept[0].start[job]), int(ends_of(kept[1])[job])
     margin = max((end - begin) // 20, (length - (end - begin) + 1) // 2)
     begin = max(begin - margin, int(kept[0].jobs.submit[0]))
     return begin, max(end + margin, begin + length)
 
 
-def _ends(kept: KeptSchedule) -> Int64Array:
+def ends_of(kept: KeptSchedule) -> Int64Array:
+    """Return when each job ends, in ticks."""
     return kept.start + kept.jobs.run_time if kept.end is None else kept.end
 
 
@@ -188,7 +200,7 @@ def excerpt_of(policies: tuple[str, ...], kept: Sequence[KeptSchedule], stretch:
         why,
         [(one.start - jobs.submit) / jobs.ticks for one in kept],
         [np.unpackbits(one.backfilled, count=len(jobs)).astype(np.bool_) for one in kept],
-        [rectangles_of(jobs, one.start, _ends(one), stretch) for one in kept],
+        [rectangles_of(jobs, one.start, ends_of(one), stretch) for one in kept],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from policyfactory.analyses.excerpt import (
     KeptSchedule,
     busiest,
     draw_gantt,
+    ends_of,
     excerpt_of,
     keep,
     worst,
@@ -28,6 +30,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.report.sections import Cell, Column, Section, Table
+from policyfactory.report.timeline import Drawn, Timeline, packed
 from policyfactory.simulate.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -137,7 +140,21 @@ class Gantt(LogAnalysis):
         )
         tables = (_moved_table(logs),) if any(_moved_jobs(own) for own in logs) else ()
         sentences = gantt_in_words(logs, self.case, self.rectangles)
-        return Section("gantt", "Two schedules side by side", sentences, tables, pictures)
+        timelines = tuple(self._timeline(own) for own in logs)
+        return Section("gantt", "Two schedules side by side", sentences, tables, pictures, timelines=timelines)
+
+    def _timeline(self, own: _ChartOfLog) -> Timeline:
+        """Return all schedules of the case, first the two of the picture."""
+        kept = own.kept[[own.number(at) for at in range(len(own.kept))].index(self.case)]
+        shown, others = own.excerpt.policies, dict(zip(own.policies, kept, strict=True))
+        names = [*shown, *(name for name in own.policies if name not in shown)]
+        schedules = [Drawn(name, one.start, ends_of(one)) for name in names if (one := others[name]) is not None]
+        return Timeline(
+            f"{own.log}, {own.place_of(self.case)}: what runs when, the queue and the use of the machine",
+            functools.partial(packed, own.jobs, schedules, own.excerpt.first, own.excerpt.last),
+            "Which processors a job has is chosen afterwards, the lowest free ones; the policies decide only when it "
+            "runs.",
+        )
 
     def _excerpt(self, evaluation: Evaluation, row: int, kept: list[KeptSchedule | None]) -> Excerpt:
         pair = self._pair(evaluation, row)

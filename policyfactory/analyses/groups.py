@@ -16,6 +16,7 @@ import numpy as np
 from policyfactory.analyses.analysis import LogAnalysis, texts, whole_number
 from policyfactory.analyses.estimates import mark_of
 from policyfactory.analyses.grouping import GROUPINGS, GroupingName, GroupSums, GroupTable, gather
+from policyfactory.analyses.groups_front import front_table
 from policyfactory.analyses.groups_words import groups_in_words, summary_table
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.tables import cell_of, log_column, stem_by_log
@@ -87,7 +88,11 @@ class Groups(LogAnalysis):
         tables = [self._table([table for table in groups if table.grouping.name == name], several) for name in names]
         pictures: list[Picture] = []
         if len(evaluation.policies) > 1 and groups:
-            tables = [*(summary_table(groups, self.min_jobs, of, several) for of in ("wait", "bsld")), *tables]
+            tables = [
+                front_table(groups, several=several),
+                *(summary_table(groups, self.min_jobs, of, several) for of in ("wait", "bsld")),
+                *tables,
+            ]
             stems = stem_by_log("differences", [own.log for own in logs])
             drawn = ([table for table in groups if table.log == log] for log in stems)
             pictures = [_picture(own, stem) for own, stem in zip(drawn, stems.values(), strict=True) if own]

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest, atomic_write, dump_json, refuse_earlier, sha256_file
 from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, plain, setting
-from policyfactory.evaluate.words import rules_in_words
+from policyfactory.evaluate.page import page_of
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.files import save_sections
-from policyfactory.report.page import Group, Page, render
+from policyfactory.report.page import render
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from policyfactory.evaluate.experiment import Outcome
     from policyfactory.evaluate.plan import Plan
     from policyfactory.evaluate.study import Study
     from policyfactory.statistics.evaluation import Evaluation
@@ -149,8 +148,7 @@ def write_report(
         parts += save_sections(directory, outcome.experiment.name, outcome.sections, drawings)
     if study.claims:
         parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
-    page = _page(study, manifest, protocol_text)
-    html = render(dataclasses.replace(page, chosen=chosen), drawings)
+    html = render(page_of(study, manifest, protocol_text, chosen), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     weeks = weeks_csv(evaluations)
     texts = {
@@ -161,48 +159,6 @@ def write_report(
         "protocol.toml": protocol_text,
     }
     return [path.name for path in save(directory, texts, manifest, [*parts, *others])]
-
-
-def _page(study: Study, manifest: Manifest, protocol_text: str) -> Page:
-    protocol = study.protocol
-    several = len(study.outcomes) > 1
-    answers = list(study.claims[0].paragraphs[1:]) if study.claims else []
-    groups = [Group("What the paper concludes", study.claims, CLAIMS_FOLDER)] if study.claims else []
-    plans = {plan.name: plan for plan in protocol.experiments}
-    for outcome in study.outcomes:
-        experiment = outcome.experiment
-        if not several:
-            answers += _in_short(outcome)
-        elif not study.claims:
-            answers += [f"{experiment.title}. {words}" for words in outcome.words]
-        about = (_rules(plans[experiment.name]),) if several else ()
-        groups.append(Group(experiment.title or experiment.name, outcome.sections, experiment.name, about))
-    about_all = [paragraph.strip() for paragraph in protocol.about.split("\n\n") if paragraph.strip()]
-    if not several:
-        about_all += [_rules(plan) for plan in protocol.experiments]
-    return Page(
-        title=protocol.title,
-        about=tuple(about_all),
-        source=protocol.source,
-        answers=tuple(answers),
-        groups=tuple(groups),
-        protocol=protocol_text,
-        verdict=None if several else study.outcomes[0].verdict,
-        # What differs between two runs of the same thing is in manifest.json: equal results are equal pages.
-        manifest=dataclasses.replace(manifest, command="see manifest.json").as_dict(),
-    )
-
-
-def _in_short(outcome: Outcome) -> tuple[str, ...]:
-    """Return what the analyses answer, then the closing words with what is said about their certainty."""
-    answers = [answer for section in outcome.sections for answer in section.answers]
-    own = [section.paragraphs for section in outcome.sections if section.name == "in-short"]
-    return (*answers, *(own[0] if own else outcome.words))
-
-
-def _rules(plan: Plan) -> str:
-    words = rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)
-    return f"{words[0].upper()}{words[1:]}."
 
 
 # Files. ---------------------------------------------------------------------------------------------------------------

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 from policyfactory.report.numbers import NumberFormat, format_for
 from policyfactory.report.sections import Cell, Column, Table
 
-__all__ = ["MOST_ROWS", "CellView", "ColumnView", "TableView", "view"]
+__all__ = ["MOST_ROWS", "Axis", "Bar", "CellView", "ColumnView", "TableView", "view"]
 
 MOST_ROWS = 2000  # more make a page slow on a phone; the CSV has them all
 _TALL = 30  # rows from which a table scrolls below its headings
 _LONG = 24  # letters; a longer text is broken between words, a longer word anywhere
 
 # Words whose meaning has a colour; others are shown without one.
-_KINDS = {"best": "best", "better": "better", "worse": "worse", "no difference": "same"}
+_KINDS = {"best": "best", "better": "better", "worse": "worse", "no difference": "same", "chosen": "chosen"}
+_BENT_FROM = 20.0  # times the middle reach: beyond, one row would hide the others on a linear axis
+_MARGIN = 4.0  # % of the axis at either end
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,11 +43,34 @@ class ColumnView:
     help: str
     number: bool
     room: int
+    chosen: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bar:
+    """A difference on an axis: the point and the ends of its interval in % of its width; ``label``: both as text."""
+
+    at: float
+    low: float | None
+    high: float | None
+    kind: str
+    label: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Axis:
+    """The bars of a table, None for a row without a difference; ``zero``: where no difference is."""
+
+    column: int
+    title: str
+    bars: tuple[Bar | None, ...]
+    zero: float
+    bent: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableView:
-    """A table, cut if it is too long; ``file`` is where all of it is."""
+    """A table, cut if it is too long; ``file`` is where all of it is; ``keys``: the policy that each row is about."""
 
     title: str
     note: str
@@ -53,9 +79,11 @@ class TableView:
     all_rows: int
     file: str
     tall: bool
+    keys: tuple[str, ...] = ()
+    axis: Axis | None = None
 
 
-def view(table: Table, folder: str, section: str) -> TableView:
+def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView:
     """Return ``table`` as the page shows it.
 
     Parameters
@@ -64,21 +92,67 @@ def view(table: Table, folder: str, section: str) -> TableView:
         The numbers.
     folder, section : str
         Where its CSV lies: ``folder/section/NAME.csv``.
+    chosen : str
+        Name of a policy that is marked wherever it stands alone in a cell or a heading.
     """
     rows = table.rows[: MOST_ROWS if table.shown is None else min(table.shown, MOST_ROWS)]
     columns, cells = [], []
     for at, column in enumerate(table.columns):
-        own = [row[at] for row in rows]
+        own = [_marked(row[at], chosen) for row in rows]
         number_format = format_for(column, own)
         shown = [_cell(cell, number_format) for cell in own]
         number = any(cell.number for cell in shown)
         unit = _unit(column, number_format) if number else ""
         room = max((_room(cell.interval) for cell in shown), default=0)
-        columns.append(ColumnView(column.title, unit, column.help, number, room))
+        columns.append(
+            ColumnView(column.title, unit, column.help, number, room, bool(chosen) and column.title == chosen)
+        )
         cells.append(shown)
     path = "/".join(part for part in (folder, section, f"{table.name}.csv") if part)
     turned = tuple(zip(*cells, strict=True)) if cells else ()
-    return TableView(table.title, table.note, tuple(columns), turned, len(table.rows), path, len(rows) > _TALL)
+    places = [at for at, column in enumerate(table.columns) if column.title == "policy"]
+    keys = tuple(str(row[places[0]].value) for row in rows) if places else ()
+    axis = _axis(cells[table.bars], rows, table.bars, columns[table.bars]) if table.bars > 0 else None
+    return TableView(
+        table.title, table.note, tuple(columns), turned, len(table.rows), path, len(rows) > _TALL, keys, axis
+    )
+
+
+def _marked(cell: Cell, chosen: str) -> Cell:
+    return dataclasses.replace(cell, mark="chosen") if chosen and cell.value == chosen and not cell.mark else cell
+
+
+def _axis(shown: Sequence[CellView], rows: Sequence[Sequence[Cell]], at: int, column: ColumnView) -> Axis | None:
+    """Return the differences of a column as bars; None if there are none."""
+    cells = [row[at] for row in rows]
+    points = [_points(cell) for cell in cells]
+    reach = sorted(max(map(abs, own)) for own in points if own and any(own))
+    if not reach:
+        return None
+    middle = reach[len(reach) // 2]
+    bent = reach[-1] >= _BENT_FROM * middle
+    scaled = [[math.asinh(value / middle) if bent else value for value in own] for own in points]
+    ends = [0.0, *(value for own in scaled for value in own)]
+    low, width = min(ends), max(ends) - min(ends)
+
+    def place(value: float) -> float:
+        return round(_MARGIN + (100 - 2 * _MARGIN) * (value - low) / width, 2)
+
+    bars = []
+    for cell, seen, own in zip(cells, shown, scaled, strict=True):
+        label = " ".join(part for part in (seen.text, seen.interval, column.unit, seen.mark) if part)
+        low_end, high_end = (place(own[1]), place(own[2])) if len(own) == 3 else (None, None)
+        kind = _KINDS.get(cell.mark, "other")
+        bars.append(Bar(place(own[0]), low_end, high_end, kind, label) if own else None)
+    return Axis(at, column.title, tuple(bars), place(0.0), bent)
+
+
+def _points(cell: Cell) -> list[float]:
+    """Return the number of a cell and the ends of its interval; nothing if it has no finite number."""
+    if cell.value is None or isinstance(cell.value, str) or not math.isfinite(cell.value):
+        return []
+    ends = [cell.interval.low, cell.interval.high] if cell.interval else []
+    return [float(cell.value), *(ends if all(map(math.isfinite, ends)) else [])]
 
 
 def _unit(column: Column, number_format: NumberFormat) -> str:

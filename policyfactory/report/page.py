@@ -19,30 +19,45 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyfactory.core.text import anchors, shown
 from policyfactory.report.drawings import Drawings
-from policyfactory.report.html_tables import TableView, view
+from policyfactory.report.html_tables import MOST_ROWS, TableView, view
+from policyfactory.report.verdict import LIGHTS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
-    from policyfactory.report.sections import Picture, Section
+    from policyfactory.report.sections import Picture, Section, Table
     from policyfactory.report.verdict import Light, Verdict
 
-__all__ = ["Group", "Page", "caution_of", "render"]
+__all__ = ["Board", "Card", "Group", "Page", "caution_of", "render"]
 
 _LARGE = 20_000_000  # bytes
+_PICTURES = 300_000  # bytes of all pictures inside the page; those after are named by their files
+_CELLS = 9_000  # of all tables together; beyond, a long table shows its first rows
+_FEW_ROWS = 12
 
-_OWN_ANCHORS = ("content", "verdict", "in-short", "how-it-was-made")
-# The light in words and in a shape, for who does not see its colour.
-_LIGHTS: Mapping[Light, tuple[str, str]] = {
-    "better": ("Shown better", "\u25b2"),
-    "cannot tell": ("Cannot tell", "?"),
-    "worse": ("Shown worse", "\u25bc"),
-    "unsound": ("Unsound: no conclusion can be drawn", "!"),
-}
-_MANY_SECTIONS = 24  # with more, the contents list the experiments, and their parts on demand
+_OWN_ANCHORS = ("content", "verdict", "forest", "in-short", "metric", "log", "policies", "how-it-was-made")
 
 # What differs between two runs of the same thing stays in manifest.json: equal results are equal pages.
 _NOT_SHOWN = frozenset({"measured", "outputs"})
+# The shape of a light, for who does not see its colour.
+_SIGNS: Mapping[Light, str] = {"better": "\u25b2", "cannot tell": "?", "worse": "\u25bc", "unsound": "!"}
+
+
+class Card(NamedTuple):
+    """What a log is: its name, and facts with their names."""
+
+    log: str
+    facts: tuple[tuple[str, str], ...]
+
+
+class Board(NamedTuple):
+    """How all policies stand in one metric (its name, and in words) on one log."""
+
+    log: str
+    metric: str
+    label: str
+    table: Table
 
 
 class Group(NamedTuple):
@@ -58,12 +73,15 @@ class Group(NamedTuple):
         Where their files lie, below the folder of the results; named where a table is cut.
     about : tuple of str
         Paragraphs: what was done, before what was found.
+    boards : tuple of Board
+        How its policies stand; the page shows one of them at a time.
     """
 
     heading: str
     sections: tuple[Section, ...]
     folder: str = ""
     about: tuple[str, ...] = ()
+    boards: tuple[Board, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +108,12 @@ class Page:
         What the numbers say, at the head of the page; None if nobody judged them.
     chosen : str
         Name of the policy that was chosen; it has the same mark wherever it is named. Empty: none was.
+    score : str
+        What is most of all to be said of published values.
+    cards : tuple of Card
+        The logs.
+    forest : Table or None
+        The few differences that decide.
     """
 
     title: str
@@ -101,6 +125,29 @@ class Page:
     manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None
     chosen: str = ""
+    score: str = ""
+    cards: tuple[Card, ...] = ()
+    forest: Table | None = None
+
+
+class _PictureView(NamedTuple):
+    title: str
+    note: str
+    file: str
+    svg: Markup | None
+
+
+class _TimelineView(NamedTuple):
+    title: str
+    note: str
+    text: str
+
+
+class _BoardView(NamedTuple):
+    id: str
+    log: str
+    metric: str
+    table: TableView
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,8 +155,10 @@ class _SectionView:
     id: str
     title: str
     paragraphs: tuple[str, ...]
+    front: tuple[TableView, ...]
     tables: tuple[TableView, ...]
-    pictures: tuple[tuple[Picture, str], ...]  # with its shapes
+    pictures: tuple[_PictureView, ...]
+    timelines: tuple[_TimelineView, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,6 +166,7 @@ class _GroupView:
     id: str
     heading: str
     about: tuple[str, ...]
+    boards: tuple[_BoardView, ...]
     sections: tuple[_SectionView, ...]
 
 
@@ -139,17 +189,24 @@ def render(page: Page, drawings: Drawings | None = None) -> str:
     """
     from markupsafe import Markup
 
+    groups = tuple(_GroupsOf(page, drawings or Drawings()).views())
     style, script = _source("page.css"), _source("page.js")
-    groups = tuple(_group_views(page, drawings or Drawings()))
-    tables = [table for group in groups for section in group.sections for table in section.tables]
+    if any(section.timelines for group in groups for section in group.sections):
+        script += "\n" + _source("timeline.js")
+    tables = [table for group in groups for section in group.sections for table in (*section.front, *section.tables)]
+    tables += [board.table for group in groups for board in group.boards]
+    boards = [board for group in page.groups for board in Group(*group).boards]
     text: str = (
         _environment()
         .from_string(_source("page.html"))
         .render(
             page=page,
-            light=None if page.verdict is None else _LIGHTS[page.verdict.light],
+            light=None if page.verdict is None else (LIGHTS[page.verdict.light], _SIGNS[page.verdict.light]),
             groups=groups,
-            folded=sum(len(group.sections) for group in groups) > _MANY_SECTIONS,
+            forest=None if page.forest is None else view(page.forest, "", "", page.chosen),
+            metrics={board.metric: f"{board.label} ({board.metric})" for board in boards},
+            logs=list(dict.fromkeys(board.log for board in boards)),
+            policies=list(dict.fromkeys(str(row[0].value) for board in boards for row in board.table.rows)),
             policy=_content_policy(style, script),
             style=Markup(style),  # noqa: S704 - our own file, nothing of a reader's data in it
             script=Markup(script),  # noqa: S704 - our own file, nothing of a reader's data in it
@@ -187,28 +244,60 @@ def _manifest_text(manifest: Mapping[str, Any]) -> str:
     return json.dumps(kept, sort_keys=True, indent=2, ensure_ascii=False) if kept else ""
 
 
-def _group_views(page: Page, drawings: Drawings) -> Iterator[_GroupView]:
-    from markupsafe import Markup
+class _GroupsOf:
+    """Makes the views of the groups of a page, within its room for pictures and cells."""
 
-    groups = [Group(*group) for group in page.groups]
-    names = list(_OWN_ANCHORS)
-    for group in groups:
-        own = group.folder or group.heading
-        names += [own, *(f"{own} {section.name}" for section in group.sections)]
-    ids = iter(anchors(names)[len(_OWN_ANCHORS) :])
-    numbers = itertools.count(1)
-    for group in groups:
-        group_id = next(ids)
-        sections = []
-        for section in group.sections:
-            tables = tuple(view(table, group.folder, section.name) for table in section.tables)
-            drawn = [(picture, drawings.inline(picture, f"p{next(numbers)}-")) for picture in section.pictures]
-            pictures = tuple((picture, Markup(svg)) for picture, svg in drawn)  # noqa: S704 - built from an allow-list
-            paragraphs = tuple(text for text in section.paragraphs if not _said(text, page.answers))
-            anchor = next(ids)
-            if paragraphs or tables or pictures:
-                sections.append(_SectionView(anchor, section.title, paragraphs, tables, pictures))
-        yield _GroupView(group_id, group.heading, group.about, tuple(sections))
+    def __init__(self, page: Page, drawings: Drawings) -> None:
+        self.page, self.drawings = page, drawings
+        self.pictures, self.cells = _PICTURES, _CELLS
+        self.numbers = itertools.count(1)
+
+    def views(self) -> Iterator[_GroupView]:
+        groups = [Group(*group) for group in self.page.groups]
+        names = list(_OWN_ANCHORS)
+        for group in groups:
+            own = group.folder or group.heading
+            names += [own, *(f"{own} {section.name}" for section in group.sections)]
+        ids = iter(anchors(names)[len(_OWN_ANCHORS) :])
+        for group in groups:
+            group_id = next(ids)
+            boards = tuple(
+                _BoardView(f"{group_id}-board-{at}", one.log, one.metric, view(one.table, "", "", self.page.chosen))
+                for at, one in enumerate(group.boards, 1)
+            )
+            sections = [self._section(next(ids), section, group.folder) for section in group.sections]
+            shown = tuple(one for one in sections if one.paragraphs or one.front or one.tables or one.pictures)
+            yield _GroupView(group_id, group.heading, group.about, boards, shown)
+
+    def _section(self, anchor: str, section: Section, folder: str) -> _SectionView:
+        tables = [(table, self._table(table, folder, section.name)) for table in section.tables]
+        return _SectionView(
+            anchor,
+            section.title,
+            tuple(text for text in section.paragraphs if not _said(text, self.page.answers)),
+            tuple(seen for table, seen in tables if table.front),
+            tuple(seen for table, seen in tables if not table.front),
+            tuple(self._picture(picture, folder, section.name) for picture in section.pictures),
+            tuple(_TimelineView(one.title, one.note, text) for one in section.timelines if (text := one.pack())),
+        )
+
+    def _table(self, table: Table, folder: str, section: str) -> TableView:
+        rows = min(len(table.rows), MOST_ROWS if table.shown is None else table.shown)
+        if not table.front and rows * len(table.columns) > self.cells:
+            rows = min(rows, _FEW_ROWS)
+            table = dataclasses.replace(table, shown=rows)
+        self.cells -= rows * len(table.columns)
+        return view(table, folder, section, self.page.chosen)
+
+    def _picture(self, picture: Picture, folder: str, section: str) -> _PictureView:
+        from markupsafe import Markup
+
+        file = "/".join(part for part in (folder, section, f"{picture.name}.svg") if part)
+        svg = self.drawings.inline(picture, f"p{next(self.numbers)}-") if self.pictures > 0 else ""
+        self.pictures -= len(svg)
+        # Built from an allow-list.
+        inline = Markup(svg) if svg and self.pictures >= 0 else None  # noqa: S704
+        return _PictureView(picture.title, picture.note, file, inline)
 
 
 def _said(paragraph: str, answers: Iterable[str]) -> bool:

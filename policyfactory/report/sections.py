@@ -15,6 +15,8 @@ from policyfactory.statistics.intervals import Interval
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from policyfactory.report.timeline import Timeline
+
 __all__ = ["Cell", "Column", "Columns", "Picture", "Section", "Table"]
 
 
@@ -90,6 +92,10 @@ class Table:
         So many of its rows are on the page, the first ones; None: as many as a page can have. The CSV has all.
     names : int
         So many of its columns name the rows; 0: the first ones that hold only words, two at most.
+    bars : int
+        The column of differences that is also drawn, as points with their intervals on one axis; -1: none.
+    front : bool
+        It stands on the page unfolded.
     """
 
     name: str
@@ -99,6 +105,8 @@ class Table:
     note: str = ""
     shown: int | None = None
     names: int = 0
+    bars: int = -1
+    front: bool = False
 
     @classmethod
     def of(
@@ -175,6 +183,8 @@ class Section:
         The evidence.
     answers : tuple of str
         Paragraphs that also stand at the head of the report, where they answer what it was made for.
+    timelines : tuple of Timeline
+        Schedules that the page draws itself.
     """
 
     name: str
@@ -183,3 +193,4 @@ class Section:
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
     answers: tuple[str, ...] = ()
+    timelines: tuple[Timeline, ...] = ()

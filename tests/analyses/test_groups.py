@@ -137,7 +137,9 @@ def test_a_log_without_users_has_no_groups_by_user() -> None:
     pairs = [[schedule(nobody, [500, 600, 1500], "BASE"), schedule(nobody, [400, 600, 1400], "NEW")]] * 6
     sentence = "log: no job has a known user, so there are no groups by user."
     section = conclude(Groups(min_jobs=1), pairs)
-    assert [each.name for each in section.tables] == ["summary-wait", "summary-bsld", "by-size", "by-runtime"]
+    assert [each.name for each in section.tables] == [
+        "who", "summary-wait", "summary-bsld", "by-size", "by-runtime",
+    ]  # fmt: skip
     assert sentence in section.paragraphs
     assert len(section.pictures[0].draw().axes) == 2
     assert "user" not in " ".join(text for text in section.paragraphs if text != sentence)

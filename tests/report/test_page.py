@@ -239,7 +239,7 @@ def test_marks_are_words() -> None:
 
 def test_a_long_table_is_cut_and_the_file_with_all_of_it_is_named() -> None:
     html = render(page_of(table(*(Cell(float(at)) for at in range(MOST_ROWS + 500)))))
-    assert html.count("<tr>") == MOST_ROWS + 1
+    assert html.count("<tr") == MOST_ROWS + 1
     assert "first 2,000 of 2,500 rows" in html
     assert "<code>kth/medians/values.csv</code>" in html
     assert "rows; all of them" not in render(page_of(table(Cell(1.0))))
@@ -254,13 +254,14 @@ def test_groups_may_be_plain_tuples_and_tables_empty() -> None:
     assert [name for name in ids if "-table-" not in name] == [
         "content", "one", "one-s", "folder", "folder-s", "content-2", "content-s", "how-it-was-made",
     ]  # fmt: skip
-    assert "<p>Rules.</p>" in html
+    assert '<p class="note">Rules.</p>' in html
 
 
-def test_many_parts_are_folded_in_the_contents() -> None:
+def test_the_evidence_is_folded() -> None:
     sections = tuple(Section(f"s{at}", f"Section {at}", ("x",)) for at in range(30))
-    assert "<summary>30 parts</summary>" in render(Page("T", groups=(Group("one", sections),)))
-    assert "parts</summary>" not in render(Page("T", groups=(Group("one", sections[:9]),)))
+    html = render(Page("T", groups=(Group("one", sections),)))
+    assert html.count('<details class="part" id="one-s') == 30
+    assert "<details open" not in html
 
 
 def test_what_the_head_of_the_page_says_is_not_said_again() -> None:
@@ -270,7 +271,7 @@ def test_what_the_head_of_the_page_says_is_not_said_again() -> None:
     assert "It is first." in html
     # A section of which nothing is left is not announced.
     assert 'id="one-in-short"' not in html
-    assert html.count(">In short<") == 2
+    assert html.count(">In short<") == 1
 
 
 def test_anchors_are_distinct_and_plain() -> None:
@@ -291,7 +292,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("light", "word"),
-    [("better", "Shown better"), ("cannot tell", "Cannot tell"), ("worse", "Shown worse"), ("unsound", "Unsound")],
+    [("better", "Shown to be better"), ("cannot tell", "Cannot tell"), ("worse", "Worse: "), ("unsound", "Unsound: ")],
 )
 def test_the_verdict_opens_the_page_in_colour_shape_and_word(light: Light, word: str) -> None:
     verdict = Verdict(light, ("MINE is what it is.", "And why."), ("66 % of the requests are invented.",))

@@ -1,0 +1,194 @@
+"""How the policies stand in one table a log and metric: values, differences, ranks; and the few that decide."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from policyfactory.core.text import counted, enumerated
+from policyfactory.evaluate.words import units_of
+from policyfactory.report.caveats import noun
+from policyfactory.report.page import Board
+from policyfactory.report.sections import Cell, Column, Table
+from policyfactory.report.tables import OF_PAIRS, difference_column
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulate.recorded import RECORDED
+from policyfactory.statistics.intervals import Interval
+from policyfactory.statistics.ranks import mean_ranks
+from policyfactory.statistics.summary import Summary
+
+if TYPE_CHECKING:
+    from policyfactory.evaluate.experiment import Outcome
+    from policyfactory.statistics.compare import Comparison
+
+__all__ = ["boards_of", "forest_of", "in_words"]
+
+_WORDS = {
+    "bsld": "bounded slowdown", "pp": "per-processor", "sc17": "SC'17's", "p95": "95 % quantile of the",
+    "p99": "99 % quantile of the", "max": "largest", "sd": "deviation",
+}  # fmt: skip
+
+
+def in_words(metric: str) -> str:
+    """Return the name of a metric in words: ``mean bounded slowdown``."""
+    words = metric.replace("pp_bsld", "per-processor bsld").split("_")
+    return " ".join(_WORDS.get(word, word) for word in words)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Standing:
+    """One row: a policy or the record, with all that is said of it in one metric on one log."""
+
+    name: str
+    role: str
+    value: Cell
+    difference: Cell
+    change: float | None
+    rank: Cell
+    from_record: Cell
+
+
+def boards_of(outcome: Outcome, chosen: str = "") -> tuple[Board, ...]:
+    """Return a table a log and metric; the chosen policy is the first row.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What an experiment shows.
+    chosen : str
+        Name of the policy that was chosen, if one was.
+    """
+    evaluation = outcome.evaluation
+    return tuple(
+        Board(log, metric, in_words(metric), _table(outcome, log, metric, _standings(outcome, log, metric, chosen)))
+        for metric in evaluation.metrics
+        for log in evaluation.logs
+    )
+
+
+def forest_of(outcome: Outcome, chosen: str = "") -> Table | None:
+    """Return the few rows that decide, of the first log and metric: the choice, the baseline, the record, the next.
+
+    Parameters
+    ----------
+    outcome, chosen
+        As in `boards_of`.
+    """
+    evaluation = outcome.evaluation
+    if not outcome.comparisons:
+        return None
+    log, metric = evaluation.logs[0], evaluation.metrics[0]
+    rows = _standings(outcome, log, metric, chosen)
+    few = [row for row in rows if row.role]
+    return dataclasses.replace(_table(outcome, log, metric, few, short=True), name="forest")
+
+
+def _standings(outcome: Outcome, log: str, metric: str, chosen: str) -> list[_Standing]:
+    evaluation, seed = outcome.evaluation, outcome.experiment.seed
+    summaries = [row for row in outcome.summaries if (row.log, row.metric) == (log, metric)]
+    recorded = [row for row in outcome.recorded_summaries if (row.log, row.metric) == (log, metric) and row.cases]
+    pairs = {row.policy: row for row in outcome.comparisons if (row.log, row.metric) == (log, metric)}
+    records = {row.policy: row for row in outcome.recorded_comparisons if (row.log, row.metric) == (log, metric)}
+    direction = METRICS[metric].lower_is_better
+    several = len(evaluation.rows(log)) > 1 and direction is not None and len(evaluation.policies) > 1
+    ranks = {rank.policy: rank for rank in mean_ranks(evaluation, metric, (log,), seed=seed)} if several else {}
+    roles = _roles(summaries, evaluation.baseline, chosen, lower_is_better=direction)
+    order = sorted(summaries, key=lambda row: (_PLACE[roles[row.policy]], row.rank or 0))
+    rows = []
+    for row in order:
+        rank = ranks.get(row.policy)
+        rows.append(
+            _Standing(
+                row.policy,
+                roles[row.policy],
+                Cell(row.value, row.interval, "best" if row.best and roles[row.policy] != "best" else ""),
+                _difference(pairs.get(row.policy)),
+                None if (own := pairs.get(row.policy)) is None or own.relative is None else 100 * own.relative,
+                Cell(rank.mean.value, rank.mean.interval) if rank else Cell(None),
+                _difference(records.get(row.policy), judged=False),
+            )
+        )
+    for row in recorded:
+        base = records.get(evaluation.baseline)
+        rows.insert(
+            min(2, len(rows)),
+            _Standing(RECORDED, "record", Cell(row.value, row.interval), _turned(base), None, Cell(None), Cell(None)),
+        )
+    return rows
+
+
+_PLACE = {"chosen": 0, "best": 0, "baseline": 1, "next best": 2, "": 3}
+
+
+def _roles(rows: Sequence[Summary], baseline: str, chosen: str, *, lower_is_better: bool | None) -> dict[str, str]:
+    """Return who is the choice (or else the best), the baseline and the best of the others."""
+    sign = -1.0 if lower_is_better is False else 1.0
+    ordered = sorted((row for row in rows if row.cases), key=lambda row: sign * row.value)
+    names = [row.policy for row in ordered if row.policy != baseline]
+    roles = {row.policy: "" for row in rows} | {baseline: "baseline"}
+    if lower_is_better is None:
+        return roles
+    first = chosen if chosen in roles else next(iter(names), "")
+    if first and first != baseline:
+        roles[first] = "chosen" if first == chosen else "best"
+    second = next((name for name in names if name != first), "")
+    return roles | ({second: "next best"} if second else {})
+
+
+def _difference(row: Comparison | None, *, judged: bool = True) -> Cell:
+    if row is None or not row.cases:
+        return Cell(None)
+    return Cell(row.difference, row.interval, row.verdict if row.interval and judged else "")
+
+
+def _turned(row: Comparison | None) -> Cell:
+    """Return the record minus the baseline, of the baseline minus the record; a ratio cannot be turned."""
+    if row is None or not row.cases or row.statistic == "ratio":
+        return Cell(None)
+    return Cell(-row.difference, Interval(-row.interval.high, -row.interval.low) if row.interval else None)
+
+
+def _table(outcome: Outcome, log: str, metric: str, rows: Sequence[_Standing], *, short: bool = False) -> Table:
+    evaluation, units = outcome.evaluation, units_of(outcome.summaries)
+    base, unit = evaluation.baseline, METRICS[metric].unit
+    pair = next((row for row in outcome.comparisons if (row.log, row.metric) == (log, metric)), None)
+    columns: dict[Column, Callable[[_Standing], Any]] = {
+        Column("policy"): lambda row: Cell(row.name, mark=row.role),
+        Column("value", unit, METRICS[metric].description, units[metric]): lambda row: row.value,
+    }
+    if pair is not None:
+        minus = difference_column(metric, pair, units, f"difference from {base}")
+        columns |= {
+            minus: lambda row: row.difference,
+            Column("change", "%", f"the difference relative to {base}"): lambda row: row.change,
+            Column("mean rank", "1", "mean place in the cases, 1 is the best"): lambda row: row.rank,
+        }
+    if any(row.from_record.value is not None for row in rows):
+        record = next(row for row in outcome.recorded_comparisons if (row.log, row.metric) == (log, metric))
+        columns[difference_column(metric, record, units, "difference from the record")] = lambda row: row.from_record
+    empty = {
+        "change": all(row.change is None for row in rows) or short,
+        "mean rank": all(row.rank.value is None for row in rows) or short,
+        "difference from the record": short,
+    }
+    shown = {column: show for column, show in columns.items() if not empty.get(column.title)}
+    table = Table.of(f"{log} {metric}", _title(outcome, log, metric, pair), shown, zip(rows), _same(rows, base))
+    return dataclasses.replace(table, bars=2 if pair is not None else -1, names=1, front=True)
+
+
+def _title(outcome: Outcome, log: str, metric: str, pair: Comparison | None) -> str:
+    evaluation = outcome.evaluation
+    weeks, cases = evaluation.weekly.get(log), len(evaluation.rows(log))
+    over = counted(len(weeks.jobs), "week") if weeks is not None else counted(cases, noun(evaluation, log))
+    how = f"; differences: {OF_PAIRS[pair.statistic].replace('baseline', evaluation.baseline)}" if pair else ""
+    return f"{log}: {in_words(metric)} ({metric}), {over}{how}"
+
+
+def _same(rows: Sequence[_Standing], baseline: str) -> str:
+    """Return which policies are not shown to differ, in one sentence."""
+    names = [row.name for row in rows if row.difference.mark == "no difference"]
+    equal = [row.name for row in rows if row.difference.value == 0 and row.name not in {*names, RECORDED}]
+    parts = [f"No difference from {baseline} is shown for {enumerated(names)}." if names else ""]
+    parts += [f"{enumerated(equal)}: exactly as {baseline}." if equal else ""]
+    return " ".join(part for part in parts if part)
