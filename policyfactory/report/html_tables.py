@@ -81,6 +81,7 @@ class TableView:
     tall: bool
     keys: tuple[str, ...] = ()
     axis: Axis | None = None
+    front: bool = False
 
 
 def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView:
@@ -113,8 +114,9 @@ def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView
     places = [at for at, column in enumerate(table.columns) if column.title == "policy"]
     keys = tuple(str(row[places[0]].value) for row in rows) if places else ()
     axis = _axis(cells[table.bars], rows, table.bars, columns[table.bars]) if table.bars > 0 else None
+    tall = len(rows) > _TALL
     return TableView(
-        table.title, table.note, tuple(columns), turned, len(table.rows), path, len(rows) > _TALL, keys, axis
+        table.title, table.note, tuple(columns), turned, len(table.rows), path, tall, keys, axis, table.front
     )
 
 

@@ -48,9 +48,8 @@ def evaluation(contenders: Sequence[Any], logs: Sequence[str] = ("log",) * 2) ->
     numbers = [list(logs[:at]).count(log) + 1 for at, log in enumerate(logs)]
     facts = tuple(CaseFacts(log, k, "log", 3, 4, 1.0, None, "0" * 64) for log, k in zip(logs, numbers, strict=True))
     shape = (len(logs), len(contenders))
-    return Evaluation(
-        facts, tuple(contenders), ("total_wait",), Rules(), np.zeros((*shape, 1)), np.zeros(shape), np.zeros(shape, int)
-    )
+    none, count = np.zeros(shape), np.zeros(shape, int)
+    return Evaluation(facts, tuple(contenders), ("total_wait",), Rules(), none[..., None], none, count, count)
 
 
 def looked(name: str, contenders: Sequence[Any], workloads: Sequence[Workload], **options: Any) -> Section:
