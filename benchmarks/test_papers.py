@@ -48,7 +48,7 @@ def traces() -> Path:
 def test_generate_and_fit(tmp_path: Path) -> None:
     table = tmp_path / "scores.csv"
     less = ["--tuples", "4", "--trials", "1000"] if SMALL else []
-    seconds, peak = cost(["generate", "--jobs", "1", "--output", str(table), *less], tmp_path)
+    seconds, peak = cost(["generate", "--workers", "1", "--output", str(table), *less], tmp_path)
     record(GROUP, "SC'17: generate, 441 tuples of 256,000 trials", seconds, "CPU s", ceiling=40)
     record(MEMORY, "generate, 441 tuples of 256,000 trials", peak / 1e6, "MB")
     seconds, peak = cost(["fit", str(table), "--output", str(tmp_path / "fit.json")], tmp_path)
@@ -89,6 +89,6 @@ def test_share_of_a_protocol(traces: Path, tmp_path: Path, name: str) -> None:
 def evaluate(protocol: Path, traces: Path, folder: Path, more: list[str]) -> tuple[float, int]:
     """Return CPU seconds and peak memory of a protocol."""
     output = folder / f"results-{protocol.stem}"
-    arguments = ["evaluate", str(protocol), "--traces", str(traces), "--jobs", "1", "--output", str(output)]
+    arguments = ["evaluate", str(protocol), "--traces", str(traces), "--workers", "1", "--output", str(output)]
     less = ["--log", LOG[protocol.stem.partition("-")[0]]] if SMALL else []
     return cost([*arguments, *more, *less], folder)

@@ -20,7 +20,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-COMMAND = "evaluate --policies FCFS,WFP3,SPF,F1,SAF --windows 12x15d --metrics mean_bsld,max_wait"
+COMMAND = "evaluate --policies FCFS,WFP3,SPF,F1,SAF --windows 12x15d --metric mean_bsld,max_wait"
 PANELS = (
     ("mean_bsld", "", 1.0, "Mean bounded slowdown", (20, 50, 100, 200, 500)),
     ("max_wait", " (s)", 86_400.0, "Longest wait, days", (3, 5, 10, 15)),

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from policyfactory.cli import evaluate_options as option
-from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
+from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.plain import OPTIONS, RUN_OPTIONS
 
@@ -32,7 +32,7 @@ def evaluate(
     output: option.Output = None,
     overwrite: option.Overwrite = False,
     starts: option.StartsIn = "none",
-    jobs: JobsOption = None,
+    workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
     json: option.Json = False,
@@ -50,7 +50,7 @@ def evaluate(
         output=output,
         overwrite=overwrite,
         starts=starts,
-        workers=workers_of(jobs, backend, scheduler),
+        workers=workers_of(workers, backend, scheduler),
         options={name: options.pop(name) for name in RUN_OPTIONS},
         as_json=json,
         folders=(traces or Path("traces"),) if protocols else (),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from policyfactory.cli.completion import COMPLETERS
 from policyfactory.evaluate.plain import Declared
 
 __all__ = ["Json", "Log", "Only", "Output", "Overwrite", "Sources", "Starts", "StartsIn", "Traces", "with_options"]
@@ -90,12 +91,17 @@ def _parameter(declared: Declared, default: Any, kind: Any, text: str) -> inspec
         more = f": {', '.join(typing.get_args(kind))}"
     if origin in {tuple, dict}:
         # Can be repeated, so that a default would be added to: it is applied when nothing is given.
-        kind, stated, default = list[str], stated or ",".join(default or ()), None
+        kind, stated, default = list[str], stated or ", ".join(default or ()), None
     elif origin is typing.Union:
         kind, flags, stated, default = bool, _both(flags[0]), stated or str(default), None
     if default is None:
         kind = kind | None
-    made = typer.Option(*flags, help=_help(text + more, option.page, stated), metavar=option.metavar or None)
+    made = typer.Option(
+        *flags,
+        help=_help(text + more, option.page, stated),
+        metavar=option.metavar or None,
+        autocompletion=COMPLETERS.get(declared.name),
+    )
     return inspect.Parameter(
         declared.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
     )
@@ -107,5 +113,5 @@ def _both(flag: str) -> tuple[str]:
 
 def _help(text: str, page: str, default: str) -> str:
     sentence = f"{text[0].upper()}{text[1:]}".replace("`", "")
-    notes = [f"default: {default}"] * bool(default) + [f"docs/{page}"] * bool(page)
+    notes = [f"default: {default}"] * bool(default) + [f"docs/{page.partition('#')[0]}"] * bool(page)
     return f"{sentence} ({'; '.join(notes)})." if notes else f"{sentence}."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.completion import complete_targets
 from policyfactory.core.errors import UsageError
 from policyfactory.export.options import ExportOptions, instant
 from policyfactory.report.terminal import console, note, show_columns, warn
@@ -37,7 +38,9 @@ _WEIGHT = (
 
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file or a catalogue name (policy list).")],
-    to: Annotated[str, typer.Option("--to", metavar="TARGET", help=_TARGET)] = "slurm-site-factor-lua",
+    to: Annotated[
+        str, typer.Option("--to", metavar="TARGET", help=_TARGET, autocompletion=complete_targets)
+    ] = "slurm-site-factor-lua",
     output: Annotated[
         Path | None,
         typer.Option(

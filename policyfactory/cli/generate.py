@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
+from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.core.artefact import atomic_write, check_directory, check_output, refuse_earlier
 from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.units import format_duration
@@ -54,7 +54,7 @@ def generate(
         typer.Option(help="stratified: every job first equally often, in common orders; paper: plain random orders."),
     ] = "stratified",
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
-    jobs: JobsOption = None,
+    workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
     output: Annotated[
@@ -80,7 +80,7 @@ def generate(
     from policyfactory.engine.moments import VARIANTS
     from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
 
-    workers = workers_of(jobs, backend, scheduler)
+    who = workers_of(workers, backend, scheduler)
     if convergence and (backend is not None or scheduler is not None):
         raise UsageError(
             "--convergence measures what one worker does, in this process; leave out --backend and --scheduler"
@@ -101,7 +101,7 @@ def generate(
         note(f"--trials {trials:,} becomes {options.trials_each:,}: the stratified estimator runs {block}")
     if output is None:
         output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
-    written = _write(workload, options, output, workers, overwrite=overwrite, inputs=inputs)
+    written = _write(workload, options, output, who, overwrite=overwrite, inputs=inputs)
     show_scores(written, options)
 
 

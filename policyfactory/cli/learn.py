@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.completion import complete_metrics
 from policyfactory.cli.evaluate_options import with_options
-from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
+from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.learn.options import LearnOptions
 from policyfactory.report.terminal import console, note, show_verdict, warn
@@ -34,7 +35,9 @@ def learn(
     ),
     tuples: Annotated[int, typer.Option(help="Tuples to score.", min=32)] = LearnOptions.tuples,
     trials: Annotated[int, typer.Option(help="Trials a tuple.", min=256)] = LearnOptions.trials,
-    metric: Annotated[str, typer.Option(help="Metric whose best value chooses the policy.")] = LearnOptions.metric,
+    metric: Annotated[
+        str, typer.Option(help="Metric whose best value chooses the policy.", autocompletion=complete_metrics)
+    ] = LearnOptions.metric,
     threshold: Annotated[
         str,
         typer.Option(
@@ -49,7 +52,7 @@ def learn(
         ),
     ] = LearnOptions.windows,
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = LearnOptions.seed,
-    jobs: JobsOption = None,
+    workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")] = False,
@@ -65,14 +68,14 @@ def learn(
     interrupted run goes on with the same command.
     """
     options = LearnOptions(tuples, trials, metric, threshold, windows, seed=seed, **reading)
-    workers = workers_of(jobs, backend, scheduler)
+    who = workers_of(workers, backend, scheduler)
 
     from policyfactory.cli.screen import Screen
     from policyfactory.learn.run import learn as learn_policy
 
     begin = time.monotonic()
     with Screen(None if verbose else output / _STEPS) as screen:
-        learned = learn_policy(log, options, output=output, overwrite=overwrite, workers=workers, progress=screen)
+        learned = learn_policy(log, options, output=output, overwrite=overwrite, workers=who, progress=screen)
     _close(learned, output, log)
     shown = "" if verbose else f", {_STEPS}: all tables"
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): test/report.html: the evidence{shown}")

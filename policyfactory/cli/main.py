@@ -11,9 +11,10 @@ from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.version import __version__
 
 if TYPE_CHECKING:
+    import click
     import typer
 
-__all__ = ["build_app", "run"]
+__all__ = ["build_app", "build_command", "run"]
 
 
 def build_app() -> typer.Typer:
@@ -54,6 +55,16 @@ def build_app() -> typer.Typer:
     return app
 
 
+def build_command() -> click.Command:
+    """Return the whole command as it is run: with its help in groups."""
+    import typer.main
+
+    from policyfactory.cli.help import arrange
+
+    command: click.Command = arrange(typer.main.get_command(build_app()))
+    return command
+
+
 def run() -> None:
     """Run the command line; errors become one message on stderr and exit code 1 or 2, signals 128 and their number."""
     if sys.argv[1:2] == ["--version"]:
@@ -66,7 +77,7 @@ def run() -> None:
     try:
         try:
             signals.install()
-            build_app()()
+            build_command()()
         except Exception as error:
             if (cause := signals.behind(error)) is None:
                 raise

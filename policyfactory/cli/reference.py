@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from policyfactory.cli.help import EXAMPLES
+
 __all__ = ["render", "with_tables"]
 
 _MARK = re.compile(r"(<!-- keys: (\w+) -->\n)(?:\|[^\n]*\n)*")
@@ -28,12 +30,10 @@ commands (`make docs/commands.md`), and a test fails when it is out of date.
 
 def render() -> str:
     """Return the page as Markdown."""
-    from typer.main import get_command
-
-    from policyfactory.cli.main import build_app
+    from policyfactory.cli.main import build_command
 
     lines = [_HEAD]
-    _describe(get_command(build_app()), "policyfactory", lines)
+    _describe(build_command(), "policyfactory", lines)
     return "\n".join(lines)
 
 
@@ -47,6 +47,8 @@ def _describe(command: Any, path: str, lines: list[str]) -> None:
         return
     level = "##" if path.count(" ") == 1 else "###"
     lines += [f"{level} {path}", "", inspect.cleandoc(command.help or ""), ""]
+    if example := EXAMPLES.get(path.removeprefix("policyfactory ")):
+        lines += [f"Example: `{example}`", ""]
     lines += ["| argument or option | meaning | default |", "|---|---|---|"]
     for parameter in command.params:
         if not getattr(parameter, "hidden", False) and parameter.name != "help":

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from policyfactory.cli import evaluate_options as option
-from policyfactory.cli.workers_options import BackendOption, JobsOption, SchedulerOption, workers_of
+from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.plain import OPTIONS, TUNER_OPTIONS, plain_content
 
@@ -60,7 +60,7 @@ def tune(
     period: Period = "1w",
     output: option.Output = None,
     overwrite: option.Overwrite = False,
-    jobs: JobsOption = None,
+    workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
     json: option.Json = False,
@@ -84,7 +84,9 @@ def tune(
         "tuners": _tuners(_words("feedback", feedback), _words("period", period), numbers),
     }
     none = {"precision": None, "max_resamples": 1}
-    run_content(content, Request(output, overwrite, "none", workers_of(jobs, backend, scheduler), none, json, _SHOWN))
+    run_content(
+        content, Request(output, overwrite, "none", workers_of(workers, backend, scheduler), none, json, _SHOWN)
+    )
 
 
 def _words(option_name: str, text: str) -> list[str]:

@@ -10,12 +10,12 @@ import typer
 from policyfactory.core.errors import UsageError
 from policyfactory.parallel.workers import Backend, Workers
 
-__all__ = ["BackendOption", "JobsOption", "SchedulerOption", "workers_of"]
+__all__ = ["BackendOption", "SchedulerOption", "WorkersOption", "workers_of"]
 
 
-JobsOption = Annotated[
+WorkersOption = Annotated[
     int | None,
-    typer.Option("--jobs", help="Workers on this machine (default: one a core); the result is the same."),
+    typer.Option("--workers", help="Workers on this machine (default: one a core); the result is the same."),
 ]
 BackendOption = Annotated[
     Backend | None,
@@ -36,13 +36,13 @@ SchedulerOption = Annotated[
 ]
 
 
-def workers_of(jobs: int | None, backend: Backend | None = None, scheduler: str | None = None) -> Workers:
+def workers_of(workers: int | None, backend: Backend | None = None, scheduler: str | None = None) -> Workers:
     """Return who does the work, from the options of a command.
 
     Parameters
     ----------
-    jobs : int or None
-        ``--jobs``; None means one worker a core.
+    workers : int or None
+        ``--workers``; None means one worker a core.
     backend : Backend or None
         ``--backend``; None means threads, and Dask if there is a scheduler.
     scheduler : str or None
@@ -55,15 +55,15 @@ def workers_of(jobs: int | None, backend: Backend | None = None, scheduler: str 
     InputError
         If the scheduler file cannot be read.
     """
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs}: give at least 1 worker")
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers {workers}: give at least 1 worker")
     if scheduler is not None:
         if backend not in {None, "dask"}:
             raise UsageError(f"--scheduler {scheduler} is for --backend dask, not {backend}; leave one of them out")
-        if jobs is not None:
+        if workers is not None:
             raise UsageError(
-                f"--jobs {jobs} with --scheduler {scheduler}: the workers of the cluster do the work, as many as it "
-                "has; leave --jobs out"
+                f"--workers {workers} with --scheduler {scheduler}: the workers of the cluster do the work, as many as "
+                "it has; leave --workers out"
             )
     kind: Backend = backend or ("dask" if scheduler is not None else "threading")
     if kind == "dask":
@@ -73,4 +73,4 @@ def workers_of(jobs: int | None, backend: Backend | None = None, scheduler: str 
         if scheduler is not None:
             # Before hours of reading logs; the file is read again when the work begins.
             scheduler_address(scheduler)
-    return Workers(jobs or len(os.sched_getaffinity(0)), kind, scheduler)
+    return Workers(workers or len(os.sched_getaffinity(0)), kind, scheduler)

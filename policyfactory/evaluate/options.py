@@ -237,7 +237,9 @@ class ExperimentTable(OptionTable):
         metavar="NAME=EXPR",
     )
     tuners: Listed[TunerTable] = key((), "policies that choose among the others as they go", "tuning.md")
-    metrics: Listed[Text] = option(DEFAULT_METRICS, "names of metrics, or `all`; the first decides who wins")
+    metrics: Listed[Text] = option(
+        DEFAULT_METRICS, "names of metrics, or `all`; the first decides who wins", flags=("--metric",), metavar="NAME"
+    )
     statistic: Statistic = option(
         "median", "what stands for a policy: the median or mean over the cases, or the ratio of sums", "statistics.md"
     )
@@ -253,7 +255,7 @@ class ExperimentTable(OptionTable):
         (),
         'looks beyond the metrics, by name; in a protocol also as `{ name = "gantt", ... }` with options',
         kind="list",
-        stated=f"none; of plain logs, with a report, {','.join(DEFAULT_ANALYSES)}",
+        stated=f"none; of plain logs, with a report, {', '.join(DEFAULT_ANALYSES)}",
         plain=DEFAULT_ANALYSES,
     )
     rules: RulesTable = key(RulesTable(), "the scheduler", "simulator.md")

@@ -84,7 +84,7 @@ class _Demonstration(Stages):
             "The best of both against the classical policies under EASY backfilling, deciding by requested times",
             *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),
             *("--backfill", "easy", "--decide-by", "request", "--windows", "10x15d"),
-            *("--metrics", ",".join(_EVALUATED["metrics"]), "--output", self.place(_EVALUATION), "--overwrite"),
+            *("--metric", ",".join(_EVALUATED["metrics"]), "--output", self.place(_EVALUATION), "--overwrite"),
         )
         compared = self.compare(test, rivals, _EVALUATED, _EVALUATION)
         for target, name in (("python", "winner.py"), ("lua", "winner.lua")):

@@ -353,7 +353,7 @@ class _Learning(Stages):
         own = threshold is None or math.isinf(threshold)
         words = [*self._reading(), "--estimate-missing", options.estimate_missing]
         words += [] if own else ["--threshold", options.threshold_text]
-        words += ["--metrics", ",".join(options.metrics)]
+        words += ["--metric", ",".join(options.metrics)]
         words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]
         policies = ",".join(rival.source for rival in rivals)
         output = self.place(part)

@@ -114,7 +114,8 @@ def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(name.strip().lower().replace("-", "_") for name in names if name.strip()))
     for name in chosen:
         if name not in METRICS:
-            near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.5)
+            mean = f"mean_{name}"
+            near = [mean] if mean in METRICS else difflib.get_close_matches(name, METRICS, n=3, cutoff=0.5)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise UsageError(f"there is no metric {name!r}{hint} (metrics: {', '.join(METRICS)})")
     if not chosen:

@@ -87,7 +87,7 @@ def test_tables_words_and_files(run: Run, log: Path, tmp_path: Path) -> None:
 
 def test_the_options_make_a_protocol_that_gives_the_same(run: Run, log: Path, tmp_path: Path) -> None:
     words = ("--windows", "6x3d", "--formula", "MINE=p*q + 1", "--threshold", "2x longest request", "--load", "1.2")
-    words = (*words, "--metrics", "max_wait")
+    words = (*words, "--metric", "max_wait")
     run("evaluate", log, *FIRST, *words, "--estimates", "noisy:0.5", "--analyses", "none", "-o", "out", "--seed", 4)
     again = run("evaluate", "out/protocol.toml", "--traces", tmp_path, "--output", "again")
     assert "again/: report.html" in again.stderr
@@ -97,9 +97,9 @@ def test_the_options_make_a_protocol_that_gives_the_same(run: Run, log: Path, tm
 
 def test_the_number_of_workers_changes_no_byte(run: Run, log: Path, tmp_path: Path) -> None:
     kept = []
-    metrics = ("--metrics", "mean_bsld")
+    metrics = ("--metric", "mean_bsld")
     for jobs in (1, 4):
-        words = ("--output", f"out{jobs}", "--jobs", jobs, "--starts", "batsim", "--analyses", "none")
+        words = ("--output", f"out{jobs}", "--workers", jobs, "--starts", "batsim", "--analyses", "none")
         run("evaluate", log, *FIRST, "--windows", "6x3d", *metrics, *words)
         files = {
             path.relative_to(tmp_path / f"out{jobs}").as_posix(): path.read_bytes()
@@ -113,7 +113,7 @@ def test_the_number_of_workers_changes_no_byte(run: Run, log: Path, tmp_path: Pa
 
 
 def test_a_whole_log_of_few_weeks_says_why_it_has_no_interval(run: Run, log: Path) -> None:
-    done = run("evaluate", log, *FIRST, "--metrics", "mean_wait,utilisation")
+    done = run("evaluate", log, *FIRST, "--metric", "mean_wait,utilisation")
     words = " ".join(done.stdout.split())
     assert (
         "There is no interval, since 3 weeks are too few: 6 are needed, since under FCFS the queue remembers" in words
@@ -123,7 +123,7 @@ def test_a_whole_log_of_few_weeks_says_why_it_has_no_interval(run: Run, log: Pat
 
 
 def test_json_is_all_that_is_on_stdout(run: Run, log: Path) -> None:
-    done = run("evaluate", log, *FIRST, "--windows", "2x3d", "--json", "--metrics", "max_wait", "--seed", 5)
+    done = run("evaluate", log, *FIRST, "--windows", "2x3d", "--json", "--metric", "max_wait", "--seed", 5)
     content = json.loads(done.stdout)
     assert content["kind"] == "evaluation"
     assert content["protocol"]["experiments"][0]["bootstrap"]["seed"] == 5
@@ -144,7 +144,7 @@ def test_formulas_models_rules_and_predictions(run: Run, log: Path, tmp_path: Pa
         "FCFS,mine.json",
         "--formula",
         "NARROW=q",
-        "--metrics",
+        "--metric",
         "mean_wait",
         "--json",
     )
@@ -168,7 +168,7 @@ def test_formulas_models_rules_and_predictions(run: Run, log: Path, tmp_path: Pa
 
 
 def test_without_a_log_the_embedded_workload_is_used(run: Run) -> None:
-    done = run("evaluate", "--policies", "FCFS,SAF", "--windows", "6x5d", "--metrics", "mean_bsld")
+    done = run("evaluate", "--policies", "FCFS,SAF", "--windows", "6x5d", "--metric", "mean_bsld")
     assert "no log given, so the embedded workload" in done.stderr
     assert "over 6 windows" in done.stdout
 
@@ -183,10 +183,10 @@ def test_two_logs_side_by_side(run: Run, log: Path, tmp_path: Path) -> None:
 
 
 def test_a_second_evaluation_replaces_the_first_only_if_asked_to(run: Run, log: Path, tmp_path: Path) -> None:
-    first = ("--windows", "6x3d", "--metrics", "mean_wait", "--analyses", "none", "--starts", "csv")
+    first = ("--windows", "6x3d", "--metric", "mean_wait", "--analyses", "none", "--starts", "csv")
     run("evaluate", log, *FIRST, *first, "--output", "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
-    second = ("evaluate", log, *FIRST, "--metrics", "max_wait", "--analyses", "none", "--output", "out")
+    second = ("evaluate", log, *FIRST, "--metric", "max_wait", "--analyses", "none", "--output", "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     done = run(*second, code=1)
     assert "out/results.csv: exists; add --overwrite" in done.stderr
@@ -217,7 +217,7 @@ def test_two_runs_do_not_write_one_folder(run: Run, log: Path, tmp_path: Path) -
         assert "another run is writing it" in done.stderr
         assert not (out / "manifest.json").exists()
         other.communicate("")
-    run("evaluate", log, *FIRST, "--output", "out", "--metrics", "max_wait", "--analyses", "none")
+    run("evaluate", log, *FIRST, "--output", "out", "--metric", "max_wait", "--analyses", "none")
 
 
 WRONG: list[tuple[list[str], int, str]] = [
@@ -225,8 +225,8 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["LOG", "--policies", "FCFS,SFP"], 2, "unknown policy 'SFP'; did you mean"),
     (["LOG", "--policies", "missing.json"], 1, "missing.json: no such file"),
     (["LOG", "--policies", ""], 2, "--policies: names no policy; write for example --policies FCFS,SPF,SAF"),
-    (["LOG", "--metrics", "mean_bdsl"], 2, "there is no metric 'mean_bdsl'; did you mean mean_bsld"),
-    (["LOG", "--metrics", ","], 2, "no metric was named"),
+    (["LOG", "--metric", "mean_bdsl"], 2, "there is no metric 'mean_bdsl'; did you mean mean_bsld"),
+    (["LOG", "--metric", ","], 2, "no metric was named"),
     (["LOG", "--windows", "400d"], 1, "the log has 0 such windows"),
     (["LOG", "--windows", "1000x1d"], 1, "such windows (2,000 jobs in"),
     (["LOG", "--windows", "0x1d"], 2, "0 windows"),
@@ -331,7 +331,7 @@ def test_names_from_files_stay_in_the_folder_and_are_no_markup(run: Run, tmp_pat
     path = swf(tmp_path, [job(n, n, 10 + n, 1 + n % 4, 20 + n) for n in range(1, 30)], name="[red]$x$.swf")
     model = {"kind": "policyfactory-model", "schema_version": 1, "name": "../[bold]$y_1$", "formula": "p"}
     (tmp_path / "odd.json").write_text(json.dumps(model))
-    common = ("--policies", "FCFS,odd.json", "--metrics", "mean_wait")
+    common = ("--policies", "FCFS,odd.json", "--metric", "mean_wait")
     done = run("evaluate", path, *common, "--output", "out", "--starts", "batsim")
     assert "[red]$x$" in done.stdout
     assert "../[bold]$y_1$" in done.stdout
@@ -346,8 +346,8 @@ def test_a_run_that_is_stopped_and_killed_goes_on_and_ends_in_the_same_bytes(
     log = shared("oracles/online/trace_kth5k.swf.gz")
     # Seconds of simulations: the signals find it at work on any machine.
     words = ["evaluate", str(log), "--policies", "FCFS,WFP3", "--backfill", "conservative"]
-    words += ["--resamples", "40", "--length", "4w", "--analyses", "none", "--metrics", "mean_wait"]
-    words += ["--starts", "csv", "--jobs", "2"]
+    words += ["--resamples", "40", "--length", "4w", "--analyses", "none", "--metric", "mean_wait"]
+    words += ["--starts", "csv", "--workers", "2"]
     out = tmp_path / "out"
     partial = out / "evaluation.partial"
     for number in (signal.SIGINT, signal.SIGKILL):
@@ -420,12 +420,12 @@ def test_the_backend_changes_nothing_and_a_wrong_one_is_refused(
         "6x3d",
         "--analyses",
         "none",
-        "--metrics",
+        "--metric",
         "mean_wait",
     )
     result = []
     for backend, jobs in (("threading", 1), ("loky", 1)):
-        run(*words, "--backend", backend, "--jobs", jobs, "--output", backend)
+        run(*words, "--backend", backend, "--workers", jobs, "--output", backend)
         names = [name for name in (tmp_path / backend).rglob("*.*") if name.name != "manifest.json"]
         result.append({name.relative_to(tmp_path / backend): name.read_bytes() for name in names})
         measured = json.loads((tmp_path / backend / "manifest.json").read_text())["measured"]

@@ -39,7 +39,7 @@ def test_without_a_log_the_embedded_workload_is_scored(run, tmp_path):
 
 def test_a_log_is_scored_with_every_option(run, tmp_path, trace):
     arguments = ("generate", trace, *SMALL, "--state-size", "8", "--queue-size", "16", "--estimator", "paper")
-    done = run(*arguments, "--seed", "7", "--jobs", "2", "--processors", "300", "--output", "t.csv")
+    done = run(*arguments, "--seed", "7", "--workers", "2", "--processors", "300", "--output", "t.csv")
     table = read_score_table(tmp_path / "t.csv")
     assert (len(table), table.tuples) == (48, 3)
     manifest = json.loads((tmp_path / "t.manifest.json").read_text())
@@ -97,7 +97,7 @@ LONG = ("--tuples", "30", "--trials", "800000", "--output", "t.csv")
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> bytes:
     folder = tmp_path_factory.mktemp("undisturbed")
-    process = start(folder, *LONG, "--jobs", "1")
+    process = start(folder, *LONG, "--workers", "1")
     process.communicate(timeout=600)
     assert process.returncode == 0
     return (folder / "t.csv").read_bytes()
@@ -106,14 +106,14 @@ def undisturbed(tmp_path_factory) -> bytes:
 @pytest.mark.fault
 @pytest.mark.parametrize("jobs", ["1", "4"])
 def test_after_kill_9_the_same_command_ends_with_the_same_bytes(run, tmp_path, undisturbed, jobs):
-    process = start(tmp_path, *LONG, "--jobs", jobs)
+    process = start(tmp_path, *LONG, "--workers", jobs)
     wait_for_tuples(process, tmp_path / "t.csv.partial", 2)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=600)
     kept = (tmp_path / "t.csv.partial").read_bytes().count(b"\n") - 1
     assert not (tmp_path / "t.csv").exists()
     assert 2 <= kept < 30
-    done = run("generate", *LONG, "--jobs", jobs)
+    done = run("generate", *LONG, "--workers", jobs)
     assert f"{kept} tuples were finished by an earlier run" in done.stderr
     assert (tmp_path / "t.csv").read_bytes() == undisturbed
     assert not (tmp_path / "t.csv.partial").exists()
@@ -122,7 +122,7 @@ def test_after_kill_9_the_same_command_ends_with_the_same_bytes(run, tmp_path, u
 
 @pytest.mark.fault
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(run, tmp_path, undisturbed):
-    process = start(tmp_path, *LONG, "--jobs", "2")
+    process = start(tmp_path, *LONG, "--workers", "2")
     wait_for_tuples(process, tmp_path / "t.csv.partial", 3)
     process.send_signal(signal.SIGINT)
     _, output = process.communicate(timeout=600)
@@ -133,7 +133,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(run, tmp_path, undisturbed):
     )
     assert kept is not None, output
     assert int(kept[1]) >= 3
-    run("generate", *LONG, "--jobs", "2")
+    run("generate", *LONG, "--workers", "2")
     assert (tmp_path / "t.csv").read_bytes() == undisturbed
 
 
@@ -177,7 +177,7 @@ def test_convergence_is_drawn_and_tabulated(run, tmp_path):
         (("--trials", "10"), 2, "needs at least 256"),
         (("--state-size", "-1"), 2, "--state-size 0 to 10000"),
         (("none.swf", "--tuples", "0"), 2, "0 tuples; give --tuples 1 to 10,000,000"),
-        (("--jobs", "0"), 2, "at least 1 worker"),
+        (("--workers", "0"), 2, "at least 1 worker"),
         (("--preset", "dirty"), 2, "dirty"),
     ],
 )

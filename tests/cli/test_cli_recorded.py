@@ -14,7 +14,7 @@ import pytest
 from policyfactory.cli import main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-SHORT = ["--policies", "FCFS,SAF", "--metrics", "mean_wait,max_wait"]
+SHORT = ["--policies", "FCFS,SAF", "--metric", "mean_wait,max_wait"]
 
 
 def swf(folder: Path, waits: Sequence[int]) -> Path:

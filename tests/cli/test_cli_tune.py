@@ -89,7 +89,7 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
         "--seed",
         4,
     )
-    one, two = (run("tune", log, *arguments, "--length", "3w", "--json", "--jobs", jobs) for jobs in (1, 2))
+    one, two = (run("tune", log, *arguments, "--length", "3w", "--json", "--workers", jobs) for jobs in (1, 2))
     result = json.loads(one.stdout)
     other = json.loads(two.stdout)
     for content in (result, other):

@@ -127,7 +127,9 @@ def test_equal_protocols_give_equal_bytes_for_any_number_of_workers(study: Study
         folder = tmp_path / str(workers)
         folder.mkdir()
         again = run_protocol(protocol_of(content()), settings=RunSettings(workers=workers))
-        write_report(again, folder, Manifest("evaluation", f"--jobs {workers}", 5, measured={"seconds": workers}), "")
+        write_report(
+            again, folder, Manifest("evaluation", f"--workers {workers}", 5, measured={"seconds": workers}), ""
+        )
         paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json"]
         kept.append({path.relative_to(folder): path.read_bytes() for path in paths})
     assert kept[0] == kept[1]

@@ -52,7 +52,7 @@ time_t time(time_t *where) {
 """
 YEAR = 366 * 86400
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "generate": ("generate", "LOG", "--tuples", "40", "--trials", "2560", "--jobs", "2", "--output", "t.csv"),
+    "generate": ("generate", "LOG", "--tuples", "40", "--trials", "2560", "--workers", "2", "--output", "t.csv"),
 }
 if NIGHTLY:
     COMMANDS |= {

@@ -11,8 +11,8 @@ import pytest
 
 from faults.processes import NIGHTLY, Nursery, hidden, results, wait_until
 
-GENERATE = ("--tuples", "40", "--trials", "6400", "--jobs", "1", "--output", "out/t.csv")
-EVALUATE = ("--policies", "FCFS,SAF,SPF", "--estimate-missing", "runtime", "--windows", "6x100jobs", "--jobs", "1")
+GENERATE = ("--tuples", "40", "--trials", "6400", "--workers", "1", "--output", "out/t.csv")
+EVALUATE = ("--policies", "FCFS,SAF,SPF", "--estimate-missing", "runtime", "--windows", "6x100jobs", "--workers", "1")
 EVALUATE += ("--output", "out")
 
 

@@ -18,8 +18,8 @@ from faults.processes import NIGHTLY, Nursery, Run, hidden, results, tree, wait_
 
 # Most of an evaluation's time goes into its report: in every run of the tests it is killed less often.
 KILLS = {"generate": 100 if NIGHTLY else 20, "evaluate": 20 if NIGHTLY else 2, "loky": 20 if NIGHTLY else 1}
-GENERATE = ("--tuples", "60", "--trials", "6400", "--output", "out/t.csv", "--jobs", "2")
-EVALUATE = ("--policies", "FCFS,SAF", "--estimate-missing", "runtime", "--windows", "6x100jobs", "--jobs", "2")
+GENERATE = ("--tuples", "60", "--trials", "6400", "--output", "out/t.csv", "--workers", "2")
+EVALUATE = ("--policies", "FCFS,SAF", "--estimate-missing", "runtime", "--windows", "6x100jobs", "--workers", "2")
 EVALUATE += ("--output", "out")
 COMMANDS = {"generate": GENERATE, "evaluate": EVALUATE}
 
@@ -175,7 +175,7 @@ def burn_each(nursery: Nursery, start: Callable[[Path, int | None], Run], top: P
 
 SMALL: dict[str, Sequence[str]] = {
     "lublin": ("workload", "lublin", "--jobs", "40", "--output", "out/m.swf"),
-    "generate": ("generate", "LOG", "--tuples", "2", "--trials", "256", "--jobs", "1", "--output", "out/t.csv"),
+    "generate": ("generate", "LOG", "--tuples", "2", "--trials", "256", "--workers", "1", "--output", "out/t.csv"),
 }
 
 

@@ -15,7 +15,7 @@ from faults.processes import EVALUATE, NIGHTLY, Nursery, Run, hidden, is_stoppin
 from policyfactory.core.signals import Stop, behind
 
 NAMES = ("SIGTERM", "SIGINT", "SIGHUP")
-GENERATE = ("--tuples", "2000", "--trials", "25600", "--jobs", "2", "--output", "t.csv")
+GENERATE = ("--tuples", "2000", "--trials", "25600", "--workers", "2", "--output", "t.csv")
 NOISE = ("Traceback", "Exception ignored", "Warning", "KeyboardInterrupt", "Aborted", "leaked", "resource_tracker")
 
 

@@ -64,7 +64,7 @@ def test_the_second_run_of_every_command_is_reported_at_once(
 
 @pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM"])
 def test_one_of_two_real_runs_wins(nursery: Nursery, tmp_path: Path, log: Path, end: str) -> None:
-    words = ("generate", log, "--tuples", "4000", "--trials", "25600", "--jobs", "1", "--output", "t.csv")
+    words = ("generate", log, "--tuples", "4000", "--trials", "25600", "--workers", "1", "--output", "t.csv")
     first = nursery.start(tmp_path, *words)
     wait_until((tmp_path / "t.csv.partial").exists, "did not begin")
     second = nursery.start(tmp_path, *words).must_end(1)

@@ -96,7 +96,7 @@ def units_after(folder: Path) -> Iterator[int]:
 def test_generate_gives_the_same_bytes_on_every_backend(cluster, run, tmp_path):
     tables = []
     backends = [
-        ("--jobs", "2"), ("--backend", "loky", "--jobs", "1"), ("--backend", "dask", "--jobs", "2"),
+        ("--workers", "2"), ("--backend", "loky", "--workers", "1"), ("--backend", "dask", "--workers", "2"),
         ("--scheduler", cluster.file),
     ]  # fmt: skip
     for words in backends:
@@ -274,9 +274,9 @@ def test_a_lost_scheduler_leaves_what_is_finished_and_the_same_command_goes_on(t
     assert 3 <= kept < 40
     assert f"stopped: {kept} of 40 tuples are kept in t.csv.partial; the same command goes on from there" in messages
     assert "distributed" not in messages
-    assert f"{kept} tuples were finished by an earlier run" in run("generate", *long, "--jobs", "2").stderr
+    assert f"{kept} tuples were finished by an earlier run" in run("generate", *long, "--workers", "2").stderr
     table = (tmp_path / "t.csv").read_bytes()
-    run("generate", *long, "--jobs", "1", "--overwrite")
+    run("generate", *long, "--workers", "1", "--overwrite")
     assert (tmp_path / "t.csv").read_bytes() == table
 
 
@@ -289,7 +289,11 @@ def test_a_lost_scheduler_leaves_what_is_finished_and_the_same_command_goes_on(t
         (("--scheduler", "other.json"), 1, "other.json: is not a scheduler file of Dask"),
         (("--scheduler", "here"), 2, "--scheduler here is not an address of a Dask scheduler; give tcp://HOST:PORT"),
         (("--scheduler", "a:1", "--backend", "loky"), 2, "--scheduler a:1 is for --backend dask, not loky"),
-        (("--scheduler", "a:1", "--jobs", "3"), 2, "--jobs 3 with --scheduler a:1: the workers of the cluster do"),
+        (
+            ("--scheduler", "a:1", "--workers", "3"),
+            2,
+            "--workers 3 with --scheduler a:1: the workers of the cluster do",
+        ),
         (("--backend", "loky", "--convergence"), 2, "leave out --backend and --scheduler"),
     ],
 )

@@ -132,7 +132,7 @@ def test_the_ways_of_the_page_give_the_bytes_of_one_machine(
     cluster: Cluster, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = runner(tmp_path, monkeypatch, capfd)
-    run("generate", *FEW.split(), "--jobs", 1, "--output", "here.csv")
+    run("generate", *FEW.split(), "--workers", 1, "--output", "here.csv")
     run("evaluate", TRACE, "--policies", "FCFS,SAF", "--output", "here")
     for heading, name in WAYS:
         lines = "\n".join(line.replace("generate ", f"generate {FEW} ") for line in commands(heading))
