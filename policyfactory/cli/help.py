@@ -58,7 +58,7 @@ EXAMPLES: dict[str, str] = {
     "demo": "policyfactory demo",
     "workload show": "policyfactory workload show site.swf.gz",
     "workload clean": "policyfactory workload clean site.swf.gz --output clean.swf --report cleaned.json",
-    "workload window": "policyfactory workload window site.swf.gz --from 2026-03-01 --to 2026-06-01 --output spring.swf",
+    "workload window": "policyfactory workload window site.swf.gz --from 2026-03-01 --to 2026-04-01 --output march.swf",
     "workload download": "policyfactory workload download kth",
     "workload import": "policyfactory workload import sacct.txt --output site.swf",
     "workload lublin": "policyfactory workload lublin --processors 256 --jobs 10000 --seed 1 --output lublin.swf",
