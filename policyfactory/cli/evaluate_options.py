@@ -15,7 +15,7 @@ from policyfactory.evaluate.plain import Declared
 
 __all__ = ["Json", "Log", "Only", "Output", "Overwrite", "Sources", "Starts", "StartsIn", "Traces", "with_options"]
 
-Starts = Literal["none", "csv", "batsim"]
+Starts = Literal["none", "csv", "batsim", "trace"]
 
 Sources = Annotated[
     list[Path] | None,
@@ -40,7 +40,10 @@ Output = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier evaluation in the folder.")]
-StartsIn = Annotated[Starts, typer.Option(help="Write the start of each job: our columns or Batsim's jobs.csv.")]
+StartsIn = Annotated[
+    Starts,
+    typer.Option(help="Write the start of each job: our columns, Batsim's jobs.csv, a trace (JSON) for Perfetto."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 

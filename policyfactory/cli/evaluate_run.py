@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.progress import TextColumn
@@ -23,7 +23,7 @@ from policyfactory.evaluate.plain import of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content
 from policyfactory.evaluate.results_folder import as_dict, protocol_dict, refuse_evaluation, write_report
-from policyfactory.evaluate.starts import StartsWriter, file_names
+from policyfactory.evaluate.starts import Layout, StartsWriter, file_names
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, selected
 from policyfactory.evaluate.tally import RunTally
 from policyfactory.evaluate.words import rules_in_words
@@ -56,7 +56,7 @@ class Request:
 
     output: Path | None
     overwrite: bool
-    starts: str
+    starts: Layout | Literal["none"]
     workers: Workers
     options: Mapping[str, Any]
     as_json: bool
@@ -188,14 +188,14 @@ def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
     refuse_evaluation(output, overwrite=overwrite)
 
 
-def _starts_writer(protocol: Protocol, output: Path, layout: str) -> StartsWriter:
+def _starts_writer(protocol: Protocol, output: Path, layout: Layout) -> StartsWriter:
     plans = protocol.experiments
     if len(plans) > 1:
         raise UsageError(
             f"--starts writes the starts of one experiment, and there are {len(plans)}; name it with --only"
         )
     names = file_names(plans[0].logs), file_names(plans[0].policies)
-    return StartsWriter(output / "starts", "batsim" if layout == "batsim" else "csv", *names)
+    return StartsWriter(output / "starts", layout, *names)
 
 
 def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:

@@ -1,4 +1,4 @@
-"""When each job ran, as a file: our own columns, or those of Batsim's jobs.csv, which evalys reads.
+"""When each job ran, as a file: our own columns, those of Batsim's jobs.csv, which evalys reads, or a trace.
 
 Batsim names the processors of a job, our simulator only counts them: numbers are assigned to the finished schedule (see
 `policyfactory.engine.allocation`), so they are one valid choice, not a measurement.
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from policyfactory.core.artefact import atomic_write
 from policyfactory.core.errors import OutputError
 from policyfactory.core.text import distinct
+from policyfactory.evaluate.trace import trace_json
 from policyfactory.simulate.cases import Case, CaseFacts
 from policyfactory.simulate.gantt import processors_of
 from policyfactory.simulate.schedule import Schedule
@@ -25,9 +26,9 @@ from policyfactory.simulate.schedule import Schedule
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame"]
+__all__ = ["Layout", "StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame"]
 
-Layout = Literal["csv", "batsim"]
+Layout = Literal["csv", "batsim", "trace"]
 
 
 def _seconds(ticks: NDArray[np.int64], per_second: int) -> NDArray[np.int64] | NDArray[np.float64]:
@@ -144,12 +145,14 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 class StartsWriter:
     """Writes ``DIRECTORY/LOG/window-003/POLICY.csv``, one file a simulation (a `ScheduleSink` of `run.evaluate`).
 
+    A trace ends in ``.json``.
+
     Parameters
     ----------
     directory : Path
         Where the folders of the logs go.
-    layout : {"csv", "batsim"}
-        Our own columns, or Batsim's.
+    layout : {"csv", "batsim", "trace"}
+        Our own columns, Batsim's, or a trace for Perfetto.
     logs, policies : dict of str to str
         File name of each log and policy (`file_names`).
     """
@@ -161,10 +164,18 @@ class StartsWriter:
 
     def path(self, case: Case | CaseFacts, policy: str) -> Path:
         """Return the file of a case and a policy."""
-        return self.directory / self.logs[case.log] / f"{case.kind}-{case.number:03d}" / f"{self.policies[policy]}.csv"
+        suffix = "json" if self.layout == "trace" else "csv"
+        return (
+            self.directory
+            / self.logs[case.log]
+            / f"{case.kind}-{case.number:03d}"
+            / f"{self.policies[policy]}.{suffix}"
+        )
 
     def content(self, case: Case, schedule: Schedule) -> bytes:
         """Return the file of one schedule."""
+        if self.layout == "trace":
+            return trace_json(schedule, case.log).encode()
         frame = starts_frame(schedule) if self.layout == "csv" else batsim_frame(schedule, case.log)
         return frame.to_csv(index=False, lineterminator="\n").encode()
 

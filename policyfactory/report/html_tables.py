@@ -178,4 +178,4 @@ def _cell(cell: Cell, number_format: NumberFormat) -> CellView:
         wrap = "" if len(value) <= _LONG else "wrap" if max(map(len, value.split()), default=0) <= _LONG else "break"
         return CellView(value, "", False, "", cell.mark, kind, wrap)
     text, interval = number_format.texts(cell)
-    return CellView(text, repr(float(value)).replace("inf", "Infinity"), True, interval, cell.mark, kind)
+    return CellView(text, f"{float(value):.12g}".replace("inf", "Infinity"), True, interval, cell.mark, kind)

@@ -33,7 +33,9 @@ __all__ = ["Board", "Card", "Group", "Page", "caution_of", "render"]
 
 _LARGE = 20_000_000  # bytes
 _PICTURES = 300_000  # bytes of all pictures inside the page; those after are named by their files
-_CELLS = 9_000  # of all tables together; beyond, a long table shows its first rows
+_CELLS = (
+    8_000  # of all tables together; the first one beyond shows its first rows, those after are named by their files
+)
 _FEW_ROWS = 12
 
 _OWN_ANCHORS = ("content", "verdict", "forest", "in-short", "metric", "log", "policies", "how-it-was-made")
@@ -284,7 +286,7 @@ class _GroupsOf:
     def _table(self, table: Table, folder: str, section: str) -> TableView:
         rows = min(len(table.rows), MOST_ROWS if table.shown is None else table.shown)
         if not table.front and rows * len(table.columns) > self.cells:
-            rows = min(rows, _FEW_ROWS)
+            rows = min(rows, _FEW_ROWS) if self.cells > 0 else 0
             table = dataclasses.replace(table, shown=rows)
         self.cells -= rows * len(table.columns)
         return view(table, folder, section, self.page.chosen)

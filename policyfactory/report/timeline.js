@@ -105,7 +105,8 @@
       line(pair, "queue", below, "jobs in the queue", colour, inks);
       line(pair, "use", lower, "machine in use (%)", colour, inks, 100);
       const words = pair.map((one) => `${one.name}: ${one.use(from, to).toFixed(0)} % in use, ${one.queue(from, to).toFixed(1)} jobs wait on average`);
-      const text = `${lasts(to - from)} from ${clock(from)}. ${[...new Set(words)].join("; ")}.`;
+      const part = data.of > data.jobs ? ` Of ${data.of} jobs ${data.jobs} are here.` : "";
+      const text = `${lasts(to - from)} from ${clock(from)}. ${[...new Set(words)].join("; ")}.${part}`;
       status.textContent = text;
       canvas.setAttribute("aria-label", `Schedules over time. ${text}`);
     };
