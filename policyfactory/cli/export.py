@@ -72,6 +72,10 @@ def export(
     life: Annotated[str, typer.Option(metavar="TIME", help="For how long it will order jobs.")] = str(
         ExportOptions.life
     ),
+    log_only: Annotated[
+        bool,
+        typer.Option("--log-only", help="Compute and log the numbers, change nothing (Slurm); see shadow."),
+    ] = ExportOptions.log_only,
     preview: Annotated[
         str | None,
         typer.Option(metavar="QUEUE.csv", help="Show what changes in this queue (printed by squeue; - is stdin)."),
@@ -107,7 +111,7 @@ def export(
     if preview is None and (as_json or at is not None or time_zone is not None):
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
     options = ExportOptions(
-        epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors
+        epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors, log_only
     )
     queue = None
     if preview is not None:

@@ -21,7 +21,7 @@ def build_app() -> typer.Typer:
     """Return the whole command."""
     import typer
 
-    from policyfactory.cli import demo, evaluate, export, fit, generate, learn, policy, tune, workload
+    from policyfactory.cli import demo, evaluate, export, fit, generate, learn, policy, review, shadow, tune, workload
     from policyfactory.cli.usage import Commands
 
     app = typer.Typer(
@@ -51,6 +51,8 @@ def build_app() -> typer.Typer:
     app.command("tune")(tune.tune)
     app.command("learn")(learn.learn)
     app.command("export")(export.export)
+    app.command("shadow")(shadow.shadow)
+    app.command("review")(review.review)
     app.command("demo")(demo.demo)
     return app
 

@@ -53,6 +53,8 @@ class Site:
     weight : int
         The largest whole number of a score, for targets that have whole numbers: how much the formula counts beside
         the scheduler's other factors; `learn_scale` takes it as ``largest``.
+    log_only : bool
+        Whether scores are logged and nothing is changed.
     """
 
     draw: Callable[[], Sample] = wide_sample
@@ -61,6 +63,7 @@ class Site:
     model: str = ""
     nodes: int | None = None
     weight: int = LARGEST
+    log_only: bool = False
 
     @classmethod
     def of(cls, sample: Sample, processors: int | None = None) -> Site:
@@ -114,6 +117,8 @@ class Export:
         None: the policy's own order.
     scale : Scale, optional
         The map from scores to whole numbers, if the target has one: the command measures its ties.
+    uninstall : File, optional
+        A script that undoes the installation; it is written beside the files.
     """
 
     files: tuple[File, ...]
@@ -123,6 +128,7 @@ class Export:
     limits: tuple[str, ...] = ()
     priorities: Callable[[Queue], NDArray[np.float64]] | None = None
     scale: Scale | None = None
+    uninstall: File | None = None
 
     @property
     def text(self) -> str:
@@ -169,6 +175,7 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
         f"Policy {policy.name}: {policy.description}" if policy.description else f"Policy {policy.name}",
         f"Made by policyfactory {__version__}, export --to {target}; make it again rather than edit it.",
         *([f"Command: {site.command[:500]}"] if site.command else []),
+        *(["LOG ONLY: numbers are computed and logged for policyfactory shadow; nothing is changed."] * site.log_only),
         "",
         *_folded("score = ", policy.formula),
         "The job with the LOWER score runs first; ties go by submit time, then by job id.",

@@ -106,7 +106,10 @@ class _Work:
             origin,
             options.nodes,
             options.weight or LARGEST,
+            options.log_only,
         )
+        if options.log_only and not target.name.startswith("slurm-"):
+            raise UsageError(f"--log-only: {target.name} cannot log without acting; the targets for Slurm can")
 
     @property
     def policy(self) -> Policy:

@@ -43,7 +43,7 @@ class Exported:
     notes, warnings : tuple of str
         What was measured on which jobs; and what of the policy is lost, or should not be trusted.
     paths : tuple of Path
-        The files that were written, in the order of ``files``.
+        The files that were written, in the order of ``files``, and behind them the script that uninstalls.
     """
 
     policy: Policy
@@ -138,12 +138,18 @@ def write_files(made: Export, target: str, output: Path, *, overwrite: bool = Fa
         paths = [output / file.name for file in made.files]
     else:
         paths = [output]
+    files = list(made.files)
+    if made.uninstall is not None:
+        # That of a single file bears its name, so that two exports in one folder keep theirs.
+        name = made.uninstall.name if len(made.files) > 1 else f"{paths[0].stem}.{made.uninstall.name}"
+        paths.append(paths[0].with_name(name))
+        files.append(made.uninstall)
     refuse_earlier(*paths, overwrite=overwrite)
     if len(made.files) > 1:
         check_directory(output)
     for path in paths:
         check_output(path)
-    for path, file in zip(paths, made.files, strict=True):
+    for path, file in zip(paths, files, strict=True):
         atomic_write(path, file.text)
         if file.executable:
             path.chmod(path.stat().st_mode | 0o111)

@@ -49,6 +49,8 @@ class ExportOptions:
         When the policy is put to use, a date in UTC or Unix seconds; the epoch without it.
     life : str or int
         For how long it will order jobs: ``365d``, or seconds as a number.
+    log_only : bool
+        Compute and log the numbers, and change nothing; for Slurm.
     """
 
     epoch: str | int | None = None
@@ -61,6 +63,7 @@ class ExportOptions:
     begin: str | int | None = None
     life: str | int = "365d"
     force_processors: bool = False
+    log_only: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is of another type, before anything is done with it: the command reads its own as these."""
@@ -75,8 +78,9 @@ class ExportOptions:
             self._check("workload", (Workload,), "a log: its path, or a Workload")
         if self.estimate_missing not in ESTIMATE_MISSING:
             raise UsageError(f"estimate_missing {self.estimate_missing!a}: choose one of {', '.join(ESTIMATE_MISSING)}")
-        if not isinstance(self.force_processors, bool):
-            raise UsageError(f"force_processors {ascii(self.force_processors)[:60]}: give True or False")
+        for name in ("force_processors", "log_only"):
+            if not isinstance(getattr(self, name), bool):
+                raise UsageError(f"{name} {ascii(getattr(self, name))[:60]}: give True or False")
 
     def _check(self, name: str, types: tuple[type, ...], expected: str) -> None:
         value = getattr(self, name)

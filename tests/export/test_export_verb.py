@@ -48,7 +48,10 @@ def test_a_policy_in_memory_is_exported_with_what_is_known_of_it(tmp_path: Path)
     assert pf.export(model.policy, "c").text.count("own") > 1
     with pytest.raises(OutputError, match="add --overwrite"):
         exported.save(tmp_path / "job_submit.lua")
-    assert exported.save(tmp_path / "job_submit.lua", overwrite=True) == [tmp_path / "job_submit.lua"]
+    assert exported.save(tmp_path / "job_submit.lua", overwrite=True) == [
+        tmp_path / "job_submit.lua",
+        tmp_path / "job_submit.uninstall.sh",
+    ]
 
 
 def test_the_jobs_of_a_workload_in_memory_make_the_range() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
+from policyfactory.review.shadow_log import read_shadow
 from sites import make_queue, make_site
 
 EPOCH = 1_767_225_600
@@ -60,7 +62,12 @@ class Controller:
         self.lua = importlib.import_module(f"lupa.{version}").LuaRuntime(register_eval=False)
         self.errors: list[str] = []
         self.now = NOW
-        slurm = {"SUCCESS": 0, "log_error": lambda form, *rest: self.errors.append(form % rest)}
+        self.logged: list[str] = []
+        slurm = {
+            "SUCCESS": 0,
+            "log_error": lambda form, *rest: self.errors.append(form % rest),
+            "log_info": lambda form, *rest: self.logged.append(form % rest),
+        }
         self.lua.globals().slurm = self.lua.table_from(slurm)
         self.lua.globals().os.time = lambda: self.now
         self.parts = self.table({name: self.table(part) for name, part in PARTITIONS.items()})
@@ -88,6 +95,25 @@ def expected(export: Export, p: float, q: float, submit: int = NOW) -> int:
     assert export.priorities is not None
     one = dataclasses.replace(queue, p=np.array([p]), q=np.array([q]), submit=np.array([submit]))
     return int(export.priorities(one)[0])
+
+
+@pytest.mark.parametrize("target", FIELD)
+@pytest.mark.parametrize("version", LUAS)
+def test_log_only_logs_the_number_and_sets_nothing(version: str, target: str, tmp_path: Path) -> None:
+    export = export_of(F1, target, dataclasses.replace(make_site(processors=64), log_only=True))
+    controller = Controller(export.text, version)
+    job = controller.submit(time_limit=7, min_cpus=3, user_id=12)
+    record = {"job_id": 9, "user_id": 12, "time_limit": 7, "min_cpus": 3, "priority": 55}
+    changed = controller.modify(record, nice=0)
+    controller.modify(record)  # changes neither shape nor nice
+    assert all(one[name] == NO_VAL for one in (job, changed) for name in ("site_factor", "priority"))
+    (tmp_path / "log").write_text("\n".join(controller.logged) + "\n")
+    first, second = read_shadow(tmp_path / "log").lines
+    assert not controller.errors
+    assert first.number == second.number == expected(export, 420, 3)
+    assert (first.job, second.job, first.user, second.present) == ("", "9", "12", 55)
+    assert (first.time, first.processors, first.submit) == (420, 3, NOW)
+    assert "LOG ONLY" in export.text
 
 
 @pytest.mark.parametrize("target", FIELD)

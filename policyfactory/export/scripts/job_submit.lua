@@ -101,6 +101,34 @@ end
 
 -- Global, so that another job_submit.lua can call it.
 policyfactory = {}
+--=== log_only
+
+-- One line for policyfactory shadow; a job has no number yet when it is submitted. Nothing is set.
+local function log_score(job, record, partitions, submitted, user)
+  local begin = os.clock()
+  local p = requested_time(job, record, partitions or {})
+  local q = requested_processors(job, record)
+  local value = score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0)
+  local number = whole_number(value)
+  local cost = (os.clock() - begin) * 1e6
+  slurm.log_info("%s", string.format(
+    "policyfactory-shadow: policy=@NAME@ at=%d job=%s user=%s submit=%d time=%d processors=%d "
+      .. "score=%.17g number=%.0f present=%s us=%.0f",
+    os.time(), tostring(record and record.job_id or "-"), tostring(user or "-"), submitted, p, q, value, number,
+    tostring(record and record.priority or "-"), cost))
+end
+
+function policyfactory.submit(job_desc, part_list, submit_uid)
+  attempt(function() log_score(job_desc, nil, part_list, os.time(), job_desc.user_id or submit_uid) end)
+end
+
+function policyfactory.modify(job_desc, job_rec, part_list)
+  attempt(function()
+    if changes_shape(job_desc) or is_set(job_desc.nice) then
+      log_score(job_desc, job_rec, part_list, job_rec.submit_time, job_rec.user_id)
+    end
+  end)
+end
 --=== set_site_factor
 
 -- A job without a site_factor has 0, which is last.

@@ -15,6 +15,8 @@ BEGIN {
   # Between the priorities of neighbours, and the highest nice value of Slurm.
   GAP = @GAP@
   MOST = @MOST@
+  # What is logged for policyfactory shadow: the negative score, or the priority less the nice value.
+  BY_SCORE = @BY_SCORE@
 }
 
 @SCORE@
@@ -104,6 +106,14 @@ function named(i,  task, found, from) {
   return id[i] "_[" found "]"
 }
 
+# One line for policyfactory shadow; the higher number first.
+function shadow(i, task,  name) {
+  name = task < 0 ? id[i] : id[i] "_" task
+  printf "policyfactory-shadow: policy=- at=%d job=%s user=- submit=%d time=%.0f processors=%d ", now, name, submit[i], \
+    limit[i], size[i]
+  printf "score=%.17g number=%.17g present=%.0f us=-\n", value[i], BY_SCORE ? -value[i] : goal[i], today[i]
+}
+
 function short(text) {
   return length(text) > 20 ? substr(text, 1, 17) "..." : text
 }
@@ -160,6 +170,12 @@ END {
   if (mode == "set") {
     for (i = 1; i <= n; i++) if (wanted[i] != nice[i] || i in mixed) printf "%s %.0f\n", named(i), wanted[i]
     exit
+  }
+  if (mode == "log") {
+    for (k = 1; k <= n; k++) {
+      i = order[k]
+      for (task = first[i]; task <= final[i]; task++) if ((i, task) in tasks) shadow(i, task)
+    }
   }
   if (mode == "show") {
     print "  place  job                   processors      limit s     waited s        score     priority      nice" \

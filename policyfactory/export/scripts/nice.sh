@@ -1,10 +1,11 @@
 usage() {
   cat >&2 <<'END_OF_USAGE'
-usage: sh @NAME@ [show | set | reset | sbatch ARGUMENT...]
+usage: sh @NAME@ [show | set | reset | sbatch ARGUMENT... | log]
   show    your waiting jobs in the order of the formula, and the nice values that make it (the default)
   set     set these nice values
   reset   set the nice value of all your waiting jobs to 0: the order of before
   sbatch  submit with sbatch and these arguments, then set
+  log     a line for each waiting job, for policyfactory shadow; changes nothing
 END_OF_USAGE
 }
 
@@ -12,7 +13,7 @@ END_OF_USAGE
 list() (
   unset SQUEUE_ACCOUNT SQUEUE_FEDERATION SQUEUE_LICENSES SQUEUE_NAMES SQUEUE_PARTITION SQUEUE_PRIORITY
   unset SQUEUE_QOS SQUEUE_SIBLING SQUEUE_STATES SQUEUE_USERS SLURM_CLUSTERS
-  LC_ALL=C SLURM_TIME_FORMAT=%s squeue --noheader --array --all --user="$(id -u)" \
+  LC_ALL=C SLURM_TIME_FORMAT=%s squeue --noheader --array --all @WHOSE@\
     --states=PENDING --format='%i|%F|%Q|%y|%V|%l|%C|%r|%P'
 )
 
@@ -45,8 +46,15 @@ set_nice() {
   return "$failed"
 }
 
+case "@LOG_ONLY@${1:-show}" in
+1set | 1reset | 1sbatch)
+  echo "this export only logs (sh $0 log >> FILE); an export without --log-only sets" >&2
+  exit 2
+  ;;
+esac
+
 case "${1:-show}" in
-show) rank show ;;
+show | log) rank "${1:-show}" ;;
 set) set_nice ;;
 reset) plan=$(rank reset) && printf '%s\n' "$plan" | update ;;
 sbatch)

@@ -17,6 +17,8 @@
 /* What Slurm's own backfill scheduler takes for a job without a limit, s. */
 #define POLICY_UNLIMITED @UNLIMITED@.0
 #define POLICY_CHANGES @CHANGES@
+/* Log the numbers for policyfactory shadow, and set none. */
+#define POLICY_LOG_ONLY @LOG_ONLY@
 #define POLICY_COUNTS_FROM_OLDEST @FROM_OLDEST@
 
 typedef struct {

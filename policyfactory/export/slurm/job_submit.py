@@ -26,12 +26,13 @@ import functools
 import math
 
 from policyfactory.core.units import DAY
-from policyfactory.export.content import Export, File, Site, comment, header, instructions
+from policyfactory.export.content import Export, File, Site, comment, header, identifier, instructions
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.export.languages.code import LUA, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.scripts import fill, parts, sentences
+from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.policy.store import Model
 
 __all__ = ["set_priority", "set_site_factor"]
@@ -49,13 +50,14 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
     static_only(policy, target)
     fixed_epoch(policy, target)
     scale = learn_scale(policy, site.sample, largest=site.weight)
+    does = "log_only" if site.log_only else what
     settings, install, rollback, limits = (
         sentences("slurm.txt", *names, DAYS=UNLIMITED_S // DAY, LARGEST_SCORE=site.weight)
         for names in (
-            ["lua_settings"],
-            [f"{what}_install"],
-            [f"{what}_rollback"],
-            [*(["lua_no_threshold"] if math.isfinite(policy.threshold) else []), "lua_limits", f"{what}_limits"],
+            ["lua_log_settings" if site.log_only else "lua_settings"],
+            [f"{does}_install"],
+            [f"{does}_rollback"],
+            [*(["lua_no_threshold"] if math.isfinite(policy.threshold) else []), "lua_limits", f"{does}_limits"],
         )
     )
     limits = (*unexpressed(policy), *limits)
@@ -67,11 +69,15 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
         "HELPERS": "".join(f"{source}\n" for source in helpers_of(policy.expression, LUA)),
         "SCORE": write_expression(policy.expression, LUA),
         "UNLIMITED": UNLIMITED_S,
+        "NAME": identifier(policy.name),
     }
     script = parts("job_submit.lua")
-    text = "".join(fill(script[part], values) for part in ("start", f"set_{what}", "entry"))
+    text = "".join(fill(script[part], values) for part in ("start", does if site.log_only else f"set_{what}", "entry"))
     priorities = scaled_priorities(policy, scale)
-    return Export((File("job_submit.lua", text),), settings, install, rollback, limits, priorities, scale)
+    jobs = "log_jobs" if site.log_only else f"{what}_jobs".replace("site_factor", "factor")
+    uninstall = uninstall_script(policy, ("start", "conf", "waiting", "lua", jobs, "end"))
+    files = (File("job_submit.lua", text),)
+    return Export(files, settings, install, rollback, limits, priorities, scale, uninstall)
 
 
 set_site_factor = functools.partial(_make, "slurm-site-factor-lua", "site_factor")

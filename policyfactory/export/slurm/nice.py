@@ -25,10 +25,11 @@ from policyfactory.export.expressible import check_size, fixed_epoch, slope
 from policyfactory.export.languages.code import awk_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scripts import filled, sentences
+from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["FILE_NAME", "GAP", "MOST_NICE", "make", "nice_priorities"]
+__all__ = ["FILE_NAME", "GAP", "MOST_NICE", "make", "nice_priorities", "queue_script"]
 
 FILE_NAME = "nice_jobs.sh"
 GAP = 2  # between the priorities of neighbours
@@ -49,9 +50,41 @@ def make(model: Model, site: Site) -> Export:
     # A constant times r only adds the same to all jobs when the epoch moves: any epoch will do.
     moves = policy.epoch.rule == "oldest-waiting" or slope(policy.expression, "r") is not None
     epoch = policy.epoch.unix_time if moves else fixed_epoch(policy, "slurm-nice")
-    install = sentences("slurm.txt", "nice_install", FILE=FILE_NAME)
-    rollback = sentences("slurm.txt", "nice_rollback", FILE=FILE_NAME)
+    way = "queue_log" if site.log_only else "nice"
+    install = sentences("slurm.txt", f"{way}_install", FILE=FILE_NAME)
+    rollback = sentences("slurm.txt", f"{way}_rollback", FILE=FILE_NAME)
     limits = _limits(policy)
+    head = header(model, site, "slurm-nice") + instructions((), install, rollback, limits)
+    return Export(
+        (queue_script(FILE_NAME, head, policy, epoch, site),),
+        install=install,
+        rollback=rollback,
+        limits=limits,
+        priorities=functools.partial(nice_priorities, policy),
+        uninstall=None if site.log_only else uninstall_script(policy, ("nice",), FILE_NAME),
+    )
+
+
+def queue_script(
+    name: str, head: list[str], policy: Policy, epoch: int | None, site: Site, *, everybody: bool = False
+) -> File:
+    """Return the script, which lists waiting jobs and ranks them by a policy.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    head : list of str
+        Lines of its comment.
+    policy : Policy
+        Without m.
+    epoch : int or None
+        Unix time (s) from which r counts; None: the oldest waiting job's submission.
+    site : Site
+        Its size, and whether the script only logs.
+    everybody : bool
+        Rank the jobs of all users by the score alone, in place of one's own by nice values.
+    """
     awk = filled(
         "nice.awk",
         {
@@ -62,24 +95,13 @@ def make(model: Model, site: Site) -> Export:
             "PROCESSORS": site.processors or 1,
             "GAP": GAP,
             "MOST": MOST_NICE,
+            "BY_SCORE": int(everybody),
             "SCORE": awk_functions(policy.expression),
         },
     )
-    text = "\n".join(
-        [
-            "#!/bin/sh",
-            *comment(header(model, site, "slurm-nice") + instructions((), install, rollback, limits)),
-            "",
-            filled("nice.sh", {"NAME": FILE_NAME, "AWK": awk}),
-        ]
-    )
-    return Export(
-        (File(FILE_NAME, text, executable=True),),
-        install=install,
-        rollback=rollback,
-        limits=limits,
-        priorities=functools.partial(nice_priorities, policy),
-    )
+    whose = "" if everybody else '--user="$(id -u)" '
+    script = filled("nice.sh", {"NAME": name, "AWK": awk, "WHOSE": whose, "LOG_ONLY": int(site.log_only)})
+    return File(name, "\n".join(["#!/bin/sh", *comment(head), "", script]), executable=True)
 
 
 def _limits(policy: Policy) -> tuple[str, ...]:

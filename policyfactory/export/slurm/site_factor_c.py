@@ -26,6 +26,7 @@ from policyfactory.export.languages.code import C, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scale import Scale, learn_scale
 from policyfactory.export.scripts import filled, sentences
+from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
@@ -55,12 +56,16 @@ def make(model: Model, site: Site) -> Export:
             File("policy.h", policy_header(model, site, scale)),
             File(_MAKEFILE, _text(_MAKEFILE)),
         ),
-        settings=_settings(policy),
-        install=sentences("slurm.txt", "plugin_install"),
+        settings=_settings(policy, log_only=site.log_only),
+        install=sentences("slurm.txt", *(["plugin_log"] if site.log_only else []), "plugin_install"),
         rollback=sentences("slurm.txt", "plugin_rollback"),
         limits=_limits(policy, scale),
         priorities=_priorities(policy, scale),
         scale=scale,
+        uninstall=uninstall_script(
+            policy,
+            ("start", "conf", "waiting", "plugin", "log_jobs" if site.log_only else "factor_jobs", "end"),
+        ),
     )
     # What comes from strangers is in indented lines, out of which nothing leads.
     readme = filled(
@@ -113,6 +118,7 @@ def policy_header(model: Model, site: Site, scale: Scale) -> str:
             "NAME": identifier(policy.name),
             "UNLIMITED": UNLIMITED_S,
             "CHANGES": int(not policy.is_static),
+            "LOG_ONLY": int(site.log_only),
             "FROM_OLDEST": int("r" in policy.variables and policy.epoch.rule == "oldest-waiting"),
             "EPOCH": policy.epoch.unix_time or 0,
             "LOW": repr(scale.low),
@@ -134,14 +140,13 @@ def _text(name: str) -> str:
     return (files("policyfactory.export.slurm") / "plugin" / name).read_text(encoding="utf-8")
 
 
-def _settings(policy: Policy) -> tuple[str, ...]:
+def _settings(policy: Policy, *, log_only: bool) -> tuple[str, ...]:
     return (
         *sentences("slurm.txt", "settings_first"),
         "PriorityType=priority/multifactor",
         "PrioritySiteFactorPlugin=site_factor/policyfactory",
         *(["PriorityCalcPeriod=1"] if _changes(policy) else []),
-        "SchedulerType=sched/backfill",
-        "SchedulerParameters=bf_job_part_count_reserve=1",
+        *([] if log_only else ["SchedulerType=sched/backfill", "SchedulerParameters=bf_job_part_count_reserve=1"]),
     )
 
 

@@ -8,6 +8,7 @@ and the export says how many are.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -20,6 +21,8 @@ from policyfactory.export.expressible import check_size, fixed_epoch, linear_coe
 from policyfactory.export.queue import Queue
 from policyfactory.export.scripts import sentences
 from policyfactory.export.slurm.factors import LONGEST_AGE, Machine, Weights, make_weights
+from policyfactory.export.slurm.nice import queue_script
+from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.export.slurm.weights_fit import Distance, fit_weights
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -27,6 +30,7 @@ from policyfactory.policy.store import Model
 __all__ = ["FILE_NAME", "exact_weights", "make"]
 
 FILE_NAME = "policyfactory_weights.conf"
+LOG_NAME = "log_weights.sh"
 # A Kendall's tau below this is no better than chance.
 _USELESS = 0.1
 _BACKFILL = "SchedulerParameters=bf_job_part_count_reserve=1"
@@ -76,15 +80,21 @@ def make(model: Model, site: Site) -> Export:
         limits = (*_nearness(weights, distance, site, reason), *_limits(policy, weights, site))
     else:
         limits = (*sentences("slurm.txt", "weights_exact"), *_limits(policy, weights, site))
-    install, rollback = (sentences("slurm.txt", f"weights_{what}", FILE=FILE_NAME) for what in ("install", "rollback"))
+    name, way = (LOG_NAME, "queue_log") if site.log_only else (FILE_NAME, "weights")
+    install, rollback = (sentences("slurm.txt", f"{way}_{what}", FILE=name) for what in ("install", "rollback"))
     head = header(model, site, "slurm-weights") + instructions((), install, rollback, limits)
+    if site.log_only:
+        ordered = dataclasses.replace(policy, formula=weights.formula, threshold=math.inf)
+        return Export((queue_script(LOG_NAME, head, ordered, 0, site, everybody=True),), (), install, rollback, limits)
     text = "\n".join([*comment(head), "", *weights.lines]) + "\n"
 
     def priorities(queue: Queue) -> NDArray[np.float64]:
         p, q, w = (np.asarray(column, dtype=np.float64) for column in (queue.p, queue.q, queue.now - queue.submit))
         return weights.priorities(p, q, w)
 
-    return Export((File(FILE_NAME, text),), (*weights.lines, _BACKFILL), install, rollback, limits, priorities)
+    uninstall = uninstall_script(policy, ("start", "conf", "weights", "end"), FILE_NAME)
+    settings, files = (*weights.lines, _BACKFILL), (File(FILE_NAME, text),)
+    return Export(files, settings, install, rollback, limits, priorities, uninstall=uninstall)
 
 
 def _nearest(policy: Policy, site: Site, machine: Machine, reason: str) -> tuple[Weights, Distance]:

@@ -63,10 +63,17 @@ class Imported:
         The jobs.
     report : ImportReport
         What was done.
+    job : tuple of str
+        The number of each job of ``log`` as the site writes it.
+    user, partition : tuple of str
+        Its user's name or number, and its partition, as the site has them.
     """
 
     log: SwfLog
     report: ImportReport
+    job: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
 
 
 def import_logs(
@@ -153,7 +160,15 @@ def import_logs(
         partitions=partition_limits(table, jobs.rows, jobs.recorded_limit, rules.default_limit),
         unrequested=unrequested(table, jobs.rows[started], jobs.recorded_limit),
     )
-    return Imported(swf_of(jobs, report, zone.clock, labels), report)
+    return Imported(
+        swf_of(jobs, report, zone.clock, labels),
+        report,
+        tuple(table.job[row] for row in jobs.rows.tolist()),
+        *(
+            tuple(table.names[name][code] for code in codes[jobs.rows].tolist())
+            for name, codes in (("user", table.user), ("partition", table.partition))
+        ),
+    )
 
 
 def _names(inputs: list[tuple[str, str, str]]) -> str:

@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -41,6 +42,9 @@ static policy_settings_t settings;
 static bool wait_from_eligible = false;
 static double oldest = INFINITY; /* submit time of the job that has waited longest, at the last calculation */
 static double calculated = 0.0;  /* time of the last calculation */
+static double logged = 0.0;      /* time at which all jobs were logged last */
+
+#define LOG_EVERY 600.0 /* s between two such logs, so that a long queue does not fill the disk */
 
 static bool _number(const char *text, double least, double most, double *value)
 {
@@ -162,6 +166,21 @@ static bool _is_waiting(const job_record_t *job)
 	return job->details && IS_JOB_PENDING(job);
 }
 
+typedef struct {
+	char text[16];
+} task_t;
+
+/* "_7" behind the number of an array, nothing for another job. */
+static task_t _task(const job_record_t *job)
+{
+	task_t task = { "" };
+
+	if (job->array_task_id != NO_VAL)
+		snprintf(task.text, sizeof(task.text), "_%u", job->array_task_id);
+	return task;
+}
+
+/* Give the job its number; in log-only mode write a line for policyfactory shadow instead. */
 static void _rate(job_record_t *job, double now)
 {
 	const policy_job_t asked = {
@@ -172,7 +191,24 @@ static void _rate(job_record_t *job, double now)
 	};
 	const double origin = POLICY_COUNTS_FROM_OLDEST ? oldest : settings.epoch;
 
-	job->site_factor = NICE_OFFSET + policy_priority(&settings, &asked, origin, calculated);
+	struct timespec begin, end;
+	uint32_t number;
+
+	if (POLICY_LOG_ONLY)
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+	number = policy_priority(&settings, &asked, origin, calculated);
+	if (!POLICY_LOG_ONLY) {
+		job->site_factor = NICE_OFFSET + number;
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	info("policyfactory-shadow: policy=%s at=%.0f job=%u%s user=%u submit=%.0f time=%.0f processors=%.0f score=%.17g "
+	     "number=%u present=%u us=%.3f",
+	     POLICY_NAME, now, (job->array_task_id == NO_VAL) ? job->job_id : job->array_job_id, _task(job).text,
+	     job->user_id, asked.submit, asked.p, asked.q,
+	     policy_score(asked.p, asked.q, fmax(asked.submit - origin, POLICY_COUNTS_FROM_OLDEST ? 0.0 : 1.0),
+			  asked.waited),
+	     number, job->priority, (end.tv_sec - begin.tv_sec) * 1e6 + (end.tv_nsec - begin.tv_nsec) / 1e3);
 }
 
 /* For list_for_each. A held job (priority 0) is not the one that waits longest. */
@@ -232,6 +268,9 @@ extern void site_factor_p_update(void)
 	calculated = now;
 	oldest = INFINITY;
 	list_for_each(job_list, _find_oldest, NULL);
-	list_for_each(job_list, _rate_waiting, &now);
+	if (!POLICY_LOG_ONLY || (now - logged >= LOG_EVERY)) {
+		list_for_each(job_list, _rate_waiting, &now);
+		logged = now;
+	}
 	slurm_mutex_unlock(&policy_lock);
 }

@@ -1,0 +1,91 @@
+"""What `shadow` and `review` have in common: how accounting is read, and how a verdict is shown and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyfactory.core.artefact import (
+    Manifest,
+    atomic_write,
+    check_directory,
+    command_line,
+    exclusive,
+    refuse_earlier,
+    sha256_file,
+)
+from policyfactory.report.terminal import note, show_sections, show_verdict
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
+
+if TYPE_CHECKING:
+    from policyfactory.report.sections import Section
+    from policyfactory.report.verdict import Verdict
+
+__all__ = [
+    "MissingOption",
+    "OutputOption",
+    "OverwriteOption",
+    "ProcessorsOption",
+    "UnlimitedOption",
+    "ZoneOption",
+    "show",
+    "write",
+]
+
+ProcessorsOption = Annotated[
+    int | None, typer.Option(help="Processors of the machine (default: the most in use at once).", min=1)
+]
+MissingOption = Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)]
+UnlimitedOption = Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")]
+ZoneOption = Annotated[str | None, typer.Option(help="Zone of times that have none: Europe/Berlin.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for the page and the tables (CSV).")
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
+
+_PAGE = "report.html"
+
+
+def show(verdict: Verdict, sections: Sequence[Section]) -> None:
+    """Print tables and verdict."""
+    show_sections(sections)
+    show_verdict(verdict)
+
+
+def write(
+    folder: Path,
+    title: str,
+    verdict: Verdict,
+    sections: Sequence[Section],
+    inputs: Sequence[Path],
+    parameters: Mapping[str, Any],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the page, the tables and the manifest into a folder.
+
+    Raises
+    ------
+    OutputError
+        If there is a page already and it is not to be replaced, or a file cannot be written.
+    """
+    from policyfactory.core.artefact import dump_json
+    from policyfactory.report.drawings import Drawings
+    from policyfactory.report.files import save_sections
+    from policyfactory.report.page import Group, Page, render
+
+    page = folder / _PAGE
+    refuse_earlier(page, overwrite=overwrite)
+    check_directory(folder)
+    with exclusive(page):
+        hashes = {str(path): sha256_file(path) for path in inputs if path.is_file()}
+        manifest = Manifest("evaluation", command_line(), 0, hashes, dict(parameters), {}).as_dict()
+        drawings = Drawings()
+        content = Page(title, groups=(Group(title, tuple(sections)),), manifest=manifest, verdict=verdict)
+        save_sections(folder, "", sections, drawings)
+        atomic_write(folder / "manifest.json", dump_json(manifest))
+        atomic_write(page, render(content, drawings))
+    note(f"written: {page}, and a CSV file of each table beside it")

@@ -1,0 +1,128 @@
+"""The accounting of a time, as ``workload import`` reads it, or a log in the Standard Workload Format."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import UsageError
+from policyfactory.workload.accounting.importing import Zone, import_logs
+from policyfactory.workload.accounting.limits import ImportRules, parse_limit
+from policyfactory.workload.clean import clean
+from policyfactory.workload.header import printable
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.presets import EstimateMissing
+from policyfactory.workload.swf.files import read_swf
+from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["Accounting", "Reading", "read_accounting"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """How accounting is read; the same for all times that are compared.
+
+    Parameters
+    ----------
+    processors : int or None
+        Of the machine; None: the most in use at once.
+    estimate_missing : {"error", "runtime", "model", "drop"}
+        What to do with jobs without a requested time.
+    unlimited : str or None
+        Requested time of jobs without a limit.
+    time_zone : str or None
+        Of times that have none; None: this machine's.
+    """
+
+    processors: int | None = None
+    estimate_missing: EstimateMissing = "model"
+    unlimited: str | None = None
+    time_zone: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Accounting:
+    """Jobs of a time, with their starts.
+
+    Parameters
+    ----------
+    name : str
+        The files, for messages.
+    log : SwfLog
+        The jobs as recorded.
+    workload : Workload
+        Those that a simulation can use.
+    job, user, partition : tuple of str
+        Numbers, users and partitions of the jobs of ``log`` as the site writes them; empty for a log in SWF.
+    machine_given : bool
+        Whether the size of the machine was given or is in the header, and not the most in use at once.
+    """
+
+    name: str
+    log: SwfLog
+    workload: Workload
+    job: tuple[str, ...]
+    user: tuple[str, ...]
+    partition: tuple[str, ...]
+    machine_given: bool
+
+    @property
+    def rows(self) -> Int64Array:
+        """The row of ``log`` of each job of the workload."""
+        order = np.argsort(self.log.job_id, kind="stable")
+        return np.asarray(order[np.searchsorted(self.log.job_id[order], self.workload.job_id)], dtype=np.int64)
+
+
+def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None) -> Accounting:
+    """Read the accounting of one time.
+
+    Parameters
+    ----------
+    paths : sequence of Path or str
+        Its files: what sacct, PBS or TORQUE wrote, or one log in the Standard Workload Format (``.swf``, ``.swf.gz``).
+    reading : Reading, optional
+        How it is read.
+
+    Raises
+    ------
+    InputError, TraceFormatError, WorkloadError
+        If a file cannot be read, is no accounting, or no job is left.
+    UsageError
+        If an option is refused.
+    """
+    reading = reading or Reading()
+    name = printable(", ".join(Path(path).name for path in paths[:3]), 200) + (", ..." if len(paths) > 3 else "")
+    swf = [path for path in paths if str(path).lower().endswith((".swf", ".swf.gz"))]
+    if swf:
+        if len(paths) > 1:
+            raise UsageError(f"{name}: give one log in SWF, or files of accounting")
+        log = read_swf(swf[0])
+        return Accounting(
+            name,
+            log,
+            clean(
+                log,
+                processors=reading.processors,
+                force_processors=reading.processors is not None,
+                estimate_missing=reading.estimate_missing,
+            ),
+            (),
+            (),
+            (),
+            machine_given=True,
+        )
+    from policyfactory.workload.accounting.times import find_zone
+
+    zone = None
+    if reading.time_zone is not None:
+        zone = Zone(find_zone(reading.time_zone), reading.time_zone, "given by --time-zone")
+    unlimited = None if reading.unlimited is None else parse_limit(reading.unlimited, "--unlimited")
+    imported = import_logs(paths, rules=ImportRules(unlimited=unlimited), zone=zone, processors=reading.processors)
+    workload = clean(imported.log, estimate_missing=reading.estimate_missing)
+    given = reading.processors is not None
+    names = (imported.job, imported.user, imported.partition)
+    return Accounting(name, imported.log, workload, *names, machine_given=given)

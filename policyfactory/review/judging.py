@@ -1,0 +1,115 @@
+"""What a policy would be worth on the jobs of a time: against the record, and against first come, first served."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from policyfactory.core.text import counted
+from policyfactory.core.units import format_duration
+from policyfactory.policy.policy import Policy
+from policyfactory.report.sections import Column, Section
+from policyfactory.report.verdict import Verdict
+from policyfactory.review.simulated import Means, difference, in_words, means_of, nobody_waits, plain_table
+from policyfactory.simulate.recorded import lacking_starts, recorded_schedule
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.simulate import simulate
+from policyfactory.statistics.intervals import Estimate
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["BASELINE", "TOO_FAR", "Judged", "judge_simulated"]
+
+BASELINE = "FCFS"
+TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
+_FEW_JOBS = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """Schedules of one time and what separates them.
+
+    Parameters
+    ----------
+    means : dict of str to Means
+        Of the policy, of the baseline and, where the starts are known, of the record.
+    verdict : Verdict
+        Whether the policy is better than both.
+    """
+
+    means: dict[str, Means]
+    verdict: Verdict
+
+    def section(self, name: str = "simulated", title: str = "Simulated with EASY backfilling") -> Section:
+        """Return the values as a table."""
+        columns = (
+            Column("order"),
+            Column("mean wait", "s"),
+            Column("mean bounded slowdown", "1"),
+            Column("longest wait", "s"),
+            Column("jobs that wait longer than 10 s", "%"),
+        )
+        rows = [(who, of.wait_s, of.bsld, of.longest_s, 100 * of.waiting) for who, of in self.means.items()]
+        table = plain_table("values", "One continuous simulation of the jobs", columns, rows)
+        return Section(name, title, self.verdict.sentences, (table,))
+
+
+def judge_simulated(workload: Workload, policy: Policy) -> Judged:
+    """Simulate the jobs of a time by a policy and first come, first served, and compare both with the record.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its jobs.
+    policy : Policy
+        The order that is judged.
+    """
+    new, base = simulate(workload, policy), simulate(workload, BASELINE)
+    name = policy.name
+    means = {f"{name}, simulated": means_of(new), f"{BASELINE}, simulated": means_of(base)}
+    lacking = lacking_starts(workload)
+    record = None if lacking else recorded_schedule(workload)
+    if record is not None:
+        means["recorded"] = means_of(record)
+    return Judged(means, _judge(name, new, base, record, lacking))
+
+
+def _judge(name: str, new: Schedule, base: Schedule, record: Schedule | None, lacking: str) -> Verdict:
+    own, first = means_of(new), means_of(base)
+    if len(new) < _FEW_JOBS:
+        return Verdict("cannot tell", (f"What it would be worth cannot be told from {counted(len(new), 'job')}.",))
+    if nobody_waits(own, first):
+        load = new.workload.offered_load
+        return Verdict(
+            "cannot tell",
+            (f"Nobody waits in a simulation under either order (offered load {load:.2f}): it cannot tell them apart.",),
+        )
+    against_base = difference(new, base, "bsld")
+    sentences = [
+        (
+            f"Simulated with EASY, the mean bounded slowdown is {own.bsld:.3g} against {first.bsld:.3g} of {BASELINE}: "
+            f"{in_words(against_base)}; the mean wait {format_duration(own.wait_s)} against "
+            f"{format_duration(first.wait_s)}, the longest {format_duration(own.longest_s)} against "
+            f"{format_duration(first.longest_s)}."
+        )
+    ]
+    if record is None:
+        return Verdict("cannot tell", (*sentences, f"It cannot be compared with the record: {lacking}."))
+    was = means_of(record)
+    against_record = difference(new, record, "bsld")
+    recorded = f"In the record the mean bounded slowdown is {was.bsld:.3g}, the mean wait {format_duration(was.wait_s)}"
+    if was.bsld > TOO_FAR * first.bsld:
+        far = f"{recorded}: the simulation of {BASELINE} is too far from that to judge by it (limits, partitions, ...)."
+        return Verdict("unsound", (far, *sentences))
+    sentences.append(f"{recorded}; against that {name} is {in_words(against_record)}.")
+    signs = [_sign(against_base), _sign(against_record)]
+    if signs == [-1, -1]:
+        return Verdict("better", tuple(sentences))
+    if 1 in signs:
+        return Verdict("worse", tuple(sentences))
+    return Verdict("cannot tell", (*sentences, "It is not shown to be better than both."))
+
+
+def _sign(estimate: Estimate) -> int:
+    """Return -1 if the interval is below 0, 1 if above, else 0."""
+    if estimate.interval is None or estimate.interval.covers(0.0):
+        return 0
+    return -1 if estimate.value < 0 else 1

@@ -1,0 +1,72 @@
+"""The logged lines of each job of the accounting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array
+from policyfactory.review.accounting import Accounting
+from policyfactory.review.shadow_log import Logged, ShadowLog
+
+__all__ = ["Matched", "match"]
+
+_CLOCK = (0, 1, -1)  # s: a script may look at its clock just before or after Slurm does
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """Lines with their jobs.
+
+    Parameters
+    ----------
+    lines : list of Logged
+        Those of which the job is known; one for each job where a line is about several that are alike.
+    rows : int64 array (lines,)
+        The row of the accounting of each.
+    without : int
+        Lines of no job in the accounting.
+    """
+
+    lines: list[Logged]
+    rows: Int64Array
+    without: int
+
+
+def match(log: ShadowLog, accounting: Accounting) -> Matched:
+    """Return the lines with the jobs that they are about.
+
+    By the job's number, of an array by that of the array for tasks that have no line of their own. A line without a
+    number is about all jobs of its user that were submitted at its time (give or take 1 s) with its limit and size:
+    they have one score.
+    """
+    swf = accounting.log
+    begins = swf.header.unix_start or 0
+    submit = (swf.submit + begins).astype(np.int64).tolist()
+    size = np.where(swf.requested > 0, swf.requested, swf.allocated).astype(np.int64).tolist()
+    limit = swf.requested_time.astype(np.int64).tolist()
+    by_id: dict[str, list[int]] = defaultdict(list)
+    for row, job in enumerate(accounting.job):
+        by_id[job].append(row)
+        if "_" in job:
+            by_id[job.partition("_")[0]].append(row)
+    users = accounting.user if all(user.isdigit() for user in accounting.user) else ()
+    alike: dict[tuple[str, int, int, int], list[int]] = defaultdict(list)
+    for row, (second, seconds, processors) in enumerate(zip(submit, limit, size, strict=True)):
+        alike[users[row] if users else "", second, seconds, processors].append(row)
+    lines: list[Logged] = []
+    rows: list[int] = []
+    without = 0
+    for line in log.lines:
+        found = by_id.get(line.job, []) if line.job else _alike(alike, line, line.user if users else "")
+        without += not found
+        rows += found
+        lines += [line] * len(found)
+    return Matched(lines, np.array(rows, dtype=np.int64), without)
+
+
+def _alike(alike: dict[tuple[str, int, int, int], list[int]], line: Logged, user: str) -> list[int]:
+    keys = ((user, line.submit + off, line.time, line.processors) for off in _CLOCK)
+    return next((found for key in keys if (found := alike.get(key))), [])

@@ -1,0 +1,270 @@
+"""What a log-only export would have done: its order of the queue against the one in which the jobs were started."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.errors import WorkloadError
+from policyfactory.core.text import counted
+from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.policy.policy import Policy
+from policyfactory.report.sections import Column, Section, Table
+from policyfactory.report.verdict import Verdict
+from policyfactory.review.accounting import Accounting, Reading, read_accounting
+from policyfactory.review.judging import Judged, judge_simulated
+from policyfactory.review.matching import Matched, match
+from policyfactory.review.orders import Pairs, compare_orders
+from policyfactory.review.shadow_log import ShadowLog, read_shadow
+from policyfactory.review.simulated import plain_table
+
+__all__ = ["Shadow", "shadow"]
+
+_FEW_PAIRS, _FEW_STARTS = 100, 20
+_MOST_ROWS = 20
+_ENOUGH = 0.95  # of the jobs must have a number, or a simulation of their order says nothing
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Shadow:
+    """What a log-only export would have done.
+
+    Parameters
+    ----------
+    log : ShadowLog
+        What was logged.
+    accounting : Accounting
+        The jobs.
+    matched : Matched
+        The lines with their jobs.
+    pairs : Pairs
+        The two orders.
+    judged : Judged or None
+        Both orders simulated; None where they could not be.
+    verdict : Verdict
+        In words.
+    """
+
+    log: ShadowLog
+    accounting: Accounting
+    matched: Matched
+    pairs: Pairs
+    judged: Judged | None
+    verdict: Verdict
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return what was found, for page, files and terminal."""
+        costs = _costs(self.log)
+        tables = [_orders_table(self.pairs), *([costs] if costs else [])]
+        orders = Section("orders", "The two orders", _order_words(self.pairs), tuple(tables))
+        simulated = () if self.judged is None else (self.judged.section(),)
+        return (orders, Section("jobs", "Who would go earlier, who later", (), self._moves()), *simulated)
+
+    def _moves(self) -> tuple[Table, ...]:
+        pairs, accounting = self.pairs, self.accounting
+        net = pairs.up - pairs.down
+        order = np.argsort(-np.abs(net), kind="stable")
+        moved = order[net[order] != 0][:_MOST_ROWS].tolist()
+        swf = accounting.log
+        columns = (
+            Column("job"),
+            Column("user"),
+            Column("requested time", "s"),
+            Column("processors", "jobs"),
+            Column("waited", "s"),
+            Column("jobs it would pass", "jobs"),
+            Column("jobs that would pass it", "jobs"),
+        )
+        rows: list[tuple[str | float, ...]] = [
+            (
+                _id(accounting, row),
+                _user(accounting, row),
+                *(float(column[row]) for column in (swf.requested_time, swf.requested, swf.wait, pairs.up, pairs.down)),
+            )
+            for row in moved
+        ]
+        jobs = plain_table("jobs", "The jobs that would move most", columns, rows)
+        users, code = np.unique([_user(accounting, row) for row in range(len(net))], return_inverse=True)
+        up, down, beside = (np.bincount(code, column) for column in (pairs.up, pairs.down, pairs.beside))
+        place = np.argsort(-np.abs(up - down), kind="stable")[: 2 * _MOST_ROWS].tolist()
+        of_users = (
+            Column("user"),
+            Column("would go earlier", "%", "Pairs in which its job would pass the other"),
+            Column("would go later", "%", "Pairs in which the other would pass its job"),
+            Column("pairs", "jobs"),
+        )
+        shares = [
+            (str(users[at]), _share(up[at], beside[at]), _share(down[at], beside[at]), float(beside[at]))
+            for at in place
+            if beside[at]
+        ]
+        return jobs, plain_table("users", "The users whose jobs would move most", of_users, shares)
+
+
+def shadow(
+    logfile: Path | str,
+    accounting: Sequence[Path | str],
+    reading: Reading | None = None,
+    policy: PolicyLike | None = None,
+) -> Shadow:
+    """Compare the order that a log-only export would have made with the one that was.
+
+    Parameters
+    ----------
+    logfile : Path or str
+        slurmctld.log, or the log of the script; its lines are those of ``export --log-only``.
+    accounting : sequence of Path or str
+        The accounting of the same time, see `read_accounting`.
+    reading : Reading, optional
+        How it is read.
+    policy : PolicyLike, optional
+        What is simulated; without it, each job's number at its submission.
+
+    Raises
+    ------
+    InputError, TraceFormatError, WorkloadError
+        If a file cannot be read, or no line is about a job of the accounting.
+    """
+    log = read_shadow(logfile)
+    known = read_accounting(accounting, reading)
+    matched = match(log, known)
+    if not matched.lines:
+        raise WorkloadError(
+            f"{log.path}: none of its {len(log.lines):,} lines is about a job of {known.name}; give the accounting of "
+            "the same cluster and time (sacct with UID, JobID, TimelimitRaw and ReqCPUS, as workload import asks for)"
+        )
+    swf = known.log
+    submit = swf.submit.astype(np.int64) + (swf.header.unix_start or 0)
+    start = np.where(swf.wait >= 0, submit + swf.wait.astype(np.int64), -1)
+    pairs = compare_orders(submit, start, matched.rows, matched.lines)
+    judged, why = _simulated(known, matched, None if policy is None else resolve(policy))
+    return Shadow(log, known, matched, pairs, judged, _verdict(log, known, matched, pairs, judged, why))
+
+
+def _simulated(known: Accounting, matched: Matched, policy: Policy | None) -> tuple[Judged | None, str]:
+    """Return both orders simulated, or why they are not."""
+    numbers = _at_submission(known, matched)
+    rows = known.rows
+    share = float(np.mean(~np.isnan(numbers[rows])))
+    if policy is None:
+        if share < _ENOUGH:
+            return None, f"{100 * share:.0f} % of the jobs have a logged number: too few to simulate their order"
+        policy = Policy.from_function(_ByNumber(known, numbers), "LOGGED")
+    return judge_simulated(known.workload, policy), ""
+
+
+def _at_submission(known: Accounting, matched: Matched) -> FloatArray:
+    """Return the first number that each job of the log was given; NaN without one."""
+    numbers = np.full(len(known.log.job_id), math.nan)
+    at = np.array([line.at for line in matched.lines])
+    backwards = np.argsort(-at, kind="stable")
+    numbers[matched.rows[backwards]] = np.array([line.number for line in matched.lines])[backwards]
+    return numbers
+
+
+class _ByNumber:
+    """The policy that sorts jobs by their logged numbers: a job without one is last, as it is for Slurm."""
+
+    __name__ = "LOGGED"
+
+    def __init__(self, known: Accounting, numbers: FloatArray) -> None:
+        jobs = known.workload
+        own = numbers[known.rows][np.lexsort((jobs.job_id, jobs.submit))]
+        self._scores = np.where(np.isnan(own), np.inf, -own)
+
+    def __call__(self, _jobs: object) -> FloatArray:
+        """Return the scores of all jobs in order of submission."""
+        return self._scores
+
+
+def _verdict(
+    log: ShadowLog, known: Accounting, matched: Matched, pairs: Pairs, judged: Judged | None, why: str
+) -> Verdict:
+    having = len(np.unique(matched.rows))
+    caveats = [
+        (
+            f"{having:,} of {len(known.log.job_id):,} jobs of {known.name} have a logged number; "
+            f"{matched.without:,} of {len(log.lines):,} lines are of jobs that are not in the accounting"
+        ),
+        *([f"{log.unread:,} lines of {log.path} begin as a logged score and cannot be read"] if log.unread else []),
+        (
+            "starts are those of the real scheduler, with its backfilling, limits and partitions: some would be out of "
+            "any order's turn"
+        ),
+    ]
+    if pairs.pairs < _FEW_PAIRS or pairs.starts < _FEW_STARTS:
+        return Verdict(
+            "cannot tell",
+            (
+                (
+                    f"Cannot tell: at {counted(pairs.starts, 'start')} another job waited "
+                    f"({counted(pairs.pairs, 'pair')} of jobs). Fewer than {_FEW_STARTS} starts or {_FEW_PAIRS} pairs "
+                    "say nothing about an order: log for a longer or a busier time."
+                ),
+            ),
+            tuple(caveats),
+        )
+    words = _order_words(pairs)
+    if judged is None:
+        return Verdict("cannot tell", (*words, f"What it would be worth cannot be told: {why}."), tuple(caveats))
+    return Verdict(judged.verdict.light, (*words, *judged.verdict.sentences), (*caveats, *judged.verdict.caveats))
+
+
+def _order_words(pairs: Pairs) -> tuple[str, ...]:
+    if not pairs.pairs:
+        return ("No job started while another one with a number waited.",)
+    return (
+        (
+            f"Of {pairs.pairs:,} pairs of waiting jobs, {100 * pairs.other / pairs.pairs:.1f} % would go the other way "
+            f"round (Kendall's tau {pairs.tau:.2f}; 1: the same order). At {100 * pairs.passed / pairs.starts:.1f} % "
+            f"of {counted(pairs.starts, 'start')} a job waited that would have stood before the one that started."
+        ),
+    )
+
+
+def _orders_table(pairs: Pairs) -> Table:
+    rows = [
+        ("by the logged numbers", pairs.other, pairs.pairs),
+        ("by submit time (what is not first come, first served today)", pairs.by_submit, pairs.pairs),
+        *([("by the logged priorities of today", pairs.other_prior, pairs.prior)] if pairs.prior else []),
+    ]
+    columns = (
+        Column("order"),
+        Column("pairs the other way round than the starts", "%"),
+        Column("Kendall's tau", "1"),
+        Column("pairs", "jobs"),
+    )
+    lines = [
+        (name, _share(other, total), 1 - 2 * other / total if total else None, float(total))
+        for name, other, total in rows
+    ]
+    return plain_table("orders", "Orders of the waiting jobs against that of the starts", columns, lines)
+
+
+def _costs(log: ShadowLog) -> Table | None:
+    cost = np.array([line.cost_us for line in log.lines])
+    cost = cost[~np.isnan(cost)]
+    if not len(cost):
+        return None
+    values = [("mean", float(cost.mean())), ("99 % take at most", float(np.quantile(cost, 0.99)))]
+    values.append(("longest", float(cost.max())))
+    columns = (Column("cost"), Column("microseconds"))
+    return plain_table("cost", f"What a score took, of {len(cost):,} that were timed", columns, values)
+
+
+def _share(part: Any, whole: Any) -> float | None:
+    return 100 * float(part) / float(whole) if whole else None
+
+
+def _id(accounting: Accounting, row: int) -> str:
+    return accounting.job[row] if accounting.job else str(int(accounting.log.job_id[row]))
+
+
+def _user(accounting: Accounting, row: int) -> str:
+    return accounting.user[row] if accounting.user else str(int(accounting.log.user[row]))

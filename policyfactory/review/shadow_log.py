@@ -1,0 +1,167 @@
+"""The lines that an export with ``--log-only`` writes: what each job's number would have been.
+
+They stand among other lines, in slurmctld.log or in the log of a script. The file is a stranger's: lines are bounded,
+numbers are checked, and what cannot be read is counted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.workload.header import printable
+
+__all__ = ["Logged", "ShadowLog", "read_shadow"]
+
+_MARK = b"policyfactory-shadow: "
+_LONGEST_LINE = 4096
+_MOST_LINES = 20_000_000
+_LARGEST = float(1 << 40)
+_FIELD = re.compile(r"(\w+)=(\S+)", re.ASCII)
+_JOB = re.compile(r"\d{1,15}(?:_\d{1,10})?", re.ASCII)
+_NUMBERS = ("at", "submit", "time", "processors")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Logged:
+    """One line.
+
+    Parameters
+    ----------
+    at : int
+        Unix time at which the number was computed.
+    job : str
+        The job's number as the scheduler writes it (``12``, ``12_3``); empty where it had none yet.
+    user : str
+        Number of its user; empty if unknown.
+    submit, time, processors : int
+        Submit time (Unix s), requested time (s) and processors that the number was computed from.
+    number : float
+        By what the scheduler would have sorted, HIGHER first.
+    present : float
+        Its priority then; NaN if unknown.
+    cost_us : float
+        What the computation took, microseconds; NaN if it was not measured.
+    """
+
+    at: int
+    job: str
+    user: str
+    submit: int
+    time: int
+    processors: int
+    number: float
+    present: float
+    cost_us: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShadowLog:
+    """What was logged.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    policies : tuple of str
+        Names of the policies in it.
+    lines : tuple of Logged
+        In the order of the file.
+    unread : int
+        Lines that begin as ours do and cannot be read.
+    """
+
+    path: str
+    policies: tuple[str, ...]
+    lines: tuple[Logged, ...]
+    unread: int
+
+
+def read_shadow(path: Path | str) -> ShadowLog:
+    """Read the lines of an export with ``--log-only``; all others are passed over.
+
+    Parameters
+    ----------
+    path : Path or str
+        slurmctld.log or a script's log, also packed with gzip.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    TraceFormatError
+        If no line in it is of such an export, or there are more than 20 million.
+    """
+    path = Path(path)
+    name = printable(str(path), 300)
+    lines: list[Logged] = []
+    policies: dict[str, None] = {}
+    unread = 0
+    for text in _ours(path, name):
+        fields = dict(_FIELD.findall(text))
+        logged = _line(fields)
+        if logged is None:
+            unread += 1
+            continue
+        lines.append(logged)
+        if len(lines) > _MOST_LINES:
+            raise TraceFormatError(f"{name}: more than {_MOST_LINES:,} lines of scores; give a shorter time of the log")
+        if (policy := fields.get("policy", "-")) != "-":
+            policies[printable(policy, 60)] = None
+    if not lines:
+        odd = f" ({unread:,} begin as one and cannot be read)" if unread else ""
+        raise TraceFormatError(
+            f"{name}: no line of a log-only export in it{odd}; expected lines with 'policyfactory-shadow:', as "
+            "export --log-only makes Slurm write (SlurmctldDebug=info or more)"
+        )
+    return ShadowLog(name, tuple(list(policies)[:10]), tuple(lines), unread)
+
+
+def _ours(path: Path, name: str) -> Iterator[str]:
+    """Give what stands behind the mark in each line that has it."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE):
+                at = line.find(_MARK)
+                if at >= 0:
+                    yield line[at + len(_MARK) :].decode("ascii", "replace")
+    except (OSError, EOFError) as error:
+        problem = getattr(error, "strerror", None) or error
+        raise InputError(f"{name}: cannot be read: {problem}; check the path and its permissions") from None
+
+
+def _line(fields: dict[str, str]) -> Logged | None:
+    """Return a line; None if a part is missing or is no number that can be."""
+    try:
+        at, submit, time, processors = (float(fields[name]) for name in _NUMBERS)
+        number = float(fields["number"])
+        present, cost = (math.nan if fields[name] == "-" else float(fields[name]) for name in ("present", "us"))
+        job, user = fields["job"], fields["user"]
+    except (KeyError, ValueError):
+        return None
+    # A job without a limit that is known has none to compare, but its number counts.
+    whole = all(0 <= value <= _LARGEST for value in (at, submit, processors)) and -1 <= time <= _LARGEST
+    if not whole or math.isnan(number) or (job != "-" and not _JOB.fullmatch(job)):
+        return None
+    if not (math.isnan(cost) or 0 <= cost <= 1e12):
+        return None
+    if not 0 < present < 4_294_967_294:  # held, or not computed yet
+        present = math.nan
+    return Logged(
+        int(at),
+        "" if job == "-" else job,
+        "" if user == "-" else user[:40],
+        int(submit),
+        int(time),
+        int(processors),
+        number,
+        present,
+        cost,
+    )

@@ -1,0 +1,137 @@
+"""Two times compared: made logs whose truth is known."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import WorkloadError
+from policyfactory.core.units import WEEK
+from policyfactory.review.compared import Review
+from policyfactory.review.review import review
+from policyfactory.review.weeks import Weeks, by_regression, match_weeks, of_matched
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.files import write_swf
+from policyfactory.workload.swf.log import log_of_workload
+
+BEGIN = 1_600_000_000
+MACHINE = 64
+
+
+def jobs_of(seed: int, *, weeks: int = 30, load: float = 0.9, machine: int = MACHINE, begin: int = BEGIN) -> Workload:
+    """Jobs of ten users whose weeks differ in load; half an hour on average, so that the queue forgets in hours."""
+    random = np.random.default_rng(seed)
+    submit, count = [], []
+    mean_work = 1800.0 * 8
+    for week in range(weeks):
+        here = load + random.uniform(-0.15, 0.1)
+        number = int(here * machine * WEEK / mean_work)
+        submit.append(week * WEEK + np.sort(random.integers(0, WEEK, number)))
+        count.append(number)
+    when = np.concatenate(submit)
+    n = len(when)
+    size = random.integers(1, 16, n)
+    run = np.maximum(random.exponential(1800, n), 1).astype(np.int64)
+    unknown = np.full(n, -1, dtype=np.int64)
+    return Workload(
+        "made", machine, np.arange(1, n + 1), when.astype(np.int64), run, run * 2 + 60, size.astype(np.int64),
+        random.integers(1, 11, n), unknown, unix_start=begin,
+    )  # fmt: skip
+
+
+def recorded(path: Path, jobs: Workload, policy: str) -> Path:
+    """Write a log whose starts are those of a simulation."""
+    start = jobs.submit if policy == "at once" else simulate(jobs, policy).start
+    write_swf(log_of_workload(dataclasses.replace(jobs, start=start)), path)
+    return path
+
+
+def reviewed(tmp_path: Path, before: Workload, after: Workload, first: str, second: str) -> Review:
+    after = dataclasses.replace(after, unix_start=BEGIN + 60 * WEEK)
+    files = [recorded(tmp_path / "before.swf", before, first), recorded(tmp_path / "after.swf", after, second)]
+    return review(files[:1], files[1:], second if second != "at once" else None)
+
+
+@pytest.fixture(scope="module")
+def helped(tmp_path_factory: pytest.TempPathFactory) -> Review:
+    return reviewed(tmp_path_factory.mktemp("helped"), jobs_of(1), jobs_of(2), "FCFS", "SAF")
+
+
+def test_a_policy_that_helps_is_said_to_and_who_lost_is_named(helped: Review) -> None:
+    assert helped.verdict.light == "better", helped.verdict.sentences
+    assert "It helped" in helped.verdict.sentences[0]
+    assert helped.gains["after"].value < 0
+    text = " ".join(helped.verdict.sentences)
+    assert "Who gained" in text
+    # SAF starts small jobs first: those of one processor gain.
+    ones = next(group for group in helped.groups if group.kind == "processors" and group.name == "1")
+    assert ones.wait[1] < ones.wait[0]
+    assert len(helped.pairs) >= 20
+
+
+def test_the_reverse_is_worse(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, jobs_of(1), jobs_of(2), "SAF", "FCFS")
+    assert found.verdict.light == "worse", found.verdict.sentences
+
+
+@pytest.mark.parametrize("seed", [3, 5, 7, 9])
+def test_no_change_is_no_verdict(seed: int, tmp_path: Path) -> None:
+    found = reviewed(tmp_path, jobs_of(seed), jobs_of(seed + 100), "FCFS", "FCFS")
+    assert found.verdict.light == "cannot tell", found.verdict.sentences
+
+
+def test_a_busier_time_is_not_a_worse_policy(tmp_path: Path) -> None:
+    # A quarter more load after the change, which hides in the raw means that the order is better.
+    found = reviewed(tmp_path, jobs_of(1, load=0.85), jobs_of(2, load=0.95), "FCFS", "SAF")
+    assert found.verdict.light != "worse", found.verdict.sentences
+    assert found.ways[2].bsld.value < 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "first", "words"),
+    [
+        (jobs_of(1, weeks=4), jobs_of(2), "FCFS", "too few"),
+        (jobs_of(1), jobs_of(2, machine=80), "FCFS", "the machine had 64 processors before and 80 after"),
+        (jobs_of(1, load=0.4), jobs_of(2, load=1.0), "FCFS", "not comparable"),
+        (jobs_of(1), jobs_of(2), "at once", "nobody waits"),
+    ],
+    ids=["few", "machine", "load", "nobody"],
+)
+def test_what_cannot_be_compared_cannot_be_told(
+    before: Workload, after: Workload, first: str, words: str, tmp_path: Path
+) -> None:
+    found = reviewed(tmp_path, before, after, first, first)
+    assert found.verdict.light == "cannot tell"
+    assert words in found.verdict.sentences[0]
+
+
+def test_times_that_overlap_are_refused(tmp_path: Path) -> None:
+    jobs = jobs_of(1, weeks=3)
+    file = recorded(tmp_path / "one.swf", jobs, "FCFS")
+    with pytest.raises(WorkloadError, match="begins before the last submission"):
+        review([file], [file])
+
+
+def weeks(load: list[float], bsld: list[float]) -> Weeks:
+    count = np.full(len(load), 10.0)
+    sums = {"bsld": np.array(bsld) * 10, "wait": np.array(bsld) * 100}
+    return Weeks(np.arange(len(load)), np.array(load), count, sums, 1)
+
+
+def test_weeks_are_matched_by_hand_and_a_regression_finds_what_was_put_in() -> None:
+    before = weeks([0.50, 0.70, 0.90, 0.30], [1, 2, 3, 9])
+    after = weeks([0.91, 0.52, 0.10, 0.69], [2, 1, 5, 1])
+    pairs = match_weeks(before, after)
+    assert pairs == [(2, 0), (0, 1), (1, 3)]
+    assert of_matched(before, after, pairs, "bsld").value == pytest.approx(-2 / 3)
+    random = np.random.default_rng(1)
+    loads = [random.uniform(0.5, 0.9, 40), random.uniform(0.6, 1.0, 40)]
+    noise = [random.normal(0, 0.1, 40) for _ in loads]
+    made = [weeks(load.tolist(), (2 + 5 * load - 1.5 * at + noise[at]).tolist()) for at, load in enumerate(loads)]
+    found = by_regression(*made, "bsld")
+    assert found.interval is not None
+    assert found.interval.low < -1.5 < found.interval.high < -1

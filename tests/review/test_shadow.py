@@ -1,0 +1,136 @@
+"""What a log-only export would have done, by logs made by hand and by a simulation."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, WorkloadError
+from policyfactory.review.orders import compare_orders
+from policyfactory.review.shadow import shadow
+from policyfactory.review.shadow_log import Logged, read_shadow
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.models.lublin import default_workload
+
+BEGIN = 1_700_000_000
+LINE = (
+    "[2026-01-01T00:00:00.000] job_submit/lua: policyfactory-shadow: policy=saf at={at} job={job} user=1000 "
+    "submit={submit} time={time} processors={processors} score=1 number={number} present={present} us=3\n"
+)
+
+
+def line_of(**changes: object) -> str:
+    usual = {"at": 10, "job": "7", "submit": 10, "time": 60, "processors": 2, "number": 5, "present": "-"}
+    return LINE.format(**(usual | changes))
+
+
+def test_lines_are_read_among_others_and_what_cannot_be_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "slurmctld.log"
+    bad = [
+        line_of(job="7;rm"),
+        line_of(number="nan"),
+        line_of(time="1e99"),
+        line_of(submit=-4),
+        "policyfactory-shadow: policy=\x1b[31m job=\n",
+        "policyfactory-shadow: " + "x" * 9000 + "\n",
+    ]
+    file.write_text("other\n" + line_of() + "".join(bad) + line_of(job="-", present=4294901759), encoding="utf-8")
+    log = read_shadow(file)
+    assert [line.job for line in log.lines] == ["7", ""]
+    assert math.isnan(log.lines[0].present)
+    assert log.lines[1].present == 4294901759
+    assert log.unread == len(bad)
+    assert log.policies == ("saf",)
+    packed = tmp_path / "log.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert read_shadow(packed).lines == log.lines
+
+
+def test_what_is_no_such_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_shadow(tmp_path / "none")
+    (tmp_path / "log").write_text("nothing\n")
+    with pytest.raises(TraceFormatError, match="no line of a log-only export"):
+        read_shadow(tmp_path / "log")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(line_of().encode() * 50)[:40])
+    with pytest.raises(PolicyfactoryError):
+        read_shadow(tmp_path / "cut.gz")
+
+
+def logged(at: int, number: float, present: float = math.nan) -> Logged:
+    return Logged(at, "", "", at, 60, 1, number, present, math.nan)
+
+
+def test_pairs_by_hand() -> None:
+    # Jobs 0, 1, 2 wait from 0, 10, 20 and start at 100, 200, 300; job 3 comes later and never waits beside one.
+    submit, start = np.array([0, 10, 20, 400]), np.array([100, 200, 300, 400])
+    rows = np.arange(4)
+    lines = [logged(0, 1.0, 9), logged(10, 2.0, 9), logged(20, 3.0, 9), logged(400, 9.0, 9)]
+    found = compare_orders(submit, start, rows, lines)
+    assert (found.starts, found.passed, found.pairs, found.other, found.by_submit) == (2, 2, 3, 3, 0)
+    assert found.tau == -1
+    assert (found.prior, found.other_prior) == (3, 0)
+    assert found.up.tolist() == [0, 1, 2, 0]
+    assert found.down.tolist() == [2, 1, 0, 0]
+    # Equal numbers: the earlier submission goes first, as it did.
+    same = compare_orders(submit, start, rows, [logged(line.at, 1.0) for line in lines])
+    assert (same.other, same.tau) == (0, 1)
+    # A number that is logged after a start says nothing about it: at 100, job 2 still had 0.
+    late = compare_orders(
+        submit, start, np.array([0, 1, 2, 2]), [logged(0, 1.0), logged(10, 0.5), logged(20, 0.0), logged(150, 3.0)]
+    )
+    assert (late.pairs, late.other) == (3, 1)
+
+
+def made(tmp_path: Path, numbers: Sequence[float], workload: Workload, start: np.ndarray) -> tuple[Path, Path]:
+    """Write accounting as sacct prints it and the lines of a log-only export; the times are those of a schedule."""
+    head = "JobID|UID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|Partition"
+    rows, lines = [head], []
+    for at, number in enumerate(numbers):
+        submit, begin = BEGIN + int(workload.submit[at]), BEGIN + int(start[at])
+        run, minutes = int(workload.run_time[at]), -(-int(workload.requested_time[at]) // 60)
+        size = int(workload.processors[at])
+        rows.append(f"{at + 1}|1000|COMPLETED|{submit}|{begin}|{begin + run}|{run}|{minutes}|{size}|{size}|batch")
+        lines.append(
+            line_of(at=submit, job="-", submit=submit, time=60 * minutes, processors=size, number=repr(float(number)))
+        )
+    (tmp_path / "sacct.txt").write_text("\n".join(rows) + "\n")
+    (tmp_path / "slurmctld.log").write_text("".join(lines))
+    return tmp_path / "slurmctld.log", tmp_path / "sacct.txt"
+
+
+def test_a_busy_queue_is_told_and_the_order_that_was_is_the_same_order(tmp_path: Path) -> None:
+    jobs = default_workload().select(np.arange(3000))
+    base = simulate(jobs, "FCFS", backfill="none")
+    log, accounting = made(tmp_path, -jobs.requested_time.astype(float) * jobs.processors, jobs, base.start)
+    found = shadow(log, [accounting])
+    assert found.matched.without == 0
+    assert found.pairs.pairs > 1000
+    assert 0.05 < found.pairs.other / found.pairs.pairs < 0.95
+    assert found.pairs.by_submit == 0  # nothing was backfilled
+    assert found.judged is not None
+    assert "pairs of waiting jobs" in found.verdict.sentences[0]
+    # Numbers that fall with the submissions are first come, first served: no pair differs.
+    log, accounting = made(tmp_path, -jobs.submit.astype(float), jobs, base.start)
+    same = shadow(log, [accounting])
+    assert (same.pairs.other, same.pairs.passed) == (0, 0)
+    assert same.judged is not None
+    means = list(same.judged.means.values())
+    assert means[0] == means[1]
+
+
+def test_nobody_waits_few_jobs_and_another_cluster_cannot_be_told(tmp_path: Path) -> None:
+    jobs = default_workload().select(np.arange(300))
+    log, accounting = made(tmp_path, jobs.submit.astype(float), jobs, jobs.submit)
+    quiet = shadow(log, [accounting])
+    assert quiet.verdict.light == "cannot tell"
+    assert "Cannot tell: at 0 starts" in quiet.verdict.sentences[0]
+    (tmp_path / "slurmctld.log").write_text(line_of(job="99999"))
+    with pytest.raises(WorkloadError, match="give the accounting of the same cluster"):
+        shadow(log, [accounting])
