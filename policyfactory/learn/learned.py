@@ -143,7 +143,10 @@ class Learned:
         # What changes while a job waits, only the plugin can express.
         moving = not self.policy.is_static or self.policy.threshold != float("inf")
         target = ["--to", "slurm-site-factor-c", "--output", "plugin"] if moving else ["--output", "job_submit.lua"]
-        command = ["policyfactory", "export", policy, "--workload", log]
+        reading = self.options.machine_words
+        if self.options.estimate_missing != LearnOptions.estimate_missing:
+            reading = (*reading, "--estimate-missing", self.options.estimate_missing)
+        command = ["policyfactory", "export", policy, "--workload", log, *reading]
         if "r" in self.policy.variables:
             # The last job's day: about when the policy is put to use.
             day = (

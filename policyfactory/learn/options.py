@@ -101,6 +101,13 @@ class LearnOptions:
         return {name: getattr(self, name) for name in names}
 
     @property
+    def machine_words(self) -> tuple[str, ...]:
+        """The size of the machine as it is typed; nothing if the log says it."""
+        if self.processors is None:
+            return ()
+        return ("--processors", str(self.processors), *(("--force-processors",) if self.force_processors else ()))
+
+    @property
     def chooses_threshold(self) -> bool:
         """Whether the threshold is chosen like the formula."""
         return isinstance(self.threshold, str) and self.threshold.strip().lower() == "auto"

@@ -34,6 +34,7 @@ from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.resample import History
 from policyfactory.workload.swf.files import format_swf, log_name, read_swf, write_swf
 from policyfactory.workload.swf.log import SwfLog, log_of_workload
 from policyfactory.workload.windows import parse_windows
@@ -259,10 +260,11 @@ class _Learning(Stages):
             return None
         few = [rival for rival in beside if rival.name in {CLASSICAL[0], winner.name}]
         try:
-            return self._compare("The last quarter drawn anew, since its weeks are too few", "resampled", parts, few)
+            History(self._workload(parts["test"]))
         except WorkloadError as error:
             self.progress.warning(f"no logs can be drawn from the last quarter: {error}")
             return None
+        return self._compare("The last quarter drawn anew, since its weeks are too few", "resampled", parts, few)
 
     def _verdict(self, test: Compared, winner: Rival, parts: dict[str, SwfLog], resampled: Compared | None) -> Verdict:
         baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
@@ -287,9 +289,7 @@ class _Learning(Stages):
             )
 
     def _reading(self) -> tuple[str, ...]:
-        machine = self.options.processors
-        forced = ("--force-processors",) if self.options.force_processors else ()
-        return ("--preset", self.options.preset, *(("--processors", str(machine), *forced) if machine else ()))
+        return ("--preset", self.options.preset, *self.options.machine_words)
 
     def _parts(self) -> dict[str, SwfLog]:
         """Cut the log in three, by number of jobs."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from policyfactory.learn.learned import Learned
+from policyfactory.learn.options import LearnOptions
 from policyfactory.policy.store import load_model
 from policyfactory.workload.swf.files import read_swf
 
@@ -82,3 +86,36 @@ def test_with_a_date_formulas_count_from_the_first_day_of_the_log(run, tmp_path:
     dated = sorted((tmp_path / "learned" / "dated").iterdir())
     assert {path.stem for path in dated} >= {"FCFS", "F1"}
     assert {load_model(path).policy.epoch.unix_time for path in dated} == {day}
+
+
+@pytest.mark.slow
+def test_the_printed_commands_run_as_printed(run, tmp_path: Path) -> None:
+    # A log that says neither its machine nor all requests, so that each command needs what was said to learn.
+    run("workload", "lublin", "--processors", 64, "--jobs", 900, "--estimates", "tsafrir", "--output", "full.swf")
+    lines = (tmp_path / "full.swf").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("; MaxProcs", "; MaxNodes"))]
+    rows = [line.split() for line in kept if not line.startswith(";")]
+    for row in rows[::3]:
+        row[8] = "-1"
+    head = [line for line in kept if line.startswith(";")]
+    (tmp_path / "a log.swf").write_text("\n".join([*head, *map(" ".join, rows)]) + "\n")
+    reading = ("--processors", 64, "--estimate-missing", "runtime")
+    few = ("--tuples", 32, "--trials", 320)
+    done = run("learn", "a log.swf", *reading, *few, "--output", "my folder")
+    commands = [shlex.split(line)[2:] for line in done.stdout.splitlines() if line.startswith("$ policyfactory")]
+    assert [words[0] for words in commands[:4]] == ["workload", "workload", "workload", "generate"]
+    assert {"fit", "evaluate", "export"} <= {words[0] for words in commands}
+    before = {path: path.read_bytes() for path in (tmp_path / "my folder").rglob("*.csv")}
+    for words in commands:
+        run(*words)
+    # They do what learn did.
+    assert {path: path.read_bytes() for path in before} == before
+    # So does the one for after it, which is printed where the choice is better.
+    options = LearnOptions(processors=64, estimate_missing="runtime")
+    learned = SimpleNamespace(
+        options=options, policy=load_model(tmp_path / "my folder" / "policy.json").policy, last=1_700_000_000
+    )
+    words = Learned.export_command(learned, "my folder/policy.json", "a log.swf")
+    if "--epoch" in words:
+        words[words.index("--epoch") + 1] = "2023-01-01"
+    run(*words[1:])

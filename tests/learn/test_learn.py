@@ -132,8 +132,7 @@ def test_an_interrupted_run_is_resumed(workload: Workload, learned: Learned, tmp
     again = learn(workload, output=tmp_path, progress=watched, **FEW, threshold=72_000)
     assert scores == ((tmp_path / "scores.csv").read_bytes(), (tmp_path / "scores.csv").stat().st_mtime_ns)
     assert again.policy == learned.policy
-    # The steps, and the last quarter drawn anew.
-    assert len(watched.titles) == 10
+    assert len(watched.titles) == 9
 
 
 def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
