@@ -40,6 +40,8 @@ class Screen(Progress):
         self._tables = tables
         self._step: Step | None = None
         self._bar: Bar | None = None
+        self._all: _AllSteps | None = None
+        self._began = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +67,8 @@ class Screen(Progress):
         if self._bar is None:
             self._bar = progress(TextColumn("{task.fields[speed]}"))
             self._bar.start()
-        return CountBar(self._bar, title, unit)
+            self._all = None if self._step is None else _AllSteps(self._bar, self._step, self._began)
+        return CountBar(self._bar, title, unit, self._all)
 
     def message(self, sentence: str) -> None:
         """Print a sentence on stderr, above the bar."""
@@ -121,7 +124,7 @@ class Screen(Progress):
     def _stop(self) -> None:
         if self._bar is not None:
             self._bar.stop()
-            self._bar = None
+            self._bar = self._all = None
 
     def _head(self) -> None:
         step = self._step
@@ -154,6 +157,27 @@ class Screen(Progress):
             raise OutputError(f"{self._tables}: cannot be written: {error.strerror or error}") from None
 
 
+class _AllSteps:
+    """The bar of the whole run, above those of a step, whose counters say how far they are."""
+
+    def __init__(self, bar: Bar, step: Step, began: float) -> None:
+        self._bar, self._step, self._began = bar, step, began
+        self._task = bar.add_task("all steps, %", total=100, completed=round(100 * step.before), speed="")
+        # The time gone is that of the run.
+        bar.tasks[-1].start_time = bar.get_time() - (time.monotonic() - began)
+        self._finished = self._expected = 0
+
+    def expect(self, count: int) -> None:
+        self._expected += count
+
+    def done(self, count: int) -> None:
+        self._finished += count
+        part = min(1.0, self._finished / max(self._expected, 1))
+        whole = self._step.before + part * self._step.share
+        gone = time.monotonic() - self._began
+        self._bar.update(self._task, completed=round(100 * whole), left=gone * (1 - whole) / max(whole, 0.01))
+
+
 class CountBar(WorkCounter):
     """A bar with the speed of this run.
 
@@ -165,10 +189,13 @@ class CountBar(WorkCounter):
         What stands before it.
     unit : str
         Of the amounts, for the speed; without one no speed is shown.
+    whole : optional
+        The bar of the whole run.
     """
 
-    def __init__(self, bar: Bar, title: str, unit: str) -> None:
+    def __init__(self, bar: Bar, title: str, unit: str, whole: _AllSteps | None = None) -> None:
         self._bar = bar
+        self._whole = whole
         self._unit = unit
         self._task = bar.add_task(title, total=0, speed="")
         self._total = self._amount = 0
@@ -178,11 +205,15 @@ class CountBar(WorkCounter):
         """Lengthen the bar."""
         self._total += count
         self._bar.update(self._task, total=self._total)
+        if self._whole is not None:
+            self._whole.expect(count)
 
     def resumed(self, count: int) -> None:
         """Advance over what was finished before, which says nothing of the speed."""
         self._begin = time.perf_counter()
         self._bar.update(self._task, advance=count)
+        if self._whole is not None:
+            self._whole.done(count)
 
     def done(self, amount: int) -> None:
         """Advance by one."""
@@ -190,6 +221,8 @@ class CountBar(WorkCounter):
         speed = self._amount / max(time.perf_counter() - self._begin, 1e-9)
         text = f"{_short(speed)} {self._unit}" if self._unit else ""
         self._bar.update(self._task, advance=1, speed=text)
+        if self._whole is not None:
+            self._whole.done(1)
 
 
 def _short(rate: float) -> str:

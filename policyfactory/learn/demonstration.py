@@ -21,7 +21,7 @@ from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["demonstrate"]
 
-_STEPS = 7
+_SECONDS = (1, 1, 15, 15, 4, 10, 1)  # about, of each step
 _LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--estimates", "tsafrir")
 _PROCESSORS, _JOBS, _LONGEST = 256, 20_000, 18 * HOUR
 _EVALUATED = {"metrics": ("mean_bsld", "mean_wait", "max_wait"), "windows": "10x15d"}
@@ -68,7 +68,7 @@ def demonstrate(
         refuse_earlier(*(folder / f"{name}.swf" for name in ("training", "test")), overwrite=overwrite)
         # A second demo starts afresh: an old score table is not resumed.
         remove_results(folder)
-        return _Demonstration(folder, workers, progress or Progress(), _STEPS).run(tuples, trials)
+        return _Demonstration(folder, workers, progress or Progress(), _SECONDS).run(tuples, trials)
 
 
 class _Demonstration(Stages):

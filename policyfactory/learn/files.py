@@ -27,6 +27,8 @@ def check_folder(folder: Path) -> Path:
 def make_room(folder: Path, *, overwrite: bool) -> None:
     """Refuse to replace a learned policy, or remove it; what an interrupted run left is resumed.
 
+    The score table stays: of the same options it is used again, and another one is replaced when it is written.
+
     Raises
     ------
     OutputError
@@ -36,13 +38,17 @@ def make_room(folder: Path, *, overwrite: bool) -> None:
         return
     refuse_earlier(folder / POLICY, overwrite=overwrite)
     (folder / POLICY).unlink()
-    remove_results(folder)
+    _remove_models(folder)
 
 
 def remove_results(folder: Path) -> None:
     """Remove the score table and the models of an earlier run, so that they are neither resumed nor compared."""
     for name in (SCORES, "scores.manifest.json", f"{SCORES}.partial"):
         (folder / name).unlink(missing_ok=True)
+    _remove_models(folder)
+
+
+def _remove_models(folder: Path) -> None:
     for path in (*folder.glob("forms*.json"), *folder.glob("polynomials*.json")):
         if path.is_file():
             path.unlink()

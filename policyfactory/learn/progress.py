@@ -31,12 +31,16 @@ class Step:
         In words.
     command : tuple of str
         What stands behind ``policyfactory``.
+    before, share : float
+        What part of all the work is done before it, and what part it is, by a rough guess.
     """
 
     number: int
     total: int
     title: str
     command: tuple[str, ...]
+    before: float = 0.0
+    share: float = 0.0
 
 
 class Progress:

@@ -43,7 +43,6 @@ __all__ = ["learn"]
 
 # A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
 _FEWEST = 200
-_STEPS = 9
 BESIDE = ("FCFS", "SAF", "F1")
 # Of the waits under the chosen formula, as thresholds: the last one changes nothing there, and bounds what comes later;
 # and the share of its gain that a threshold must keep.
@@ -100,7 +99,8 @@ def learn(
         If the folder holds a learned policy, or cannot be written.
     """
     chosen = changed(options or LearnOptions(), changes)
-    work = _Learning(_swf(log), chosen, None if output is None else Path(output), workers, progress or Progress())
+    folder = None if output is None else Path(output)
+    work = _Learning(_swf(log), chosen, folder, workers, progress or Progress(), overwrite=overwrite)
     if work.folder is None:
         return work.run()
     check_folder(work.folder)
@@ -124,9 +124,16 @@ class _Learning(Stages):
     """One run: the log and the options."""
 
     def __init__(
-        self, log: SwfLog, options: LearnOptions, folder: Path | None, workers: Workers | int, progress: Progress
+        self,
+        log: SwfLog,
+        options: LearnOptions,
+        folder: Path | None,
+        workers: Workers | int,
+        progress: Progress,
+        *,
+        overwrite: bool,
     ) -> None:
-        super().__init__(folder, workers, progress, _STEPS + options.chooses_threshold)
+        super().__init__(folder, workers, progress, _seconds(len(log), options), overwrite=overwrite)
         self.log = log
         self.options = options
         workload = clean(log, **options.reading)
@@ -365,6 +372,15 @@ class _Learning(Stages):
             **options.reading,
         }
         return self.compare(log, rivals, evaluated, part)
+
+
+def _seconds(jobs: int, options: LearnOptions) -> list[float]:
+    """Return about how long each step takes, as measured on one machine of two cores; only their ratios matter."""
+    simulated, page = jobs / 500_000, 2.0
+    cuts = 3 * [jobs / 400_000]
+    scores = options.tuples * options.trials / 500_000
+    thresholds = [7 * simulated + page] * options.chooses_threshold
+    return [*cuts, scores, 8.0, 3.0, 13 * simulated + page, *thresholds, 4 * simulated + 2 * page, 0.1]
 
 
 def _named(model: Model, name: str) -> Model:

@@ -46,21 +46,34 @@ class Stages:
         Who works; a number means so many threads.
     progress : Progress
         Who follows how far the work is.
-    steps : int
-        How many steps the run has.
+    seconds : sequence of float
+        About how long each step takes, for the time left.
+    overwrite : bool
+        Replace a score table of other options; one of the same is used again.
     """
 
-    def __init__(self, folder: Path | None, workers: Workers | int, progress: Progress, steps: int) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        workers: Workers | int,
+        progress: Progress,
+        seconds: Sequence[float],
+        *,
+        overwrite: bool = False,
+    ) -> None:
         self.folder = folder
         self.progress = progress
         self._workers = Workers.of(workers)
-        self._steps = steps
+        self._seconds = tuple(seconds)
+        self._overwrite = overwrite
         self._begun = 0
 
     def begin(self, title: str, *command: str) -> None:
         """Begin a step, of which ``command`` does the same; the last one may have several parts."""
-        self._begun = min(self._begun + 1, self._steps)
-        self.progress.begin(Step(self._begun, self._steps, title, command))
+        total, again = sum(self._seconds), self._begun == len(self._seconds)
+        before, own = sum(self._seconds[: self._begun]), 0.0 if again else self._seconds[self._begun]
+        self._begun += not again
+        self.progress.begin(Step(self._begun, len(self._seconds), title, command, before / total, own / total))
 
     def place(self, name: str) -> str:
         """Return a file of the folder as it is typed; without a folder its name."""
@@ -113,7 +126,8 @@ class Stages:
             return generate(workload, options, **how)
         output = self.folder / SCORES
         try:
-            written = write_scores(workload, options, output, inputs={Path(log.path).name: log.sha256}, **how)
+            inputs = {Path(log.path).name: log.sha256}
+            written = write_scores(workload, options, output, inputs=inputs, overwrite=self._overwrite, **how)
         except (KeyboardInterrupt, WorkersError) as stop:
             if kept is not None and partial_path(output).exists():
                 progress.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))

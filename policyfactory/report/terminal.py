@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -156,10 +157,23 @@ def progress(*fields: Any) -> Progress:
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class Left(TimeRemainingColumn):
+        """The time left, by its field ``left`` where a task knows it better than the speed of its last seconds."""
+
+        def render(self, task: Task) -> Text:
+            left = task.fields.get("left")
+            return (
+                super().render(task)
+                if left is None
+                else Text(str(dt.timedelta(seconds=round(left))), "progress.remaining")
+            )
 
     return Progress(
         TextColumn("{task.description}"),
@@ -168,7 +182,7 @@ def progress(*fields: Any) -> Progress:
         *fields,
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        Left(),
         console=console(stderr=True),
         transient=False,
     )

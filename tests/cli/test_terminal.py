@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
+from policyfactory.cli.screen import Screen
+from policyfactory.learn.progress import Step
 from policyfactory.report import terminal
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.terminal import show_section, show_sections, show_standings
@@ -103,3 +105,22 @@ def test_standings_end_with_the_words_and_leave_ranks_to_the_page(at, capsys: py
     assert capsys.readouterr().out.split() == ["<values>", "<differences>", "<published-2>", "<in-short>"]
     show_sections(result, names=["wins"])
     assert capsys.readouterr().out.split() == ["<wins>"]
+
+
+def test_one_bar_is_of_the_whole_run() -> None:
+    screen = Screen()
+    screen.begin(Step(2, 3, "second", ("fit", "x"), before=0.25, share=0.5))
+    first, second = screen.counter("one"), screen.counter("two")
+    bar = screen._bar
+    assert bar is not None
+    first.expect(4)
+    assert bar.tasks[0].completed == 25
+    for _ in range(2):
+        first.done(1)
+    assert bar.tasks[0].completed == 50
+    second.expect(4)
+    first.done(1)
+    # Of what is expected now, 3 of 8 are done.
+    assert bar.tasks[0].completed == round(100 * (0.25 + 0.5 * 3 / 8))
+    assert bar.tasks[0].fields["left"] >= 0
+    screen._stop()
