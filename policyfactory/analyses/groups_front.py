@@ -19,6 +19,7 @@ __all__ = ["front_table"]
 
 _CLASSES = 6  # groups of one grouping and log; those that move most
 _USERS = 3
+_UNTESTED = "No intervals: this is what happened to these jobs, and not what would happen to others."
 
 
 def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
@@ -61,7 +62,7 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
         for place, name in enumerate(first.policies)
         if place
     }
-    words = ["An empty cell: no difference is shown." if any(map(_tested, tables)) else ""]
+    words = ["An empty cell: no difference is shown." if any(map(_tested, tables)) else _UNTESTED]
     words += [f"No difference is shown, or nothing is known, for {enumerated(same)}." if same else ""]
     note = " ".join(text for text in words if text)
     title = f"Mean wait of a group minus its mean wait under {first.baseline}"

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["boards_of", "forest_of", "in_words"]
 
 _WORDS = {
-    "bsld": "bounded slowdown", "pp": "per-processor", "sc17": "SC'17's", "p95": "95 % quantile of the",
+    "bsld": "bounded slowdown", "sc17": "SC'17's", "p95": "95 % quantile of the",
     "p99": "99 % quantile of the", "max": "largest", "sd": "deviation",
 }  # fmt: skip
 
 
 def in_words(metric: str) -> str:
     """Return the name of a metric in words: ``mean bounded slowdown``."""
-    words = metric.replace("pp_bsld", "per-processor bsld").split("_")
+    words = metric.replace("pp_bsld", "per-processor_bsld").split("_")
     return " ".join(_WORDS.get(word, word) for word in words)
 
 
@@ -49,42 +49,40 @@ class _Standing:
     from_record: Cell
 
 
-def boards_of(outcome: Outcome, chosen: str = "") -> tuple[Board, ...]:
+def boards_of(outcome: Outcome) -> tuple[Board, ...]:
     """Return a table a log and metric; the chosen policy is the first row.
 
     Parameters
     ----------
     outcome : Outcome
         What an experiment shows.
-    chosen : str
-        Name of the policy that was chosen, if one was.
     """
     evaluation = outcome.evaluation
     return tuple(
-        Board(log, metric, in_words(metric), _table(outcome, log, metric, _standings(outcome, log, metric, chosen)))
+        Board(log, metric, in_words(metric), _table(outcome, log, metric, _standings(outcome, log, metric)))
         for metric in evaluation.metrics
         for log in evaluation.logs
     )
 
 
-def forest_of(outcome: Outcome, chosen: str = "") -> Table | None:
+def forest_of(outcome: Outcome) -> Table | None:
     """Return the few rows that decide, of the first log and metric: the choice, the baseline, the record, the next.
 
     Parameters
     ----------
-    outcome, chosen
+    outcome : Outcome
         As in `boards_of`.
     """
     evaluation = outcome.evaluation
     if not outcome.comparisons:
         return None
     log, metric = evaluation.logs[0], evaluation.metrics[0]
-    rows = _standings(outcome, log, metric, chosen)
+    rows = _standings(outcome, log, metric)
     few = [row for row in rows if row.role]
     return dataclasses.replace(_table(outcome, log, metric, few, short=True), name="forest")
 
 
-def _standings(outcome: Outcome, log: str, metric: str, chosen: str) -> list[_Standing]:
+def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
     evaluation, seed = outcome.evaluation, outcome.experiment.seed
     summaries = [row for row in outcome.summaries if (row.log, row.metric) == (log, metric)]
     recorded = [row for row in outcome.recorded_summaries if (row.log, row.metric) == (log, metric) and row.cases]
@@ -93,7 +91,7 @@ def _standings(outcome: Outcome, log: str, metric: str, chosen: str) -> list[_St
     direction = METRICS[metric].lower_is_better
     several = len(evaluation.rows(log)) > 1 and direction is not None and len(evaluation.policies) > 1
     ranks = {rank.policy: rank for rank in mean_ranks(evaluation, metric, (log,), seed=seed)} if several else {}
-    roles = _roles(summaries, evaluation.baseline, chosen, lower_is_better=direction)
+    roles = _roles(summaries, evaluation.baseline, outcome.chosen, lower_is_better=direction)
     order = sorted(summaries, key=lambda row: (_PLACE[roles[row.policy]], row.rank or 0))
     rows = []
     for row in order:

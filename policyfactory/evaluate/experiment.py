@@ -101,6 +101,8 @@ class Outcome:
         Each policy against it.
     verdict : Verdict or None
         What follows for who has to decide about a queue, if there is anything to decide.
+    chosen : str
+        Name of the policy that was chosen before, which the verdict is on; empty: none was.
     """
 
     experiment: Experiment
@@ -113,3 +115,4 @@ class Outcome:
     recorded_summaries: tuple[Summary, ...] = ()
     recorded_comparisons: tuple[Comparison, ...] = ()
     verdict: Verdict | None = None
+    chosen: str = ""

@@ -31,7 +31,7 @@ __all__ = ["page_of"]
 _CLAIMS = "claims"
 
 
-def page_of(study: Study, manifest: Manifest, protocol_text: str, chosen: str = "") -> Page:
+def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
     """Return what the page of a study says.
 
     Parameters
@@ -42,8 +42,6 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str, chosen: str = 
         How it was made.
     protocol_text : str
         The protocol as it was run, TOML.
-    chosen : str
-        Name of the policy that was chosen, if one was.
     """
     protocol, outcomes = study.protocol, study.outcomes
     several = len(outcomes) > 1
@@ -57,7 +55,7 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str, chosen: str = 
         elif not study.claims:
             answers += [f"{experiment.title}. {words}" for words in outcome.words]
         about = (_rules(plans[experiment.name]),) if several else ()
-        heading, boards = experiment.title or experiment.name, boards_of(outcome, chosen)
+        heading, boards = experiment.title or experiment.name, boards_of(outcome)
         groups.append(Group(heading, outcome.sections, experiment.name, about, boards))
     about_all = [paragraph.strip() for paragraph in protocol.about.split("\n\n") if paragraph.strip()]
     if not several:
@@ -72,10 +70,10 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str, chosen: str = 
         # What differs between two runs of the same thing is in manifest.json: equal results are equal pages.
         manifest=dataclasses.replace(manifest, command="see manifest.json").as_dict(),
         verdict=None if several or not outcomes else outcomes[0].verdict,
-        chosen=chosen,
+        chosen="" if several or not outcomes else outcomes[0].chosen,
         score=_score(outcomes),
         cards=tuple(_card(log, study) for log in study.logs),
-        forest=None if several or not outcomes else forest_of(outcomes[0], chosen),
+        forest=None if several or not outcomes else forest_of(outcomes[0]),
     )
 
 

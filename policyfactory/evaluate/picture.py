@@ -62,18 +62,29 @@ def _panels(rows: Sequence[int], titles: Sequence[str], *, row_height: float = 0
     return figure, panels
 
 
-def _names_down(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(1, len(names) + 1), [shortened(name) for name in names])
+def _names_down(axes: Any, names: Sequence[str], chosen: str) -> None:
+    axes.set_yticks(range(1, len(names) + 1), [_named(name, chosen) for name in names])
+    _mark(axes.get_yticklabels(), names, chosen)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) + 0.7, 0.3)
     axes.grid(visible=False, axis="y")
+
+
+def _named(name: str, chosen: str) -> str:
+    return f"{shortened(name)} (chosen)" if name == chosen else shortened(name)
+
+
+def _mark(labels: Iterable[Any], names: Iterable[str], chosen: str) -> None:
+    for label, name in zip(labels, names, strict=True):
+        if name == chosen:
+            label.set(color=_POLICY, fontweight="bold")
 
 
 def _cases(count: int) -> str:
     return "one case" if count == 1 else f"{count} cases"
 
 
-def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
+def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "", chosen: str = "") -> Figure:
     """Draw one metric: a panel a log, a box a policy, a dot a case, or a week of a whole log.
 
     The box is the middle half of the cases, the line in it the median (also written at the right, where a whole log has
@@ -88,6 +99,8 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
         One of its metrics.
     shown : str
         The unit in which seconds are shown (`display.shown_units`); empty: chosen from the values.
+    chosen : str
+        Name of the policy that was chosen: it has a word and a colour of its own.
 
     Returns
     -------
@@ -104,8 +117,8 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "") -> Figure:
     scale = scale_for(METRICS[metric].unit, np.concatenate(matrices).ravel().tolist(), shown)
     for axes, matrix, cases in zip(panels, matrices, whole, strict=True):
         columns = [column[np.isfinite(column)] / scale.divisor for column in matrix.T]
-        _boxes(axes, columns)
-        _names_down(axes, evaluation.policies)
+        _boxes(axes, columns, evaluation.policies, chosen)
+        _names_down(axes, evaluation.policies, chosen)
         _value_axis(axes, np.concatenate(columns), f"{metric}{f' ({scale.label})' if scale.label else ''}")
         # Of weeks, the metric itself, which is over all jobs.
         own = [column[np.isfinite(column)] / scale.divisor for column in cases.T]
@@ -132,8 +145,10 @@ def _key_below(figure: Figure, text: str) -> None:
     figure.supxlabel(f"{text[0].upper()}{text[1:]}.", fontsize=8.5, x=0.01, ha="left", color="#404040")
 
 
-def _boxes(axes: Any, columns: Sequence[FloatArray]) -> None:
-    colours = [_BASELINE, *[_POLICY] * (len(columns) - 1)]
+def _boxes(axes: Any, columns: Sequence[FloatArray], names: Sequence[str], chosen: str) -> None:
+    # Where one was chosen, it alone has the colour of a policy.
+    others = _NEUTRAL if chosen else _POLICY
+    colours = [_BASELINE, *(_POLICY if name == chosen else others for name in names[1:])]
     for place, (column, colour) in enumerate(zip(columns, colours, strict=True), 1):
         drawn = column
         if len(column) >= _FEW:
@@ -169,7 +184,7 @@ def _value_axis(axes: Any, values: FloatArray, label: str) -> None:
         axes.set_xlabel(f"{label}, logarithmic")
 
 
-def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str = "") -> Figure:
+def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str = "", chosen: str = "") -> Figure:
     """Draw the paired differences from the baseline with their 95 % intervals, a panel a log.
 
     Parameters
@@ -180,6 +195,8 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
         The metric.
     shown : str
         The unit in which seconds are shown (`display.shown_units`); empty: chosen from the values.
+    chosen : str
+        Name of the policy that was chosen: it has a word and a colour of its own.
 
     Returns
     -------
@@ -200,7 +217,7 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
         axes.axvline(0, color="black", linewidth=1)
         _estimates(axes, [(row.difference, row.interval, row.verdict) for row in part], scale)
         _bend(axes, part, scale)
-        _names_down(axes, [row.policy for row in part])
+        _names_down(axes, [row.policy for row in part], chosen)
         unit = f" ({scale.label})" if scale.label else ""
         bent = ", partly logarithmic" if axes.get_xscale() == "symlog" else ""
         axes.set_xlabel(f"{_what_differs(part[0])}{unit}{bent}")
@@ -259,7 +276,7 @@ def _verdict_legend(figure: Figure, verdicts: Sequence[str]) -> None:
     figure.legend(handles, words, loc="outside upper right", ncols=len(words), fontsize=9)
 
 
-def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str) -> Figure:
+def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str, chosen: str = "") -> Figure:
     """Draw the mean rank of each policy with its 95 % interval, a panel a log, the best on top.
 
     Parameters
@@ -268,6 +285,8 @@ def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str) -> Figure:
         Title of the panel (a log) -> `ranks.mean_ranks`; the first policy is the baseline.
     metric : str
         What was ranked.
+    chosen : str
+        Name of the policy that was chosen: it has a word and a colour of its own.
 
     Returns
     -------
@@ -280,7 +299,7 @@ def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str) -> Figure:
     for axes, rows in zip(panels, ranks.values(), strict=True):
         ordered = sorted(rows, key=lambda row: (np.isnan(row.mean.value), row.mean.value))
         _estimates(axes, [(row.mean.value, row.mean.interval, _rank_word(row)) for row in ordered], Scale(1, ""))
-        _names_down(axes, [row.policy for row in ordered])
+        _names_down(axes, [row.policy for row in ordered], chosen)
         _numbers_right(axes, "mean rank", [f"{row.mean.value:.2f}" for row in ordered])
         axes.set_xlim(0.7, len(rows) + 0.3)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -296,7 +315,9 @@ def _rank_word(row: Rank) -> str:
     return "baseline" if row.difference is None else row.verdict
 
 
-def draw_wins(wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: Sequence[str]) -> Figure:
+def draw_wins(
+    wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: Sequence[str], chosen: str = ""
+) -> Figure:
     """Draw in how many cases each policy beats each other, a panel a log.
 
     Parameters
@@ -305,6 +326,8 @@ def draw_wins(wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: S
         Log -> `wins.wins`.
     policies : sequence of str
         Their names.
+    chosen : str
+        Name of the policy that was chosen: it has a word and a colour of its own.
 
     Returns
     -------
@@ -321,10 +344,12 @@ def draw_wins(wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: S
         if len(policies) < 8:
             axes.set_aspect("equal", anchor="W")
         places = range(len(policies))
-        axes.set_yticks(places, [shortened(name) for name in policies])
+        axes.set_yticks(places, [_named(name, chosen) for name in policies])
         axes.set_xticks(
             places, [shortened(name, 16) for name in policies], rotation=45, ha="right", rotation_mode="anchor"
         )
+        _mark(axes.get_yticklabels(), policies, chosen)
+        _mark(axes.get_xticklabels(), policies, chosen)
         axes.tick_params(length=0)
         axes.grid(visible=False)
         for spine in axes.spines.values():

@@ -110,7 +110,6 @@ def write_report(
     protocol_text: str,
     others: Iterable[Path] = (),
     *,
-    chosen: str = "",
     drawings: Drawings | None = None,
 ) -> list[str]:
     """Write all files of a study; they replace those of an earlier one.
@@ -127,8 +126,6 @@ def write_report(
         The protocol as it was run, TOML.
     others : iterable of Path
         Files below the folder that are written already and belong to the report.
-    chosen : str
-        Name of the policy that was chosen, if one was.
     drawings : Drawings, optional
         Keeps the pictures, if the same report is written again.
 
@@ -148,7 +145,7 @@ def write_report(
         parts += save_sections(directory, outcome.experiment.name, outcome.sections, drawings)
     if study.claims:
         parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
-    html = render(page_of(study, manifest, protocol_text, chosen), drawings)
+    html = render(page_of(study, manifest, protocol_text), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     weeks = weeks_csv(evaluations)
     texts = {

@@ -5,6 +5,7 @@ The same sections are the report page, the CSV files and the tables of the termi
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["sections_of"]
+__all__ = ["restated", "sections_of"]
 
 _OVER = {"median": "median over", "mean": "mean over", "ratio": "mean over"}
 _MANY_PLAYERS = 30  # beyond, a square of wins cannot be read
@@ -62,6 +63,12 @@ def sections_of(outcome: Outcome) -> list[Section]:
     return sections
 
 
+def restated(outcome: Outcome) -> Outcome:
+    """Return an outcome, of which something else is known since, with its sections on the standings made again."""
+    own = {section.name: section for section in sections_of(outcome)}
+    return dataclasses.replace(outcome, sections=tuple(own.get(one.name, one) for one in outcome.sections))
+
+
 def _in_short(outcome: Outcome) -> Section:
     evaluation, precision = outcome.evaluation, outcome.precision
     # What is said of the precision ends the closing words; here the chance findings come before it.
@@ -86,7 +93,7 @@ def _values(outcome: Outcome, units: dict[str, str]) -> Section:
         Picture(
             f"{stem}-boxes",
             f"{metric} of each case, by log and policy",
-            functools.partial(draw_boxes, evaluation, metric, units[metric]),
+            functools.partial(draw_boxes, evaluation, metric, units[metric], outcome.chosen),
         )
         for metric, stem in zip(evaluation.metrics, anchors(evaluation.metrics), strict=True)
     )
@@ -140,7 +147,7 @@ def _differences(outcome: Outcome, units: dict[str, str]) -> Section:
         tables.append(_difference_table(rows, stem, units))
         if any(row.interval for row in rows):
             shown = f"{metric} against {evaluation.baseline}: difference and 95 % interval, by log and policy"
-            draw = functools.partial(draw_differences, rows, metric, units[metric])
+            draw = functools.partial(draw_differences, rows, metric, units[metric], outcome.chosen)
             pictures.append(Picture(f"{stem}-differences", shown, draw))
     if not any(row.interval for row in pairs) and all(len(evaluation.rows(log)) == 1 for log in evaluation.logs):
         single = _each_log(evaluation.logs, lambda log, stem: _single_table(evaluation, pairs, log, stem, units))
@@ -226,7 +233,7 @@ def _ranks(outcome: Outcome, logs: Sequence[str], metrics: Sequence[str]) -> Sec
     if metrics[0] == evaluation.metrics[0]:
         drawn = {log: rows for log, ranks in by_log.items() if (rows := ranks[metrics[0]])}
         title = f"Mean rank by {metrics[0]} with 95 % interval, by log and policy"
-        pictures.append(Picture("ranks", title, functools.partial(draw_ranks, drawn, metrics[0])))
+        pictures.append(Picture("ranks", title, functools.partial(draw_ranks, drawn, metrics[0], outcome.chosen)))
     return Section("ranks", "Ranks", tuple(paragraphs), tuple(tables), tuple(pictures))
 
 
@@ -288,7 +295,7 @@ def _wins(outcome: Outcome, logs: Sequence[str]) -> Section:
     pictures = []
     if len(names) <= _MANY_PLAYERS:
         title = f"In how many cases each policy is better than each other by {metric}"
-        pictures.append(Picture("wins", title, functools.partial(draw_wins, results, names)))
+        pictures.append(Picture("wins", title, functools.partial(draw_wins, results, names, outcome.chosen)))
     return Section("wins", "Wins", (note,), tuple(tables), tuple(pictures))
 
 

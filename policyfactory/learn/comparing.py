@@ -13,6 +13,7 @@ from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.plain import plain_content
 from policyfactory.evaluate.protocol import Protocol, planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
+from policyfactory.evaluate.standings import restated
 from policyfactory.evaluate.study import Study
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.report.drawings import Drawings
@@ -67,8 +68,6 @@ class Compared:
         Options of the evaluation.
     measured : dict
         Seconds and the like, for the manifest.
-    chosen : str
-        Name of the choice; empty where nothing was chosen yet.
     drawings : Drawings
         Pictures that were drawn already.
     """
@@ -78,7 +77,6 @@ class Compared:
     rivals: tuple[Rival, ...]
     options: Mapping[str, Any]
     measured: Mapping[str, Any]
-    chosen: str = ""
     drawings: Drawings = dataclasses.field(default_factory=Drawings)
 
     @property
@@ -99,8 +97,9 @@ class Compared:
 
     def judged(self, verdict: Verdict, chosen: str) -> Compared:
         """Return the same with the verdict on the choice, in place of that on whoever leads."""
-        outcomes = (dataclasses.replace(self.outcome, verdict=verdict), *self.study.outcomes[1:])
-        return dataclasses.replace(self, study=dataclasses.replace(self.study, outcomes=outcomes), chosen=chosen)
+        judged = restated(dataclasses.replace(self.outcome, verdict=verdict, chosen=chosen))
+        outcomes = (judged, *self.study.outcomes[1:])
+        return dataclasses.replace(self, study=dataclasses.replace(self.study, outcomes=outcomes))
 
     def write(self, folder: Path) -> list[Path]:
         """Write report, tables and pictures into an existing folder; return the files in the folder itself."""
@@ -111,7 +110,7 @@ class Compared:
                 hashes[rival.source] = sha256_bytes(dump_json(model_to_json(rival.model)).encode())
         parameters = protocol_dict(self.study)
         manifest = Manifest("evaluation", command_line(), protocol.seed, hashes, parameters, self.measured)
-        written = write_report(self.study, folder, manifest, text, chosen=self.chosen, drawings=self.drawings)
+        written = write_report(self.study, folder, manifest, text, drawings=self.drawings)
         return [folder / name for name in written]
 
 

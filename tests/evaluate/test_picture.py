@@ -159,3 +159,17 @@ def test_a_picture_has_the_unit_of_the_tables(by_hand: Make) -> None:
     evaluation = by_hand({"log": {"delay": waits}})
     for figure in (draw_boxes(evaluation, "delay", "min"), draw_differences(compare(evaluation), "delay", "min")):
         assert "(min)" in figure.axes[0].get_xlabel()
+
+
+def test_the_chosen_policy_has_a_word_and_a_colour_in_every_picture(by_hand: Make) -> None:
+    evaluation = by_hand({"log": {"cost": COST}})
+    figures = [
+        draw_boxes(evaluation, "cost", chosen="B"),
+        draw_differences(compare(evaluation), "cost", chosen="B"),
+        draw_ranks({"log": mean_ranks(evaluation, "cost", ["log"])}, "cost", "B"),
+        draw_wins({"log": wins(evaluation, "log", "cost")}, evaluation.policies, "B"),
+    ]
+    for figure in figures:
+        labels = {label.get_text(): label for label in figure.axes[0].get_yticklabels()}
+        assert labels["B (chosen)"].get_fontweight() == "bold"
+        assert all("chosen" not in name for name in labels if name != "B (chosen)")

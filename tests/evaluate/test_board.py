@@ -1,0 +1,108 @@
+"""One table a log and metric, and the few rows that decide: who comes first, who is marked, what is left unsaid."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from policyfactory.evaluate.board import boards_of, forest_of, in_words
+from policyfactory.evaluate.experiment import Experiment, Outcome
+from policyfactory.report.html_tables import view
+from policyfactory.report.sections import Table
+from policyfactory.statistics.compare import compare, compare_recorded
+from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.summary import summarise, summarise_recorded
+
+Make = Callable[..., Evaluation]
+COST = {
+    "A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0],
+    "B": [5.0, 6.0, 5.0, 6.0, 5.0, 6.0, 5.0],
+    "C": [6.0, 7.0, 6.0, 7.0, 6.0, 7.0, 6.0],
+    "D": [9.0, 12.0, 11.0, 14.0, 13.0, 16.0, 15.0],
+    "E": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0],
+}
+
+
+def outcome(evaluation: Evaluation, chosen: str = "", record: list[float] | None = None) -> Outcome:
+    if record is not None:
+        columns = np.array(record)[:, None] * np.ones(len(evaluation.metrics))
+        evaluation = dataclasses.replace(evaluation, recorded=columns)
+    experiment = Experiment("hand", (), evaluation.contenders, metrics=evaluation.metrics)
+    return Outcome(
+        experiment,
+        evaluation,
+        tuple(summarise(evaluation)),
+        tuple(compare(evaluation)),
+        recorded_summaries=tuple(summarise_recorded(evaluation)),
+        recorded_comparisons=tuple(compare_recorded(evaluation)),
+        chosen=chosen,
+    )
+
+
+def roles(table: Table | None) -> list[tuple[object, str]]:
+    assert table is not None
+    return [(row[0].value, row[0].mark) for row in table.rows]
+
+
+def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
+    found = outcome(by_hand({"log": {"cost": COST}}), "C", [20.0] * 7)
+    assert roles(forest_of(found)) == [("C", "chosen"), ("A", "baseline"), ("recorded", "record"), ("B", "next best")]
+    (board,) = boards_of(found)
+    assert roles(board.table) == [
+        ("C", "chosen"), ("A", "baseline"), ("recorded", "record"), ("B", "next best"), ("D", ""), ("E", ""),
+    ]  # fmt: skip
+
+
+def test_without_a_choice_the_best_comes_first_and_a_chosen_baseline_is_the_baseline(by_hand: Make) -> None:
+    evaluation = by_hand({"log": {"cost": COST}})
+    assert roles(forest_of(outcome(evaluation))) == [("B", "best"), ("A", "baseline"), ("C", "next best")]
+    assert roles(forest_of(outcome(evaluation, "A"))) == [("A", "baseline"), ("B", "next best")]
+    assert forest_of(outcome(by_hand({"log": {"cost": {"A": COST["A"]}}}))) is None
+
+
+def test_a_metric_without_a_direction_names_nobody(by_hand: Make) -> None:
+    (board,) = boards_of(outcome(by_hand({"log": {"hue": COST}}), "C"))
+    assert {mark for _, mark in roles(board.table)} == {"", "baseline"}
+
+
+def test_the_record_is_as_far_from_the_baseline_as_that_is_from_it(by_hand: Make) -> None:
+    found = outcome(by_hand({"log": {"cost": COST}}), record=[20.0, 21.0, 22.0, 23.0, 24.0, 25.0, 27.0])
+    table = boards_of(found)[0].table
+    row = next(row for row in table.rows if row[0].value == "recorded")
+    against = next(row for row in found.recorded_comparisons if row.policy == "A")
+    assert row[table.bars].value == 10 == -against.difference
+    assert row[table.bars].interval is not None
+    assert against.interval is not None
+    assert row[table.bars].interval.high == -against.interval.low
+    # It is no contender: no word is said of it.
+    assert row[table.bars].mark == ""
+
+
+def test_what_does_not_differ_is_one_sentence(by_hand: Make) -> None:
+    table = boards_of(outcome(by_hand({"log": {"cost": COST}})))[0].table
+    assert table.note == "No difference from A is shown for D and E."
+
+
+def test_points_and_intervals_lie_on_one_axis(by_hand: Make) -> None:
+    shown = view(boards_of(outcome(by_hand({"log": {"cost": COST}})))[0].table, "", "", "B")
+    assert shown.axis is not None
+    places = {key: bar for key, bar in zip(shown.keys, shown.axis.bars, strict=True) if bar}
+    assert places["B"].at < places["C"].at < shown.axis.zero
+    assert all(bar.low is not None and bar.high is not None for bar in places.values())
+    assert all((bar.low or 0) <= bar.at <= (bar.high or 0) for bar in places.values())
+    assert {key: bar.kind for key, bar in places.items()} == {"B": "better", "C": "better", "D": "same", "E": "same"}
+    assert places["B"].label.endswith("better")
+    wide = {**COST, "F": [9e6] * 7}
+    bent = view(boards_of(outcome(by_hand({"log": {"cost": wide}})))[0].table, "", "").axis
+    assert bent is not None
+    assert bent.bent
+    # One huge difference does not press the others onto zero.
+    assert bent.zero - next(bar.at for bar in bent.bars if bar and bar.kind == "better") > 2
+
+
+def test_metrics_have_words() -> None:
+    assert in_words("mean_bsld") == "mean bounded slowdown"
+    assert in_words("p95_wait") == "95 % quantile of the wait"
+    assert in_words("max_pp_bsld") == "largest per-processor bounded slowdown"
