@@ -212,6 +212,12 @@ def test_functions_go_to_other_processes(log: pf.Workload) -> None:
         (lambda log: pf.simulate(log, lambda job: job.p), r"make one of it: Policy\.from_function"),
         (lambda log: pf.simulate(log, 3), "3 is no policy; give a name"),
         (lambda _: pf.simulate(3, "FCFS"), "3 is no workload; a Workload or the path of a log is expected"),
+        (lambda _: pf.read(3), "3 is no workload; a Workload or the path of a log is expected"),
+        (lambda _: pf.generate(3), "3 is no workload; a Workload or the path of a log is expected"),
+        (lambda _: pf.learn(3), "3 is no workload; a Workload or the path of a log is expected"),
+        (lambda _: pf.evaluate(3, "FCFS"), "3 is no workload; a Workload or the path of a log is expected"),
+        (lambda _: pf.evaluate([None], "FCFS"), "None is no workload; a Workload or the path of a log is expected"),
+        (lambda log: pf.evaluate(log, 3), "3 is no list of policies; give names, files or policies in a list"),
         (
             lambda log: pf.simulate(log, pf.Policy.from_function(lambda job: job.w, "W")),
             "was asked for 'w' of the jobs",

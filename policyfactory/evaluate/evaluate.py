@@ -154,12 +154,14 @@ def evaluate(
         If a log cannot be read or used.
     """
     options = {name: plain_value(value) for name, value in options.items()}
-    given = [logs] if isinstance(logs, Workload | Path | str) else list(logs)
+    given = list(logs) if isinstance(logs, Sequence) and not isinstance(logs, str) else [logs]
     tables = of_logs(_named(log) for log in given)
     run = {name: options.pop(name, None) for name in RUN_OPTIONS}
     if isinstance(run["precision"], float):
         run["precision"] = str(run["precision"])
     names = policies.split(",") if isinstance(policies, str) else policies
+    if not isinstance(names, Sequence):
+        raise UsageError(f"{ascii(policies)[:60]} is no list of policies; give names, files or policies in a list")
     content = plain_content({"policies": [], **options}, tables, "call")
     _check_jobs(given, options)
     contenders = [resolve(policy) for policy in names]
@@ -173,6 +175,8 @@ def evaluate(
 
 
 def _named(log: Log) -> tuple[str, Mapping[str, Any]]:
+    if not isinstance(log, Workload | Path | str):
+        raise UsageError(f"{ascii(log)[:60]} is no workload; a Workload or the path of a log is expected")
     return (log.name, {"file": log.name}) if isinstance(log, Workload) else (log_name(Path(log)), {"file": str(log)})
 
 

@@ -74,7 +74,7 @@ class LearnOptions:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        from policyfactory.simulate.metrics import METRICS
+        from policyfactory.simulate.metrics import METRICS, check_metrics
         from policyfactory.workload.windows import parse_windows
 
         for name, (kinds, expected) in _EXPECTED.items():
@@ -87,8 +87,7 @@ class LearnOptions:
         check_seed(self.seed)
         if not self.chooses_threshold:
             parse_duration(self.threshold_text, unit=True)
-        if self.metric not in METRICS:
-            raise UsageError(f"--metric: unknown metric {self.metric!a}; choose from {', '.join(METRICS)}")
+        object.__setattr__(self, "metric", *check_metrics([self.metric]))
         if METRICS[self.metric].lower_is_better is None:
             raise UsageError(f"--metric {self.metric}: neither direction of it is better; choose another metric")
         if self.windows is not None:

@@ -15,7 +15,6 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import UsageError
 from policyfactory.engine.conservative import conservative
 from policyfactory.engine.easy import easy
 from policyfactory.engine.timed import easy_timed
@@ -68,8 +67,6 @@ def simulate(
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
 
-        if not isinstance(workload, Path | str):
-            raise UsageError(f"{ascii(workload)[:60]} is no workload; a Workload or the path of a log is expected")
         workload = read(workload)
     if rules.compatibility == "sc17":
         from policyfactory.simulate.sc17 import simulate_sc17

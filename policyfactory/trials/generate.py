@@ -12,6 +12,7 @@ from policyfactory.trials.estimators import Estimator
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.run import GenerateOptions, Report, check_options, finished_tuples
 from policyfactory.trials.table import ScoreTable, parse_rows, read_score_table
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["GenerateSettings", "generate"]
@@ -29,7 +30,7 @@ class GenerateSettings(TypedDict, total=False):
 
 
 def generate(
-    workload: Workload,
+    workload: Workload | Path | str,
     options: GenerateOptions | None = None,
     *,
     output: Path | str | None = None,
@@ -42,7 +43,7 @@ def generate(
 
     Parameters
     ----------
-    workload : Workload
+    workload : Workload, or path of a log
         Where the tuples are cut from; run times, processors and submit times are used, requests are not.
     options : GenerateOptions, optional
         What determines the scores; default: 441 tuples of 256,000 trials.
@@ -61,16 +62,21 @@ def generate(
     Raises
     ------
     UsageError
-        If an option is out of range.
+        If an option is out of range, or ``workload`` is neither jobs nor a path.
     WorkloadError
         If the workload is shorter than a tuple.
     WorkersError
         If the workers cannot be reached, or are lost.
     """
     options = changed(options or GenerateOptions(), settings)
+    inputs: dict[str, str] = {}
+    if not isinstance(workload, Workload):
+        # Trials know the run times: requests are not read, and may be missing.
+        path, workload = workload, read(workload, estimate_missing="runtime")
+        inputs = {Path(path).name: workload.cleaning.sha256}
     if output is not None:
         output = Path(output)
-        write_scores(workload, options, output, workers=workers, report=report, notify=notify)
+        write_scores(workload, options, output, workers=workers, report=report, notify=notify, inputs=inputs)
         return read_score_table(output)
     check_options(workload, options)
     lines: dict[int, str] = {}

@@ -64,7 +64,7 @@ def test_a_log_too_short_to_learn_from_is_refused_before_any_work(run, tmp_path:
 def test_options_are_checked_before_any_work(run, tmp_path: Path) -> None:
     run("workload", "lublin", "--processors", 64, "--jobs", 250, "--estimates", "tsafrir", "--output", "log.swf")
     for option, value, said in [
-        ("--metric", "bsld", "unknown metric"),
+        ("--metric", "bsld", "there is no metric 'bsld'; did you mean mean_bsld?"),
         ("--threshold", "soon", "soon"),
         ("--windows", "many", "many"),
         ("--seed", "-1", "seed"),

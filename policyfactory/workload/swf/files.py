@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.artefact import atomic_write, read_bytes, sha256_bytes
-from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
@@ -71,7 +71,11 @@ def read_swf(path: Path | str) -> SwfLog:
         If there is no such file, it is a directory, is damaged, cut off, packed in another way or too large.
     TraceFormatError
         If a line is not a job of 18 numbers (file, line and field are named), or there is no job at all.
+    UsageError
+        If it is no path.
     """
+    if not isinstance(path, Path | str):
+        raise UsageError(f"{ascii(path)[:60]} is no workload; a Workload or the path of a log is expected")
     path = Path(path)
     raw = read_bytes(path)
     for magic, packing in OTHER_PACKINGS.items():
