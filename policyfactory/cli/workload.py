@@ -19,6 +19,7 @@ from policyfactory.workload.swf.archive import ARCHIVE_URL
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
     from policyfactory.workload.describe import Description
+    from policyfactory.workload.judge import Judgement
     from policyfactory.workload.presets import Preset
     from policyfactory.workload.swf.archive import KnownLog
     from policyfactory.workload.swf.download import Patience
@@ -54,13 +55,14 @@ def show(
     overwrite: _OVERWRITE = False,
     json: _JSON = False,
 ) -> None:
-    """Describe logs: size, load, requests and their accuracy, what is missing, what is odd."""
+    """Describe logs: what each is good for and why, size, load, waits, requests, what is missing, what is odd."""
     from policyfactory.workload.describe import describe
+    from policyfactory.workload.judge import judge_log
     from policyfactory.workload.picture import draw_log, picture_paths
     from policyfactory.workload.quirks import find_quirks
     from policyfactory.workload.swf.files import log_name, read_swf
 
-    described: list[tuple[Description, list[str]]] = []
+    described: list[tuple[Description, Judgement, list[str]]] = []
     with exclusive(None if output is None else check_directory(output) / "pictures"):
         if output is not None:
             drawn = [path for trace in traces for path in picture_paths(log_name(trace), output).values()]
@@ -68,24 +70,37 @@ def show(
         for trace in traces:
             log = read_swf(trace)
             description = describe(log, processors, force=force_processors)
-            described.append((description, find_quirks(log, description)))
+            described.append((description, judge_log(log, description), find_quirks(log, description)))
             for path in draw_log(log, description, output) if output is not None else ():
                 note(f"written: {path}")
     if json:
-        values = [{**description.as_dict(), "quirks": quirks} for description, quirks in described]
+        values = [
+            {**description.as_dict(), **judgement.as_dict(), "quirks": quirks}
+            for description, judgement, quirks in described
+        ]
         console().file.write(dump_json({"schema_version": 1, "logs": values}))
         return
     _print_descriptions(described)
 
 
-def _print_descriptions(described: list[tuple[Description, list[str]]]) -> None:
+def _print_descriptions(described: list[tuple[Description, Judgement, list[str]]]) -> None:
     from policyfactory.workload.describe import description_rows
+    from policyfactory.workload.waits import COLUMNS
 
-    for first in range(0, len(described), _LOGS_ABREAST):
-        logs = [description for description, _ in described[first : first + _LOGS_ABREAST]]
-        show_table("What the logs hold", ["", *(log.name for log in logs)], description_rows(logs))
     out = console()
-    for description, quirks in described:
+    for description, judgement, _ in described:
+        out.print(f"{description.name}: what it is good for", style="bold", markup=False)
+        for use in judgement.uses:
+            out.print(f"  {use.grade:<7} {use.name}: {use.why}", markup=False, soft_wrap=True)
+        for finding in judgement.findings:
+            out.print(finding, markup=False, soft_wrap=True)
+        out.print()
+    for first in range(0, len(described), _LOGS_ABREAST):
+        logs = [description for description, _, _ in described[first : first + _LOGS_ABREAST]]
+        show_table("What the logs hold", ["", *(log.name for log in logs)], description_rows(logs))
+    for description, judgement, quirks in described:
+        for table in judgement.waits:
+            show_table(f"{description.name}: {table.title}", list(COLUMNS), table.cells())
         out.print(f"{description.name}: what to know", style="bold", markup=False)
         for quirk in quirks or ["nothing is odd"]:
             out.print(f"  - {quirk}", markup=False, soft_wrap=True)
@@ -169,7 +184,7 @@ def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longe
 
 
 def _print_report(account: CleaningReport) -> None:
-    columns = ["", "what", "why", "first of them", "jobs", "% of all"]
+    columns = ["", "what", "why", "first of them", "jobs", "% of all read"]
     show_table(f"preset {account.preset}: {account.description}", columns, account.rows(), left=(0, 1, 2, 3))
     console().print(account.totals(), markup=False, soft_wrap=True)
     if account.kept < account.read / 2:

@@ -44,12 +44,13 @@ def _percent(part: float) -> str:
     return f"{100 * part:.2f} %"
 
 
-def _jobs(mask: NDArray[np.bool_]) -> str:
-    """Return how many jobs ``mask`` has, and which part of all; a small part is not called 0.00 %."""
+def _jobs(mask: NDArray[np.bool_], base: NDArray[np.bool_] | None = None, of: str = "all") -> str:
+    """Return how many jobs ``mask`` has, and which part of ``base`` (default: all), whose name is ``of``."""
     count = int(np.count_nonzero(mask))
-    part = count / len(mask)
+    part = count / (len(mask) if base is None else int(np.count_nonzero(base)))
+    # A small part is not called 0.00 %.
     size = _percent(part) if part >= 0.0001 else "less than 0.01 %"
-    return f"{count:,} {'job' if count == 1 else 'jobs'} ({size})"
+    return f"{count:,} {'job' if count == 1 else 'jobs'} ({size} of {of})"
 
 
 def _counted(*noticed: tuple[NDArray[np.bool_], str]) -> Iterator[str]:
@@ -90,7 +91,10 @@ def _lines(log: SwfLog, _: Description) -> Iterator[str]:
     for number, (field, column) in enumerate(log.columns().items(), start=1):
         if column.dtype != np.int64:
             some = int(np.count_nonzero(column != np.floor(column)))
-            yield f"decimals in field {number} ({FIELD_NAMES[field]}) of {some:,} lines"
+            if some:
+                yield f"decimals in field {number} ({FIELD_NAMES[field]}) of {some:,} lines"
+            else:
+                yield f"field {number} ({FIELD_NAMES[field]}) is written with decimals, all of them 0"
     joined = join_parts(log)
     if joined.summed_up.any():
         parts = int(joined.summed_up.sum())
@@ -115,7 +119,7 @@ def _clock(log: SwfLog, description: Description) -> Iterator[str]:
     if (np.diff(known) < 0).any():
         yield f"{int((np.diff(known) < 0).sum()):,} jobs stand behind a later one; cleaning sorts"
     if description.tie_share >= 0.01:
-        yield f"{_percent(description.tie_share)} of the jobs share the submit second of the one before: ties matter"
+        yield f"{_percent(description.tie_share)} of the lines share the submit second of the one before: ties matter"
     no_wait = log.wait < 0
     if no_wait.all():
         yield "no wait is recorded: starts are taken to be the submit times, so that utilisation is that of the demand"
@@ -124,20 +128,19 @@ def _clock(log: SwfLog, description: Description) -> Iterator[str]:
 
 
 def _runs(log: SwfLog, _: Description) -> Iterator[str]:
-    over = (log.run_time > log.requested_time) & (log.requested_time > 0)
-    yield from _counted(
-        (log.run_time < 0, "without run time"),
-        (log.run_time == 0, "with run time 0"),
-        (over, "with a run longer than requested"),
-    )
+    yield from _counted((log.run_time < 0, "without run time"), (log.run_time == 0, "with run time 0"))
+    known = (log.run_time >= 0) & (log.requested_time > 0)
+    over = known & (log.run_time > log.requested_time)
+    if over.any():
+        yield f"{_jobs(over, known, 'those with a run time and a request')} with a run longer than requested"
     both = (log.run_time > 0) & (log.requested_time > 0)
-    if over.mean() > 0.2 and float((log.run_time[both] / log.requested_time[both]).mean()) > 1:
+    if share(over, known) > 0.2 and float((log.run_time[both] / log.requested_time[both]).mean()) > 1:
         yield "on average jobs run longer than they request: the request is no limit here, perhaps it is CPU time"
 
 
 def _requests(log: SwfLog, description: Description) -> Iterator[str]:
     if description.request_missing_share == 1:
-        yield "no job has a requested time: backfilling needs --estimate-missing runtime, or a model of estimates"
+        yield "no job has a requested time: backfilling needs --estimate-missing model (or runtime)"
     elif description.request_missing_share > 0:
         yield f"{_jobs(log.requested_time <= 0)} without requested time"
     absurd = log.requested_time[log.requested_time > ABSURD_REQUEST]
@@ -161,10 +164,12 @@ def _processors(log: SwfLog, description: Description) -> Iterator[str]:
     if (log.allocated <= 0).any():
         ran = int(((log.allocated <= 0) & (log.run_time > 0)).sum())
         yield f"{_jobs(log.allocated <= 0)} without allocated processors" + (f", {ran:,} of them ran" if ran else "")
-    differ = (log.allocated > 0) & (log.requested > 0) & (log.allocated != log.requested)
+    both = (log.allocated > 0) & (log.requested > 0)
+    differ = both & (log.allocated != log.requested)
     if differ.any():
         more = int((log.allocated > log.requested)[differ].sum())
-        yield f"{_jobs(differ)} with other processors allocated than requested, {more:,} of them with more"
+        some = _jobs(differ, both, "those with both numbers")
+        yield f"{some} with other processors allocated than requested, {more:,} of them with more"
     if description.size_gcd > 1:
         yield f"all sizes are multiples of {description.size_gcd}: whole nodes are given out"
     machine = description.machine
@@ -192,10 +197,12 @@ def _statuses(log: SwfLog, description: Description) -> Iterator[str]:
     if cancelled.any():
         ran = cancelled & (log.run_time > 0)
         yield f"{_jobs(cancelled)} cancelled (status 5), {int(ran.sum()):,} of them after the start"
-    failed = (log.status == 0) & (log.requested_time > 0)
-    near = share(np.abs(log.run_time - log.requested_time) <= _AT_LIMIT, failed)
-    if failed.any() and near > 0.2:
+    failed = log.status == 0
+    at_limit = failed & (log.requested_time > 0) & (np.abs(log.run_time - log.requested_time) <= _AT_LIMIT)
+    if at_limit.any() and share(at_limit, failed) >= 0.05:
+        unknown = int(np.count_nonzero(failed & (log.requested_time <= 0)))
+        rest = f" ({unknown:,} of the failed jobs have no request)" if unknown else ""
         yield (
-            f"{_percent(near)} of the failed jobs (status 0) ended within {_AT_LIMIT} s of their request: they reached "
-            "their limit"
+            f"{_jobs(at_limit, failed, 'the failed ones, status 0')} failed within {_AT_LIMIT} s of their request: "
+            f"they reached their limit{rest}"
         )

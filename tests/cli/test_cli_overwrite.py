@@ -41,8 +41,9 @@ WRITERS: dict[str, tuple[tuple[object, ...], str]] = {
     "tune": (("site.swf", "--policies", "FCFS,SAF", "--output", "out"), "out/results.csv"),
     "export": (("SAF", "--to", "python", "--output", "out.py"), "out.py"),
 }
-# Their tests are where they are tested: both take long. `download` never replaces: the same file is not fetched again.
-ELSEWHERE = {"learn", "demo", "generate"}
+# Their tests are with the others of them: they take long, or need logs of their own. `download` never replaces: what is
+# there is not fetched again.
+ELSEWHERE = {"learn", "demo", "generate", "shadow", "review"}
 NEVER = {"workload download"}
 
 

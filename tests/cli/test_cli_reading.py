@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,7 +62,43 @@ def test_a_size_that_is_forced_and_requests_of_the_model_are_used(run: Run, comm
         assert "672 jobs" in said
         assert "504" in said
     if command == "show":
-        assert "168 jobs (25.00 %) larger than the machine's 3 processors" in said
+        assert "168 jobs (25.00 % of all) larger than the machine's 3 processors" in said
+
+
+def test_show_judges_first_and_has_the_evidence_after_it(run: Run, site: Path, tmp_path: Path) -> None:
+    said = run("workload", "show", site).stdout
+    places = [
+        said.index(words)
+        for words in (
+            "site: what it is good for",
+            "  no      testing an order: a load of 12.5 %: hardly anybody waits",
+            "Nobody waited in the record: 100 %",
+            "What the logs hold",
+            "site: waits in the record, by week of submission",
+            "site: what to know",
+        )
+    ]
+    assert places == sorted(places)
+    value = json.loads(run("workload", "show", site, "--json").stdout)["logs"][0]
+    assert value["uses"][1]["grade"] == "no"
+    assert value["findings"][0].startswith("Nobody waited in the record")
+    assert [row["jobs"] for row in value["waits"][0]["rows"]] == [168] * 4
+    # What a header says is shown as text only.
+    (tmp_path / "evil.swf").write_text(text_of([{}], "; Computer: \x1b[2J[red] many  sites many sites\n"))
+    said = run("workload", "show", "evil.swf").stdout
+    assert "speaks of 'many sites'" in said
+    assert "\x1b" not in said
+
+
+def test_show_loads_nothing_that_it_does_not_need(site: Path) -> None:
+    command = (
+        f"import sys; sys.argv = ['policyfactory', 'workload', 'show', {str(site)!r}]\n"
+        "from policyfactory.cli.main import run\n"
+        "try:\n    run()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'matplotlib', 'pandas', 'sympy', 'statsmodels', 'sklearn', 'dask'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_python_refuses_and_forces_it_too(site: Path) -> None:

@@ -46,7 +46,9 @@ def test_show_prints_the_table_and_the_quirks(run: Run, shared: Callable[[str], 
     assert rows["mean request, s"] == ["13,663", "-"]
     assert rows["status 0 (failed)"] == ["7,946", "0"]
     assert "KTH-SP2-1996-2.1-cln: what to know" in done.stdout
-    assert "  - 475 jobs (1.67 %) with a run longer than requested" in done.stdout
+    assert (
+        "  - 475 jobs (1.67 % of those with a run time and a request) with a run longer than requested" in done.stdout
+    )
     assert "  - no job has a requested time" in done.stdout
     assert done.stderr == ""
 

@@ -112,12 +112,12 @@ def archive(name: str) -> tuple[SwfLog, Description]:
 
 # The rows of notes/SWF.md section 5 and, for premature jobs, row 2 of section 7, as printed there.
 COLUMNS = [
-    "jobs", "MaxProcs", "MaxNodes", "span, days", "utilisation (first start to last end), %", "request missing, %",
-    "requested q missing, %", "allocated q missing, %", "requested ≠ allocated, %", "run > request, %", "run 0, %",
-    "run missing, %",
-    "out of order, %", "users", "gcd of sizes", "largest size", "mean size, processors", "mean run time, s",
-    "mean request, s", "distinct requests", "serial jobs, %", "powers of two, %", "peak processors",
-    "request / run ≥ 100, %",
+    "jobs", "MaxProcs", "MaxNodes", "span, days", "utilisation (first start to last end), %",
+    "request missing, % of jobs", "requested q missing, % of jobs", "allocated q missing, % of jobs",
+    "requested ≠ allocated, % of both known", "run > request, % of both known", "run 0, % of jobs",
+    "run missing, % of jobs", "out of order, % of lines", "users", "gcd of sizes", "largest size",
+    "mean size, processors", "mean run time, s", "mean request, s", "distinct requests", "serial, % of known sizes",
+    "powers of two, % of known sizes", "peak processors", "request / run ≥ 100, % of both known",
 ]  # fmt: skip
 TABLE = {
     "HPC2N-2002-2.1-cln": "202876 240 240 1268.3 60.13 0.00 0.00 0.00 0.36 7.30 0.000 0.00 0.00 257 "
@@ -170,20 +170,23 @@ def test_other_readings_of_the_utilisation(shared: Callable[[str], Path]) -> Non
 TOLD = {
     "HPC2N-2002-2.1-cln": [
         "324,495 jobs were removed", "decimals in field 6 (average CPU time)",
-        "14.65 % of the jobs share the submit second", "10 requests are longer than 90d, the longest 8,639,999 s",
-        "up to 248 processors", "878 jobs (0.43 %) of unknown",
+        "14.65 % of the lines share the submit second", "10 requests are longer than 90d, the longest 8,639,999 s",
+        "up to 248 processors", "878 jobs (0.43 % of all) of unknown",
     ],
     "SDSC-BLUE-2000-4.2-cln": [
-        "144 nodes of 8 processors", "4d 23h after the log's 0", "10,744 jobs (4.42 %) without run time",
+        "144 nodes of 8 processors",
+        "4d 23h after the log's 0", "10,744 jobs (4.42 % of all) without run time",
         "multiples of 8", "up to 2,944 processors", "for 1.20 % of the time",
-        "47,718 jobs (19.61 %) cancelled (status 5), 36,954 of them after the start", "8,899 of them ran",
+        "47,718 jobs (19.61 % of all) cancelled (status 5), 36,954 of them after the start", "8,899 of them ran",
     ],
     "KTH-SP2-1996-2.1-cln": [
-        "6d 22h after", "67.72 % of the failed jobs (status 0) ended within 60 s", "475 jobs (1.67 %)",
+        "6d 22h after", "5,381 jobs (67.72 % of the failed ones, status 0) failed within 60 s",
+        "475 jobs (1.67 % of those",
     ],
     "CEA-Curie-2011-2.1-cln": [
-        "5,544 nodes of several kinds", "366d 9h after", "84,604 jobs (27.05 %) without requested processors",
-        "3 jobs (less than 0.01 %) without requested time", "2,147,483,647 s", "17,286 jobs (5.53 %) with run time 0",
+        "5,544 nodes of several kinds", "366d 9h after", "84,604 jobs (27.05 % of all) without requested processors",
+        "3 jobs (less than 0.01 % of all) without requested time", "2,147,483,647 s",
+        "17,286 jobs (5.53 % of all) with run time 0",
     ],
 }  # fmt: skip
 
@@ -206,11 +209,11 @@ QUIRKS = [
     ("; MaxJobs: 2\n; MaxRecords: 9\n", [{}, {}], "MaxRecords is 9, the file has 2 lines"),
     ("; MaxRuntime: 15\n", [{}], "1 requests exceed the header's MaxRuntime of 15 s"),
     ("", [{}, {"job_id": 1}], "1 job numbers are used more than once"),
-    ("", [{"preceding": 1}, {}], "1 job (50.00 %) that wait for another one (fields 17 and 18)"),
-    ("", [{"submit": -1}, {}], "1 job (50.00 %) without submit time"),
+    ("", [{"preceding": 1}, {}], "1 job (50.00 % of all) that wait for another one (fields 17 and 18)"),
+    ("", [{"submit": -1}, {}], "1 job (50.00 % of all) without submit time"),
     ("", [{"submit": 5}, {"submit": 3}], "1 jobs stand behind a later one"),
     ("", [{"wait": -1}, {"wait": -1}], "no wait is recorded"),
-    ("", [{"wait": -1}, {"wait": 2}], "1 job (50.00 %) without a recorded wait"),
+    ("", [{"wait": -1}, {"wait": 2}], "1 job (50.00 % of all) without a recorded wait"),
     ("", [{"run_time": 90}, {"run_time": 50}], "on average jobs run longer than they request"),
     ("", [{"requested_time": -1}], "no job has a requested time"),
     ("", [{"requested": -1}], "no job has requested processors"),
@@ -218,7 +221,7 @@ QUIRKS = [
     (
         "; MaxProcs: 2\n",
         [{"allocated": 3}],
-        "1 job (100.00 %) larger than the machine's 2 processors: is the number right?",
+        "1 job (100.00 % of all) larger than the machine's 2 processors: is the number right?",
     ),
     ("", [{"status": 2}, {"job_id": 1, "status": 3}], "1 jobs are written in parts only"),
     ("", [{}, {"job_id": 1, "status": 3}], "1 lines are parts (status 2, 3, 4)"),
