@@ -123,7 +123,9 @@ def export(
 def _print(exported: Exported, queue: Queue | None, *, as_json: bool, verbose: bool) -> None:
     """Say what was written, or print it; show the preview, or say what to do; then what must be known."""
     for path in exported.paths:
-        note(f"written: {path}, {exported.policy.name} as {exported.target.description}")
+        takes_out = path.name.endswith("uninstall.sh")
+        what = "which takes it out again" if takes_out else f"{exported.policy.name} as {exported.target.description}"
+        note(f"written: {path}, {what}")
     if queue is not None:
         _show(exported, queue, as_json=as_json)
     else:

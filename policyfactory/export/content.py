@@ -55,6 +55,8 @@ class Site:
         the scheduler's other factors; `learn_scale` takes it as ``largest``.
     log_only : bool
         Whether scores are logged and nothing is changed.
+    advise : function of a policy and its scale, optional
+        What else an administrator must know (`policyfactory.export.advice`), as sentences for the head of the files.
     """
 
     draw: Callable[[], Sample] = wide_sample
@@ -64,6 +66,7 @@ class Site:
     nodes: int | None = None
     weight: int = LARGEST
     log_only: bool = False
+    advise: Callable[[Policy, Scale | None], Sequence[str]] | None = None
 
     @classmethod
     def of(cls, sample: Sample, processors: int | None = None) -> Site:
@@ -200,6 +203,8 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
         lines.append(f"Source: {policy.source}")
     if site.model:
         lines.append(f"Model: {site.model}")
+    if site.advise is not None:
+        lines += site.advise(policy, scale)
     lines += [f"Warning of the fit: {text}" for text in model.warnings]
     command = model.provenance.get("command")
     if isinstance(command, str):

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import difflib
+import functools
 import shlex
 import time
 from pathlib import Path
 from typing import Any
 
 from policyfactory.core.artefact import dump_json, exclusive, read_bytes, sha256_bytes
-from policyfactory.core.errors import InputError, UsageError
+from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY
 from policyfactory.core.version import __version__
+from policyfactory.export.advice import gaming, renewal, starvation
 from policyfactory.export.compressed import Made, make_with_few_ties
 from policyfactory.export.content import Site
 from policyfactory.export.exported import Exported, claim, earlier_files, write_files
@@ -32,6 +34,11 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["export"]
+
+# They order no queue: nobody waits for what they compute.
+_PROGRAMS = frozenset({"python", "c", "lua", "latex", "json"})
+# They leave a threshold out (`unexpressed`).
+_NO_THRESHOLD = frozenset({"slurm-site-factor-lua", "slurm-priority-lua", "slurm-weights", "gridengine"})
 
 
 def export(
@@ -107,7 +114,9 @@ class _Work:
             options.nodes,
             options.weight or LARGEST,
             options.log_only,
+            self._advise if target.name not in _PROGRAMS else None,
         )
+        self.advice: list[str] = []
         if options.log_only and not target.name.startswith("slurm-"):
             raise UsageError(f"--log-only: {target.name} cannot log without acting; the targets for Slurm can")
 
@@ -135,6 +144,7 @@ class _Work:
                 )
         self._say_what_was_measured(done)
         self._say_ties(done)
+        self.notes += self.advice
         self.warnings += left_out(self.policy, made.limits)
         self.warnings += [f"of the fit: {printable(text, 400)}" for text in self.model.warnings]
         return Exported(
@@ -146,6 +156,30 @@ class _Work:
             tuple(self.warnings),
             tuple(paths),
         )
+
+    def _advise(self, policy: Policy, scale: Scale | None) -> list[str]:
+        """Return what must be known before the formula orders a queue; kept for what is printed."""
+        sentences = (
+            renewal(policy, scale, self.begin, self.life),
+            self._starvation,
+            gaming(policy, self.options.processors),
+        )
+        self.advice = [text for text in sentences if text]
+        return self.advice
+
+    @functools.cached_property
+    def _starvation(self) -> str:
+        keeps = self.target.name not in _NO_THRESHOLD
+        try:
+            return starvation(self.policy, self._workload, keeps_threshold=keeps)
+        except PolicyfactoryError as error:
+            return f"Starvation: how long a job may wait could not be simulated: {error}."
+
+    @functools.cached_property
+    def _workload(self) -> Workload | None:
+        """The site's own jobs, read once."""
+        source = self.options.workload
+        return source if source is None or isinstance(source, Workload) else self._read(source)
 
     @property
     def drawn(self) -> bool:
@@ -165,10 +199,9 @@ class _Work:
 
     def _sample(self) -> Sample:
         """Return the jobs over whose scores the whole numbers are spread; called by the targets that need them."""
-        source = self.options.workload
-        if source is None:
+        workload = self._workload
+        if workload is None:
             return wide_sample(self.policy, begin=self.begin, life=self.life)
-        workload = source if isinstance(source, Workload) else self._read(source)
         return sample_of(workload, self.policy, begin=self.begin, life=self.life)
 
     def _read(self, source: Path | str) -> Workload:
@@ -206,7 +239,7 @@ class _Work:
             self.notes.append(
                 f"without effect, as the formula of {printable(self.policy.name)} has no r: {', '.join(unused)}"
             )
-        used = {"--workload": self.drawn, "--nodes": self.target.name == "slurm-weights"}
+        used = {"--workload": self.drawn or bool(self.advice), "--nodes": self.target.name == "slurm-weights"}
         if idle := [name for name in used if name in given and not used[name]]:
             self.notes.append(f"without effect for {self.target.name}: {', '.join(idle)}")
         epoch = self.policy.epoch.unix_time

@@ -102,6 +102,7 @@ class Exported:
 
     def _repr_html_(self) -> str:
         facts = {"target": self.target.description, "files": ", ".join(file.name for file in self.files)}
+        facts |= {f"note {number}": text for number, text in enumerate(self.notes, start=1)}
         facts |= {f"warning {number}": text for number, text in enumerate(self.warnings, start=1)}
         return facts_html(f"{self.policy.name} for {self.target.name}", facts)
 

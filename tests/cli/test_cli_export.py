@@ -76,7 +76,8 @@ def test_slurm_is_the_default_and_the_file_says_all_that_the_command_says(run, t
     assert "\n  JobSubmitPlugins=lua\n" in done.stderr
     assert "its limits: see the head of job_submit.lua (or --verbose)." in done.stderr
     assert "Install:" not in done.stderr
-    assert len(done.stderr.splitlines()) < 16
+    assert "written: job_submit.uninstall.sh, which takes it out again" in done.stderr
+    assert len(done.stderr.splitlines()) < 18
     assert "ties: 0 % of neighbouring scores of 1,000,000 jobs share a whole number" in done.stderr
     # Nothing is written twice without being asked for.
     again = run("export", "SAF", "-o", "job_submit.lua", code=1)

@@ -106,7 +106,7 @@ def test_ties_of_a_small_weight_are_a_note_and_those_of_a_formula_a_warning() ->
     log = pf.tsafrir_estimates(log, max_estimate=64_800, seed=2)
     chosen = pf.export("SAF", workload=log, weight=2)
     assert "ties: 100 % of" in chosen.notes[1]
-    assert chosen.notes[-1].startswith("these ties are made by --weight 2: of jobs with one number the earlier")
+    assert chosen.notes[2].startswith("these ties are made by --weight 2: of jobs with one number the earlier")
     assert chosen.warnings == ()
     # Jobs of one size differ by less than a number, however many there are: no weight would help.
     close = pf.export(pf.Policy("close", "p*1e-6 + 1e6*q**9"), workload=log, weight=100_000)

@@ -1,0 +1,93 @@
+"""What the head of an export says of its end, of the longest wait, and of who can cheat."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import policyfactory as pf
+from policyfactory.core.errors import UsageError
+from policyfactory.core.units import format_duration
+from policyfactory.export.advice import gaming, renewal, starvation
+from policyfactory.export.scale import LARGEST, Scale
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.models.lublin import default_workload
+
+EPOCH = 1_767_225_600  # 2026-01-01
+DAY = 86_400
+FIXED = Epoch("fixed", EPOCH)
+
+
+def test_the_life_of_the_range_ends_at_a_date() -> None:
+    policy = dataclasses.replace(CATALOGUE["F1"], epoch=FIXED)
+    scale = Scale(3900.0, 6900.0, LARGEST)
+    assert renewal(policy, scale, None, 365 * DAY).startswith("Renew before 2027-01-01: the numbers are spread")
+    assert "2026-04-11" in renewal(policy, scale, EPOCH + 90 * DAY, 10 * DAY)
+    # Without r, or without a date, nothing ends.
+    assert renewal(CATALOGUE["SAF"], scale, None, DAY) == ""
+    assert renewal(CATALOGUE["F1"], scale, None, DAY) == ""
+    # Doubles keep minutes of log10(r) apart for a century.
+    assert renewal(policy, None, None, DAY) == ""
+
+
+def test_a_scale_that_loses_minutes_ends_earlier() -> None:
+    # 1000 log10(r) over 10,000 numbers of 5000: a number is about 0.67 wide, and a minute is less than that from
+    # 1000/ln(10) 60/r < 0.67, r > 39,000 s, on: half a day.
+    policy = Policy("LOGR", "1000*log10(r)", epoch=FIXED)
+    said = renewal(policy, Scale(0.0, 5000.0, 10_000), None, 365 * DAY)
+    assert "submissions a minute apart have one number" in said
+    assert "2026-01-01" in said or "2026-01-02" in said
+    # One that never kept minutes apart loses nothing later.
+    assert "--life" in renewal(policy, Scale(0.0, 5000.0, 10), None, 365 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("p*q", ["half the time puts every job further ahead", "half the processors puts every job further ahead"]),
+        ("r", ["asking for less or more time changes no", "asking for less or more processors changes no"]),
+        ("-p", ["asking for MORE time than needed pays", "asking for less or more processors changes no"]),
+        ("abs(p - 3600) + q", ["% of the shapes of jobs further ahead and", "processors puts every job further ahead"]),
+    ],
+)
+def test_who_gains_by_asking_for_less(formula: str, words: list[str]) -> None:
+    said = gaming(Policy("X", formula), 64)
+    assert all(word in said for word in words), said
+
+
+def test_the_longest_wait_is_that_of_a_simulation_with_what_the_target_keeps() -> None:
+    jobs = default_workload().select(np.arange(2000))
+    policy = dataclasses.replace(CATALOGUE["SAF"], threshold=36_000.0)
+    free, bound = (starvation(policy, jobs, keeps_threshold=keeps) for keeps in (False, True))
+    assert "no threshold bounds it here" in free
+    assert "waited longer than 10h goes first" in bound
+    longest = simulate(jobs, dataclasses.replace(policy, threshold=math.inf)).wait.max()
+    assert format_duration(float(longest)) in free
+    assert "not simulated (--workload LOG does)" in starvation(policy, None, keeps_threshold=False)
+
+
+def test_the_head_of_a_file_and_the_notes_say_it() -> None:
+    jobs = default_workload().select(np.arange(500))
+    for to in ("slurm-site-factor-lua", "slurm-nice", "slurm-site-factor-c", "oar"):
+        made = pf.export("F1", to, epoch="2026-01-01", workload=jobs)
+        texts = "\n".join(file.text for file in made.files)
+        for word in ("Starvation: the longest wait in a simulation of 500 jobs", "Gaming: half the time"):
+            assert word in texts
+            assert any(note.startswith(word) for note in made.notes)
+        assert ("Renew before" in texts) == (made.scale is not None)
+        assert "Starvation" in made._repr_html_()
+    # A program orders no queue.
+    assert "Gaming" not in pf.export("F1", "python", epoch="2026-01-01").text
+
+
+def test_log_only_is_for_slurm() -> None:
+    for to in ("oar", "pbs", "python"):
+        with pytest.raises(UsageError, match="cannot log without acting"):
+            pf.export("SAF", to, log_only=True)
+    with pytest.raises(UsageError, match="log_only 'yes'"):
+        pf.export("SAF", log_only="yes")
