@@ -80,10 +80,21 @@ def test_every_command_of_the_page_and_the_next_jobs_start_in_the_order_of_the_f
             # What the service manager of a real machine does.
             cluster.restart()
             restarts += 1
+            if restarts == 1:
+                cluster.run("scancel", *waiting)
+                run_a_few_jobs(cluster)
+                waiting = [cluster.hold_all(), *(cluster.submit(size, 5) for size in (9, 1, 20))]
             continue
         done = _run(command, cluster, tmp_path)
-        if command.startswith("SLURM_TIME_FORMAT"):
+        if command.endswith("> accounting.txt"):
             scale_back(tmp_path / "accounting.txt", planned)
+        if command.endswith("> after.txt"):
+            months_later(tmp_path / "after.txt")
+        if command.startswith("policyfactory shadow"):
+            assert "have a logged number" in done
+        if command.startswith("policyfactory review"):
+            assert "Cannot tell whether it helped" in done
+            assert (tmp_path / "review" / "report.html").is_file()
         if command.startswith("policyfactory workload import"):
             assert len(read_swf(tmp_path / "cluster.swf")) >= JOBS
         if command.startswith("sprio -h"):
@@ -94,9 +105,35 @@ def test_every_command_of_the_page_and_the_next_jobs_start_in_the_order_of_the_f
         if "--preview" in command:
             assert all(str(job) in done for job in waiting[1:])
     # The last commands went back: neither the job that waits nor a new one has a site factor.
-    assert restarts == 2
+    assert restarts == 3
     assert "JobSubmitPlugins=lua" not in cluster.configuration.read_text()
     assert site_factor(cluster, waiting[1]) == site_factor(cluster, cluster.submit(3, 7)) == 0
+
+
+def run_a_few_jobs(cluster: Cluster) -> None:
+    """Let some jobs wait and run while the script only logs: none gets a number, and none is last for it."""
+    blocker = cluster.hold_all()
+    jobs = [cluster.submit(size, 5, body="sleep 1") for size in (30, 2, 64, 7)]
+    assert {site_factor(cluster, job) for job in jobs} == {0}
+    cluster.run("scancel", blocker)
+    cluster.wait_starts(jobs)
+
+    def recorded() -> bool:
+        states = cluster.run("sacct", "-X", "-n", "-P", "-j", ",".join(map(str, jobs)), "-o", "State").split()
+        return states.count("COMPLETED") == len(jobs)
+
+    wait_for("the jobs in the accounting", recorded, 60)
+
+
+def months_later(dump: Path) -> None:
+    """Move the times of the second dump behind those of the first, which were stretched."""
+    head, *rows = (line.split("|") for line in dump.read_text().splitlines())
+    times = [head.index(name) for name in ("Submit", "Eligible", "Start", "End")]
+    for row in rows:
+        for at in times:
+            if row[at].isdigit():
+                row[at] = str(int(row[at]) + 60 * 86_400)
+    dump.write_text("".join("|".join(row) + "\n" for row in [head, *rows]))
 
 
 def site_factor(cluster: Cluster, job: int) -> int:
@@ -131,7 +168,7 @@ def scale_back(dump: Path, planned: Mapping[str, int]) -> None:
 def _run(command: str, cluster: Cluster, folder: Path) -> str:
     """Run one line of the page as its reader would, in ``folder``."""
     environment = {**cluster.environment, "PATH": f"{Path(sys.executable).parent}:{cluster.environment['PATH']}"}
-    line = command.replace("/etc/slurm", str(cluster.folder))
+    line = command.replace("/etc/slurm", str(cluster.folder)).replace("/var/log/slurm", str(cluster.log))
     done = subprocess.run(
         ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
