@@ -165,7 +165,7 @@ def _run(protocol: Protocol, text: str, request: Request) -> None:
         warn(caution)
     folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
     folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
-    note(f"{output}/: {', '.join([*written, *folders])}")
+    note("written: " + ", ".join(f"{output}/{name}" for name in [*written, *folders]))
 
 
 @contextlib.contextmanager

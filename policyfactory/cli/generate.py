@@ -207,7 +207,6 @@ def show_scores(written: Written, options: GenerateOptions) -> None:
         note(f"{written.resumed:,} tuples were finished by an earlier run{damage}")
     low, middle, high = written.precision
     rows = [
-        ["manifest", str(Manifest.path_for(written.output))],
         ["tuples", f"{options.tuples:,}"],
         ["jobs scored", f"{options.tuples * options.queue_size:,}"],
         ["trials of a tuple", f"{written.trials_each:,}"],
@@ -222,7 +221,9 @@ def show_scores(written: Written, options: GenerateOptions) -> None:
         warn(
             "in most tuples nobody ever waits: the machine is too large for this workload to teach anything about order"
         )
-    show_table("Scores", ["score table", str(written.output)], rows, left=(0, 1))
+    show_table("Scores", rows[0], rows[1:], left=(0, 1))
+    if written.done:
+        note(f"written: {written.output}, {Manifest.path_for(written.output)}")
 
 
 def _converge(workload: Workload, options: GenerateOptions, repeats: int, picture: Path, *, overwrite: bool) -> None:
