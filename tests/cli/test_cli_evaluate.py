@@ -90,7 +90,7 @@ def test_the_options_make_a_protocol_that_gives_the_same(run: Run, log: Path, tm
     words = (*words, "--metric", "max_wait")
     run("evaluate", log, *FIRST, *words, "--estimates", "noisy:0.5", "--analyses", "none", "-o", "out", "--seed", 4)
     again = run("evaluate", "out/protocol.toml", "--traces", tmp_path, "--output", "again")
-    assert "again/: report.html" in again.stderr
+    assert "written: again/report.html" in again.stderr
     for name in ("results.csv", "evaluation.json", "protocol.toml"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
