@@ -42,7 +42,10 @@ Output = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier evaluation in the folder.")]
 StartsIn = Annotated[
     Starts,
-    typer.Option(help="Write the start of each job: our columns, Batsim's jobs.csv, a trace (JSON) for Perfetto."),
+    typer.Option(
+        metavar="WORD",
+        help="Write the start of each job: our columns (csv), Batsim's jobs.csv (batsim), for Perfetto (trace).",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], int]] = {
         ),
         0,
     ),
-    "windows": (("workload", "window", "LOG", "--output", "DISK/w", "--windows", "6x100jobs"), 4096),
+    "windows": (("workload", "window", "LOG", "--output", "DISK/w", "--windows", "6x100jobs", "--overwrite"), 4096),
     "scores": (("generate", "LOG", *TUPLES, "--output", "DISK/t.csv"), 16384),
     "scores, from the first": (("generate", "LOG", *TUPLES, "--output", "DISK/t.csv"), 0),
     "formulas": (("fit", "SCORES", "--bootstrap", "0", "--output", "DISK/f.json", "--report", "DISK/f.md"), 0),

@@ -81,7 +81,7 @@ def test_one_of_two_real_runs_wins(nursery: Nursery, tmp_path: Path, log: Path, 
 
 
 def test_of_runs_that_begin_together_one_wins_and_the_file_is_whole(nursery: Nursery, tmp_path: Path) -> None:
-    words = ("workload", "lublin", "--jobs", "300", "--output", "m.swf")
+    words = ("workload", "lublin", "--jobs", "300", "--output", "m.swf", "--overwrite")
     nursery.start(tmp_path, *words).must_end()
     whole = results(tmp_path)
     for _ in range(30 if NIGHTLY else 3):
