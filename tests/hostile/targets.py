@@ -159,7 +159,7 @@ def _found_seeds() -> list[bytes]:
     rng = np.random.default_rng(1)
     facts = CaseFacts("kth", 1, "window", 100, 64, 1e6, None, "0" * 64)
     seen = [None, (rng.random(3), np.int64(5)), Overuse(*[1] * len(dataclasses.fields(Overuse))), _workload()]
-    run = SimulationResult(facts, [1.5, math.inf], 7.0, 3, [math.nan], seen)
+    run = SimulationResult(facts, [1.5, math.inf], 7.0, 3, 2, [math.nan], seen)
     return [encode(run), encode(run, _workload().sha256()), encode(np.asfortranarray(rng.integers(0, 9, (2, 3)))), b"7"]
 
 
