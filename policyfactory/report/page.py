@@ -10,9 +10,8 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -250,9 +249,8 @@ class _GroupsOf:
     """Makes the views of the groups of a page, within its room for pictures and cells."""
 
     def __init__(self, page: Page, drawings: Drawings) -> None:
-        self.page, self.drawings = page, drawings
-        self.pictures, self.cells = _PICTURES, _CELLS
-        self.numbers = itertools.count(1)
+        self.page, self.cells = page, _CELLS
+        self.inline = _inline([section for group in page.groups for section in Group(*group).sections], drawings)
 
     def views(self) -> Iterator[_GroupView]:
         groups = [Group(*group) for group in self.page.groups]
@@ -292,14 +290,23 @@ class _GroupsOf:
         return view(table, folder, section, self.page.chosen)
 
     def _picture(self, picture: Picture, folder: str, section: str) -> _PictureView:
-        from markupsafe import Markup
-
         file = "/".join(part for part in (folder, section, f"{picture.name}.svg") if part)
-        svg = self.drawings.inline(picture, f"p{next(self.numbers)}-") if self.pictures > 0 else ""
-        self.pictures -= len(svg)
-        # Built from an allow-list.
-        inline = Markup(svg) if svg and self.pictures >= 0 else None  # noqa: S704
-        return _PictureView(picture.title, picture.note, file, inline)
+        return _PictureView(picture.title, picture.note, file, self.inline.get(picture))
+
+
+def _inline(sections: Sequence[Section], drawings: Drawings) -> dict[Picture, Markup]:
+    """Return the pictures that the page has room for: the first one of each section before all others."""
+    from markupsafe import Markup
+
+    firsts = [picture for section in sections for picture in section.pictures[:1]]
+    others = [picture for section in sections for picture in section.pictures[1:]]
+    room, kept = _PICTURES, {}
+    for number, picture in enumerate([*firsts, *others], 1):
+        svg = drawings.inline(picture, f"p{number}-") if room > 0 else ""
+        if 0 < len(svg) <= room:
+            kept[picture] = Markup(svg)  # noqa: S704 - built from an allow-list
+        room -= len(svg)
+    return kept
 
 
 def _said(paragraph: str, answers: Iterable[str]) -> bool:

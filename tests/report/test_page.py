@@ -15,6 +15,7 @@ import pytest
 
 from policyfactory.core.picture import new_figure, svg_bytes
 from policyfactory.core.text import anchors, visible
+from policyfactory.report import page
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.html_tables import MOST_ROWS
 from policyfactory.report.numbers import format_for
@@ -303,3 +304,26 @@ def test_the_verdict_opens_the_page_in_colour_shape_and_word(light: Light, word:
     assert f'class="verdict {light.replace(" ", "-")}"' in html
     assert html.count('class="sign" aria-hidden="true"') == 1
     assert 'id="verdict"' not in render(page_of())
+
+
+def test_what_the_page_has_no_room_for_is_named_by_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = [Picture(name, f"Picture {name}", drawn(name)) for name in ("a", "b", "c", "d")]
+    many = tuple(Cell(float(at)) for at in range(60))
+    sections = (
+        Section("one", "One", (), (table(*many, name="first"),), (pictures[0], pictures[1])),
+        Section(
+            "two", "Two", (), (table(*many, name="second"), table(*many, name="third")), (pictures[2], pictures[3])
+        ),
+    )
+    one = len(Drawings().inline(pictures[0], "p1-"))
+    monkeypatch.setattr(page, "_PICTURES", int(2.5 * one))
+    monkeypatch.setattr(page, "_CELLS", 130)
+    html = render(Page("T", groups=(Group("G", sections, "g"),)))
+    # The first picture of each section before all others.
+    assert [f'aria-label="Picture {name}" width' in html for name in "abcd"] == [True, False, True, False]
+    assert "<code>g/one/b.svg</code>" in html
+    assert "<code>g/two/d.svg</code>" in html
+    # 120 cells, then the first rows of a table that is too long, then none of the next.
+    assert html.count("<tr data-policy") == 60 + 12
+    assert "first 12 of 60 rows; all of them are in <code>g/two/second.csv</code>" in html
+    assert "Its 60 rows are in <code>g/two/third.csv</code>" in html
