@@ -100,7 +100,7 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
             _Standing(
                 row.policy,
                 roles[row.policy],
-                Cell(row.value, row.interval, "best" if row.best and roles[row.policy] != "best" else ""),
+                Cell(row.value, row.interval, "best" if row.best and roles[row.policy] != "best value" else ""),
                 _difference(pairs.get(row.policy)),
                 None if (own := pairs.get(row.policy)) is None or own.relative is None else 100 * own.relative,
                 Cell(rank.mean.value, rank.mean.interval) if rank else Cell(None),
@@ -116,20 +116,22 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
     return rows
 
 
-_PLACE = {"chosen": 0, "best": 0, "baseline": 1, "next best": 2, "": 3}
+_PLACE = {"chosen": 0, "best value": 0, "baseline": 1, "next best": 2, "": 3}
 
 
 def _roles(rows: Sequence[Summary], baseline: str, chosen: str, *, lower_is_better: bool | None) -> dict[str, str]:
     """Return who is the choice (or else the best), the baseline and the best of the others."""
     sign = -1.0 if lower_is_better is False else 1.0
     ordered = sorted((row for row in rows if row.cases), key=lambda row: sign * row.value)
-    names = [row.policy for row in ordered if row.policy != baseline]
+    base = next(row.value for row in rows if row.policy == baseline)
+    names = [row.policy for row in ordered if row.policy != baseline and row.value != base]
     roles = {row.policy: "" for row in rows} | {baseline: "baseline"}
     if lower_is_better is None:
         return roles
     first = chosen if chosen in roles else next(iter(names), "")
     if first and first != baseline:
-        roles[first] = "chosen" if first == chosen else "best"
+        roles[first] = "chosen" if first == chosen else "best value"
+    # Who is exactly as good as the baseline is no better than it.
     second = next((name for name in names if name != first), "")
     return roles | ({second: "next best"} if second else {})
 

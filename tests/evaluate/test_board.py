@@ -57,9 +57,16 @@ def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
 
 def test_without_a_choice_the_best_comes_first_and_a_chosen_baseline_is_the_baseline(by_hand: Make) -> None:
     evaluation = by_hand({"log": {"cost": COST}})
-    assert roles(forest_of(outcome(evaluation))) == [("B", "best"), ("A", "baseline"), ("C", "next best")]
+    assert roles(forest_of(outcome(evaluation))) == [("B", "best value"), ("A", "baseline"), ("C", "next best")]
     assert roles(forest_of(outcome(evaluation, "A"))) == [("A", "baseline"), ("B", "next best")]
     assert forest_of(outcome(by_hand({"log": {"cost": {"A": COST["A"]}}}))) is None
+
+
+def test_a_tie_has_no_winner(by_hand: Make) -> None:
+    tied = outcome(by_hand({"log": {"cost": {"A": COST["A"], "E": COST["E"]}}}))
+    assert roles(forest_of(tied)) == [("A", "baseline")]
+    assert roles(boards_of(tied)[0].table) == [("A", "baseline"), ("E", "")]
+    assert boards_of(tied)[0].table.note == "No difference from A is shown for E."
 
 
 def test_a_metric_without_a_direction_names_nobody(by_hand: Make) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -168,3 +169,15 @@ def test_a_threshold_may_be_seconds_and_numbers_those_of_numpy() -> None:
     assert [LearnOptions(threshold=seconds).threshold_text for seconds in (7200, float("inf"))] == ["7200s", "inf"]
     options = LearnOptions(tuples=np.int64(40), threshold=np.int64(7200))  # type: ignore[arg-type]
     assert (options, type(options.tuples)) == (LearnOptions(tuples=40, threshold=7200), int)
+
+
+def test_the_evidence_opens_with_what_was_chosen_in_the_words_of_the_verdict(learned: Learned, tmp_path: Path) -> None:
+    learned.test.write(tmp_path)
+    page = html.unescape((tmp_path / "report.html").read_text())
+    name, sentences = learned.policy.name, learned.verdict.sentences
+    places = [page.index(text) for text in (f"<strong>{name}</strong>", *sentences, '<section class="forest">')]
+    assert places == sorted(places)
+    forest = page[places[-1] :]
+    # The choice is the first row of the first table, whoever has the lowest mean; the baseline can be the choice.
+    assert name in forest[forest.index("<tbody>") : forest.index("</tr>", forest.index("<tbody>"))]
+    assert page.index("In short") > places[-1]

@@ -22,7 +22,9 @@ WIDTHS = {1280: 800, 768: 1024, 360: 740}
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jobs = default_workload()[:6000]
-    result = pf.evaluate(jobs, POLICIES, windows="8x4d", analyses=["groups", "gantt", "load"])
+    metrics = ["mean_bsld", "mean_wait", "max_wait", "mean_pp_bsld"]
+    analyses = ["groups", "gantt", "load"]
+    result = pf.evaluate(jobs, POLICIES, windows="8x4d", metrics=metrics, analyses=analyses)
     return result.report(tmp_path_factory.mktemp("report"))
 
 
