@@ -137,7 +137,7 @@ def test_an_interrupted_run_is_resumed(workload: Workload, learned: Learned, tmp
 
 
 def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
-    with pytest.raises(UsageError, match="unknown metric"):
+    with pytest.raises(UsageError, match="there is no metric"):
         learn(workload, metric="bsld")
     with pytest.raises(UsageError, match="at least 32 tuples"):
         learn(workload, tuples=1)
