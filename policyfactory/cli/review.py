@@ -48,8 +48,9 @@ def review(
 
     reading = Reading(processors, estimate_missing, unlimited, time_zone)
     found = compare(before, after, policy, reading)
-    show(found.verdict, sections_of(found))
+    *main, weeks = sections_of(found)  # the weeks are for the page and the files
+    show(found.verdict, main)
     if output is not None:
         inputs = [*before, *after]
         parameters = {"policy": policy or ""}
-        write(output, "Before and after", found.verdict, sections_of(found), inputs, parameters, overwrite=overwrite)
+        write(output, "Before and after", found.verdict, [*main, weeks], inputs, parameters, overwrite=overwrite)
