@@ -33,17 +33,17 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
         Whether there are several logs.
     """
     first = tables[0]
-    rows, same = [], []
+    rows, same, fewer = [], [], []
     for table in tables:
         moved = [group for group in range(len(table.labels)) if _moves(table, group)]
         most = _USERS if table.grouping.name == "user" else _CLASSES
         kept = sorted(sorted(moved, key=lambda group: -_largest(table, group))[:most])
         rows += [(table, group) for group in kept]
+        where = f"{table.log}, " if several else ""
         if quiet := len(table.labels) - len(moved):
-            where = f"{table.log}, " if several else ""
             same.append(f"{where}{quiet} of {counted(len(table.labels), *_named(table))}")
         if more := len(moved) - len(kept):
-            same.append(f"{more} more {table.grouping.many} that differ less than those shown")
+            fewer.append(f"{where}{counted(more, *_named(table))}")
     shown = [each.value for own, group in rows for row in own.wait.differences[1:] for each in [row[group]]]
     unit = shared_unit(value for value in shown if np.isfinite(value))
 
@@ -64,6 +64,7 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
     }
     words = ["An empty cell: no difference is shown." if any(map(_tested, tables)) else _UNTESTED]
     words += [f"No difference is shown, or nothing is known, for {enumerated(same)}." if same else ""]
+    words += [f"Left out, since they differ less: {enumerated(fewer)}." if fewer else ""]
     note = " ".join(text for text in words if text)
     title = f"Mean wait of a group minus its mean wait under {first.baseline}"
     made = Table.of("who", title, columns, rows, note)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.statistics.compare import Comparison
 
-__all__ = ["boards_of", "forest_of", "in_words"]
+__all__ = ["boards_of", "forests_of", "in_words"]
 
 _WORDS = {
     "bsld": "bounded slowdown", "sc17": "SC'17's", "p95": "95 % quantile of the",
@@ -65,21 +65,22 @@ def boards_of(outcome: Outcome) -> tuple[Board, ...]:
     )
 
 
-def forest_of(outcome: Outcome) -> Table | None:
-    """Return the few rows that decide, of the first log and metric: the choice, the baseline, the record, the next.
+def forests_of(outcome: Outcome) -> tuple[Board, ...]:
+    """Return the few rows that decide, of each log by the first metric: the choice, the baseline, the record, the next.
 
     Parameters
     ----------
     outcome : Outcome
-        As in `boards_of`.
+        As in `boards_of`; without a second policy nothing is decided.
     """
-    evaluation = outcome.evaluation
     if not outcome.comparisons:
-        return None
-    log, metric = evaluation.logs[0], evaluation.metrics[0]
-    rows = _standings(outcome, log, metric)
-    few = [row for row in rows if row.role]
-    return dataclasses.replace(_table(outcome, log, metric, few, short=True), name="forest")
+        return ()
+    metric = outcome.evaluation.metrics[0]
+    few = {log: [row for row in _standings(outcome, log, metric) if row.role] for log in outcome.evaluation.logs}
+    return tuple(
+        Board(log, metric, in_words(metric), _table(outcome, log, metric, rows, short=True))
+        for log, rows in few.items()
+    )
 
 
 def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:

@@ -12,7 +12,7 @@ import numpy as np
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.basis import invented_share
-from policyfactory.evaluate.board import boards_of, forest_of
+from policyfactory.evaluate.board import boards_of, forests_of
 from policyfactory.evaluate.reference import reference_values
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.report.page import Card, Group, Page
@@ -73,7 +73,7 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
         chosen="" if several or not outcomes else outcomes[0].chosen,
         score=_score(outcomes),
         cards=tuple(_card(log, study) for log in study.logs),
-        forest=None if several or not outcomes else forest_of(outcomes[0]),
+        forests=() if several or not outcomes else forests_of(outcomes[0]),
     )
 
 

@@ -113,8 +113,8 @@ class Page:
         What is most of all to be said of published values.
     cards : tuple of Card
         The logs.
-    forest : Table or None
-        The few differences that decide.
+    forests : tuple of Board
+        The few differences that decide, a table a log.
     """
 
     title: str
@@ -128,7 +128,7 @@ class Page:
     chosen: str = ""
     score: str = ""
     cards: tuple[Card, ...] = ()
-    forest: Table | None = None
+    forests: tuple[Board, ...] = ()
 
 
 class _PictureView(NamedTuple):
@@ -204,7 +204,7 @@ def render(page: Page, drawings: Drawings | None = None) -> str:
             page=page,
             light=None if page.verdict is None else (LIGHTS[page.verdict.light], _SIGNS[page.verdict.light]),
             groups=groups,
-            forest=None if page.forest is None else view(page.forest, "", "", page.chosen),
+            forests=_boards("forest", page.forests, page.chosen),
             metrics={board.metric: f"{board.label} ({board.metric})" for board in boards},
             logs=list(dict.fromkeys(board.log for board in boards)),
             policies=list(dict.fromkeys(str(row[0].value) for board in boards for row in board.table.rows)),
@@ -261,10 +261,7 @@ class _GroupsOf:
         ids = iter(anchors(names)[len(_OWN_ANCHORS) :])
         for group in groups:
             group_id = next(ids)
-            boards = tuple(
-                _BoardView(f"{group_id}-board-{at}", one.log, one.metric, view(one.table, "", "", self.page.chosen))
-                for at, one in enumerate(group.boards, 1)
-            )
+            boards = _boards(f"{group_id}-board", group.boards, self.page.chosen)
             sections = [self._section(next(ids), section, group.folder) for section in group.sections]
             shown = tuple(one for one in sections if one.paragraphs or one.front or one.tables or one.pictures)
             yield _GroupView(group_id, group.heading, group.about, boards, shown)
@@ -292,6 +289,13 @@ class _GroupsOf:
     def _picture(self, picture: Picture, folder: str, section: str) -> _PictureView:
         file = "/".join(part for part in (folder, section, f"{picture.name}.svg") if part)
         return _PictureView(picture.title, picture.note, file, self.inline.get(picture))
+
+
+def _boards(stem: str, boards: Iterable[Board], chosen: str) -> tuple[_BoardView, ...]:
+    return tuple(
+        _BoardView(f"{stem}-{at}", one.log, one.metric, view(one.table, "", "", chosen))
+        for at, one in enumerate(boards, 1)
+    )
 
 
 def _inline(sections: Sequence[Section], drawings: Drawings) -> dict[Picture, Markup]:

@@ -301,3 +301,20 @@ def test_real_jobs_under_every_kind_of_backfilling(kth: Workload, backfill: str)
             own = {row["group"].value: (row["jobs"].value, row["mean wait"].value) for row in rows}
             together = sum(float(jobs) * float(wait) for jobs, wait in own.values()) / len(kth)  # type: ignore[arg-type]
             assert together == pytest.approx(measure(run, ["mean_wait"])["mean_wait"])
+
+
+def test_at_the_front_are_the_groups_that_differ_and_all_others_are_one_sentence() -> None:
+    jobs = workload([(0, 30, 60, 1, 1), (10, 7200, 7200, 4, 2), (20, 30, 60, 1, 1)])
+    pairs = [[schedule(jobs, [500, 600, 1500], "BASE"), schedule(jobs, [400, 600, 1400], "NEW")]] * 6
+    front = table(conclude(Groups(min_jobs=1), pairs), "who")
+    assert front.front
+    assert [column.title for column in front.columns] == ["group", "share of jobs", "NEW"]
+    assert [(row[0].value, row[2].value, row[2].mark) for row in front.rows] == [
+        ("jobs of 1 processor", -100, "better"), ("jobs that run under 1 min", -100, "better"),
+        ("user 1", -100, "better"),
+    ]  # fmt: skip
+    assert "1 of 2 size classes, 1 of 2 run-time classes and 1 of 2 users" in front.note
+    # One case has no interval: then nothing is called better.
+    alone = table(conclude(Groups(min_jobs=1), pairs[:1]), "who")
+    assert {row[2].mark for row in alone.rows} == {""}
+    assert alone.note.startswith("No intervals: ")

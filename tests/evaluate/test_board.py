@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from policyfactory.evaluate.board import boards_of, forest_of, in_words
+from policyfactory.evaluate.board import boards_of, forests_of, in_words
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.report.html_tables import view
 from policyfactory.report.sections import Table
@@ -41,14 +41,18 @@ def outcome(evaluation: Evaluation, chosen: str = "", record: list[float] | None
     )
 
 
-def roles(table: Table | None) -> list[tuple[object, str]]:
-    assert table is not None
+def roles(table: Table) -> list[tuple[object, str]]:
     return [(row[0].value, row[0].mark) for row in table.rows]
 
 
 def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
     found = outcome(by_hand({"log": {"cost": COST}}), "C", [20.0] * 7)
-    assert roles(forest_of(found)) == [("C", "chosen"), ("A", "baseline"), ("recorded", "record"), ("B", "next best")]
+    assert roles(forests_of(found)[0].table) == [
+        ("C", "chosen"),
+        ("A", "baseline"),
+        ("recorded", "record"),
+        ("B", "next best"),
+    ]
     (board,) = boards_of(found)
     assert roles(board.table) == [
         ("C", "chosen"), ("A", "baseline"), ("recorded", "record"), ("B", "next best"), ("D", ""), ("E", ""),
@@ -57,14 +61,18 @@ def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
 
 def test_without_a_choice_the_best_comes_first_and_a_chosen_baseline_is_the_baseline(by_hand: Make) -> None:
     evaluation = by_hand({"log": {"cost": COST}})
-    assert roles(forest_of(outcome(evaluation))) == [("B", "best value"), ("A", "baseline"), ("C", "next best")]
-    assert roles(forest_of(outcome(evaluation, "A"))) == [("A", "baseline"), ("B", "next best")]
-    assert forest_of(outcome(by_hand({"log": {"cost": {"A": COST["A"]}}}))) is None
+    assert roles(forests_of(outcome(evaluation))[0].table) == [
+        ("B", "best value"),
+        ("A", "baseline"),
+        ("C", "next best"),
+    ]
+    assert roles(forests_of(outcome(evaluation, "A"))[0].table) == [("A", "baseline"), ("B", "next best")]
+    assert forests_of(outcome(by_hand({"log": {"cost": {"A": COST["A"]}}}))) == ()
 
 
 def test_a_tie_has_no_winner(by_hand: Make) -> None:
     tied = outcome(by_hand({"log": {"cost": {"A": COST["A"], "E": COST["E"]}}}))
-    assert roles(forest_of(tied)) == [("A", "baseline")]
+    assert roles(forests_of(tied)[0].table) == [("A", "baseline")]
     assert roles(boards_of(tied)[0].table) == [("A", "baseline"), ("E", "")]
     assert boards_of(tied)[0].table.note == "No difference from A is shown for E."
 

@@ -175,7 +175,7 @@ def test_the_evidence_opens_with_what_was_chosen_in_the_words_of_the_verdict(lea
     learned.test.write(tmp_path)
     page = html.unescape((tmp_path / "report.html").read_text())
     name, sentences = learned.policy.name, learned.verdict.sentences
-    places = [page.index(text) for text in (f"<strong>{name}</strong>", *sentences, '<section class="forest">')]
+    places = [page.index(text) for text in (f"<strong>{name}</strong>", *sentences, '<section class="forest"')]
     assert places == sorted(places)
     forest = page[places[-1] :]
     # The choice is the first row of the first table, whoever has the lowest mean; the baseline can be the choice.

@@ -78,25 +78,25 @@ def test_one_screen_decides_and_three_hold_it_all(opened: Callable[..., Watched]
 def test_the_metric_is_switched_and_policies_are_left_out_by_keyboard(opened: Callable[..., Watched]) -> None:
     watched = opened()
     page = watched.page
-    assert len(visible(watched, ".board h4")) == 1
-    first = visible(watched, ".board h4")[0]
+    assert len(visible(watched, ".group .board h4")) == 1
+    first = visible(watched, ".group .board h4")[0]
     page.locator("#metric").focus()
     page.keyboard.press("ArrowDown")
-    assert len(visible(watched, ".board h4")) == 1
-    assert visible(watched, ".board h4")[0] != first
+    assert len(visible(watched, ".group .board h4")) == 1
+    assert visible(watched, ".group .board h4")[0] != first
     summary = page.locator("#policies > summary")
     summary.focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.value") in POLICIES
     name = page.evaluate("document.activeElement.value")
-    assert any(name in row for row in visible(watched, ".board tbody th"))
+    assert any(name in row for row in visible(watched, ".group .board tbody th"))
     page.keyboard.press("Space")
     assert summary.inner_text() == f"Policies: {len(POLICIES) - 1} of {len(POLICIES)}"
     assert not any(name in row for row in visible(watched, "tbody tr[data-policy] th"))
     assert name not in " ".join(visible(watched, ".front thead th"))
     page.keyboard.press("Space")
-    assert any(name in row for row in visible(watched, ".board tbody th"))
+    assert any(name in row for row in visible(watched, ".group .board tbody th"))
     assert watched.messages == []
 
 
