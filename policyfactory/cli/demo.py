@@ -51,7 +51,7 @@ def _close(compared: Compared) -> None:
     screen.print(f"{policy.name} sorts the queue by {formula_in_words(policy)}, the lower value first.", markup=False)
     # The best of many on some windows is in part the luckiest on them: the demo must not teach otherwise.
     screen.print(
-        f"It is the best of {len(compared.rivals)} on the windows by which it was chosen. The intervals compare each "
+        f"It is the best of {len(compared.rivals)} on the jobs by which it was chosen. The intervals compare each "
         f"policy with {compared.rivals[0].name}, not with the runner-up: look at the ranks, and evaluate "
         "the first few on another log before you trust their order.",
         markup=False,

@@ -85,7 +85,7 @@ def windows_too_short(jobs: Workload, windows: WindowSpec, *, unsound: bool = Fa
     work = jobs.run_time.astype(np.float64) * jobs.processors
     by_jobs, by_work = float(np.mean(long)), float(work[long].sum() / max(work.sum(), 1.0))
     busy = float(np.mean(_busy_periods(jobs) > length / _REQUESTS))
-    if max(by_jobs, by_work) < _MOST if unsound else max(by_jobs, by_work, busy) < _MANY:
+    if max(by_jobs, by_work, busy) < (_MOST if unsound else _MANY):
         return ()
     return (
         (

@@ -99,8 +99,9 @@ def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[st
                 "so many, one looks as good by chance (Holm's adjustment)."
             ),
         )
-    light, first = against_record(outcome, log.name, name)
-    return light or "better", (*first, f"{name} is better than simulated {against}.")
+    light, by_record = against_record(outcome, log.name, name)
+    simulated = f"{name} is better than simulated {against}."
+    return ("better", (simulated, *by_record)) if light is None else (light, (*by_record, simulated))
 
 
 def _baseline_leads(outcome: Outcome, log: str, metric: str) -> tuple[Light, tuple[str, ...]]:

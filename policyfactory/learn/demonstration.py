@@ -22,9 +22,9 @@ from policyfactory.workload.swf.log import SwfLog
 __all__ = ["demonstrate"]
 
 _SECONDS = (1, 1, 15, 15, 4, 10, 1)  # about, of each step
-_LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--estimates", "tsafrir")
-_PROCESSORS, _JOBS, _LONGEST = 256, 20_000, 18 * HOUR
-_EVALUATED = {"metrics": ("mean_bsld", "mean_wait", "max_wait"), "windows": "10x15d"}
+_LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--load", "0.7", "--estimates", "tsafrir")
+_PROCESSORS, _JOBS, _LOAD, _LONGEST = 256, 20_000, 0.7, 18 * HOUR
+_EVALUATED = {"metrics": ("mean_bsld", "mean_wait", "max_wait")}
 _EVALUATION = "evaluation"
 # r needs a fixed date in production; any will do for a demonstration.
 _DATE = "2026-01-01"
@@ -83,7 +83,7 @@ class _Demonstration(Stages):
         self.begin(
             "The best of both against the classical policies under EASY backfilling, deciding by requested times",
             *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),
-            *("--backfill", "easy", "--decide-by", "request", "--windows", "10x15d"),
+            *("--backfill", "easy", "--decide-by", "request"),
             *("--metric", ",".join(_EVALUATED["metrics"]), "--output", self.place(_EVALUATION), "--overwrite"),
         )
         compared = self.compare(test, rivals, _EVALUATED, _EVALUATION)
@@ -95,7 +95,7 @@ class _Demonstration(Stages):
         path = self.place(f"{name}.swf")
         words = (*_LUBLIN, "--seed", str(seed))
         self.begin(title, *words, "--output", path, "--overwrite")
-        recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, max_estimate=_LONGEST)
+        recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, load=_LOAD, max_estimate=_LONGEST)
         log, notes = make_log(recipe, shlex.join(("policyfactory", *words)))
         text = format_log(log)
         atomic_write(Path(path), text)

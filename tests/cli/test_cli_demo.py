@@ -23,7 +23,7 @@ def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Pat
     assert "In words" in done.stdout
     end = done.stdout.split("In words")[1]
     assert f"{evaluation['winner']} sorts the queue by " in end
-    assert "It is the best of 13 on the windows by which it was chosen." in end
+    assert "It is the best of 13 on the jobs by which it was chosen." in end
 
 
 def test_a_step_that_fails_ends_the_demo_with_its_message(run, tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def test_worse_than_the_record() -> None:
 def test_a_log_without_a_record_says_nothing_of_a_site() -> None:
     actual = verdict(daily())
     assert actual.light == "better"
-    assert actual.sentences[0].startswith("There is no recorded schedule to compare with. So nothing is said about")
+    assert actual.sentences[0].startswith("SPF is better than simulated FCFS in mean_bsld: ")
+    assert actual.sentences[1].startswith("There is no recorded schedule to compare with. So nothing is said about")
 
 
 def test_a_record_that_the_replay_does_not_come_near() -> None:

@@ -160,7 +160,13 @@ def test_the_caveats_name_time_load_machine_and_what_was_changed() -> None:
 
 @pytest.mark.parametrize(
     ("windows", "short", "unsound"),
-    [("10x6h", True, True), ("3x7d", False, False), ("100x20jobs", True, False), ("5x2jobs", True, True)],
+    [
+        ("10x6h", True, True),
+        ("3x7d", False, False),
+        ("30x30h", True, False),
+        ("100x20jobs", True, False),
+        ("5x2jobs", True, True),
+    ],
 )
 def test_windows_shorter_than_several_requests_are_warned_of(windows: str, short: bool, unsound: bool) -> None:
     # 40 % of the jobs request 2 to 6 hours, and nearly all the work is theirs; 14 jobs come in a day, which are done
