@@ -19,7 +19,7 @@ from policyfactory.report import page
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.html_tables import MOST_ROWS
 from policyfactory.report.numbers import format_for
-from policyfactory.report.page import Group, Page, render
+from policyfactory.report.page import Board, Group, Page, render
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.report.verdict import Light, Verdict
 from policyfactory.statistics.intervals import Interval
@@ -258,11 +258,14 @@ def test_groups_may_be_plain_tuples_and_tables_empty() -> None:
     assert '<p class="note">Rules.</p>' in html
 
 
-def test_the_evidence_is_folded() -> None:
+def test_the_evidence_is_folded_if_there_is_something_in_front_of_it() -> None:
     sections = tuple(Section(f"s{at}", f"Section {at}", ("x",)) for at in range(30))
-    html = render(Page("T", groups=(Group("one", sections),)))
+    board = Board("log", "cost", "cost", table(Cell(1.0)))
+    html = render(Page("T", groups=(Group("one", sections, boards=(board,)),)))
     assert html.count('<details class="part" id="one-s') == 30
-    assert "<details open" not in html
+    assert not re.search('<details class="part" id="one-s[0-9]+" open', html)
+    alone = render(Page("T", groups=(Group("one", sections),)))
+    assert len(re.findall('<details class="part" id="one-s[0-9]+" open', alone)) == 30
 
 
 def test_what_the_head_of_the_page_says_is_not_said_again() -> None:
