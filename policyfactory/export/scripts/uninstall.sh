@@ -41,6 +41,16 @@ is_ours() {
   [ -f "$1" ] && grep -q 'Made by policyfactory\|Written by policyfactory\|policyfactory, policy' "$1"
 }
 
+# Refuse where another file beside slurm.conf, which it may include, has a line of this name and value.
+not_elsewhere() {
+  for file in "$folder"/*.conf "$folder"/*/*.conf; do
+    [ -f "$file" ] && [ "$file" != "$conf" ] || continue
+    if grep -Eiq "^[[:space:]]*$1[[:space:]]*=.*$2" "$file"; then
+      refuse "$file has $1 with $2: take that out first, then run this again"
+    fi
+  done
+}
+
 steps=0
 # Say a step, and tell whether it is to be done now.
 step() {
@@ -77,6 +87,7 @@ remove() {
     return
   fi
   if is_ours "$folder/job_submit.lua"; then
+    not_elsewhere JobSubmitPlugins lua
     if ! removed_lua; then
       step "take lua out of JobSubmitPlugins in $conf" && rewrite '
         { line = $0; sub(/#.*/, "", line); at = index(line, "="); key = substr(line, 1, at - 1); gsub(/[ \t]/, "", key) }
@@ -104,6 +115,7 @@ still_loaded() {
 
 #=== plugin
 remove() {
+  not_elsewhere PrioritySiteFactorPlugin site_factor/policyfactory
   if setting PrioritySiteFactorPlugin | grep -q '^site_factor/policyfactory$'; then
     step "take PrioritySiteFactorPlugin and PrioritySiteFactorParameters out of $conf" && rewrite '
       { line = $0; sub(/#.*/, "", line); at = index(line, "="); key = substr(line, 1, at - 1); gsub(/[ \t]/, "", key) }
