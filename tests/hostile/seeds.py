@@ -9,7 +9,7 @@ import json
 
 __all__ = [
     "FILETXT", "FORMS", "FORMULAS", "MANIFEST", "MODEL", "PACKED", "PBS", "PREDICTIONS", "PROTOCOLS", "QUEUES", "SACCT",
-    "SACCT_JSON", "SCORES", "SWF", "TEXTS",
+    "SACCT_JSON", "SCORES", "SHADOW", "SWF", "TEXTS",
 ]  # fmt: skip
 
 _ROW = "{id} {submit} {wait} {run} {q} -1 -1 {q} {request} -1 1 3 1 -1 1 -1 -1 -1\n"
@@ -172,3 +172,12 @@ PREDICTIONS = [
 ]
 MANIFEST = [b'{"outputs": {"table.csv": "0123"}, "parameters": {"origin": "words"}, "kind": "score-table"}']
 PACKED = [gzip.compress(SWF[0], mtime=0), gzip.compress(SWF[0], mtime=0) + gzip.compress(SWF[1], mtime=0) + b"\0" * 9]
+
+SHADOW = [
+    (
+        b"[2026-01-01T00:00:00.000] sched: other\n[2026-01-01T00:00:00.100] lua: policyfactory-shadow: policy=f1 at=1767225600 "
+        b"job=- user=1000 submit=1767225600 time=3600 processors=4 score=12.5 number=1999 present=- us=3\n"
+        b"policyfactory-shadow: policy=- at=1767225660 job=12_3 user=- submit=1767225600 time=-1 processors=4 score=inf "
+        b"number=-inf present=4294901759 us=-\n"
+    )
+]

@@ -43,6 +43,8 @@ from policyfactory.policy.expression import parse
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.simplify import simplify_order
 from policyfactory.policy.store import load_model, model_from_json, model_to_json
+from policyfactory.review.orders import compare_orders
+from policyfactory.review.shadow_log import read_shadow
 from policyfactory.simulate.cases import CaseFacts
 from policyfactory.simulate.recorded import Overuse
 from policyfactory.trials.table import ScoreTable, read_score_table
@@ -321,6 +323,16 @@ _SCHEDULER = json.dumps(
 ).encode()
 _EVERYTHING = [*seeds.SACCT, *seeds.SACCT_JSON, *seeds.PBS, *seeds.FILETXT, *seeds.SWF, *seeds.QUEUES, *seeds.SCORES]
 
+
+def _shadow(path: Path) -> str:
+    log = read_shadow(path)
+    assert all(abs(line.submit) < 1 << 41 and abs(line.time) < 1 << 41 for line in log.lines)
+    rows = np.zeros(len(log.lines), dtype=np.int64)
+    pairs = compare_orders(np.array([1767225600]), np.array([1767226000]), rows, list(log.lines))
+    assert pairs.pairs == 0
+    return f"{len(log.lines)} lines, {log.unread > 0}"
+
+
 TARGETS = {
     target.name: target
     for target in (
@@ -341,6 +353,7 @@ TARGETS = {
         Target("form", seeds.FORMS, _form, ""),
         Target("predictions", seeds.PREDICTIONS, _predictions, "predictions.csv"),
         Target("queue", seeds.QUEUES, _queue, "queue.csv"),
+        Target("shadow", seeds.SHADOW, _shadow, "slurmctld.log"),
         Target("journal", [_journal_seed()], _journal, "result.csv.partial"),
         Target("found", _found_seeds(), _found, ""),
         Target("scheduler", [_SCHEDULER], lambda path: scheduler_address(str(path)), "scheduler.json"),
