@@ -21,7 +21,7 @@ Table = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give three metrics: ``cost`` (lower is better), ``yield`` (higher is better), ``hue`` (neither)."""
     for name, unit, lower in (("cost", "1", True), ("delay", "s", True), ("yield", "%", False), ("hue", "jobs", None)):
-        monkeypatch.setitem(METRICS, name, Metric(name, unit, lower, lambda schedule: 0.0, f"the {name}"))
+        monkeypatch.setitem(METRICS, name, Metric(name, unit, lower, lambda schedule: 0.0, f"the {name}", name))
 
 
 @pytest.fixture

@@ -22,18 +22,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.statistics.compare import Comparison
 
-__all__ = ["boards_of", "forests_of", "in_words"]
-
-_WORDS = {
-    "bsld": "bounded slowdown", "sc17": "SC'17's", "p95": "95 % quantile of the",
-    "p99": "99 % quantile of the", "max": "largest", "sd": "deviation",
-}  # fmt: skip
-
-
-def in_words(metric: str) -> str:
-    """Return the name of a metric in words: ``mean bounded slowdown``."""
-    words = metric.replace("pp_bsld", "per-processor_bsld").split("_")
-    return " ".join(_WORDS.get(word, word) for word in words)
+__all__ = ["boards_of", "forests_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +48,7 @@ def boards_of(outcome: Outcome) -> tuple[Board, ...]:
     """
     evaluation = outcome.evaluation
     return tuple(
-        Board(log, metric, in_words(metric), _table(outcome, log, metric, _standings(outcome, log, metric)))
+        Board(log, metric, METRICS[metric].title, _table(outcome, log, metric, _standings(outcome, log, metric)))
         for metric in evaluation.metrics
         for log in evaluation.logs
     )
@@ -78,7 +67,7 @@ def forests_of(outcome: Outcome) -> tuple[Board, ...]:
     metric = outcome.evaluation.metrics[0]
     few = {log: [row for row in _standings(outcome, log, metric) if row.role] for log in outcome.evaluation.logs}
     return tuple(
-        Board(log, metric, in_words(metric), _table(outcome, log, metric, rows, short=True))
+        Board(log, metric, METRICS[metric].title, _table(outcome, log, metric, rows, short=True))
         for log, rows in few.items()
     )
 
@@ -183,7 +172,7 @@ def _title(outcome: Outcome, log: str, metric: str, pair: Comparison | None) -> 
     weeks, cases = evaluation.weekly.get(log), len(evaluation.rows(log))
     over = counted(len(weeks.jobs), "week") if weeks is not None else counted(cases, noun(evaluation, log))
     how = f"; differences: {OF_PAIRS[pair.statistic].replace('baseline', evaluation.baseline)}" if pair else ""
-    return f"{log}: {in_words(metric)} ({metric}), {over}{how}"
+    return f"{log}: {METRICS[metric].title} ({metric}), {over}{how}"
 
 
 def _same(rows: Sequence[_Standing], baseline: str) -> str:

@@ -119,7 +119,9 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "", chosen: str
         columns = [column[np.isfinite(column)] / scale.divisor for column in matrix.T]
         _boxes(axes, columns, evaluation.policies, chosen)
         _names_down(axes, evaluation.policies, chosen)
-        _value_axis(axes, np.concatenate(columns), f"{metric}{f' ({scale.label})' if scale.label else ''}")
+        _value_axis(
+            axes, np.concatenate(columns), f"{METRICS[metric].title}{f' ({scale.label})' if scale.label else ''}"
+        )
         # Of weeks, the metric itself, which is over all jobs.
         own = [column[np.isfinite(column)] / scale.divisor for column in cases.T]
         medians = [number_text(float(np.median(column))) if len(column) else "-" for column in own]
@@ -230,10 +232,10 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
 def _what_differs(row: Comparison) -> str:
     baseline = shortened(row.baseline, 20)
     if row.statistic == "ratio":
-        return f"{row.metric}: change against {baseline}"
+        return f"{METRICS[row.metric].title}: change against {baseline}"
     if row.statistic == "weeks":
-        return f"{row.metric} minus {baseline}'s"
-    return f"{row.metric} minus {baseline}'s in the same case"
+        return f"{METRICS[row.metric].title} minus {baseline}'s"
+    return f"{METRICS[row.metric].title} minus {baseline}'s in the same case"
 
 
 def _bars(intervals: Iterable[Interval | None]) -> str:
@@ -303,7 +305,7 @@ def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str, chosen: str = "
         _numbers_right(axes, "mean rank", [f"{row.mean.value:.2f}" for row in ordered])
         axes.set_xlim(0.7, len(rows) + 0.3)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel(f"mean rank by {metric} (1 is the best of {len(rows)})")
+        axes.set_xlabel(f"mean rank by {METRICS[metric].title} (1 is the best of {len(rows)})")
     every = [row for rows in ranks.values() for row in rows]
     _verdict_legend(figure, [_rank_word(row) for row in every])
     key = f"marker: mean over the cases{_bars(row.mean.interval for row in every)}"

@@ -114,9 +114,13 @@ def _values_table(outcome: Outcome, log: str, stem: str, units: dict[str, str]) 
     elif (weeks := evaluation.weekly.get(log)) is not None and weeks.enough:
         title += f": over all jobs, with 95 % interval over {counted(len(weeks.jobs), 'week')}"
     columns = {Column("policy"): lambda policy: policy} | {
-        Column(metric, METRICS[metric].unit, METRICS[metric].description, units[metric]): (
-            lambda policy, metric=metric: _value(own[policy, metric])
-        )
+        Column(
+            metric,
+            METRICS[metric].unit,
+            METRICS[metric].description,
+            units[metric],
+            label=METRICS[metric].title,
+        ): (lambda policy, metric=metric: _value(own[policy, metric]))
         for metric in evaluation.metrics
     }
     note = " ".join(part for part in (_missing(contenders, cases), RECORDED_NOTE if recorded else "") if part)
@@ -242,7 +246,9 @@ def _rank_table(evaluation: Evaluation, ranks: Mapping[str, Sequence[Rank]], nam
         own = {rank.policy: rank for rank in ranks[metric]}
         return lambda policy: _rank(own.get(policy))
 
-    columns = {Column(metric, "1", f"mean place by {metric}"): column(metric) for metric in ranks}
+    columns = {
+        Column(metric, "1", f"mean place by {metric}", label=METRICS[metric].title): column(metric) for metric in ranks
+    }
     return Table.of(*named, {Column("policy"): lambda policy: policy, **columns}, zip(evaluation.policies))
 
 

@@ -106,7 +106,7 @@ def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView
         unit = _unit(column, number_format) if number else ""
         room = max((_room(cell.interval) for cell in shown), default=0)
         columns.append(
-            ColumnView(column.title, unit, column.help, number, room, bool(chosen) and column.title == chosen)
+            ColumnView(column.heading, unit, column.help, number, room, bool(chosen) and column.title == chosen)
         )
         cells.append(shown)
     path = "/".join(part for part in (folder, section, f"{table.name}.csv") if part)
@@ -160,7 +160,7 @@ def _points(cell: Cell) -> list[float]:
 def _unit(column: Column, number_format: NumberFormat) -> str:
     """Return the unit to show: none for a pure number or where the heading says it already ("windows won")."""
     unit = number_format.scale.label
-    return "" if unit == "1" or (len(unit) > 2 and unit.casefold() in column.title.casefold()) else unit
+    return "" if unit == "1" or (len(unit) > 2 and unit.casefold() in column.heading.casefold()) else unit
 
 
 def _room(text: str) -> int:

@@ -27,7 +27,7 @@ class Column:
     Parameters
     ----------
     title : str
-        Its heading, as text (not markup).
+        Its heading in files, as text (not markup); unless it has a label, everywhere.
     unit : str
         Unit of its numbers ("s", "%", "1", ...; "" for words); the page chooses hours or days from seconds.
     help : str
@@ -39,6 +39,8 @@ class Column:
         Digits after the point, where they are given (published values); None: as many as are worth reading.
     digits : int
         Significant digits, where the decimals are not given.
+    label : str
+        Its heading on the page and the terminal, where that of files is a symbol: "mean wait".
     """
 
     title: str
@@ -47,6 +49,12 @@ class Column:
     shown: str = ""
     decimals: int | None = None
     digits: int = 3
+    label: str = ""
+
+    @property
+    def heading(self) -> str:
+        """What a reader sees above it."""
+        return self.label or self.title
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -38,7 +38,9 @@ def difference_column(metric: str, row: Comparison, units: Mapping[str, str], ti
     """
     unit = difference_unit(row.statistic, METRICS[metric].unit)
     named = {"pp": "percentage points"}.get(unit, unit)
-    return Column(title or metric, named, OF_PAIRS[row.statistic], units[metric] if unit == "s" else "")
+    shown = units[metric] if unit == "s" else ""
+    label = "" if title else METRICS[metric].title
+    return Column(title or metric, named, OF_PAIRS[row.statistic], shown, label=label)
 
 
 def difference_cell(row: Comparison) -> Cell:

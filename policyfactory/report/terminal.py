@@ -257,7 +257,7 @@ def _column(table: Table, at: int, cells: Sequence[Cell]) -> list[str]:
         if how.scale.label and any(not isinstance(cell.value, str | None) for cell in cells)
         else ""
     )
-    return [visible(f"{column.title}{unit}"), *(_text(cell, how) for cell in cells)]
+    return [visible(f"{column.heading}{unit}"), *(_text(cell, how) for cell in cells)]
 
 
 def _text(cell: Cell, how: NumberFormat) -> str:

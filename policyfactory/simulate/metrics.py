@@ -72,6 +72,8 @@ class Metric:
         From a Schedule of at least one job to float.
     description : str
         The definition in one line.
+    title : str
+        Its name in words, for columns and axes: "mean bounded slowdown".
     of_each : callable or None
         Where the metric is a (weighted) mean over the jobs: from a Schedule to each job's value and weight, float64
         arrays (n,).
@@ -82,6 +84,7 @@ class Metric:
     lower_is_better: bool | None
     function: Callable[[Ran], float]
     description: str
+    title: str
     of_each: Callable[[Ran], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None
 
 
@@ -143,20 +146,28 @@ def _slowdown(schedule: Ran, least: int, *, per_processor: bool = False) -> NDAr
     return slowdown(_wait_ticks(schedule), schedule.end - schedule.start, share, least * schedule.workload.ticks)
 
 
-_PER_JOB: dict[str, tuple[str, str, Callable[[Ran], NDArray[np.float64]]]] = {
-    "wait": ("s", "the wait w", _wait),
-    "bsld": ("1", "the bounded slowdown max((w + p)/max(p, tau), 1)", functools.partial(_slowdown, least=TAU)),
+# Name -> unit, what it is called, its definition, and how it is computed.
+_PER_JOB: dict[str, tuple[str, str, str, Callable[[Ran], NDArray[np.float64]]]] = {
+    "wait": ("s", "wait", "the wait w", _wait),
+    "bsld": (
+        "1",
+        "bounded slowdown",
+        "the bounded slowdown max((w + p)/max(p, tau), 1)",
+        functools.partial(_slowdown, least=TAU),
+    ),
     "slowdown": (
         "1",
+        "slowdown",
         "the slowdown (w + p)/p, a p under 1 s taken as 1 s, at least 1",
         functools.partial(_slowdown, least=1),
     ),
     "pp_bsld": (
         "1",
+        "bounded slowdown per processor",
         "the bounded slowdown per processor max((w + p)/(q max(p, tau)), 1)",
         functools.partial(_slowdown, least=TAU, per_processor=True),
     ),
-    "turnaround": ("s", "the time w + p from submission to end", _turnaround),
+    "turnaround": ("s", "turnaround", "the time w + p from submission to end", _turnaround),
 }
 
 
@@ -170,7 +181,7 @@ def job_values(schedule: Ran, of: str) -> NDArray[np.float64]:
     """
     if of not in _PER_JOB:
         raise UsageError(f"no job has a {of!r}; choose from {', '.join(_PER_JOB)}")
-    return _PER_JOB[of][2](schedule)
+    return _PER_JOB[of][3](schedule)
 
 
 def _mean(values: NDArray[np.float64]) -> float:
@@ -183,12 +194,12 @@ def _sc17_bsld(schedule: Ran) -> float:
     return _mean(values[_SC17_FIRST_JOBS:] if len(values) > _SC17_FIRST_JOBS else values)
 
 
-_STATISTICS: dict[str, tuple[str, Callable[[NDArray[np.float64]], float]]] = {
-    "mean": ("mean over the jobs of", _mean),
-    "median": ("median over the jobs of", functools.partial(np.quantile, q=0.5)),
-    "p95": ("95 % quantile over the jobs of", functools.partial(np.quantile, q=0.95)),
-    "p99": ("99 % quantile over the jobs of", functools.partial(np.quantile, q=0.99)),
-    "max": ("largest of the jobs for", np.max),
+_STATISTICS: dict[str, tuple[str, str, Callable[[NDArray[np.float64]], float]]] = {
+    "mean": ("mean", "mean over the jobs of", _mean),
+    "median": ("median", "median over the jobs of", functools.partial(np.quantile, q=0.5)),
+    "p95": ("95 % quantile of the", "95 % quantile over the jobs of", functools.partial(np.quantile, q=0.95)),
+    "p99": ("99 % quantile of the", "99 % quantile over the jobs of", functools.partial(np.quantile, q=0.99)),
+    "max": ("largest", "largest of the jobs for", np.max),
 }
 
 
@@ -257,23 +268,25 @@ def _backfilled(schedule: Ran) -> float:
 
 
 def _of_jobs(statistic: str, of: str) -> Metric:
-    words, reduce = _STATISTICS[statistic]
-    unit, what, values = _PER_JOB[of]
+    name, words, reduce = _STATISTICS[statistic]
+    unit, title, what, values = _PER_JOB[of]
+    title = f"{'longest' if unit == 's' and statistic == 'max' else name} {title}"
     of_each = (lambda schedule: (values(schedule), np.ones(len(schedule)))) if statistic == "mean" else None
     return Metric(
-        f"{statistic}_{of}", unit, True, lambda schedule: reduce(values(schedule)), f"{words} {what}", of_each
+        f"{statistic}_{of}", unit, True, lambda schedule: reduce(values(schedule)), f"{words} {what}", title, of_each
     )
 
 
 _OF_MACHINE = (
-    Metric("utilisation", "%", False, _utilisation, "sum of q p over (processors x makespan)"),
-    Metric("makespan", "s", True, _makespan, "time from the first submission to the last end"),
+    Metric("utilisation", "%", False, _utilisation, "sum of q p over (processors x makespan)", "utilisation"),
+    Metric("makespan", "s", True, _makespan, "time from the first submission to the last end", "makespan"),
     Metric(
         "area_weighted_response",
         "s",
         True,
         _area_weighted_response,
         "mean of w + p, each job weighted by its q p",
+        "area-weighted response time",
         _response_and_area,
     ),
     Metric(
@@ -282,6 +295,7 @@ _OF_MACHINE = (
         True,
         _throughput_sd,
         "standard deviation, over the makespan, of the processors in use (the work done per time), in % of the machine",
+        "standard deviation of the throughput",
     ),
     Metric(
         "sc17_bsld",
@@ -289,9 +303,19 @@ _OF_MACHINE = (
         True,
         _sc17_bsld,
         "mean over the jobs, but for the first 16 submitted (if there are more), of the bounded slowdown: SC'17's",
+        "mean bounded slowdown of SC'17",
     ),
-    Metric("total_wait", "s", True, _total_wait, "sum over the jobs of the wait w (equation 11 of TPDS'18)"),
-    Metric("backfilled", "jobs", None, _backfilled, "jobs started while one ahead of them in the queue stayed waiting"),
+    Metric(
+        "total_wait", "s", True, _total_wait, "sum over the jobs of the wait w (equation 11 of TPDS'18)", "total wait"
+    ),
+    Metric(
+        "backfilled",
+        "jobs",
+        None,
+        _backfilled,
+        "jobs started while one ahead of them in the queue stayed waiting",
+        "backfilled jobs",
+    ),
 )
 
 METRICS: dict[str, Metric] = {

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from policyfactory.evaluate.board import boards_of, forests_of, in_words
+from policyfactory.evaluate.board import boards_of, forests_of
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.report.html_tables import view
 from policyfactory.report.sections import Table
+from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import compare, compare_recorded
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.summary import summarise, summarise_recorded
@@ -118,6 +119,6 @@ def test_points_and_intervals_lie_on_one_axis(by_hand: Make) -> None:
 
 
 def test_metrics_have_words() -> None:
-    assert in_words("mean_bsld") == "mean bounded slowdown"
-    assert in_words("p95_wait") == "95 % quantile of the wait"
-    assert in_words("max_pp_bsld") == "largest per-processor bounded slowdown"
+    assert METRICS["mean_bsld"].title == "mean bounded slowdown"
+    assert METRICS["p95_wait"].title == "95 % quantile of the wait"
+    assert METRICS["max_pp_bsld"].title == "largest bounded slowdown per processor"
