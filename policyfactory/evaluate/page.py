@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from policyfactory.evaluate.basis import invented_share
 from policyfactory.evaluate.board import boards_of, forests_of
 from policyfactory.evaluate.reference import reference_values
 from policyfactory.evaluate.words import rules_in_words
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.simplify import round_coefficients
 from policyfactory.report.page import Card, Group, Page
 
 if TYPE_CHECKING:
@@ -71,6 +74,7 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
         manifest=dataclasses.replace(manifest, command="see manifest.json").as_dict(),
         verdict=None if several or not outcomes else outcomes[0].verdict,
         chosen="" if several or not outcomes else outcomes[0].chosen,
+        choice="" if several or not outcomes else _choice(outcomes[0]),
         score=_score(outcomes),
         cards=tuple(_card(log, study) for log in study.logs),
         forests=() if several or not outcomes else forests_of(outcomes[0]),
@@ -82,6 +86,18 @@ def _in_short(outcome: Outcome) -> tuple[str, ...]:
     answers = [answer for section in outcome.sections for answer in section.answers]
     own = [section.paragraphs for section in outcome.sections if section.name == "in-short"]
     return (*answers, *(own[0] if own else outcome.words))
+
+
+def _choice(outcome: Outcome) -> str:
+    """Return by what the chosen policy sorts the queue; nothing if none was chosen."""
+    policy = next((one for one in outcome.evaluation.contenders if one.name == outcome.chosen), None)
+    if not isinstance(policy, Policy):
+        return ""
+    formula = round_coefficients(policy.expression).text()
+    late = (
+        "" if math.isinf(policy.threshold) else f"; jobs that have waited {format_duration(policy.threshold)} go first"
+    )
+    return f"sorts the queue by {formula}, the lower value first{late}"
 
 
 def _rules(plan: Plan) -> str:

@@ -22,6 +22,7 @@ from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
 from policyfactory.learn.verdict import Evidence, judge
+from policyfactory.learn.words import limits_in_words
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model
 from policyfactory.report.verdict import Verdict
@@ -280,7 +281,13 @@ class _Learning(Stages):
         if short := self._windows_too_short(unsound=True):
             verdict = Verdict("unsound", (*short, *verdict.sentences))
         measured = dataclasses.replace(base.workload, cleaning=self.workload.cleaning)
-        return dataclasses.replace(verdict, caveats=basis_in_words(measured))
+        return dataclasses.replace(
+            verdict,
+            caveats=(
+                *basis_in_words(measured),
+                *limits_in_words(prepare(winner.model, threshold=self.options.threshold_s).policy),
+            ),
+        )
 
     def _windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
         if self.windows is None:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from policyfactory.core.units import format_duration
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import round_coefficients
 
-__all__ = ["choice_in_words", "formula_in_words", "threshold_in_words"]
+__all__ = ["choice_in_words", "formula_in_words", "limits_in_words", "threshold_in_words"]
 
 
 def formula_in_words(policy: Policy) -> str:
     """Return the sort key, its coefficients rounded as everywhere."""
     return round_coefficients(policy.expression).text()
+
+
+def limits_in_words(policy: Policy) -> tuple[str, ...]:
+    """Return what most routes into a scheduler cannot express of a policy."""
+    parts = [
+        *(["its threshold"] if math.isfinite(policy.threshold) else []),
+        *([] if policy.is_static else ["what changes while a job waits"]),
+    ]
+    if not parts:
+        return ()
+    what = " and ".join(parts)
+    return (
+        (
+            f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what}: by another one the "
+            f"queue differs from the one measured here."
+        ),
+    )
 
 
 def threshold_in_words(policy: Policy, tried: Sequence[str]) -> str:

@@ -109,6 +109,8 @@ class Page:
         What the numbers say, at the head of the page; None if nobody judged them.
     chosen : str
         Name of the policy that was chosen; it has the same mark wherever it is named. Empty: none was.
+    choice : str
+        What it does, to follow its name.
     score : str
         What is most of all to be said of published values.
     cards : tuple of Card
@@ -126,6 +128,7 @@ class Page:
     manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None
     chosen: str = ""
+    choice: str = ""
     score: str = ""
     cards: tuple[Card, ...] = ()
     forests: tuple[Board, ...] = ()

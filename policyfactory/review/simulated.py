@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
+from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.simulate.metrics import TAU, job_values
@@ -87,7 +88,7 @@ def in_words(estimate: Estimate, unit: str = "") -> str:
         return ("-" if value < 0 else "+") + format_duration(abs(value))
 
     if estimate.interval is None:
-        return f"{text(estimate.value)} (no interval: {estimate.cases} weeks are too few for its queue)"
+        return f"{text(estimate.value)} (no interval: {counted(estimate.cases, 'week')}: too few for its queue)"
     return f"{text(estimate.value)} (95 % interval {text(estimate.interval.low)} to {text(estimate.interval.high)})"
 
 

@@ -175,9 +175,11 @@ def test_the_evidence_opens_with_what_was_chosen_in_the_words_of_the_verdict(lea
     learned.test.write(tmp_path)
     page = html.unescape((tmp_path / "report.html").read_text())
     name, sentences = learned.policy.name, learned.verdict.sentences
-    places = [page.index(text) for text in (f"<strong>{name}</strong>", *sentences, '<section class="forest"')]
+    choice = f"<strong>{name}</strong> sorts the queue by "
+    places = [page.index(text) for text in (choice, *sentences, '<section class="forest"')]
     assert places == sorted(places)
     forest = page[places[-1] :]
     # The choice is the first row of the first table, whoever has the lowest mean; the baseline can be the choice.
     assert name in forest[forest.index("<tbody>") : forest.index("</tr>", forest.index("<tbody>"))]
     assert page.index("In short") > places[-1]
+    assert "only the plugin in C (slurm-site-factor-c) can express its threshold" in page
