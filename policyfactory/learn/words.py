@@ -28,8 +28,8 @@ def limits_in_words(policy: Policy) -> tuple[str, ...]:
     what = " and ".join(parts)
     return (
         (
-            f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what}: by another one the "
-            f"queue differs from the one measured here."
+            f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what}: by another one "
+            "the queue differs from the one measured here."
         ),
     )
 
