@@ -9,11 +9,10 @@ from policyfactory.core.units import format_duration
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Column, Section
 from policyfactory.report.verdict import Verdict
-from policyfactory.review.simulated import Means, difference, in_words, means_of, nobody_waits, plain_table
+from policyfactory.review.simulated import Means, difference, in_words, means_of, nobody_waits, plain_table, sign
 from policyfactory.simulate.recorded import lacking_starts, recorded_schedule
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
-from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["BASELINE", "TOO_FAR", "Judged", "judge_simulated"]
@@ -100,16 +99,9 @@ def _judge(name: str, new: Schedule, base: Schedule, record: Schedule | None, la
         far = f"{recorded}: the simulation of {BASELINE} is too far from that to judge by it (limits, partitions, ...)."
         return Verdict("unsound", (far, *sentences))
     sentences.append(f"{recorded}; against that {name} is {in_words(against_record)}.")
-    signs = [_sign(against_base), _sign(against_record)]
+    signs = [sign(against_base), sign(against_record)]
     if signs == [-1, -1]:
         return Verdict("better", tuple(sentences))
     if 1 in signs:
         return Verdict("worse", tuple(sentences))
     return Verdict("cannot tell", (*sentences, "It is not shown to be better than both."))
-
-
-def _sign(estimate: Estimate) -> int:
-    """Return -1 if the interval is below 0, 1 if above, else 0."""
-    if estimate.interval is None or estimate.interval.covers(0.0):
-        return 0
-    return -1 if estimate.value < 0 else 1

@@ -19,7 +19,7 @@ from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.weeks import block_weeks, estimate_weekly
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Means", "difference", "in_words", "means_of", "nobody_waits", "plain_table", "weekly"]
+__all__ = ["Means", "difference", "in_words", "means_of", "nobody_waits", "plain_table", "sign", "weekly"]
 
 _NOBODY = 0.01  # share of the jobs: fewer that wait tell no orders apart
 
@@ -79,8 +79,17 @@ def difference(new: Schedule, base: Schedule, metric: str, *, seed: int = 0) -> 
     return estimate_weekly(sums, jobs, block_weeks(memory), seed=seed)
 
 
+def sign(estimate: Estimate) -> int:
+    """Return -1 if the interval is below 0, 1 if above, else 0."""
+    if estimate.interval is None:
+        return 0
+    return int(estimate.interval.low > 0) - int(estimate.interval.high < 0)
+
+
 def in_words(estimate: Estimate, unit: str = "") -> str:
     """Return a difference with its interval, in brackets."""
+    if np.isnan(estimate.value):
+        return "an amount that cannot be told"
 
     def text(value: float) -> str:
         if unit != "s":

@@ -11,14 +11,14 @@ from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.report.verdict import Verdict
 from policyfactory.review.judging import BASELINE, TOO_FAR
-from policyfactory.review.simulated import in_words, means_of, nobody_waits
-from policyfactory.statistics.intervals import MIN_CASES, Estimate
+from policyfactory.review.simulated import in_words, means_of, nobody_waits, sign
+from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
     from policyfactory.review.compared import Review
     from policyfactory.review.groups import Changed
 
-__all__ = ["judge", "sign"]
+__all__ = ["judge"]
 
 _SAME_MACHINE = 0.02  # of its processors
 _MOST_LOSERS = 5
@@ -49,13 +49,6 @@ def judge(review: Review) -> Verdict:
     else:
         reason = "no difference is shown that two ways agree on"
     return Verdict("cannot tell", (f"Cannot tell whether it helped: {reason}.", *sentences, *who), caveats)
-
-
-def sign(estimate: Estimate) -> int:
-    """Return -1 if the interval is below 0, 1 if above, else 0."""
-    if estimate.interval is None or estimate.interval.covers(0.0):
-        return 0
-    return -1 if estimate.value < 0 else 1
 
 
 def _not_comparable(review: Review) -> Iterator[str]:

@@ -103,7 +103,8 @@ def of_matched(before: Weeks, after: Weeks, pairs: list[tuple[int, int]], metric
 def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
     """Return what being after adds to the mean of a week at equal load, by least squares over the weeks.
 
-    mean = a + b load + c after, over the weeks whose load both times have. The interval is Student's, its standard
+    mean = a + b load + c after, over the weeks whose load both times have; NaN where those do not determine c, as
+    where all weeks have one load. The interval is Student's, its standard
     error that of a bootstrap over blocks of weeks of each time, with three degrees of freedom less than there are
     blocks.
     """
@@ -121,7 +122,7 @@ def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
     if min(counts) < 2:
         return Estimate(math.nan, None, None, sum(counts))
     value = _added(loads, means)
-    if block is None or min(counts) < MIN_CASES * block:
+    if math.isnan(value) or block is None or min(counts) < MIN_CASES * block:
         return Estimate(value, None, None, sum(counts))
     random = generator(0, _PURPOSE, *counts)
     drawn = np.empty(_RESAMPLES)

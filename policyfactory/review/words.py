@@ -9,8 +9,7 @@ import numpy as np
 
 from policyfactory.core.picture import keeps_settings, new_figure
 from policyfactory.report.sections import Cell, Column, Picture, Section
-from policyfactory.review.simulated import means_of, plain_table
-from policyfactory.review.verdict import sign
+from policyfactory.review.simulated import means_of, plain_table, sign
 from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

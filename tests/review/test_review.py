@@ -12,6 +12,7 @@ from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import WEEK
 from policyfactory.review.compared import Review
 from policyfactory.review.review import review
+from policyfactory.review.simulated import in_words, sign
 from policyfactory.review.weeks import Weeks, by_regression, match_weeks, of_matched
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
@@ -135,3 +136,12 @@ def test_weeks_are_matched_by_hand_and_a_regression_finds_what_was_put_in() -> N
     found = by_regression(*made, "bsld")
     assert found.interval is not None
     assert found.interval.low < -1.5 < found.interval.high < -1
+
+
+def test_weeks_of_one_load_do_not_determine_a_regression_and_decide_nothing() -> None:
+    same = [0.7] * 12
+    found = by_regression(weeks(same, [2.0] * 12), weeks(same, [1.0] * 12), "bsld")
+    assert np.isnan(found.value)
+    assert found.interval is None
+    assert sign(found) == 0
+    assert in_words(found, "s") == "an amount that cannot be told"
