@@ -10,6 +10,7 @@ import dataclasses
 import gzip
 import math
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ _MARK = b"policyfactory-shadow: "
 _LONGEST_LINE = 4096
 _MOST_LINES = 20_000_000
 _LARGEST = float(1 << 40)
-_FIELD = re.compile(r"(\w+)=(\S+)", re.ASCII)
+_FIELD = re.compile(r"\b(\w+)=(\S+)", re.ASCII)  # from the start of a word: else the square of its length
 _JOB = re.compile(r"\d{1,15}(?:_\d{1,10})?", re.ASCII)
 _NUMBERS = ("at", "submit", "time", "processors")
 
@@ -132,7 +133,7 @@ def _ours(path: Path, name: str) -> Iterator[str]:
                 at = line.find(_MARK)
                 if at >= 0:
                     yield line[at + len(_MARK) :].decode("ascii", "replace")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         problem = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: cannot be read: {problem}; check the path and its permissions") from None
 

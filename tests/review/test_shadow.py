@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +62,22 @@ def test_what_is_no_such_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(line_of().encode() * 50)[:40])
     with pytest.raises(PolicyfactoryError):
         read_shadow(tmp_path / "cut.gz")
+    packed = bytearray(gzip.compress(line_of().encode() * 50))
+    packed[10] = 0xFF  # the kind of the first block: there is no such one
+    (tmp_path / "broken.gz").write_bytes(packed)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_shadow(tmp_path / "broken.gz")
+
+
+def test_long_words_take_no_longer_than_short_ones(tmp_path: Path) -> None:
+    # The square of their length was 50 s for these 400 lines.
+    times = []
+    for word in ("x" * 4000, "x " * 2000):
+        (tmp_path / "log").write_text(("policyfactory-shadow: " + word + "\n") * 400 + line_of())
+        begin = time.process_time()
+        assert read_shadow(tmp_path / "log").unread == 400
+        times.append(time.process_time() - begin)
+    assert times[0] < 20 * times[1] + 1
 
 
 def logged(at: int, number: float, present: float = math.nan) -> Logged:
