@@ -105,7 +105,8 @@ def test_a_line_in_an_included_file_is_not_overlooked(site: Site) -> None:
     assert "more.conf has JobSubmitPlugins with lua" in site.run(script, "remove", code=1)
     assert (site.folder / "job_submit.lua").is_file()
     more.write_text("#JobSubmitPlugins=lua\n")
-    assert "doing: move" in site.run(script, "remove")
+    # The file itself is no other one, however its path is written.
+    assert "doing: move" in site.run(script, "remove", SLURM_CONF=f"{site.folder}//slurm.conf")
 
 
 def test_a_priority_is_given_back_to_the_plugin_but_for_held_jobs(site: Site) -> None:
@@ -136,3 +137,21 @@ def test_nice_values_that_are_set_are_taken_away(site: Site) -> None:
     assert site.told.read_text() == ""
     site.run(script, "remove")
     assert site.told.read_text() == "update JobId=11 Nice=0\n"
+
+
+@pytest.mark.parametrize("line", ["Include policyfactory_weights.conf", "\tinclude\t/etc/slurm/policyfactory_weights.conf"])
+def test_the_line_that_includes_weights_goes_before_their_file(line: str, site: Site) -> None:
+    script = installed(site, "slurm-weights", "policyfactory_weights.conf")
+    site.conf.write_text(f"{CONF}#policyfactory PriorityWeightAge=3\nInclude my_policyfactory_weights.conf\n{line}\n")
+    site.run(script, "remove")
+    # slurmctld does not start where a file that it includes is gone.
+    assert site.conf.read_text() == f"{CONF}PriorityWeightAge=3\nInclude my_policyfactory_weights.conf\n"
+    assert (site.folder / "policyfactory_weights.conf.removed").is_file()
+    assert "nothing of this export" in site.run(script, "remove")
+
+
+def test_weights_that_another_file_includes_stay(site: Site) -> None:
+    script = installed(site, "slurm-weights", "policyfactory_weights.conf")
+    (site.folder / "more.conf").write_text("Include policyfactory_weights.conf\n")
+    assert "more.conf has Include with policyfactory_weights.conf" in site.run(script, "remove", code=1)
+    assert (site.folder / "policyfactory_weights.conf").is_file()

@@ -45,7 +45,7 @@ is_ours() {
 not_elsewhere() {
   for file in "$folder"/*.conf "$folder"/*/*.conf; do
     [ -f "$file" ] && [ "$file" != "$conf" ] || continue
-    if grep -Eiq "^[[:space:]]*$1[[:space:]]*=.*$2" "$file"; then
+    if grep -Eiq "^[[:space:]]*$1[[:space:]=].*$2" "$file"; then
       refuse "$file has $1 with $2: take that out first, then run this again"
     fi
   done
@@ -64,6 +64,7 @@ step() {
 conf=${SLURM_CONF:-$(scontrol show config 2>/dev/null | awk '$1 == "SLURM_CONF" { print $3 }')}
 [ -n "$conf" ] && [ -f "$conf" ] || refuse "slurm.conf is not found (${conf:-no path}); say SLURM_CONF=FILE sh $0"
 folder=$(dirname "$conf")
+conf=$folder/$(basename "$conf") # as the files beside it are named
 
 #=== waiting
 # The jobs that wait, the waiting tasks of an array in one list, each with its nice value; the argument is a filter.
@@ -143,9 +144,10 @@ still_loaded() {
 
 #=== weights
 remove() {
-  if grep -qi '^[ \t]*include[ \t].*@FILE@' "$conf"; then
+  not_elsewhere Include @FILE@
+  if grep -Eiq '^[[:space:]]*include[[:space:]]+([^[:space:]]*/)?@FILE@([[:space:]]|$)' "$conf"; then
     step "take the line Include @FILE@ out of $conf, and the mark #policyfactory from the lines of before" && rewrite '
-      tolower($1) == "include" && $2 ~ /@FILE@$/ { next }
+      tolower($1) == "include" && $2 ~ /(^|\/)@FILE@$/ { next }
       { sub(/^#policyfactory /, ""); print }'
   elif grep -q '^#policyfactory ' "$conf"; then
     step "take the mark #policyfactory from the lines of before in $conf" &&
