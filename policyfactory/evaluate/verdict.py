@@ -72,7 +72,7 @@ def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Ver
 
 def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[str, ...]]:
     evaluation, jobs = outcome.evaluation, _measured(plan, log)
-    if quiet := nobody_waits(evaluation, log.name, jobs, jobs.offered_load * plan.table.load):
+    if quiet := nobody_waits(evaluation, log.name, jobs, plan.table.load):
         return "cannot tell", quiet
     if unsound := (*requests_invented(log.workload), *_windows(plan, log.workload, unsound=True)):
         return "unsound", (*unsound, "No policy is recommended.")
@@ -155,7 +155,7 @@ def requests_invented(jobs: Workload) -> tuple[str, ...]:
 # Nobody waits. --------------------------------------------------------------------------------------------------------
 
 
-def nobody_waits(evaluation: Evaluation, log: str, jobs: Workload, load: float) -> tuple[str, ...]:
+def nobody_waits(evaluation: Evaluation, log: str, jobs: Workload, faster: float = 1.0) -> tuple[str, ...]:
     """Return why no order of the queue can be told from another; nothing if one can.
 
     Parameters
@@ -166,19 +166,20 @@ def nobody_waits(evaluation: Evaluation, log: str, jobs: Workload, load: float) 
         Name of the log.
     jobs : Workload
         Its jobs that are measured, with their recorded starts.
-    load : float
-        Their offered load in the simulation.
+    faster : float
+        How many times as fast they arrive in the simulation as in the log.
     """
     rows = evaluation.rows(log)
     total = sum(evaluation.cases[row].jobs for row in rows.tolist())
     waiting = float(evaluation.waiting[rows].sum(axis=0).max()) / total
     if waiting >= _NOBODY:
         return ()
+    load = jobs.offered_load * faster
     first = (
         f"Nobody waits in this log under any order ({100 * waiting:.2g} % of the jobs wait longer than {TAU} s; "
         f"offered load {load:.2f}): it cannot tell orders apart."
     )
-    return (first, *_why_the_record_waits(jobs), _what_helps(load))
+    return (first, *_why_the_record_waits(jobs), _what_helps(load, faster))
 
 
 def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
@@ -204,10 +205,11 @@ def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
     return ()
 
 
-def _what_helps(load: float) -> str:
-    faster = f"--load {max(_BUSY / load, 1.1):.1f}" if load > 0 else "--load 2"
+def _what_helps(load: float, faster: float) -> str:
+    # The option counts from the log, not from what was simulated.
+    option = f"--load {faster * (max(_BUSY / load, 1.1) if load > 0 else 2):.2g}"
     return (
-        f"What helps: evaluate the policies with the jobs arriving faster ({faster}), learn from a busier time or "
+        f"What helps: evaluate the policies with the jobs arriving faster ({option}), learn from a busier time or "
         "machine, or from the jobs of the site's busiest partition with that partition's processors."
     )
 

@@ -81,7 +81,7 @@ def judge(evidence: Evidence) -> Verdict:
     """
     evaluation, jobs = evidence.compared.outcome.evaluation, evidence.baseline.workload
     log = evaluation.logs[0]
-    if quiet := nobody_waits(evaluation, log, jobs, jobs.offered_load):
+    if quiet := nobody_waits(evaluation, log, jobs):
         return Verdict("cannot tell", quiet)
     if invented := requests_invented(jobs):
         return Verdict("unsound", (*invented, "No policy is recommended."))

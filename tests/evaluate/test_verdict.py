@@ -73,6 +73,9 @@ def test_the_load_that_is_named_is_the_one_simulated() -> None:
     assert f"offered load {log.offered_load:.2f}" in once.sentences[0]
     assert f"offered load {2 * log.offered_load:.2f}" in twice.sentences[0]
     assert "the jobs arriving 2 times as fast as in the log" in twice.caveats[0]
+    # What is proposed is an option, which counts from the log whatever was simulated before.
+    assert f"(--load {0.95 / log.offered_load:.2g})" in once.sentences[-1]
+    assert once.sentences[-1] == twice.sentences[-1]
 
 
 def test_a_tie_has_no_winner() -> None:
