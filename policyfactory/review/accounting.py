@@ -53,7 +53,7 @@ class Accounting:
     name : str
         The files, for messages.
     log : SwfLog
-        The jobs as recorded.
+        The jobs as recorded, in order of submission.
     workload : Workload
         Those that a simulation can use.
     job, user, partition : tuple of str
@@ -103,7 +103,7 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
         log = read_swf(swf[0])
         return Accounting(
             name,
-            log,
+            log.select(np.argsort(log.submit, kind="stable")),
             clean(
                 log,
                 processors=reading.processors,

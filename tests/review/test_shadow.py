@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import dataclasses
 import math
 import time
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from policyfactory.review.shadow_log import Logged, read_shadow
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload
+from policyfactory.workload.swf.files import write_swf
+from policyfactory.workload.swf.log import log_of_workload
 
 BEGIN = 1_700_000_000
 LINE = (
@@ -140,6 +143,20 @@ def test_a_busy_queue_is_told_and_the_order_that_was_is_the_same_order(tmp_path:
     assert same.judged is not None
     means = list(same.judged.means.values())
     assert means[0] == means[1]
+
+
+def test_a_log_out_of_submit_order_is_the_same_queue(tmp_path: Path) -> None:
+    jobs = default_workload().select(np.arange(1000))
+    jobs = dataclasses.replace(jobs, start=simulate(jobs, "FCFS").start, unix_start=BEGIN)
+    log, _ = made(tmp_path, -jobs.requested_time.astype(float), jobs, jobs.start)
+    swf = log_of_workload(jobs)
+    found = []
+    for at, rows in enumerate([np.arange(1000), np.random.default_rng(1).permutation(1000)]):
+        write_swf(swf.select(rows), tmp_path / f"{at}.swf")
+        pairs = shadow(log, [tmp_path / f"{at}.swf"]).pairs
+        found.append((pairs.starts, pairs.pairs, pairs.other))
+    assert found[0] == found[1]
+    assert found[0][1] > 1000
 
 
 def test_nobody_waits_few_jobs_and_another_cluster_cannot_be_told(tmp_path: Path) -> None:
