@@ -100,7 +100,7 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
     if swf:
         if len(paths) > 1:
             raise UsageError(f"{name}: give one log in SWF, or files of accounting")
-        log = read_swf(swf[0])
+        log = _numbered(read_swf(swf[0]))
         return Accounting(
             name,
             log.select(np.argsort(log.submit, kind="stable")),
@@ -126,3 +126,16 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
     given = reading.processors is not None
     names = (imported.job, imported.user, imported.partition)
     return Accounting(name, imported.log, workload, *names, machine_given=given)
+
+
+def _numbered(log: SwfLog) -> SwfLog:
+    """Return a log of which no two jobs have one number, so that a number finds its job after the cleaning too.
+
+    The parts of a job (status 2, 3, 4) share its number and are joined by it.
+    """
+    numbers = log.job_id.copy()
+    whole = np.flatnonzero((log.status < 2) | (log.status > 4))
+    _, first = np.unique(numbers[whole], return_index=True)
+    again = np.delete(whole, first)
+    numbers[again] = max(0, int(numbers.max(initial=0))) + 1 + np.arange(len(again))
+    return dataclasses.replace(log, job_id=numbers)

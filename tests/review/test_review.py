@@ -10,6 +10,7 @@ import pytest
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import WEEK
+from policyfactory.review.accounting import read_accounting
 from policyfactory.review.compared import Review
 from policyfactory.review.review import review
 from policyfactory.review.simulated import in_words, sign
@@ -115,6 +116,14 @@ def test_times_that_overlap_are_refused(tmp_path: Path) -> None:
     file = recorded(tmp_path / "one.swf", jobs, "FCFS")
     with pytest.raises(WorkloadError, match="begins before the last submission"):
         review([file], [file])
+
+
+def test_job_numbers_that_were_used_before_find_their_own_jobs(tmp_path: Path) -> None:
+    jobs = jobs_of(1, weeks=2)
+    unique = log_of_workload(dataclasses.replace(jobs, start=jobs.submit))
+    write_swf(dataclasses.replace(unique, job_id=np.arange(len(jobs)) % 100 + 1), tmp_path / "again.swf")
+    found = read_accounting([tmp_path / "again.swf"])
+    assert found.log.user[found.rows].tolist() == jobs.user.tolist()
 
 
 def weeks(load: list[float], bsld: list[float]) -> Weeks:
