@@ -41,7 +41,7 @@ class Review:
     pairs : list of (int, int)
         Weeks of like load.
     ways : tuple of Way
-        By matched weeks, by regression, against the simulation.
+        By matched weeks, by regression and, unless most requested times are invented, against the simulation.
     groups : list of Changed
         Users, sizes and partitions.
     gains : dict of str to Estimate

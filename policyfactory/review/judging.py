@@ -6,6 +6,8 @@ import dataclasses
 
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
+from policyfactory.evaluate.basis import basis_in_words
+from policyfactory.evaluate.verdict import requests_invented
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Column, Section
 from policyfactory.report.verdict import Verdict
@@ -68,7 +70,10 @@ def judge_simulated(workload: Workload, policy: Policy) -> Judged:
     record = None if lacking else recorded_schedule(workload)
     if record is not None:
         means["recorded"] = means_of(record)
-    return Judged(means, _judge(name, new, base, record, lacking))
+    verdict = _judge(name, new, base, record, lacking)
+    if verdict.light != "cannot tell" and (invented := requests_invented(workload)):
+        verdict = Verdict("unsound", (*invented, *verdict.sentences))
+    return Judged(means, dataclasses.replace(verdict, caveats=basis_in_words(workload)))
 
 
 def _judge(name: str, new: Schedule, base: Schedule, record: Schedule | None, lacking: str) -> Verdict:

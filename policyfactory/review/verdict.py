@@ -9,6 +9,7 @@ import numpy as np
 
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
+from policyfactory.evaluate.verdict import requests_invented
 from policyfactory.report.verdict import Verdict
 from policyfactory.review.judging import BASELINE, TOO_FAR
 from policyfactory.review.simulated import in_words, means_of, nobody_waits, sign
@@ -101,6 +102,7 @@ def _in_words(group: Changed) -> str:
 
 def _caveats(review: Review) -> Iterator[str]:
     for word, period in (("before", review.before), ("after", review.after)):
+        yield from (f"{word}: {sentence}" for sentence in requests_invented(period.schedule.workload))
         jobs, weeks = period.schedule.workload, period.weeks
         left = len(period.accounting.log.job_id) - len(jobs)
         yield (

@@ -10,7 +10,7 @@ import pytest
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import WEEK
-from policyfactory.review.accounting import read_accounting
+from policyfactory.review.accounting import Reading, read_accounting
 from policyfactory.review.compared import Review
 from policyfactory.review.review import review
 from policyfactory.review.simulated import in_words, sign
@@ -109,6 +109,18 @@ def test_what_cannot_be_compared_cannot_be_told(
     found = reviewed(tmp_path, before, after, first, first)
     assert found.verdict.light == "cannot tell"
     assert words in found.verdict.sentences[0]
+
+
+def test_a_simulation_with_invented_requests_has_no_vote(tmp_path: Path) -> None:
+    files = []
+    for name, begin, weeks_ in (("before", BEGIN, 12), ("after", BEGIN + 60 * WEEK, 12)):
+        jobs = jobs_of(1, weeks=weeks_, begin=begin)
+        log = log_of_workload(dataclasses.replace(jobs, start=simulate(jobs, "FCFS").start))
+        files.append(tmp_path / f"{name}.swf")
+        write_swf(dataclasses.replace(log, requested_time=np.full(len(log), -1)), files[-1])
+    found = review(files[:1], files[1:], reading=Reading(estimate_missing="runtime"))
+    assert [way.name for way in found.ways] == ["weeks of like load", "regression on the load"]
+    assert "before: 100 % of the jobs have no requested time" in found.verdict.caveats[0]
 
 
 def test_times_that_overlap_are_refused(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import dataclasses
+import gzip
 import math
 import time
 from collections.abc import Sequence
@@ -11,12 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from daily_log import daily, recorded
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, WorkloadError
+from policyfactory.policy.catalogue import resolve
+from policyfactory.review.judging import judge_simulated
 from policyfactory.review.orders import compare_orders
 from policyfactory.review.shadow import shadow
 from policyfactory.review.shadow_log import Logged, read_shadow
 from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.cleaning_report import CleaningStep
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload
 from policyfactory.workload.swf.files import write_swf
@@ -157,6 +161,17 @@ def test_a_log_out_of_submit_order_is_the_same_queue(tmp_path: Path) -> None:
         found.append((pairs.starts, pairs.pairs, pairs.other))
     assert found[0] == found[1]
     assert found[0][1] > 1000
+
+
+@pytest.mark.parametrize(("invented", "light"), [(0.66, "unsound"), (0.02, "better")])
+def test_invented_requests_are_no_basis_of_a_verdict(invented: float, light: str) -> None:
+    log = recorded(daily(), "FCFS")
+    step = CleaningStep("changed", int(invented * 1000), "no requested time, the run time taken", "", 1, 1)
+    report = dataclasses.replace(log.cleaning, read=1000, kept=1000, steps=(step,))
+    verdict = judge_simulated(dataclasses.replace(log, cleaning=report), resolve("SPF")).verdict
+    assert verdict.light == light
+    assert ("have no requested time in the log" in verdict.sentences[0]) == (light == "unsound")
+    assert f"{100 * invented:.3g} % of the jobs changed (no requested time" in verdict.caveats[1]
 
 
 def test_nobody_waits_few_jobs_and_another_cluster_cannot_be_told(tmp_path: Path) -> None:
