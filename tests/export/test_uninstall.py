@@ -139,7 +139,9 @@ def test_nice_values_that_are_set_are_taken_away(site: Site) -> None:
     assert site.told.read_text() == "update JobId=11 Nice=0\n"
 
 
-@pytest.mark.parametrize("line", ["Include policyfactory_weights.conf", "\tinclude\t/etc/slurm/policyfactory_weights.conf"])
+@pytest.mark.parametrize(
+    "line", ["Include policyfactory_weights.conf", "\tinclude\t/etc/slurm/policyfactory_weights.conf"]
+)
 def test_the_line_that_includes_weights_goes_before_their_file(line: str, site: Site) -> None:
     script = installed(site, "slurm-weights", "policyfactory_weights.conf")
     site.conf.write_text(f"{CONF}#policyfactory PriorityWeightAge=3\nInclude my_policyfactory_weights.conf\n{line}\n")
