@@ -21,7 +21,7 @@ from policyfactory.workload.jobs import Workload
 __all__ = ["MOST_JOBS", "Drawn", "Timeline", "packed"]
 
 MOST_JOBS = 100_000  # of one schedule; more are cut around the stretch that matters
-_MOST_STARTS = 200_000  # of all schedules together: beyond, the last ones are left out
+_MOST_STARTS = 50_000  # of all schedules together: beyond, the last ones are left out
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
