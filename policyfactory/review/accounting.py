@@ -12,6 +12,7 @@ from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.accounting.importing import Zone, import_logs
 from policyfactory.workload.accounting.limits import ImportRules, parse_limit
+from policyfactory.workload.accounting.rules import STILL_WAIT
 from policyfactory.workload.clean import clean
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload
@@ -60,6 +61,8 @@ class Accounting:
         Numbers, users and partitions of the jobs of ``log`` as the site writes them; empty for a log in SWF.
     machine_given : bool
         Whether the size of the machine was given or is in the header, and not the most in use at once.
+    waiting : int
+        Jobs that waited when the accounting was taken, which are not in ``log``; 0 for a log in SWF, which has none.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Accounting:
     user: tuple[str, ...]
     partition: tuple[str, ...]
     machine_given: bool
+    waiting: int = 0
 
     @property
     def rows(self) -> Int64Array:
@@ -125,7 +129,8 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
     workload = clean(imported.log, estimate_missing=reading.estimate_missing)
     given = reading.processors is not None
     names = (imported.job, imported.user, imported.partition)
-    return Accounting(name, imported.log, workload, *names, machine_given=given)
+    waiting = sum(step.count for step in imported.report.steps if step.what.endswith(STILL_WAIT))
+    return Accounting(name, imported.log, workload, *names, machine_given=given, waiting=waiting)
 
 
 def _numbered(log: SwfLog) -> SwfLog:

@@ -23,6 +23,7 @@ __all__ = ["judge"]
 
 _SAME_MACHINE = 0.02  # of its processors
 _MOST_LOSERS = 5
+_STILL_WAITING = 0.01  # of the jobs: those that wait longest would be missing from the means
 
 
 def judge(review: Review) -> Verdict:
@@ -63,6 +64,12 @@ def _not_comparable(review: Review) -> Iterator[str]:
     if min(weeks) < MIN_CASES:
         yield f"{counted(weeks[0], 'week')} before and {weeks[1]} after are too few, {MIN_CASES} each are needed"
         return
+    for word, period in (("before", review.before), ("after", review.after)):
+        if period.accounting.waiting > _STILL_WAITING * len(period.schedule):
+            yield (
+                f"{counted(period.accounting.waiting, 'job')} of the time {word} still waited when its accounting was "
+                "taken, and those that wait longest are missing from its means; take it again when they have started"
+            )
     means = [means_of(period.schedule) for period in (review.before, review.after)]
     if nobody_waits(*means):
         yield "nobody waits in either time, so that the order of the queue changes nothing"
@@ -108,7 +115,7 @@ def _caveats(review: Review) -> Iterator[str]:
         yield (
             f"{word}: {period.accounting.name}, {len(jobs):,} jobs in {counted(len(weeks.jobs), 'week')}, offered load "
             f"{float(np.average(weeks.load)):.2f}, {jobs.machine:,} processors; {left:,} left out (no start, or no "
-            f"use of the machine); {jobs.cleaning.totals()}"
+            f"use of the machine), {period.accounting.waiting:,} that still waited; {jobs.cleaning.totals()}"
         )
     yield "what else changed between the two times (users, software, limits, nodes that were down) counts as well"
 

@@ -123,6 +123,29 @@ def test_a_simulation_with_invented_requests_has_no_vote(tmp_path: Path) -> None
     assert "before: 100 % of the jobs have no requested time" in found.verdict.caveats[0]
 
 
+@pytest.mark.parametrize(("waiting", "too_many"), [(0.02, True), (0.005, False)])
+def test_jobs_that_still_wait_are_missing_from_the_means(waiting: float, too_many: bool, tmp_path: Path) -> None:
+    files = []
+    for name, seed, policy, begin in (("before", 1, "FCFS", BEGIN), ("after", 2, "SAF", BEGIN + 60 * WEEK)):
+        jobs = jobs_of(seed, weeks=8)
+        submit, start = jobs.submit + begin, simulate(jobs, policy).start + begin
+        rows = ["JobID|UID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|Partition"]
+        for at in range(len(jobs)):
+            run, size, limit = jobs.run_time[at], jobs.processors[at], -(-jobs.requested_time[at] // 60)
+            times = f"{submit[at]}|{start[at]}|{start[at] + run}|{run}|{limit}"
+            rows.append(f"{at + 1}|1000|COMPLETED|{times}|{size}|{size}|batch")
+        if name == "after":
+            still = range(len(jobs) + 1, len(jobs) + 1 + int(waiting * len(jobs)))
+            rows += [f"{job}|1000|PENDING|{submit[-1]}|Unknown|Unknown|0|60|16|0|batch" for job in still]
+        files.append(tmp_path / f"{name}.txt")
+        files[-1].write_text("\n".join(rows) + "\n")
+    found = review(files[:1], files[1:], reading=Reading(processors=MACHINE))
+    assert ("of the time after still waited" in found.verdict.sentences[0]) == too_many
+    assert found.verdict.light == ("cannot tell" if too_many else "better")
+    assert f"{found.after.accounting.waiting:,} that still waited" in found.verdict.caveats[1]
+    assert found.after.accounting.waiting > 0
+
+
 def test_times_that_overlap_are_refused(tmp_path: Path) -> None:
     jobs = jobs_of(1, weeks=3)
     file = recorded(tmp_path / "one.swf", jobs, "FCFS")

@@ -16,7 +16,10 @@ from policyfactory.workload.accounting.table import Column, Mask, RecordTable, S
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import printable
 
-__all__ = ["ImportedJobs", "jobs_of"]
+__all__ = ["STILL_WAIT", "ImportedJobs", "jobs_of"]
+
+# How the steps end that drop what has not begun.
+STILL_WAIT = "that wait at the end of the log"
 
 # More are no log that anything could be done with.
 _MOST_JOBS = 20_000_000
@@ -136,8 +139,8 @@ def _not_over(sieve: Sieve) -> None:
     """Drop what has not ended: nobody knows for how long it will run."""
     table = sieve.table
     pending = table.state == State.pending
-    sieve.drop(pending & (table.tasks > 1), "tasks of arrays that wait at the end of the log", "their run is to come")
-    sieve.drop(pending, "jobs that wait at the end of the log", "their run is to come")
+    sieve.drop(pending & (table.tasks > 1), f"tasks of arrays {STILL_WAIT}", "their run is to come")
+    sieve.drop(pending, f"jobs {STILL_WAIT}", "their run is to come")
     running = (table.state == State.running) | ((table.state == State.unknown) & (table.end < 0) & (table.elapsed < 0))
     sieve.drop(running, "jobs that run, or are suspended, at the end of the log", "their run time is not known yet")
 
