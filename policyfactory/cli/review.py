@@ -40,7 +40,7 @@ def review(
     """Compare the waits before and after a change of the queue's order: did it help, and who lost.
 
     The load is taken into account in three ways: weeks of like load, a regression, and a simulation of both times. Only
-    where two agree and none contradicts there is a verdict.
+    where the simulation and one more agree, and none contradicts, there is a verdict.
     """
     from policyfactory.review.accounting import Reading
     from policyfactory.review.review import review as compare

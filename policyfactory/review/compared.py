@@ -23,11 +23,14 @@ class Way:
         In words.
     wait, bsld : Estimate
         The difference, after minus before, of the mean wait (s) and the mean bounded slowdown.
+    simulated : bool
+        Whether it is by a simulation, which alone knows what each week finds waiting from the weeks before.
     """
 
     name: str
     wait: Estimate
     bsld: Estimate
+    simulated: bool = dataclasses.field(default=False, kw_only=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

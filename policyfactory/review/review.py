@@ -1,7 +1,7 @@
 """Two times of a machine, before and after a change of the queue's order: did it help, and who lost.
 
 Three ways take the load into account: pairs of weeks of like load, a regression on the load, and a simulation of both
-times under one policy, from which the record is measured. A verdict needs them to agree.
+times under one policy, from which the record is measured. A verdict needs the simulation and one more to agree.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def review(
     ]
     # Where most requested times are not the users', a simulation is not of this queue: it has no vote.
     if not any(requests_invented(period.schedule.workload) for period in (first, second)):
-        estimates = (_beside_simulation(first, second, base, metric) for metric in METRICS)
-        ways.append(Way(f"record less simulated {BASELINE}", *estimates))
+        wait, bsld = (_beside_simulation(first, second, base, metric) for metric in METRICS)
+        ways.append(Way(f"record less simulated {BASELINE}", wait, bsld, simulated=True))
     gains = {}
     if own is not None:
         gains = {

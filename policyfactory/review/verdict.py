@@ -38,13 +38,20 @@ def judge(review: Review) -> Verdict:
     )
     told = [sign(way.bsld) for way in review.ways if way.bsld.interval is not None]
     who = _who(review)
-    if len(told) >= 2 and -1 in told and 1 not in told and told.count(-1) >= 2:
-        first = f"It helped: {told.count(-1)} of {len(told)} ways to take the load into account agree, none is against."
-        return Verdict("better", (first, *sentences, *who), caveats)
-    if len(told) >= 2 and told.count(1) >= 2 and -1 not in told:
+    simulated = {sign(way.bsld) for way in review.ways if way.simulated}
+    agreed = next((way for way in (-1, 1) if told.count(way) >= 2 and -way not in told), 0)
+    if agreed and agreed in simulated:
+        if agreed < 0:
+            agree = f"{told.count(-1)} of {len(told)} ways to take the load into account agree, none is against"
+            return Verdict("better", (f"It helped: {agree}.", *sentences, *who), caveats)
         first = f"It did not help: waits are longer at equal load by {told.count(1)} of {len(told)} ways."
         return Verdict("worse", (first, *sentences, *who), caveats)
-    if 1 in told and -1 in told:
+    if agreed:
+        reason = (
+            "weeks of like load differ, and no simulation shows it; in a busier time such weeks find more jobs waiting "
+            "from the weeks before"
+        )
+    elif 1 in told and -1 in told:
         reason = "the ways to take the load into account contradict each other"
     elif len(told) < 2:
         reason = "fewer than two ways to take the load into account give an interval; wait for more weeks"

@@ -14,8 +14,10 @@ from policyfactory.review.accounting import Reading, read_accounting
 from policyfactory.review.compared import Review
 from policyfactory.review.review import review
 from policyfactory.review.simulated import in_words, sign
+from policyfactory.review.verdict import judge
 from policyfactory.review.weeks import Weeks, by_regression, match_weeks, of_matched
 from policyfactory.simulate.simulate import simulate
+from policyfactory.statistics.intervals import Estimate, Interval
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import write_swf
 from policyfactory.workload.swf.log import log_of_workload
@@ -91,6 +93,18 @@ def test_a_busier_time_is_not_a_worse_policy(tmp_path: Path) -> None:
     found = reviewed(tmp_path, jobs_of(1, load=0.85), jobs_of(2, load=0.95), "FCFS", "SAF")
     assert found.verdict.light != "worse", found.verdict.sentences
     assert found.ways[2].bsld.value < 0
+
+
+def test_what_weeks_find_waiting_from_the_weeks_before_is_no_change_of_the_order(helped: Review) -> None:
+    nothing = Estimate(0.0, Interval(-1.0, 1.0), None, 30)
+    weekly, regression, simulated = helped.ways
+    unchanged = dataclasses.replace(simulated, bsld=nothing)
+    for ways in ((weekly, regression, unchanged), (weekly, regression)):
+        verdict = judge(dataclasses.replace(helped, ways=ways))
+        assert verdict.light == "cannot tell"
+        assert "no simulation shows it" in verdict.sentences[0]
+    # With the simulation, one of the others is enough.
+    assert judge(dataclasses.replace(helped, ways=(weekly, simulated))).light == "better"
 
 
 @pytest.mark.parametrize(
