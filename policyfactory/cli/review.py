@@ -14,6 +14,7 @@ from policyfactory.cli.review_output import (
     ProcessorsOption,
     UnlimitedOption,
     ZoneOption,
+    refuse_to_replace,
     show,
     write,
 )
@@ -46,6 +47,7 @@ def review(
     from policyfactory.review.review import review as compare
     from policyfactory.review.words import sections_of
 
+    refuse_to_replace(output, overwrite=overwrite)
     reading = Reading(processors, estimate_missing, unlimited, time_zone)
     found = compare(before, after, policy, reading)
     *main, weeks = sections_of(found)  # the weeks are for the page and the files

@@ -31,6 +31,7 @@ __all__ = [
     "ProcessorsOption",
     "UnlimitedOption",
     "ZoneOption",
+    "refuse_to_replace",
     "show",
     "write",
 ]
@@ -47,6 +48,18 @@ OutputOption = Annotated[
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
 
 _PAGE = "report.html"
+
+
+def refuse_to_replace(folder: Path | None, *, overwrite: bool) -> None:
+    """Refuse a folder with a page before anything is computed.
+
+    Raises
+    ------
+    OutputError
+        If it has one that is not to be replaced.
+    """
+    if folder is not None:
+        refuse_earlier(folder / _PAGE, overwrite=overwrite)
 
 
 def show(verdict: Verdict, sections: Sequence[Section]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,12 +14,10 @@ from policyfactory.cli.review_output import (
     ProcessorsOption,
     UnlimitedOption,
     ZoneOption,
+    refuse_to_replace,
     show,
     write,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["shadow"]
 
@@ -51,6 +49,7 @@ def shadow(
     from policyfactory.review.accounting import Reading
     from policyfactory.review.shadow import shadow as compare
 
+    refuse_to_replace(output, overwrite=overwrite)
     found = compare(logfile, accounting, Reading(processors, estimate_missing, unlimited, time_zone), policy)
     show(found.verdict, found.sections())
     if output is not None:

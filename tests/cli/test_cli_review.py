@@ -39,10 +39,9 @@ def test_shadow_prints_and_writes_page_and_tables(run, tmp_path: Path) -> None:
     page = (tmp_path / "found" / "report.html").read_text()
     assert "<script>" not in page.replace("<script>\n", "").split("</style>")[1].split("<script")[0]
     assert {file.name for file in (tmp_path / "found").rglob("*.csv")} >= {"orders.csv", "jobs.csv", "users.csv"}
-    assert (
-        "exists; add --overwrite"
-        in run("shadow", "slurmctld.log", "--accounting", "sacct.txt", "-o", "found", code=1).stderr
-    )
+    again = run("shadow", "slurmctld.log", "--accounting", "sacct.txt", "-o", "found", code=1)
+    assert "exists; add --overwrite" in again.stderr
+    assert again.stdout == ""  # before anything is computed
     assert "no line of a log-only export" in run("shadow", "sacct.txt", "--accounting", "sacct.txt", code=1).stderr
 
 
@@ -55,4 +54,7 @@ def test_review_prints_and_writes_page_and_tables(run, tmp_path: Path) -> None:
     assert "too few" in done.stdout
     assert {file.name for file in (tmp_path / "found").rglob("*.csv")} >= {"weeks.csv", "ways.csv", "times.csv"}
     assert "Before and after" in (tmp_path / "found" / "report.html").read_text()
+    again = run("review", "--before", "sacct.txt", "--after", "after.txt", "-o", "found", code=1)
+    assert "exists; add --overwrite" in again.stderr
+    assert again.stdout == ""
     assert "begins before the last" in run("review", "--before", "after.txt", "--after", "sacct.txt", code=1).stderr
