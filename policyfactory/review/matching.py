@@ -8,11 +8,13 @@ from collections import defaultdict
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import WorkloadError
 from policyfactory.review.accounting import Accounting
 from policyfactory.review.shadow_log import Logged, ShadowLog
 
 __all__ = ["Matched", "match"]
 
+_MOST_PAIRS = 20_000_000
 _CLOCK = (0, 1, -1)  # s: a script may look at its clock just before or after Slurm does
 
 
@@ -41,6 +43,11 @@ def match(log: ShadowLog, accounting: Accounting) -> Matched:
     By the job's number, of an array by that of the array for tasks that have no line of their own. A line without a
     number is about all jobs of its user that were submitted at its time (give or take 1 s) with its limit and size:
     they have one score.
+
+    Raises
+    ------
+    WorkloadError
+        If there are more than 20 million pairs of a line and a job, as of large arrays that are logged again and again.
     """
     swf = accounting.log
     begins = swf.header.unix_start or 0
@@ -64,6 +71,11 @@ def match(log: ShadowLog, accounting: Accounting) -> Matched:
         without += not found
         rows += found
         lines += [line] * len(found)
+        if len(rows) > _MOST_PAIRS:
+            raise WorkloadError(
+                f"{log.path}: its lines are about more than {_MOST_PAIRS:,} jobs, the tasks of an array counted "
+                "each time; give a shorter time of the log"
+            )
     return Matched(lines, np.array(rows, dtype=np.int64), without)
 
 

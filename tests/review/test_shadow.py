@@ -183,3 +183,16 @@ def test_nobody_waits_few_jobs_and_another_cluster_cannot_be_told(tmp_path: Path
     (tmp_path / "slurmctld.log").write_text(line_of(job="99999"))
     with pytest.raises(WorkloadError, match="give the accounting of the same cluster"):
         shadow(log, [accounting])
+
+
+def test_arrays_that_are_logged_again_and_again_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = default_workload().select(np.arange(50))
+    log, accounting = made(tmp_path, jobs.submit.astype(float), jobs, jobs.submit)
+    head, *rows = accounting.read_text().splitlines()
+    tasks = [f"9_{at}|" + row.partition("|")[2] for at, row in enumerate(rows)]
+    accounting.write_text("\n".join([head, *tasks]) + "\n")
+    log.write_text(line_of(job="9", at=BEGIN) * 5)
+    assert len(shadow(log, [accounting]).matched.lines) == 250
+    monkeypatch.setattr("policyfactory.review.matching._MOST_PAIRS", 249)
+    with pytest.raises(WorkloadError, match="more than 249 jobs, the tasks of an array counted each time"):
+        shadow(log, [accounting])
