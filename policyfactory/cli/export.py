@@ -122,10 +122,11 @@ def export(
 
 def _print(exported: Exported, queue: Queue | None, *, as_json: bool, verbose: bool) -> None:
     """Say what was written, or print it; show the preview, or say what to do; then what must be known."""
-    for path in exported.paths:
-        takes_out = path.name.endswith("uninstall.sh")
-        what = "which takes it out again" if takes_out else f"{exported.policy.name} as {exported.target.description}"
-        note(f"written: {path}, {what}")
+    own, takes_out = exported.paths[: len(exported.files)], exported.paths[len(exported.files) :]
+    if own:
+        note(f"written: {', '.join(str(path) for path in own)}, {exported.policy.name} as {exported.description}")
+    for path in takes_out:
+        note(f"written: {path}, which takes it out again")
     if queue is not None:
         _show(exported, queue, as_json=as_json)
     else:
@@ -160,7 +161,7 @@ def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
     """Read the queue, and say what was taken for granted."""
     from policyfactory.core.artefact import read_bytes
     from policyfactory.export.queue_file import LARGEST_FILE, read_queue
-    from policyfactory.workload.accounting.times import machine_zone
+    from policyfactory.workload.accounting.times import machine_zone, shown
 
     place = "stdin" if name == "-" else name
     printed = instant("--at", at, zone or (None if at is None else machine_zone()[0]))
@@ -168,6 +169,9 @@ def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
     queue, notes = read_queue(data, place, at=printed, zone=zone)
     for line in notes:
         note(line)
+    if at is None:
+        end = shown(queue.now, zone or machine_zone()[0])
+        note(f"waits are counted up to the latest submission in the queue, {end}; --at says when it was printed")
     return queue
 
 

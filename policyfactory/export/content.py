@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.units import format_duration
 from policyfactory.core.version import __version__
+from policyfactory.export.expressible import NO_THRESHOLD
 from policyfactory.export.queue import Queue
 from policyfactory.export.sample import Sample, wide_sample
 from policyfactory.export.scale import LARGEST, Scale
@@ -169,7 +170,7 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
     site : Site
         How it was asked for; its sample is looked at only with a ``scale``.
     target : str
-        Name of the target.
+        Name of the target; one that leaves a threshold out says so among its limits.
     scale : Scale, optional
         The map to whole numbers, if there is one.
     """
@@ -188,7 +189,7 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
     ]
     if not policy.is_static:
         lines.append("The score changes while a job waits: compute it again at every scheduling pass.")
-    if policy.threshold != float("inf"):
+    if policy.threshold != float("inf") and target not in NO_THRESHOLD:
         lines.append(
             f"Jobs that have waited longer than {format_duration(policy.threshold)} go first, in submit order."
         )

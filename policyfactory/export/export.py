@@ -20,7 +20,7 @@ from policyfactory.export.advice import gaming, renewal, starvation
 from policyfactory.export.compressed import Made, make_with_few_ties
 from policyfactory.export.content import Site
 from policyfactory.export.exported import Exported, claim, earlier_files, write_files
-from policyfactory.export.expressible import left_out, prepare
+from policyfactory.export.expressible import NO_THRESHOLD, left_out, prepare
 from policyfactory.export.options import ExportOptions
 from policyfactory.export.sample import Sample, sample_of, wide_sample
 from policyfactory.export.scale import LARGEST, MOST_TIES, Scale, tie_share
@@ -37,8 +37,6 @@ __all__ = ["export"]
 
 # They order no queue: nobody waits for what they compute.
 _PROGRAMS = frozenset({"python", "c", "lua", "latex", "json"})
-# They leave a threshold out (`unexpressed`).
-_NO_THRESHOLD = frozenset({"slurm-site-factor-lua", "slurm-priority-lua", "slurm-weights", "gridengine"})
 
 
 def export(
@@ -155,6 +153,7 @@ class _Work:
             tuple(self.notes),
             tuple(self.warnings),
             tuple(paths),
+            self.options.log_only,
         )
 
     def _advise(self, policy: Policy, scale: Scale | None) -> list[str]:
@@ -169,7 +168,7 @@ class _Work:
 
     @functools.cached_property
     def _starvation(self) -> str:
-        keeps = self.target.name not in _NO_THRESHOLD
+        keeps = self.target.name not in NO_THRESHOLD
         try:
             return starvation(self.policy, self._workload, keeps_threshold=keeps)
         except PolicyfactoryError as error:
@@ -262,10 +261,11 @@ class _Work:
             f"scores {scale.low:g} to {scale.high:g} are spread over the whole numbers to {scale.largest:,}"
             f"{'' if done.policy is self.policy else how}"
         )
-        said = (
-            f"of neighbouring scores of {len(self.site.sample):,} jobs share a whole number, where submit time decides"
+        jobs = "the model workload" if self._workload is None else f"the {len(self._workload):,} jobs of the log"
+        self.notes.append(
+            f"ties: {100 * done.ties:.3g} % of neighbouring scores share a whole number, where submit time decides "
+            f"(measured on {len(self.site.sample):,} draws from {jobs})"
         )
-        self.notes.append(f"ties: {100 * done.ties:.3g} % {said}")
         if done.ties > MOST_TIES:
             self._say_what_makes_ties(done, scale)
 

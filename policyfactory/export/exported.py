@@ -44,6 +44,8 @@ class Exported:
         What was measured on which jobs; and what of the policy is lost, or should not be trusted.
     paths : tuple of Path
         The files that were written, in the order of ``files``, and behind them the script that uninstalls.
+    log_only : bool
+        Whether it only logs what it computes.
     """
 
     policy: Policy
@@ -53,6 +55,7 @@ class Exported:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     paths: tuple[Path, ...] = ()
+    log_only: bool = False
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -63,6 +66,12 @@ class Exported:
     def text(self) -> str:
         """Content of the main file."""
         return self.export.text
+
+    @property
+    def description(self) -> str:
+        """What the files are, in words."""
+        only = "Slurm: LOG ONLY, computes and logs the numbers that {} would sort by, and sets nothing"
+        return only.format(self.target.name) if self.log_only else self.target.description
 
     @property
     def scale(self) -> Scale | None:
@@ -101,7 +110,7 @@ class Exported:
         return f"<Exported {self.policy.name} to {self.target.name}: {names}>"
 
     def _repr_html_(self) -> str:
-        facts = {"target": self.target.description, "files": ", ".join(file.name for file in self.files)}
+        facts = {"target": self.description, "files": ", ".join(file.name for file in self.files)}
         facts |= {f"note {number}": text for number, text in enumerate(self.notes, start=1)}
         facts |= {f"warning {number}": text for number, text in enumerate(self.warnings, start=1)}
         return facts_html(f"{self.policy.name} for {self.target.name}", facts)

@@ -16,6 +16,7 @@ from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 
 __all__ = [
+    "NO_THRESHOLD",
     "check_size",
     "fixed_epoch",
     "keeps_threshold",
@@ -27,6 +28,9 @@ __all__ = [
     "static_only",
     "unexpressed",
 ]
+
+# Targets that leave a threshold out; see `unexpressed`.
+NO_THRESHOLD = frozenset({"slurm-site-factor-lua", "slurm-priority-lua", "slurm-weights", "gridengine"})
 
 
 def prepare(

@@ -78,7 +78,8 @@ def test_slurm_is_the_default_and_the_file_says_all_that_the_command_says(run, t
     assert "Install:" not in done.stderr
     assert "written: job_submit.uninstall.sh, which takes it out again" in done.stderr
     assert len(done.stderr.splitlines()) < 18
-    assert "ties: 0 % of neighbouring scores of 1,000,000 jobs share a whole number" in done.stderr
+    assert "ties: 0 % of neighbouring scores share a whole number" in done.stderr
+    assert "(measured on 1,000,000 draws from the model workload)" in done.stderr
     # Nothing is written twice without being asked for.
     again = run("export", "SAF", "-o", "job_submit.lua", code=1)
     assert "job_submit.lua: exists; add --overwrite" in again.stderr
@@ -169,6 +170,9 @@ def test_a_preview_warns_of_what_is_lost(run, tmp_path: Path) -> None:
     done = run("export", "SAF", *arguments)
     assert "warning: The policy's threshold is left out: jobs that have waited longer than 30m do not" in done.stderr
     assert " late" not in done.stdout
+    now = "waits are counted up to the latest submission in the queue, 2026-01-02 00:00:00 UTC; --at says"
+    assert now in run("export", "SAF", *arguments, "--time-zone", "UTC").stderr
+    assert now not in run("export", "SAF", *arguments, "--time-zone", "UTC", "--at", "2026-01-03").stderr
     assert "threshold" not in done.stdout
     assert done.stdout.splitlines()[-1].startswith("Compared by the formula's number alone: the site's other factors")
     able = run("export", "SAF", "--to", "oar", *arguments)
@@ -356,3 +360,13 @@ def own_log(folder: Path, head: str = "") -> None:
         f"{i} {i * 10} 5 50 {1 + i % 4} -1 -1 {1 + i % 4} {60 * (1 + i % 7)} -1 1 1 1 1 1 1 -1 -1" for i in range(50)
     ]
     (folder / "own.swf").write_text(f"; MaxProcs: 4\n{head}" + "\n".join(lines) + "\n")
+
+
+def test_log_only_is_said_to_log_only_and_a_folder_of_files_in_one_line(run) -> None:
+    only = run("export", "SAF", "--log-only", "-o", "log_only.lua").stderr
+    assert "written: log_only.lua, SAF as Slurm: LOG ONLY" in only
+    assert "that sets site_factor" not in only
+    whole = run("export", "SAF", "--to", "slurm-site-factor-c", "-o", "plugin").stderr
+    assert whole.count("C plugin") == 1
+    assert whole.count("written: ") == 2
+    assert "plugin/Makefile, plugin/README.md, SAF as Slurm" in whole

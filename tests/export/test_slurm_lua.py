@@ -114,6 +114,9 @@ def test_log_only_logs_the_number_and_sets_nothing(version: str, target: str, tm
     assert (first.job, second.job, first.user, second.present) == ("", "9", "12", 55)
     assert (first.time, first.processors, first.submit) == (420, 3, NOW)
     assert "LOG ONLY" in export.text
+    # Backfilling stays as it is.
+    assert "bf_job_part_count_reserve" not in export.text
+    assert "Restart slurmctld." in export.text
 
 
 @pytest.mark.parametrize("target", FIELD)
@@ -299,6 +302,8 @@ def test_what_cannot_be_expressed_is_refused_with_the_cure(target: str) -> None:
     assert "threshold is left out" in late.limits[0]
     assert "slurm-site-factor-c has the threshold." in late.limits
     assert not any("threshold" in text for text in export_of(F1, target).limits)
+    # The head promises nothing that the script does not do.
+    assert "have waited longer than 1h go first" not in late.text.replace("\n", "")
 
 
 @pytest.mark.parametrize("target", FIELD)

@@ -109,6 +109,13 @@ def test_r_may_count_from_the_oldest_waiting_job(tmp_path: Path) -> None:
     assert rated(function, queue, int(queue.submit.min())) == export.priorities(queue).tolist()
 
 
+def test_log_only_changes_neither_order_nor_backfilling() -> None:
+    export = make(Model(CATALOGUE["WFP3"]), dataclasses.replace(make_site(), log_only=True))
+    assert export.settings[1:] == ("PrioritySiteFactorPlugin=site_factor/policyfactory",)
+    assert "bf_job_part_count_reserve" not in "".join(file.text for file in export.files)
+    assert any("bf_job_part_count_reserve" in text for text in make(Model(F1), make_site()).install)
+
+
 def test_a_missing_value_or_none_lands_last(tmp_path: Path) -> None:
     export = make(Model(F1), make_site())
     (function,) = library(tmp_path, [export.files[1].text])

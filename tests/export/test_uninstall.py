@@ -94,7 +94,8 @@ def test_one_cannot_be_misled(site: Site, tmp_path: Path) -> None:
     assert own.is_file()
     assert site.conf.read_text() == CONF
     assert "is not of policyfactory; it stays" in site.run(script, "remove")
-    assert "slurm.conf is not found" in site.run(script, code=1, SLURM_CONF=str(tmp_path / "none"))
+    assert "none: there is no such slurm.conf" in site.run(script, code=1, SLURM_CONF=str(tmp_path / "none"))
+    assert "cannot ask Slurm where slurm.conf is" in site.run(script, code=1, SLURM_CONF="")
     assert "usage" in site.run(script, "delete", code=2)
 
 

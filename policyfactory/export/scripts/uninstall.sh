@@ -62,7 +62,8 @@ step() {
 
 #=== conf
 conf=${SLURM_CONF:-$(scontrol show config 2>/dev/null | awk '$1 == "SLURM_CONF" { print $3 }')}
-[ -n "$conf" ] && [ -f "$conf" ] || refuse "slurm.conf is not found (${conf:-no path}); say SLURM_CONF=FILE sh $0"
+[ -n "$conf" ] || refuse "cannot ask Slurm where slurm.conf is (scontrol show config); say SLURM_CONF=FILE sh $0"
+[ -f "$conf" ] || refuse "$conf: there is no such slurm.conf; say SLURM_CONF=FILE sh $0"
 folder=$(dirname "$conf")
 conf=$folder/$(basename "$conf") # as the files beside it are named
 

@@ -57,7 +57,12 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
             ["lua_log_settings" if site.log_only else "lua_settings"],
             [f"{does}_install"],
             [f"{does}_rollback"],
-            [*(["lua_no_threshold"] if math.isfinite(policy.threshold) else []), "lua_limits", f"{does}_limits"],
+            [
+                *(["lua_no_threshold"] if math.isfinite(policy.threshold) else []),
+                "lua_limits",
+                *([] if site.log_only else ["backfilling"]),
+                f"{does}_limits",
+            ],
         )
     )
     limits = (*unexpressed(policy), *limits)

@@ -34,6 +34,7 @@ __all__ = ["HIGHEST", "make", "policy_header"]
 
 HIGHEST = 2**31 - 1  # of a site_factor; overdue jobs are above the scale's largest
 _NAME = "slurm-site-factor-c"
+_ADDED = "To SchedulerParameters that are there add bf_job_part_count_reserve=1."
 _SOURCE = "site_factor_policyfactory.c"
 _MAKEFILE = "Makefile"
 
@@ -50,6 +51,7 @@ def make(model: Model, site: Site) -> Export:
     if policy.epoch.rule != "oldest-waiting":
         fixed_epoch(policy, _NAME)
     scale = learn_scale(policy, site.sample, largest=site.weight)
+    added = "" if site.log_only else f" {_ADDED}"
     export = Export(
         (
             File(_SOURCE, _text(_SOURCE)),
@@ -57,9 +59,9 @@ def make(model: Model, site: Site) -> Export:
             File(_MAKEFILE, _text(_MAKEFILE)),
         ),
         settings=_settings(policy, log_only=site.log_only),
-        install=sentences("slurm.txt", *(["plugin_log"] if site.log_only else []), "plugin_install"),
+        install=sentences("slurm.txt", *(["plugin_log"] if site.log_only else []), "plugin_install", ADDED=added),
         rollback=sentences("slurm.txt", "plugin_rollback"),
-        limits=_limits(policy, scale),
+        limits=_limits(policy, scale, log_only=site.log_only),
         priorities=_priorities(policy, scale),
         scale=scale,
         uninstall=uninstall_script(
@@ -141,22 +143,26 @@ def _text(name: str) -> str:
 
 
 def _settings(policy: Policy, *, log_only: bool) -> tuple[str, ...]:
+    first = (*sentences("slurm.txt", "settings_first"), "PrioritySiteFactorPlugin=site_factor/policyfactory")
+    if log_only:  # the others change the order of the queue, or its backfilling
+        return first
     return (
-        *sentences("slurm.txt", "settings_first"),
+        *first,
         "PriorityType=priority/multifactor",
-        "PrioritySiteFactorPlugin=site_factor/policyfactory",
         *(["PriorityCalcPeriod=1"] if _changes(policy) else []),
-        *([] if log_only else ["SchedulerType=sched/backfill", "SchedulerParameters=bf_job_part_count_reserve=1"]),
+        "SchedulerType=sched/backfill",
+        "SchedulerParameters=bf_job_part_count_reserve=1",
     )
 
 
-def _limits(policy: Policy, scale: Scale) -> tuple[str, ...]:
+def _limits(policy: Policy, scale: Scale, *, log_only: bool) -> tuple[str, ...]:
     oldest = "r" in policy.variables and policy.epoch.rule == "oldest-waiting"
     applies = {
         "plugin_changes": _changes(policy),
         "plugin_threshold": math.isfinite(policy.threshold),
         "plugin_oldest": oldest,
         "plugin_limits": True,
+        "backfilling": not log_only,
     }
     return sentences(
         "slurm.txt",
