@@ -88,6 +88,9 @@ def arrange(command: Any, path: str = "") -> Any:
     """
     for name, sub in getattr(command, "commands", {}).items():
         arrange(sub, f"{path} {name}".strip())
+    if command.help:
+        # Paragraphs as wide as the terminal, whatever the width of the source.
+        command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
     if example := EXAMPLES.get(path):
         command.epilog = f"Example: {example}"
     options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]

@@ -78,7 +78,8 @@ def _within(rows: Sequence[Comparison], shown: str) -> str:
     larger = f" Further from the record: {enumerated(further)}." if further else ""
     return (
         f"{base.log}: by {base.metric} the replay under {base.policy} is within {scale.text(bound)}{scale.suffix} of "
-        f"the record ({distance}). Differences from the record that are smaller than this say nothing.{larger}"
+        f"the record ({distance}). So much of a difference from the record may be what the simulation leaves out, and "
+        f"not the policy.{larger}"
     )
 
 

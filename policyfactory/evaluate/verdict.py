@@ -22,7 +22,7 @@ from policyfactory.report.verdict import LIGHTS, Light, Verdict, difference_in_w
 from policyfactory.simulate.metrics import METRICS, TAU
 from policyfactory.simulate.recorded import RECORDED
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.statistics.summary import Summary
+from policyfactory.statistics.summary import Summary, worst_off
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["against_record", "nobody_waits", "requests_invented", "verdict_of"]
@@ -101,7 +101,8 @@ def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[st
         )
     light, by_record = against_record(outcome, log.name, name)
     simulated = f"{name} is better than simulated {against}."
-    return ("better", (simulated, *by_record)) if light is None else (light, (*by_record, simulated))
+    words = (simulated, *by_record) if light is None else (*by_record, simulated)
+    return light or "better", (*words, *_price(outcome, log.name, name))
 
 
 def _baseline_leads(outcome: Outcome, log: str, metric: str) -> tuple[Light, tuple[str, ...]]:
@@ -214,7 +215,28 @@ def _what_helps(load: float, faster: float) -> str:
     )
 
 
+def _price(outcome: Outcome, log: str, name: str) -> tuple[str, ...]:
+    """Return the longest waits under the leader and the baseline, and in what else the leader is worse."""
+    evaluation = outcome.evaluation
+    longest = {row.policy: format_duration(row.wait_s) for row in worst_off(evaluation, log)}
+    worse = [
+        f"{METRICS[row.metric].title}{difference_in_words(row)}"
+        for row in outcome.comparisons
+        if (row.log, row.policy, row.verdict) == (log, name, "worse")
+    ]
+    cost = f" {name} is worse in {'; '.join(worse)}." if worse else ""
+    return (f"The longest wait: {name} {longest[name]}, {evaluation.baseline} {longest[evaluation.baseline]}.{cost}",)
+
+
 # The record. ----------------------------------------------------------------------------------------------------------
+
+
+def _not_the_policy(record: Summary, base: Summary, *, lower: bool) -> str:
+    """Return how far the replay under the baseline is from the record, which no order of the queue explains."""
+    replay = f"The replay under {base.policy} has {value_in_words(base)} where the record has {value_in_words(record)}"
+    if (base.value < record.value) != lower or base.value == record.value:
+        return f"{replay}."
+    return f"{replay}: so much of the difference is what the simulation leaves out, and not the policy."
 
 
 def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None, tuple[str, ...]]:
@@ -266,7 +288,7 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
     against = f"the recorded schedule in {metric}: {value_in_words(own)} against {value_in_words(record)}"
     against += difference_in_words(row)
     if row.verdict == "better":
-        return "better", (f"{name} is better than {against}.",)
+        return "better", (f"{name} is better than {against}. {_not_the_policy(record, base, lower=bool(lower))}",)
     if row.verdict == "worse":
         return "worse", (f"{name} is WORSE than {against}: leave the queue as it is.",)
     return "cannot tell", (f"{name} is not shown to be better than {against}: nothing is recommended.",)

@@ -38,6 +38,8 @@ __all__ = ["export"]
 # They order no queue: nobody waits for what they compute.
 _PROGRAMS = frozenset({"python", "c", "lua", "latex", "json"})
 
+_SHOWN_BETTER = "Shown to be better"  # how the verdict of a recommended policy begins
+
 
 def export(
     policy: PolicyLike | Model,
@@ -143,6 +145,8 @@ class _Work:
         self._say_what_was_measured(done)
         self._say_ties(done)
         self.notes += self.advice
+        if self.model.verdict and not self.model.verdict.startswith(_SHOWN_BETTER):
+            self.warnings.insert(0, f"learn recommends nothing: {printable(self.model.verdict, 400)}")
         self.warnings += left_out(self.policy, made.limits)
         self.warnings += [f"of the fit: {printable(text, 400)}" for text in self.model.warnings]
         return Exported(

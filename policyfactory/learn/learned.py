@@ -6,12 +6,14 @@ import dataclasses
 import datetime as dt
 import html
 import math
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
 from policyfactory.core.picture import keeps_settings
+from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
@@ -148,12 +150,14 @@ class Learned:
             reading = (*reading, "--estimate-missing", self.options.estimate_missing)
         command = ["policyfactory", "export", policy, "--workload", log, *reading]
         if "r" in self.policy.variables:
-            # The last job's day: about when the policy is put to use.
-            day = (
-                "YYYY-MM-DD" if self.last is None else dt.datetime.fromtimestamp(self.last, dt.UTC).strftime("%Y-%m-%d")
-            )
-            command += ["--epoch", "YYYY-MM-DD"] if self.policy.epoch.rule == "window-start" else ["--begin", day]
+            command += ["--epoch" if self.policy.epoch.rule == "window-start" else "--begin", self._day_of_use()]
         return command + target
+
+    def _day_of_use(self) -> str:
+        """Return the last job's day, about when the policy is put to use; of a log of years ago nobody knows it."""
+        if self.last is None or time.time() - self.last > 180 * DAY:
+            return "YYYY-MM-DD"
+        return dt.datetime.fromtimestamp(self.last, dt.UTC).strftime("%Y-%m-%d")
 
     @keeps_settings
     def save(self, folder: Path | str) -> Path:

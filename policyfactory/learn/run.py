@@ -22,10 +22,10 @@ from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
 from policyfactory.learn.verdict import Evidence, judge
-from policyfactory.learn.words import limits_in_words
+from policyfactory.learn.words import hours_text, limits_in_words, whole_hours
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model
-from policyfactory.report.verdict import Verdict
+from policyfactory.report.verdict import LIGHTS, Verdict
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -177,8 +177,10 @@ class _Learning(Stages):
         test = test.judged(verdict, winner.name)
         if self.folder is not None:
             test.write(self.folder / "test")
+        chosen = prepare(winner.model, threshold=options.threshold_s)
+        said = f"{LIGHTS[verdict.light]}. {verdict.sentences[0]}"
         learned = Learned(
-            prepare(winner.model, threshold=options.threshold_s),
+            dataclasses.replace(chosen, diagnostics={**chosen.diagnostics, "verdict": said}),
             options,
             parts,
             scores,
@@ -227,9 +229,11 @@ class _Learning(Stages):
         if not self.options.chooses_threshold or winner.name == CLASSICAL[0]:
             return winner, None
         waits = self._schedule(winner, "choosing", parts).wait
-        hours = sorted({math.ceil(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0})
+        hours = sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0})
         candidates = [
-            Rival(_named(prepare(winner.model, threshold=float(count * HOUR)), f"{winner.name}-{count}h"), "")
+            Rival(
+                _named(prepare(winner.model, threshold=float(count * HOUR)), f"{winner.name}-{hours_text(count)}"), ""
+            )
             for count in hours
         ]
         if not candidates:

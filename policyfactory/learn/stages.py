@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.artefact import check_directory, exclusive
-from policyfactory.core.errors import FitError, WorkersError
+from policyfactory.core.errors import FitError, OutputError, WorkersError
 from policyfactory.core.journal import partial_path
 from policyfactory.evaluate.logs import cleaned_log
 from policyfactory.evaluate.plain import PLAIN_NAME
@@ -126,8 +126,13 @@ class Stages:
             return generate(workload, options, **how)
         output = self.folder / SCORES
         try:
-            inputs = {Path(log.path).name: log.sha256}
-            written = write_scores(workload, options, output, inputs=inputs, overwrite=self._overwrite, **how)
+            how["inputs"] = {Path(log.path).name: log.sha256}
+            try:
+                written = write_scores(workload, options, output, **how)
+            except OutputError:
+                if not self._overwrite:
+                    raise
+                written = write_scores(workload, options, output, overwrite=True, **how)
         except (KeyboardInterrupt, WorkersError) as stop:
             if kept is not None and partial_path(output).exists():
                 progress.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))

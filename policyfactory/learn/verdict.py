@@ -133,7 +133,8 @@ def _by_resampled_logs(evidence: Evidence, resampled: Compared, row: Comparison)
     name = evidence.chosen
     drawn = evidence.row(resampled)
     weeks = next(iter(evidence.compared.outcome.evaluation.weekly.values()), None)
-    why = "its weeks give no interval" if weeks is None or weeks.enough else too_few_weeks(weeks, _BASELINE)
+    no_mean = f"{evidence.metric} is no mean over the jobs, so that weeks give it no interval"
+    why = no_mean if weeks is None or weeks.enough else too_few_weeks(weeks, _BASELINE)
     if drawn is None or not drawn.cases:
         return "cannot tell", (f"The last quarter cannot say whether {name} is better than {_BASELINE}: {why}.",)
     better = METRICS[evidence.metric].lower_is_better
@@ -188,4 +189,6 @@ def _who_pays(evidence: Evidence) -> tuple[str, ...]:
         if now > was + 60 and now > 1.05 * was
     ]
     who = f"; who waits longer than under {_BASELINE}: {', '.join(losers)}" if losers else ""
-    return (f"The longest wait: {waits}{who}.",)
+    cut = evidence.compared.outcome.evaluation.cases[0].kind == "window"
+    where = "In one continuous simulation of the last quarter, the" if cut else "The"
+    return (f"{where} longest wait: {waits}{who}.",)

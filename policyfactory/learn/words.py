@@ -9,12 +9,22 @@ from policyfactory.core.units import format_duration
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import round_coefficients
 
-__all__ = ["choice_in_words", "formula_in_words", "limits_in_words", "threshold_in_words"]
+__all__ = ["choice_in_words", "formula_in_words", "hours_text", "limits_in_words", "threshold_in_words", "whole_hours"]
 
 
 def formula_in_words(policy: Policy) -> str:
     """Return the sort key, its coefficients rounded as everywhere."""
     return round_coefficients(policy.expression).text()
+
+
+def whole_hours(hours: float) -> int:
+    """Return the hours of a threshold, rounded up; from three days on to whole days."""
+    return math.ceil(hours) if hours <= 72 else 24 * math.ceil(hours / 24)
+
+
+def hours_text(count: int) -> str:
+    """Return what a threshold of so many hours is called in the name of a policy."""
+    return f"{count // 24}d" if count > 72 else f"{count}h"
 
 
 def limits_in_words(policy: Policy) -> tuple[str, ...]:

@@ -90,6 +90,12 @@ class Model:
         said = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
         return tuple(text[:_LONGEST_WARNING] for text in said[:_MOST_WARNINGS])
 
+    @property
+    def verdict(self) -> str:
+        """What `policyfactory.learn` said of it on jobs without part in the choice; empty if nobody judged it."""
+        verdict = self.diagnostics.get("verdict")
+        return verdict[:_LONGEST_WARNING] if isinstance(verdict, str) else ""
+
 
 def model_to_json(model: Model) -> dict[str, Any]:
     """Return the model as plain JSON values."""

@@ -152,3 +152,22 @@ def test_several_logs_have_a_sentence_each_and_one_light_if_they_agree() -> None
 def test_nothing_to_decide_has_no_verdict() -> None:
     assert evaluated(daily(4), "FCFS").outcome.verdict is None
     assert evaluated(daily(4), metrics=["backfilled"]).outcome.verdict is None
+
+
+def test_the_price_stands_beside_the_gain() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), metrics=["mean_bsld", "max_wait"])
+    price = actual.sentences[-1]
+    assert price.startswith("The longest wait: SPF ")
+    assert ", FCFS " in price
+
+
+def test_what_the_replay_explains_is_not_the_policys() -> None:
+    # The record is half as bad again as first come, first served would have been: no order explains that.
+    log = daily()
+    fcfs = simulate(log, resolve("FCFS"), Rules())
+    late = dataclasses.replace(log, start=fcfs.start + np.where(fcfs.wait > 60, 600, 0))
+    first = verdict(late).sentences[0]
+    assert first.startswith("SPF is better than the recorded schedule")
+    assert first.endswith("so much of the difference is what the simulation leaves out, and not the policy.")
+    same = verdict(recorded(daily(), "FCFS")).sentences[0]
+    assert "leaves out" not in same

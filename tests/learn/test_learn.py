@@ -14,6 +14,7 @@ from daily_log import daily, recorded
 
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.units import HOUR
+from policyfactory.export.export import export
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress, Step
@@ -134,6 +135,13 @@ def test_an_interrupted_run_is_resumed(workload: Workload, learned: Learned, tmp
     assert scores == ((tmp_path / "scores.csv").read_bytes(), (tmp_path / "scores.csv").stat().st_mtime_ns)
     assert again.policy == learned.policy
     assert len(watched.titles) == 9
+    # A finished one is replaced on demand only, and its score table is used again as long as it is of the same options.
+    with pytest.raises(OutputError, match="exists; add --overwrite"):
+        learn(workload, output=tmp_path, **FEW, threshold=72_000)
+    learn(workload, output=tmp_path, overwrite=True, **FEW, threshold=72_000, metric="mean_wait")
+    assert scores == ((tmp_path / "scores.csv").read_bytes(), (tmp_path / "scores.csv").stat().st_mtime_ns)
+    learn(workload, output=tmp_path, overwrite=True, **FEW, threshold=72_000, seed=2)
+    assert (tmp_path / "scores.csv").read_bytes() != scores[0]
 
 
 def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
@@ -183,3 +191,15 @@ def test_the_evidence_opens_with_what_was_chosen_in_the_words_of_the_verdict(lea
     assert name in forest[forest.index("<tbody>") : forest.index("</tr>", forest.index("<tbody>"))]
     assert page.index("In short") > places[-1]
     assert "only the plugin in C (slurm-site-factor-c) can express its threshold" in page
+
+
+def test_what_is_not_recommended_says_so_when_it_is_exported(learned: Learned, tmp_path: Path) -> None:
+    assert learned.verdict.light != "better"
+    learned.save(tmp_path)
+    kept = load_model(tmp_path / "policy.json")
+    assert kept.verdict.startswith(("Cannot tell. ", "Worse: do not use it. ", "Unsound: no conclusion. "))
+    exported = export(kept, "slurm-site-factor-lua", epoch="2024-01-01")
+    assert exported.warnings[0].startswith(f"learn recommends nothing: {kept.verdict[:60]}")
+    assert "Verdict of learn: " in exported.text
+    good = dataclasses.replace(kept, diagnostics={"verdict": "Shown to be better. SAF is better than the record."})
+    assert not any("recommends" in text for text in export(good, "slurm-site-factor-lua", epoch="2024-01-01").warnings)
