@@ -72,7 +72,7 @@ def protocol(tmp_path: Path) -> Path:
 
 def test_a_protocol_is_run_and_written_to_results(run: Run, protocol: Path, tmp_path: Path) -> None:
     done = run("evaluate", "tiny.toml", "--traces", "logs")
-    assert "results/tiny/: report.html" in done.stderr
+    assert "written: results/tiny/report.html" in done.stderr
     assert "14/14" in done.stderr
     assert "drawn: rules: EASY backfilling" in done.stderr
     for output in ("Resampled logs", "mean over 7 resampled logs", "Which conclusions survive", "Claim 1: Short jobs"):

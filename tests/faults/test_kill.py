@@ -194,14 +194,15 @@ def test_a_kill_before_any_change_of_a_file_costs_nothing(
 
 def test_a_file_that_is_replaced_is_the_old_or_the_new_one(nursery: Nursery, tmp_path: Path) -> None:
     made = {}
+    words = ("workload", "lublin", "--jobs", "40", "-o", "m.swf", "--overwrite", "--seed")
     for seed in (1, 2):
-        nursery.start(tmp_path, "workload", "lublin", "--jobs", "40", "--seed", seed, "-o", "m.swf").must_end()
+        nursery.start(tmp_path, *words, seed).must_end()
         made[seed] = (tmp_path / "m.swf").read_bytes()
     assert made[1] != made[2]
     seen = set()
     for fuse in range(1, 100):
         (tmp_path / "m.swf").write_bytes(made[1])
-        run = nursery.start(tmp_path, "workload", "lublin", "--jobs", "40", "--seed", 2, "-o", "m.swf", fuse=fuse)
+        run = nursery.start(tmp_path, *words, 2, fuse=fuse)
         if run.end() == 0:
             break
         seen.add((tmp_path / "m.swf").read_bytes())
