@@ -89,6 +89,9 @@ def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[st
     row = next(row for row in outcome.comparisons if (row.log, row.metric, row.policy) == (log.name, metric, name))
     against = f"{baseline} in {metric}: {value_in_words(leaders[0])} against "
     against += f"{value_in_words(next(row for row in rows if row.policy == baseline))}{difference_in_words(row)}"
+    light, by_record = against_record(outcome, log.name, name)
+    if light == "unsound":
+        return light, by_record
     if row.verdict != "better":
         return "cannot tell", (f"{name} has the best value, but is not shown to be better than {against}.",)
     if not row.stands:
@@ -99,7 +102,6 @@ def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[st
                 "so many, one looks as good by chance (Holm's adjustment)."
             ),
         )
-    light, by_record = against_record(outcome, log.name, name)
     simulated = f"{name} is better than simulated {against}."
     words = (simulated, *by_record) if light is None else (*by_record, simulated)
     return light or "better", (*words, *_price(outcome, log.name, name))
