@@ -267,6 +267,23 @@ class GroupTable(LogView):
         """Share of the work in %; 0 if no work was done."""
         return 100.0 * self.work / max(float(self.work.sum()), 1e-300)
 
+    def worst_without_interval(self, place: int) -> int | None:
+        """Return the class that loses most wait of all under a policy, if it has no interval; None if it has one.
+
+        Never a user: a few jobs of one person say nothing of that person.
+
+        Parameters
+        ----------
+        place : int
+            Which policy.
+        """
+        own = self.wait.differences[place]
+        known = [group for group in range(len(own)) if np.isfinite(own[group].value)]
+        worst = max(known, key=lambda group: own[group].value, default=None)
+        if self.grouping.name == "user" or worst is None or own[worst].value <= 0:
+            return None
+        return worst if own[worst].interval is None else None
+
 
 def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTable | None:
     """Return the groups of one log; None if they are users and no user is known.

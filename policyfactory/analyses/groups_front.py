@@ -33,13 +33,20 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
         Whether there are several logs.
     """
     first = tables[0]
-    rows, same, fewer = [], [], []
+    rows, same, fewer, few = [], [], [], []
     for table in tables:
-        moved = [group for group in range(len(table.labels)) if _moves(table, group)]
+        worst = {table.worst_without_interval(place) for place in range(1, len(table.policies))} - {None}
+        moved = [group for group in range(len(table.labels)) if group in worst or _moves(table, group)]
         most = _USERS if table.grouping.name == "user" else _CLASSES
-        kept = sorted(sorted(moved, key=lambda group: -_largest(table, group))[:most])
+        top = sorted(moved, key=lambda group: -_largest(table, group))[:most]
+        kept = [group for group in moved if group in top or group in worst]
         rows += [(table, group) for group in kept]
         where = f"{table.log}, " if several else ""
+        few += [
+            f"{where}{table.grouping.phrase}{table.labels[group]} ({counted(int(table.jobs[group]), 'job')})"
+            for group in kept
+            if not table.enough[group]
+        ]
         if quiet := len(table.labels) - len(moved):
             same.append(f"{where}{quiet} of {counted(len(table.labels), *_named(table))}")
         if more := len(moved) - len(kept):
@@ -63,6 +70,7 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
         if place
     }
     words = ["An empty cell: no difference is shown." if any(map(_tested, tables)) else _UNTESTED]
+    words += [f"Too few jobs for an interval, but those that lose most: {enumerated(few)}." if few else ""]
     words += [f"No difference is shown, or nothing is known, for {enumerated(same)}." if same else ""]
     words += [f"Left out, since they differ less: {enumerated(fewer)}." if fewer else ""]
     note = " ".join(text for text in words if text)

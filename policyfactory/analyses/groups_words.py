@@ -41,6 +41,8 @@ class _Score:
         Groups that have less, and more, than under the baseline.
     worst, best : int or None
         Of these the ones that lose and gain most.
+    few : int or None
+        The class that loses more than any of these, but has no interval.
     """
 
     groups: int
@@ -50,6 +52,12 @@ class _Score:
     more: int
     worst: int | None
     best: int | None
+    few: int | None
+
+    @property
+    def worst_of_all(self) -> int | None:
+        """The group that loses most, with an interval or without."""
+        return self.worst if self.few is None else self.few
 
 
 def _score(table: GroupTable, measure: Measure, k: int) -> _Score:
@@ -58,14 +66,17 @@ def _score(table: GroupTable, measure: Measure, k: int) -> _Score:
     tested = any(verdicts.values())
     less = [g for g, word in verdicts.items() if (word == "better" if tested else own[g].value < 0)]
     more = [g for g, word in verdicts.items() if (word == "worse" if tested else own[g].value > 0)]
+    worst = max(more, key=lambda g: own[g].value, default=None)
+    few = table.worst_without_interval(k) if measure is table.wait else None
     return _Score(
         len(table.labels),
         sum(bool(word) or not tested for word in verdicts.values()),
         tested,
         len(less),
         len(more),
-        max(more, key=lambda g: own[g].value, default=None),
+        worst,
         min(less, key=lambda g: own[g].value, default=None),
+        None if few == worst else few,
     )
 
 
@@ -103,6 +114,7 @@ def summary_table(tables: Sequence[GroupTable], least: int, of: MeasureName, sev
 
     shown, minus = "groups whose mean is shown to be", f"its mean minus that under {base}"
     extreme = "most, of those that are shown to differ"
+    rises = f"{extreme}, or a class without an interval that waits longer still" if of == "wait" else extreme
     columns = {
         **log_column(several=several),
         Column("policy"): lambda own, k, _: own.policies[k],
@@ -113,8 +125,8 @@ def summary_table(tables: Sequence[GroupTable], least: int, of: MeasureName, sev
             lambda _, __, score: score.tested * (score.compared - score.less - score.more)
         ),
         Column("not known", "groups", few): lambda _, __, score: score.groups - score.tested * score.compared,
-        Column("worst hit", "", f"the group whose mean rises {extreme}"): label("worst"),
-        Column("its loss", measure.unit, minus, unit): difference("worst"),
+        Column("worst hit", "", f"the group whose mean rises {rises}"): label("worst_of_all"),
+        Column("its loss", measure.unit, minus, unit): difference("worst_of_all"),
         Column("best off", "", f"the group whose mean falls {extreme}"): label("best"),
         Column("its gain", measure.unit, minus, unit): difference("best"),
     }
@@ -193,7 +205,7 @@ def _how(logs: Sequence[LogView], least: int) -> str:
     if most == 1:
         text += (
             f"there is one {what}, so these are the differences that happened there, without an interval: what would "
-            "happen in another month is not known (cut the log with --windows)."
+            "happen in another month is not known."
         )
     elif most < MIN_CASES:
         text += f"differences are medians over {most} {what}s, too few for an interval ({MIN_CASES} are needed)."
@@ -202,7 +214,7 @@ def _how(logs: Sequence[LogView], least: int) -> str:
             f"differences are medians over {most} {what}s. A group waits less or more only if the 95 % interval leaves "
             "out zero; of 100 groups that nothing happens to, up to 5 are called different by chance."
         )
-    return f"{text} Groups with fewer than {least} jobs are not named."
+    return f"{text} Groups with fewer than {least} jobs are not named, but for a class that loses most."
 
 
 def _best_policies(own: LogView, count: int) -> list[int]:
@@ -218,20 +230,23 @@ def _best_policies(own: LogView, count: int) -> list[int]:
 def _policy_words(tables: Sequence[GroupTable], k: int) -> str:
     if all(each.value == 0 for table in tables for each in table.wait.differences[k]):
         return "no group waits longer or shorter."
-    scores = [(table, score) for table in tables if (score := _score(table, table.wait, k)).compared]
+    own = [(table, _score(table, table.wait, k)) for table in tables]
+    few = [_worst_words(table, k, score.few) for table, score in own if score.few is not None]
+    unknown = f" Worst hit, but without an interval: {'; '.join(few)}." if few else ""
+    scores = [(table, score) for table, score in own if score.compared]
     if not scores:
-        return "no group has enough jobs to be named."
+        return f"no group has enough jobs for an interval.{unknown}" if few else "no group has enough jobs to be named."
     many = [f"{score.compared:,} {table.grouping.many}" for table, score in scores]
     tested = any(score.tested for _, score in scores)
     if tested and not any(score.less or score.more for _, score in scores):
-        return f"of {enumerated(many)} none is shown to wait longer or shorter."
+        return f"of {enumerated(many)} none is shown to wait longer or shorter.{unknown}"
     less = enumerated(f"{score.less:,} of {groups}" for groups, (_, score) in zip(many, scores, strict=True))
-    text = f"{less} wait less; {enumerated(f'{score.more:,}' for _, score in scores)} more."
+    text = f"{less} wait less; {enumerated(f'{score.more:,}' for _, score in scores)} more.{unknown}"
     worst = [_worst_words(table, k, score.worst) for table, score in scores if score.worst is not None]
     best = [_best_words(table, k, score.best) for table, score in scores if score.best is not None]
     if worst:
-        text += f" Worst hit: {'; '.join(worst)}."
-    else:
+        text += f" Worst hit{' of those with enough jobs' if few else ''}: {'; '.join(worst)}."
+    elif not few:
         text += " None is shown to wait longer." if tested else " None waits longer."
     return f"{text} Best off: {'; '.join(best)}." if best else text
 

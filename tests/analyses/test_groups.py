@@ -318,3 +318,18 @@ def test_at_the_front_are_the_groups_that_differ_and_all_others_are_one_sentence
     alone = table(conclude(Groups(min_jobs=1), pairs[:1]), "who")
     assert {row[2].mark for row in alone.rows} == {""}
     assert alone.note.startswith("No intervals: ")
+
+
+def test_the_class_that_loses_most_is_shown_also_with_few_jobs() -> None:
+    # Short jobs gain; of the long one there are too few for an interval. One case, then six.
+    for pairs in ([pair(100, 3600)], six()):
+        section = conclude(Groups(by=("size",), min_jobs=2 * len(pairs)), pairs)
+        shown = cells(table(section, "who"), group="jobs of 2 to 4 processors")
+        assert shown["NEW"].value >= 3600
+        assert (shown["NEW"].interval, shown["NEW"].mark) == (None, "")
+        named = f"jobs of 2 to 4 processors ({len(pairs)} job{'s' if len(pairs) > 1 else ''}"
+        assert f"Too few jobs for an interval, but those that lose most: {named})." in table(section, "who").note
+        assert "nothing is known" not in table(section, "who").note
+        assert f"Worst hit, but without an interval: {named}, " in section.paragraphs[-1]
+        row = cells(table(section, "summary-wait"), policy="NEW")
+        assert (row["worst hit"].value, row["its loss"].interval) == ("2 to 4 processors", None)
