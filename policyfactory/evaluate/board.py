@@ -82,7 +82,8 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
     several = len(evaluation.rows(log)) > 1 and direction is not None and len(evaluation.policies) > 1
     ranks = {rank.policy: rank for rank in mean_ranks(evaluation, metric, (log,), seed=seed)} if several else {}
     roles = _roles(summaries, evaluation.baseline, outcome.chosen, lower_is_better=direction)
-    order = sorted(summaries, key=lambda row: (_PLACE[roles[row.policy]], row.rank or 0))
+    order = sorted(summaries, key=lambda row: (_place(roles[row.policy], outcome.chosen in roles), row.rank or 0))
+    tie = all(row.best for row in summaries)
     rows = []
     for row in order:
         rank = ranks.get(row.policy)
@@ -90,7 +91,7 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
             _Standing(
                 row.policy,
                 roles[row.policy],
-                Cell(row.value, row.interval, "best" if row.best and roles[row.policy] != "best value" else ""),
+                Cell(row.value, row.interval, "best" if row.best and not tie and roles[row.policy] != _BEST else ""),
                 _difference(pairs.get(row.policy)),
                 None if (own := pairs.get(row.policy)) is None or own.relative is None else 100 * own.relative,
                 Cell(rank.mean.value, rank.mean.interval) if rank else Cell(None),
@@ -106,7 +107,12 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
     return rows
 
 
-_PLACE = {"chosen": 0, "best value": 0, "baseline": 1, "next best": 2, "": 3}
+_BEST = "best value"
+_PLACES = {"chosen": 0, _BEST: 0, "baseline": 1, "next best": 2, "": 3}
+
+
+def _place(role: str, a_choice: bool) -> int:  # noqa: FBT001 (there is a choice or not)
+    return _PLACES["next best"] if role == _BEST and a_choice else _PLACES[role]
 
 
 def _roles(rows: Sequence[Summary], baseline: str, chosen: str, *, lower_is_better: bool | None) -> dict[str, str]:
@@ -120,10 +126,11 @@ def _roles(rows: Sequence[Summary], baseline: str, chosen: str, *, lower_is_bett
         return roles
     first = chosen if chosen in roles else next(iter(names), "")
     if first and first != baseline:
-        roles[first] = "chosen" if first == chosen else "best value"
+        roles[first] = "chosen" if first == chosen else _BEST
     # Who is exactly as good as the baseline is no better than it.
     second = next((name for name in names if name != first), "")
-    return roles | ({second: "next best"} if second else {})
+    leads = any(row.best for row in rows if row.policy == second)
+    return roles | ({second: _BEST if leads else "next best"} if second else {})
 
 
 def _difference(row: Comparison | None, *, judged: bool = True) -> Cell:

@@ -66,7 +66,24 @@ def sections_of(outcome: Outcome) -> list[Section]:
 def restated(outcome: Outcome) -> Outcome:
     """Return an outcome, of which something else is known since, with its sections on the standings made again."""
     own = {section.name: section for section in sections_of(outcome)}
-    return dataclasses.replace(outcome, sections=tuple(own.get(one.name, one) for one in outcome.sections))
+    sections = (own.get(one.name) or _chosen_first(one, outcome.chosen) for one in outcome.sections)
+    return dataclasses.replace(outcome, sections=tuple(sections))
+
+
+def _chosen_first(section: Section, chosen: str) -> Section:
+    """Return a section in whose front tables the column of the choice is the first one of a policy."""
+
+    def turned(table: Table) -> Table:
+        titles = [column.title for column in table.columns]
+        if not table.front or chosen not in titles:
+            return table
+        at = titles.index(chosen)
+        first = next(place for place, column in enumerate(table.columns) if column.unit == table.columns[at].unit)
+        order = [*range(first), at, *(place for place in range(first, len(titles)) if place != at)]
+        rows = tuple(tuple(row[place] for place in order) for row in table.rows)
+        return dataclasses.replace(table, columns=tuple(table.columns[place] for place in order), rows=rows)
+
+    return dataclasses.replace(section, tables=tuple(map(turned, section.tables)))
 
 
 def _in_short(outcome: Outcome) -> Section:
@@ -113,6 +130,7 @@ def _values_table(outcome: Outcome, log: str, stem: str, units: dict[str, str]) 
         title += ", with 95 % interval" if cases >= MIN_CASES else ""
     elif (weeks := evaluation.weekly.get(log)) is not None and weeks.enough:
         title += f": over all jobs, with 95 % interval over {counted(len(weeks.jobs), 'week')}"
+    ties = {metric for metric in evaluation.metrics if all(row.best for row in contenders if row.metric == metric)}
     columns = {Column("policy"): lambda policy: policy} | {
         Column(
             metric,
@@ -120,16 +138,16 @@ def _values_table(outcome: Outcome, log: str, stem: str, units: dict[str, str]) 
             METRICS[metric].description,
             units[metric],
             label=METRICS[metric].title,
-        ): (lambda policy, metric=metric: _value(own[policy, metric]))
+        ): (lambda policy, metric=metric: _value(own[policy, metric], tie=metric in ties))
         for metric in evaluation.metrics
     }
     note = " ".join(part for part in (_missing(contenders, cases), RECORDED_NOTE if recorded else "") if part)
     return Table.of(stem, title, columns, zip(dict.fromkeys(policy for policy, _ in own)), note)
 
 
-def _value(row: Summary) -> Cell:
+def _value(row: Summary, *, tie: bool) -> Cell:
     known = row.cases or row.policy != RECORDED
-    return Cell(row.value if known else None, row.interval, "best" if row.best else "")
+    return Cell(row.value if known else None, row.interval, "best" if row.best and not tie else "")
 
 
 def _missing(rows: Sequence[Summary], cases: int) -> str:

@@ -59,13 +59,14 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Axis:
-    """The bars of a table, None for a row without a difference; ``zero``: where no difference is."""
+    """The bars of a table, None for a row without a difference; ``zero``: where no difference is; ``ends`` as text."""
 
     column: int
     title: str
     bars: tuple[Bar | None, ...]
     zero: float
     bent: bool
+    ends: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView
     turned = tuple(zip(*cells, strict=True)) if cells else ()
     places = [at for at, column in enumerate(table.columns) if column.title == "policy"]
     keys = tuple(str(row[places[0]].value) for row in rows) if places else ()
-    axis = _axis(cells[table.bars], rows, table.bars, columns[table.bars]) if table.bars > 0 else None
+    axis = _axis(table, cells[table.bars], rows, columns[table.bars]) if table.bars > 0 else None
     tall = len(rows) > _TALL
     return TableView(
         table.title, table.note, tuple(columns), turned, len(table.rows), path, tall, keys, axis, table.front
@@ -124,8 +125,9 @@ def _marked(cell: Cell, chosen: str) -> Cell:
     return dataclasses.replace(cell, mark="chosen") if chosen and cell.value == chosen and not cell.mark else cell
 
 
-def _axis(shown: Sequence[CellView], rows: Sequence[Sequence[Cell]], at: int, column: ColumnView) -> Axis | None:
+def _axis(table: Table, shown: Sequence[CellView], rows: Sequence[Sequence[Cell]], column: ColumnView) -> Axis | None:
     """Return the differences of a column as bars; None if there are none."""
+    at = table.bars
     cells = [row[at] for row in rows]
     points = [_points(cell) for cell in cells]
     reach = sorted(max(map(abs, own)) for own in points if own and any(own))
@@ -146,7 +148,11 @@ def _axis(shown: Sequence[CellView], rows: Sequence[Sequence[Cell]], at: int, co
         low_end, high_end = (place(own[1]), place(own[2])) if len(own) == 3 else (None, None)
         kind = _KINDS.get(cell.mark, "other")
         bars.append(Bar(place(own[0]), low_end, high_end, kind, label) if own else None)
-    return Axis(at, column.title, tuple(bars), place(0.0), bent)
+    how = format_for(table.columns[at], cells)
+    every = [0.0, *(value for own in points for value in own)]
+    first, last = (how.texts(Cell(end))[0] if end else "0" for end in (min(every), max(every)))
+    said = " ".join(part for part in (f"{first} to {last}", column.unit) if part)
+    return Axis(at, column.title, tuple(bars), place(0.0), bent, said)
 
 
 def _points(cell: Cell) -> list[float]:

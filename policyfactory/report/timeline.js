@@ -73,7 +73,7 @@
     const shown = () => selects.map((select) => curves(data, data.schedules[Number(select.value)]));
     const x = (t) => LEFT + (t - from) / (to - from) * (width - LEFT - RIGHT);
     const time = (px) => from + (px - LEFT) / (width - LEFT - RIGHT) * (to - from);
-    const clock = (t) => (data.unix === null ? `day ${(t / DAY).toFixed(2)}` : new Date((data.unix + t) * 1000).toISOString().slice(0, 16).replace("T", " "));
+    const clock = (t) => (data.unix === null ? since(t, 60) : new Date((data.unix + t) * 1000).toISOString().slice(0, 16).replace("T", " "));
 
     const move = (a, b) => {
       const length = Math.min(Math.max(b - a, 60), last * 1.05 + 60);
@@ -110,6 +110,12 @@
       status.textContent = text;
       canvas.setAttribute("aria-label", `Schedules over time. ${text}`);
     };
+    // Without a date: days and the time since the first job.
+    const since = (t, step) => {
+      const day = Math.floor(t / DAY), left = Math.round(t - day * DAY), two = (n) => String(n).padStart(2, "0");
+      const seconds = step % 60 ? `:${two(left % 60)}` : "";
+      return step >= DAY ? `day ${day}` : `day ${day}, ${two(Math.floor(left / 3600))}:${two(Math.floor(left / 60) % 60)}${seconds}`;
+    };
     const axis = (grid, ink) => {
       const least = (to - from) / Math.max(2, (width - LEFT) / 110), step = STEPS.find((s) => s >= least) ?? 365 * DAY * Math.ceil(least / (365 * DAY));
       const offset = data.unix === null ? 0 : data.unix % step;
@@ -117,8 +123,8 @@
         context.fillStyle = grid;
         context.fillRect(Math.round(x(t)), 16, 1, HEIGHT - 36);
         context.fillStyle = ink;
-        const words = data.unix === null ? `${+(t / DAY).toFixed(3)} d` : clock(t).slice(step >= DAY ? 0 : 5, step >= DAY ? 10 : 16);
-        if (x(t) < width - 40) context.fillText(words, x(t) + 3, HEIGHT - 8);
+        const words = data.unix === null ? since(t, step) : clock(t).slice(step >= DAY ? 0 : 5, step >= DAY ? 10 : 16);
+        if (x(t) + 3 + context.measureText(words).width <= width) context.fillText(words, x(t) + 3, HEIGHT - 8);
       }
     };
     const frame = (top, height, title, most, colour, ink) => {

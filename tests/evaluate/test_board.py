@@ -9,8 +9,9 @@ import numpy as np
 
 from policyfactory.evaluate.board import boards_of, forests_of
 from policyfactory.evaluate.experiment import Experiment, Outcome
+from policyfactory.evaluate.standings import restated, sections_of
 from policyfactory.report.html_tables import view
-from policyfactory.report.sections import Table
+from policyfactory.report.sections import Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import compare, compare_recorded
 from policyfactory.statistics.evaluation import Evaluation
@@ -52,11 +53,11 @@ def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
         ("C", "chosen"),
         ("A", "baseline"),
         ("recorded", "record"),
-        ("B", "next best"),
+        ("B", "best value"),
     ]
     (board,) = boards_of(found)
     assert roles(board.table) == [
-        ("C", "chosen"), ("A", "baseline"), ("recorded", "record"), ("B", "next best"), ("D", ""), ("E", ""),
+        ("C", "chosen"), ("A", "baseline"), ("recorded", "record"), ("B", "best value"), ("D", ""), ("E", ""),
     ]  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def test_without_a_choice_the_best_comes_first_and_a_chosen_baseline_is_the_base
         ("A", "baseline"),
         ("C", "next best"),
     ]
-    assert roles(forests_of(outcome(evaluation, "A"))[0].table) == [("A", "baseline"), ("B", "next best")]
+    assert roles(forests_of(outcome(evaluation, "A"))[0].table) == [("A", "baseline"), ("B", "best value")]
     assert forests_of(outcome(by_hand({"log": {"cost": {"A": COST["A"]}}}))) == ()
 
 
@@ -76,6 +77,21 @@ def test_a_tie_has_no_winner(by_hand: Make) -> None:
     assert roles(forests_of(tied)[0].table) == [("A", "baseline")]
     assert roles(boards_of(tied)[0].table) == [("A", "baseline"), ("E", "")]
     assert boards_of(tied)[0].table.note == "No difference from A is shown for E."
+    assert {row[1].mark for row in boards_of(tied)[0].table.rows} == {""}
+    values = next(section for section in sections_of(tied) if section.name == "values")
+    assert {row[1].mark for row in values.tables[0].rows} == {""}
+
+
+def test_the_choice_is_the_first_policy_of_the_front_tables(by_hand: Make) -> None:
+    found = outcome(by_hand({"log": {"cost": COST}}), "C")
+    columns = {
+        Column("group"): lambda name: name, Column("share", "%"): lambda _: 50.0,
+        Column("B", "s"): lambda _: 1.0, Column("C", "s"): lambda _: 2.0,
+    }  # fmt: skip
+    made = dataclasses.replace(Table.of("who", "who", columns, [("x",)]), front=True)
+    (section,) = restated(dataclasses.replace(found, sections=(Section("groups", "Who", tables=(made,)),))).sections
+    assert [column.title for column in section.tables[0].columns] == ["group", "share", "C", "B"]
+    assert [cell.value for cell in section.tables[0].rows[0]] == ["x", 50.0, 2.0, 1.0]
 
 
 def test_a_metric_without_a_direction_names_nobody(by_hand: Make) -> None:
@@ -108,6 +124,8 @@ def test_points_and_intervals_lie_on_one_axis(by_hand: Make) -> None:
     assert places["B"].at < places["C"].at < shown.axis.zero
     assert all(bar.low is not None and bar.high is not None for bar in places.values())
     assert all((bar.low or 0) <= bar.at <= (bar.high or 0) for bar in places.values())
+    assert shown.axis.ends.startswith("-")
+    assert shown.axis.ends.endswith(" to +1.00")
     assert {key: bar.kind for key, bar in places.items()} == {"B": "better", "C": "better", "D": "same", "E": "same"}
     assert places["B"].label.endswith("better")
     wide = {**COST, "F": [9e6] * 7}
