@@ -103,6 +103,8 @@ class Replay(Analysis):
         # The schedule's own jobs: a simulator may have a finer clock than the log.
         jobs = schedule.workload
         record = recorded_schedule(jobs)
+        # In use is also what a lead-in left running.
+        whole = recorded_schedule(case.make(), case.lead_in).after(case.lead_in) if case.lead_in else record
         waits = schedule.start - jobs.submit, record.start - jobs.submit
         same = np.abs(schedule.start - record.start) <= SAME_START * jobs.ticks
         edges = _EDGES * jobs.ticks
@@ -113,7 +115,7 @@ class Replay(Analysis):
             distance=wait_distance(*waits),
             same_start=100.0 * float(np.count_nonzero(same)) / len(jobs),
             median_wait=(median(schedule), median(record)),
-            utilisation=(busy(schedule), busy(record)),
+            utilisation=(busy(schedule), busy(whole)),
             at_most=(replayed, recorded),
             overuse=overuse_of(record),
         )

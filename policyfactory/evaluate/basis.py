@@ -36,7 +36,7 @@ def basis_in_words(jobs: Workload, load: float = 1.0) -> tuple[str, ...]:
         machine += f" ({report.machine_source})"
     faster = "" if load == 1 else f", the jobs arriving {load:g} times as fast as in the log"
     rest = (
-        f"The verdict rests on {counted(len(jobs), 'job')}{_period(jobs)}, with an offered load of "
+        f"The verdict rests on {counted(len(jobs), 'job')}{_period(jobs)}; these have an offered load of "
         f"{jobs.offered_load * load:.2f} on {machine}{faster}."
     )
     actions = {"dropped": "left out", "changed": "changed"}

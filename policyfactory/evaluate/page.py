@@ -131,7 +131,7 @@ def _card(name: str, study: Study) -> Card:
         "jobs": f"{len(jobs):,}" + (f" of {report.read:,} in the log" if report.dropped else ""),
         "measured": _measured(cases),
         "period": _period(jobs),
-        "offered load": f"{100 * jobs.offered_load:.0f} % of the machine" if len(jobs) > 1 else "",
+        "offered load": f"{jobs.offered_load:.2f}, of the whole log" if len(jobs) > 1 else "",
         "recorded wait": _recorded_wait(jobs),
         "requests": _requests(log),
         "left out": f"{_share(report.dropped, report.read)} of the jobs" if report.source else "",
@@ -170,14 +170,14 @@ def _recorded_wait(jobs: Workload) -> str:
 
 
 def _requests(log: ReadLog) -> str:
-    """Return what share of the requested times is not the users' own."""
+    """Return what share of the requested times is not the log's; whose those are, a log does not say."""
     report = log.workload.cleaning
     if log.source.tsafrir is not None or (log.source.file is None and log.source.lublin is not None):
         return "made by a model"
     if not report.source:
         return ""
     share = invented_share(report)
-    return f"{100 * share:.2g} % invented" if share else "the users' own"
+    return f"{100 * share:.2g} % invented" if share else "as in the log"
 
 
 def _share(part: int, of: int) -> str:

@@ -110,9 +110,9 @@
       status.textContent = text;
       canvas.setAttribute("aria-label", `Schedules over time. ${text}`);
     };
-    // Without a date: days and the time since the first job.
+    // Without a date: days from 1, as in other tables, and hours since the first job.
     const since = (t, step) => {
-      const day = Math.floor(t / DAY), left = Math.round(t - day * DAY), two = (n) => String(n).padStart(2, "0");
+      const at = Math.round(t), day = Math.floor(at / DAY) + 1, left = at - (day - 1) * DAY, two = (n) => String(n).padStart(2, "0");
       const seconds = step % 60 ? `:${two(left % 60)}` : "";
       return step >= DAY ? `day ${day}` : `day ${day}, ${two(Math.floor(left / 3600))}:${two(Math.floor(left / 60) % 60)}${seconds}`;
     };

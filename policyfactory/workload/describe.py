@@ -84,7 +84,7 @@ class Description:
     mean_accuracy: Annotated[float, Shown("mean run / request", ",.3f")]
     median_accuracy: Annotated[float, Shown("median run / request", ",.3f")]
     premature_share: Annotated[float, Shown("request / run ≥ 100, % of both known", ".2%")]
-    mean_wait: Annotated[float, Shown("mean wait, s")]
+    mean_wait: Annotated[float, Shown("mean wait of all jobs with one, s")]
     request_missing_share: Annotated[float, Shown("request missing, % of jobs", ".2%")]
     requested_processors_missing_share: Annotated[float, Shown("requested q missing, % of jobs", ".2%")]
     allocated_missing_share: Annotated[float, Shown("allocated q missing, % of jobs", ".2%")]

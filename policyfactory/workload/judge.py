@@ -248,7 +248,30 @@ def _learning(facts: _Facts, description: Description) -> Use:
         against.append(("limited", "all jobs take one processor, so that an order can go by time only"))
     if facts.sites:
         against.append(("limited", "many sites are not one queue"))
+    if not facts.known_waits:
+        against.append(("limited", "no waits are recorded: nothing can be shown to be better than what the site has"))
+    against += [*_waiting(facts), *_requests(description)]
     return _use("learning an order", against, _size(facts))
+
+
+def _waiting(facts: _Facts) -> Iterator[tuple[Grade, str]]:
+    """Yield why no order can be told from another: nobody waits, or too few."""
+    if facts.starts_for_submits:
+        yield "no", "its submit times are its start times: they have been put in order already"
+    elif facts.starts_at_once:
+        yield "limited", "nobody waited in the record"
+    if facts.load < _IDLE:
+        yield "no", f"a load of {_percent(facts.load)}: hardly anybody waits"
+    elif facts.load < _QUIET:
+        yield "limited", f"a load of {_percent(facts.load)}: few wait"
+
+
+def _requests(description: Description) -> Iterator[tuple[Grade, str]]:
+    """Yield why backfilling cannot plan as the site's scheduler did."""
+    if description.request_missing_share > _HALF:
+        yield "no", "most requested times are missing"
+    elif description.request_missing_share >= FEW_MISSING:
+        yield "limited", f"{_percent(description.request_missing_share)} of the requested times are missing"
 
 
 def _testing(facts: _Facts, description: Description) -> Use:
@@ -259,22 +282,12 @@ def _testing(facts: _Facts, description: Description) -> Use:
         against.append(("no", "many sites are not one queue"))
     elif facts.hint:
         against.append(("limited", "the header speaks of many sites"))
-    if facts.starts_for_submits:
-        against.append(("no", "its submit times are its start times: they have been put in order already"))
-    elif facts.starts_at_once:
-        against.append(("limited", "nobody waited in the record"))
-    if facts.load < _IDLE:
-        against.append(("no", f"a load of {_percent(facts.load)}: hardly anybody waits"))
-    elif facts.load < _QUIET:
-        against.append(("limited", f"a load of {_percent(facts.load)}: few wait"))
+    against += _waiting(facts)
     if facts.weeks < _WEEKS:
         against.append(("no", f"{facts.weeks:.1f} weeks: {_WEEKS} are the least for an interval"))
     elif facts.weeks < _MANY_WEEKS:
         against.append(("limited", f"only {facts.weeks:.1f} weeks, so that intervals are wide"))
-    if description.request_missing_share > _HALF:
-        against.append(("no", "most requested times are missing"))
-    elif description.request_missing_share >= FEW_MISSING:
-        against.append(("limited", f"{_percent(description.request_missing_share)} of the requested times are missing"))
+    against += _requests(description)
     return _use("testing an order", against, f"{_size(facts)}, a load of {_percent(facts.load)}")
 
 
@@ -295,7 +308,9 @@ def _comparing(facts: _Facts, description: Description) -> Use:
     if description.above_capacity_share > 0.05:
         above = _percent(description.above_capacity_share)
         against.append(("limited", f"for {above} of the time it uses more processors than the machine has"))
-    waited = "" if math.isnan(facts.mean_wait) else f", mean wait {format_duration(float(round(facts.mean_wait)))}"
+    waited = ""
+    if not math.isnan(facts.mean_wait):
+        waited = f", mean wait of the jobs that ran {format_duration(float(round(facts.mean_wait)))}"
     return _use("comparing with the recorded schedule", against, f"starts are recorded{waited}")
 
 

@@ -122,7 +122,10 @@ def _clock(log: SwfLog, description: Description) -> Iterator[str]:
         yield f"{_percent(description.tie_share)} of the lines share the submit second of the one before: ties matter"
     no_wait = log.wait < 0
     if no_wait.all():
-        yield "no wait is recorded: starts are taken to be the submit times, so that utilisation is that of the demand"
+        yield (
+            "no wait is recorded: starts are taken to be the submit times, so that utilisation and peak are those of "
+            "the demand, which no machine had to hold"
+        )
     elif no_wait.any():
         yield f"{_jobs(no_wait)} without a recorded wait, 0 is taken"
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+from policyfactory.core.artefact import Manifest
 from policyfactory.evaluate.board import boards_of, forests_of
+from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.experiment import Experiment, Outcome
+from policyfactory.evaluate.page import page_of
 from policyfactory.evaluate.standings import restated, sections_of
 from policyfactory.report.html_tables import view
 from policyfactory.report.sections import Column, Section, Table
@@ -140,3 +144,14 @@ def test_metrics_have_words() -> None:
     assert METRICS["mean_bsld"].title == "mean bounded slowdown"
     assert METRICS["p95_wait"].title == "95 % quantile of the wait"
     assert METRICS["max_pp_bsld"].title == "largest bounded slowdown per processor"
+
+
+def test_the_card_says_of_which_jobs_the_load_is_and_claims_no_users_for_requests(tmp_path: Path) -> None:
+    path = tmp_path / "made.swf"
+    lines = [f"{n} {n * 600} 0 {100 + n} 1 -1 -1 1 {1000 + n} -1 1 1 -1 -1 -1 -1 -1 -1" for n in range(1, 61)]
+    path.write_text("; MaxProcs: 4\n; Note: requested times are those of a model\n" + "\n".join(lines) + "\n")
+    study = evaluate(str(path), "FCFS,SPF", metrics="mean_wait", analyses=[], recorded=False)
+    (card,) = page_of(study, Manifest("evaluation", "", 0), "").cards
+    facts = dict(card.facts)
+    assert facts["requests"] == "as in the log"
+    assert facts["offered load"].endswith(", of the whole log")

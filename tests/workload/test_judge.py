@@ -19,7 +19,7 @@ from support import shared_path
 
 Jobs = list[dict[str, object]]
 MANY = HEADER.replace("MaxProcs: 10", "MaxProcs: 1000").replace("MaxNodes: 10", "MaxNodes: 1000")
-TESTING, COMPARING = "testing an order", "comparing with the recorded schedule"
+LEARNING, TESTING, COMPARING = "learning an order", "testing an order", "comparing with the recorded schedule"
 
 
 def queued(jobs: int = 3000, weeks: int = 16, processors: int = 10, load: float = 0.6, **fields: object) -> Jobs:
@@ -85,8 +85,25 @@ def test_a_log_without_waits_says_so() -> None:
     assert judgement.findings == (
         "No wait is recorded: nobody can say how long jobs waited, nor compare a policy with what the site has.",
     )
-    assert grades(judgement) | {COMPARING: "good"} == dict.fromkeys(grades(judgement), "good")
+    limited = {COMPARING: "no", LEARNING: "limited"}
+    assert grades(judgement) == dict.fromkeys(grades(judgement), "good") | limited
     assert reasons(judgement, COMPARING) == "no waits are recorded"
+
+
+def test_what_learn_cannot_tell_is_not_called_good() -> None:
+    idle = judged(log_of(queued(load=0.02, wait=-1)))
+    assert grades(idle)[LEARNING] == grades(idle)[TESTING] == "no"
+    assert "hardly anybody waits" in reasons(idle, LEARNING)
+    assert grades(judged(log_of(queued(load=0.35))))[LEARNING] == "limited"
+    nothing = judged(log_of(queued(requested_time=-1)))
+    assert (grades(nothing)[LEARNING], reasons(nothing, LEARNING)) == ("no", "most requested times are missing")
+
+
+def test_a_peak_of_starts_that_nobody_knows_is_said_to_be_one() -> None:
+    log = log_of(queued(load=2.0, wait=-1))
+    description = describe(log)
+    assert description.peak_processors > 10
+    assert "utilisation and peak are those of the demand" in " ".join(find_quirks(log, description))
 
 
 def test_many_sites_added_together_are_found_out() -> None:
@@ -103,12 +120,12 @@ def test_many_sites_added_together_are_found_out() -> None:
         "were more than "
     )
     assert grades(judgement)[TESTING] == "no"
-    assert "an order can go by time only" in reasons(judgement, "learning an order")
     # Fuller: they wait while there are processors for all.
     full = [job | {"run_time": 4 * DAY} for job in few]
     assert (
         "of those that waited long did so while there were processors for all" in judged(log_of(full, MANY)).findings[0]
     )
+    assert "an order can go by time only" in reasons(judged(log_of(full, MANY)), LEARNING)
     # One machine for serial jobs that has a queue of its own is none.
     one = judged(log_of(queued(processors=1, jobs=4000), HEADER.replace("MaxProcs: 10", "MaxProcs: 1")))
     assert "many sites" not in " ".join(one.findings)
