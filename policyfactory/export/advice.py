@@ -100,7 +100,7 @@ def gaming(policy: Policy, processors: int | None) -> str:
     by_size = _gain(usual[wide], scores(p, np.floor(q / 2))[wide]) if wide.any() else (0.0, 0.0)
     time = _in_words(by_time, "time", "a limit that is too short ends the job, and nothing else stops it")
     size = _in_words(by_size, "processors", "work can be cut into smaller jobs, each of them further ahead")
-    return f"Gaming: {time}. The same of processors: {size}."
+    return f"Gaming: {time}. As for processors: {size}."
 
 
 def _gain(usual: FloatArray, less: FloatArray) -> tuple[float, float]:

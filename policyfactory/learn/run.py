@@ -14,6 +14,7 @@ from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.basis import basis_in_words, windows_too_short
+from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
 from policyfactory.learn.files import POLICY, check_folder, make_room, write_rivals
@@ -285,13 +286,10 @@ class _Learning(Stages):
         if short := self._windows_too_short(unsound=True):
             verdict = Verdict("unsound", (*short, *verdict.sentences))
         measured = dataclasses.replace(base.workload, cleaning=self.workload.cleaning)
-        return dataclasses.replace(
-            verdict,
-            caveats=(
-                *basis_in_words(measured),
-                *limits_in_words(prepare(winner.model, threshold=self.options.threshold_s).policy),
-            ),
-        )
+        policy = prepare(winner.model, threshold=self.options.threshold_s).policy
+        # What a site would have to live with; of what is there already, nothing.
+        more = () if winner.name == baseline.name else (*limits_in_words(policy), gaming(policy, measured.machine))
+        return dataclasses.replace(verdict, caveats=(*basis_in_words(measured), *more))
 
     def _windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
         if self.windows is None:
