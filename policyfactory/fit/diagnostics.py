@@ -196,8 +196,14 @@ def _about_level(fit: Fit, sample: Sample) -> list[str]:
     if not turned:
         return []
     terms = " and ".join(part for part in (", ".join(turned[:-1]), turned[-1]) if part)
-    stand, change = ("stands in", "its sign changes") if len(turned) == 1 else ("stand in", "their signs change")
-    return [f"the form has no constant, so {terms} {stand} for one; with a constant in the form, {change}"]
+    stand, have = ("stands", "its coefficient has") if len(turned) == 1 else ("stand", "their coefficients have")
+    return [
+        (
+            f"the form has no constant, so {terms} {stand} in for one: fitted with a constant, {have} the other sign. "
+            "The scores do not support the order that this gives the queue; judge the policy by a test (policyfactory "
+            "evaluate), not by this fit"
+        )
+    ]
 
 
 def _about_order(order: float) -> list[str]:
