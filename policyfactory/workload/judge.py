@@ -336,10 +336,10 @@ def _loading(facts: _Facts, description: Description) -> Use:
     if facts.weeks < _WEEKS:
         against.append(("limited", f"{facts.weeks:.1f} weeks: no pattern of weeks can be seen"))
     if facts.load > 1:
-        more = f"the work is {_percent(facts.load)} of what the machine could do: is its size right?"
+        more = f"the work is {_percent(facts.load)} of what the machine could do, so check its size (--processors)"
         against.append(("limited", more))
     if description.missing_run_share > 0.05:
         against.append(("limited", f"{_percent(description.missing_run_share)} of the jobs have no run time"))
     if description.unix_start is None:
-        against.append(("limited", "without a date (UnixStartTime) days of the week are unknown"))
+        against.append(("limited", "days of the week are unknown without a date (UnixStartTime)"))
     return _use("the load of the machine", against, f"{_percent(facts.load)} over {facts.weeks:,.0f} weeks")
