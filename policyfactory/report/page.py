@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from policyfactory.core.text import anchors, shown
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.html_tables import MOST_ROWS, TableView, view
-from policyfactory.report.verdict import LIGHTS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -205,7 +204,7 @@ def render(page: Page, drawings: Drawings | None = None) -> str:
         .from_string(_source("page.html"))
         .render(
             page=page,
-            light=None if page.verdict is None else (LIGHTS[page.verdict.light], _SIGNS[page.verdict.light]),
+            light=None if page.verdict is None else (page.verdict.title, _SIGNS[page.verdict.light]),
             groups=groups,
             forests=_boards("forest", page.forests, page.chosen),
             metrics={board.metric: f"{board.label} ({board.metric})" for board in boards},

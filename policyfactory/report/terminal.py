@@ -13,7 +13,7 @@ from rich.console import Console
 from policyfactory.core.text import visible
 from policyfactory.report.numbers import NumberFormat, format_for
 from policyfactory.report.sections import Cell, Section, Table
-from policyfactory.report.verdict import LIGHTS, Verdict
+from policyfactory.report.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -221,7 +221,7 @@ def show_standings(sections: Sequence[Section]) -> None:
 def show_verdict(verdict: Verdict) -> None:
     """Print a verdict under its light."""
     screen = console()
-    screen.rule(f"[bold]{LIGHTS[verdict.light]}[/bold]", align="left")
+    screen.rule(f"[bold]{verdict.title}[/bold]", align="left")
     for text in (*verdict.sentences, *verdict.caveats):
         screen.print(visible(text), markup=False, soft_wrap=True)
 

@@ -37,11 +37,19 @@ class Verdict:
         Why, the most important first.
     caveats : tuple of str
         What the numbers rest on: dropped jobs, invented requests, load, time.
+    heading : str
+        What it is called, where the name of its light (`LIGHTS`) would not say it.
     """
 
     light: Light
     sentences: tuple[str, ...]
     caveats: tuple[str, ...] = ()
+    heading: str = ""
+
+    @property
+    def title(self) -> str:
+        """The heading, or else the name of the light."""
+        return self.heading or LIGHTS[self.light]
 
 
 def difference_in_words(row: Comparison) -> str:

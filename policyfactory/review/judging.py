@@ -50,7 +50,7 @@ class Judged:
         )
         rows = [(who, of.wait_s, of.bsld, of.longest_s, 100 * of.waiting) for who, of in self.means.items()]
         table = plain_table("values", "One continuous simulation of the jobs", columns, rows)
-        return Section(name, title, self.verdict.sentences, (table,))
+        return Section(name, title, (), (table,))
 
 
 def judge_simulated(workload: Workload, policy: Policy) -> Judged:

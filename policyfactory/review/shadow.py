@@ -62,7 +62,7 @@ class Shadow:
         """Return what was found, for page, files and terminal."""
         costs = _costs(self.log)
         tables = [_orders_table(self.pairs), *([costs] if costs else [])]
-        orders = Section("orders", "The two orders", _order_words(self.pairs), tuple(tables))
+        orders = Section("orders", "The two orders", (), tuple(tables))
         simulated = () if self.judged is None else (self.judged.section(),)
         return (orders, Section("jobs", "Who would go earlier, who later", (), self._moves()), *simulated)
 
@@ -76,10 +76,10 @@ class Shadow:
             Column("job"),
             Column("user"),
             Column("requested time", "s"),
-            Column("processors", "jobs"),
+            Column("processors", ""),
             Column("waited", "s"),
-            Column("jobs it would pass", "jobs"),
-            Column("jobs that would pass it", "jobs"),
+            Column("jobs it would pass", ""),
+            Column("jobs that would pass it", ""),
         )
         rows: list[tuple[str | float, ...]] = [
             (
@@ -97,7 +97,7 @@ class Shadow:
             Column("user"),
             Column("would go earlier", "%", "Pairs in which its job would pass the other"),
             Column("would go later", "%", "Pairs in which the other would pass its job"),
-            Column("pairs", "jobs"),
+            Column("pairs", ""),
         )
         shares = [
             (str(users[at]), _share(up[at], beside[at]), _share(down[at], beside[at]), float(beside[at]))
@@ -194,8 +194,8 @@ def _verdict(
         ),
         *([f"{log.unread:,} lines of {log.path} begin as a logged score and cannot be read"] if log.unread else []),
         (
-            "starts are those of the real scheduler, with its backfilling, limits and partitions: some would be out of "
-            "any order's turn"
+            "starts are those of the real scheduler, with its backfilling, limits and partitions: some jobs start out "
+            "of turn whatever the order of the queue is"
         ),
     ]
     if pairs.pairs < _FEW_PAIRS or pairs.starts < _FEW_STARTS:
@@ -213,7 +213,11 @@ def _verdict(
     words = _order_words(pairs)
     if judged is None:
         return Verdict("cannot tell", (*words, f"What it would be worth cannot be told: {why}."), tuple(caveats))
-    return Verdict(judged.verdict.light, (*words, *judged.verdict.sentences), (*caveats, *judged.verdict.caveats))
+    light, simulated, heading = judged.verdict.light, judged.verdict.sentences, ""
+    if light == "unsound":  # that is the simulation; the pairs are of the record
+        heading = "The orders are compared; what the new one would be worth cannot be told"
+        simulated = ("The simulation is unsound, so that nothing can be concluded from it:", *simulated)
+    return Verdict(light, (*words, *simulated), (*caveats, *judged.verdict.caveats), heading)
 
 
 def _order_words(pairs: Pairs) -> tuple[str, ...]:
@@ -231,14 +235,14 @@ def _order_words(pairs: Pairs) -> tuple[str, ...]:
 def _orders_table(pairs: Pairs) -> Table:
     rows = [
         ("by the logged numbers", pairs.other, pairs.pairs),
-        ("by submit time (what is not first come, first served today)", pairs.by_submit, pairs.pairs),
+        ("by submit time (first come, first served)", pairs.by_submit, pairs.pairs),
         *([("by the logged priorities of today", pairs.other_prior, pairs.prior)] if pairs.prior else []),
     ]
     columns = (
         Column("order"),
         Column("pairs the other way round than the starts", "%"),
         Column("Kendall's tau", "1"),
-        Column("pairs", "jobs"),
+        Column("pairs", ""),
     )
     lines = [
         (name, _share(other, total), 1 - 2 * other / total if total else None, float(total))

@@ -10,7 +10,7 @@ import numpy as np
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.verdict import requests_invented
-from policyfactory.report.verdict import Verdict
+from policyfactory.report.verdict import Light, Verdict
 from policyfactory.review.judging import BASELINE, TOO_FAR
 from policyfactory.review.simulated import in_words, means_of, nobody_waits, sign
 from policyfactory.statistics.intervals import MIN_CASES
@@ -41,12 +41,20 @@ def judge(review: Review) -> Verdict:
     simulated = {sign(way.bsld) for way in review.ways if way.simulated}
     agreed = next((way for way in (-1, 1) if told.count(way) >= 2 and -way not in told), 0)
     if agreed and agreed in simulated:
-        if agreed < 0:
-            agree = f"{told.count(-1)} of {len(told)} ways to take the load into account agree, none is against"
-            return Verdict("better", (f"It helped: {agree}.", *sentences, *who), caveats)
-        first = f"It did not help: waits are longer at equal load by {told.count(1)} of {len(told)} ways."
-        return Verdict("worse", (first, *sentences, *who), caveats)
-    if agreed:
+        lower, higher = ("lower", "higher") if agreed < 0 else ("higher", "lower")
+        against = [way for way in review.ways if sign(way.wait) == -agreed]
+        first = (
+            f"at equal load the mean bounded slowdown is {lower} by {told.count(agreed)} of {len(told)} ways, {higher} "
+            "by none"
+        )
+        if against:
+            first += f"; but the mean wait is {higher} by {' and '.join(way.name for way in against)}"
+        if not any(way.simulated for way in against):
+            light: Light = "better" if agreed < 0 else "worse"
+            helped = "It helped" if agreed < 0 else "It did not help"
+            return Verdict(light, (f"{helped}: {first}.", *sentences, *who), caveats)
+        reason = first
+    elif agreed:
         reason = (
             "weeks of like load differ, and no simulation shows it; in a busier time such weeks find more jobs waiting "
             "from the weeks before"
@@ -94,7 +102,7 @@ def _who(review: Review) -> Iterator[str]:
     """Give who lost and who gained, in words."""
     told = [group for group in review.groups if group.of_wait.interval is not None]
     if not told:
-        yield "Who lost cannot be told: no user, size or partition has jobs enough in weeks enough of like load."
+        yield "Who lost cannot be told: no user, size or partition has enough jobs in enough weeks of like load."
         return
     for word, way in (("lost", 1), ("gained", -1)):
         who = [group for group in told if sign(group.of_wait) == way]
@@ -110,7 +118,9 @@ def _who(review: Review) -> Iterator[str]:
 
 
 def _in_words(group: Changed) -> str:
-    name = f"{group.kind} {group.name}" if group.kind != "processors" else f"jobs of {group.name} processors"
+    name = f"{group.kind} {group.name}"
+    if group.kind == "processors":
+        name = f"jobs of {group.name} processor{'' if group.name == '1' else 's'}"
     return f"{name} ({format_duration(group.wait[0])} to {format_duration(group.wait[1])} on average)"
 
 
@@ -119,10 +129,15 @@ def _caveats(review: Review) -> Iterator[str]:
         yield from (f"{word}: {sentence}" for sentence in requests_invented(period.schedule.workload))
         jobs, weeks = period.schedule.workload, period.weeks
         left = len(period.accounting.log.job_id) - len(jobs)
+        waiting = period.accounting.waiting
+        changed = [f"{step.jobs:,} changed ({step.what})" for step in jobs.cleaning.steps if step.action == "changed"]
         yield (
             f"{word}: {period.accounting.name}, {len(jobs):,} jobs in {counted(len(weeks.jobs), 'week')}, offered load "
-            f"{float(np.average(weeks.load)):.2f}, {jobs.machine:,} processors; {left:,} left out (no start, or no "
-            f"use of the machine), {period.accounting.waiting:,} that still waited; {jobs.cleaning.totals()}"
+            f"{float(np.average(weeks.load)):.2f}, {jobs.machine:,} processors"
+            + ("" if period.accounting.machine_given else " (the most in use at once)")
+            + (f"; {counted(left, 'job')} left out (no start, or no use of the machine)" if left else "")
+            + (f"; {counted(waiting, 'more job')} still waited" if waiting else "")
+            + "".join(f"; {text}" for text in changed)
         )
     yield "what else changed between the two times (users, software, limits, nodes that were down) counts as well"
 

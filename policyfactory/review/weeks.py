@@ -123,7 +123,7 @@ def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
         return Estimate(math.nan, None, None, sum(counts))
     value = _added(loads, means)
     if math.isnan(value) or block is None or min(counts) < MIN_CASES * block:
-        return Estimate(value, None, None, sum(counts))
+        return Estimate(value, None, None, min(counts), None if block is None else MIN_CASES * block)
     random = generator(0, _PURPOSE, *counts)
     drawn = np.empty(_RESAMPLES)
     for at in range(_RESAMPLES):
@@ -149,7 +149,9 @@ def difference_of(after: Estimate, before: Estimate) -> Estimate:
     value = after.value - before.value
     cases = min(after.cases, before.cases)
     if after.interval is None or before.interval is None:
-        return Estimate(value, None, None, cases)
+        lacking = [one.needed for one in (after, before) if one.interval is None]
+        needed = None if None in lacking else max(one for one in lacking if one is not None)
+        return Estimate(value, None, None, cases, needed)
     low = math.hypot(after.value - after.interval.low, before.interval.high - before.value)
     high = math.hypot(after.interval.high - after.value, before.value - before.interval.low)
     return Estimate(value, Interval(value - low, value + high), None, cases)

@@ -76,12 +76,15 @@ class Estimate:
         interval. Of a median it is at least that of the sign test, 2 * 0.5**n.
     cases : int
         Cases with a value.
+    needed : int or None
+        Cases that an interval would need, where there are too few and it is known.
     """
 
     value: float
     interval: Interval | None
     p: float | None
     cases: int
+    needed: int | None = None
 
 
 def check_statistic(name: str) -> Statistic:

@@ -57,7 +57,7 @@ def estimate_weekly(sums: FloatArray, weights: FloatArray, block: int | None, *,
         return Estimate(math.nan, None, None, weeks)
     value = float(sums.sum()) / total
     if block is None or weeks < MIN_CASES * block:
-        return Estimate(value, None, None, weeks)
+        return Estimate(value, None, None, weeks, None if block is None else MIN_CASES * block)
     residual = sums - value * weights
     deviation, errors, error = _resampled(residual, weights, block, seed)
     if error <= ROUNDING * max(abs(value), float(np.abs(sums).max()) / total):

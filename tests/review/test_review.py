@@ -15,7 +15,8 @@ from policyfactory.review.compared import Review
 from policyfactory.review.review import review
 from policyfactory.review.simulated import in_words, sign
 from policyfactory.review.verdict import judge
-from policyfactory.review.weeks import Weeks, by_regression, match_weeks, of_matched
+from policyfactory.review.weeks import Weeks, by_regression, difference_of, match_weeks, of_matched
+from policyfactory.review.words import sections_of
 from policyfactory.simulate.simulate import simulate
 from policyfactory.statistics.intervals import Estimate, Interval
 from policyfactory.workload.jobs import Workload
@@ -75,6 +76,43 @@ def test_a_policy_that_helps_is_said_to_and_who_lost_is_named(helped: Review) ->
     ones = next(group for group in helped.groups if group.kind == "processors" and group.name == "1")
     assert ones.wait[1] < ones.wait[0]
     assert len(helped.pairs) >= 20
+
+
+def test_a_mean_wait_that_is_worse_is_not_hidden(helped: Review) -> None:
+    worse = Estimate(60.0, Interval(30.0, 90.0), None, 30)
+    matched, regression, simulated = helped.ways
+    named = judge(dataclasses.replace(helped, ways=(matched, dataclasses.replace(regression, wait=worse), simulated)))
+    assert named.light == "better"
+    assert "; but the mean wait is higher by regression on the load." in named.sentences[0]
+    told = judge(dataclasses.replace(helped, ways=(matched, regression, dataclasses.replace(simulated, wait=worse))))
+    assert told.light == "cannot tell"
+    assert "higher by none; but the mean wait is higher by record less simulated FCFS." in told.sentences[0]
+    none = judge(helped)
+    assert "but the mean wait" not in none.sentences[0]
+
+
+def test_caveats_have_no_internals_and_units_are_not_doubled(helped: Review) -> None:
+    caveats = " ".join(helped.verdict.caveats)
+    assert "after the file's 0" not in caveats
+    assert "jobs read" not in caveats
+    columns = [column for section in sections_of(helped) for table in section.tables for column in table.columns]
+    assert not any(column.unit == "jobs" for column in columns)
+    said = [text for section in sections_of(helped) for text in section.paragraphs]
+    assert not set(said) & set(helped.verdict.sentences)
+
+
+def test_too_few_weeks_say_how_many_are_needed() -> None:
+    twelve = dataclasses.replace(weeks([0.7] * 12, [1.0, 2.0] * 6), block=3)
+    few = of_matched(twelve, twelve, [(at, at) for at in range(12)], "bsld")
+    assert in_words(few).endswith("(no interval: 12 weeks, of which 18 are needed)")
+    both = difference_of(few, dataclasses.replace(few, needed=24))
+    assert (both.interval, both.needed) == (None, 24)
+    unknown = dataclasses.replace(few, needed=None)
+    assert difference_of(few, unknown).needed is None
+    assert in_words(unknown).endswith("(no interval: its queue remembers longer than 12 weeks can tell)")
+    loads = np.linspace(0.5, 0.9, 12).tolist()
+    slopes = [dataclasses.replace(weeks(loads, [1.0 + at, 2.0] * 6), block=3) for at in range(2)]
+    assert (by_regression(slopes[0], slopes[1], "bsld").cases, by_regression(*slopes, "bsld").needed) == (12, 18)
 
 
 def test_the_reverse_is_worse(tmp_path: Path) -> None:
@@ -156,7 +194,7 @@ def test_jobs_that_still_wait_are_missing_from_the_means(waiting: float, too_man
     found = review(files[:1], files[1:], reading=Reading(processors=MACHINE))
     assert ("of the time after still waited" in found.verdict.sentences[0]) == too_many
     assert found.verdict.light == ("cannot tell" if too_many else "better")
-    assert f"{found.after.accounting.waiting:,} that still waited" in found.verdict.caveats[1]
+    assert f"{found.after.accounting.waiting:,} more jobs still waited" in found.verdict.caveats[1]
     assert found.after.accounting.waiting > 0
 
 

@@ -149,6 +149,20 @@ def test_a_busy_queue_is_told_and_the_order_that_was_is_the_same_order(tmp_path:
     assert means[0] == means[1]
 
 
+def test_an_unsound_simulation_does_not_head_what_is_sound(tmp_path: Path) -> None:
+    jobs = default_workload().select(np.arange(1000))
+    base = simulate(jobs, "FCFS", backfill="none")
+    log, accounting = made(tmp_path, -jobs.requested_time.astype(float), jobs, base.start + 500_000)
+    found = shadow(log, [accounting])
+    assert found.verdict.light == "unsound"
+    assert found.verdict.title.startswith("The orders are compared")
+    assert "pairs of waiting jobs" in found.verdict.sentences[0]
+    assert "The simulation is unsound" in found.verdict.sentences[1]
+    columns = [column for section in found.sections() for table in section.tables for column in table.columns]
+    assert not any(column.unit == "jobs" for column in columns)
+    assert not any(section.paragraphs for section in found.sections())
+
+
 def test_a_log_out_of_submit_order_is_the_same_queue(tmp_path: Path) -> None:
     jobs = default_workload().select(np.arange(1000))
     jobs = dataclasses.replace(jobs, start=simulate(jobs, "FCFS").start, unix_start=BEGIN)
