@@ -7,6 +7,7 @@ shown to be better, whatever the means are.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -238,7 +239,8 @@ def _not_the_policy(record: Summary, base: Summary, *, lower: bool) -> str:
     replay = f"The replay under {base.policy} has {value_in_words(base)} where the record has {value_in_words(record)}"
     if (base.value < record.value) != lower or base.value == record.value:
         return f"{replay}."
-    return f"{replay}: so much of the difference is what the simulation leaves out, and not the policy."
+    part = value_in_words(dataclasses.replace(record, value=abs(record.value - base.value)))
+    return f"{replay}: {part} of the difference is what the simulation leaves out, and not the policy."
 
 
 def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None, tuple[str, ...]]:

@@ -168,6 +168,6 @@ def test_what_the_replay_explains_is_not_the_policys() -> None:
     late = dataclasses.replace(log, start=fcfs.start + np.where(fcfs.wait > 60, 600, 0))
     first = verdict(late).sentences[0]
     assert first.startswith("SPF is better than the recorded schedule")
-    assert first.endswith("so much of the difference is what the simulation leaves out, and not the policy.")
+    assert first.endswith(" of the difference is what the simulation leaves out, and not the policy.")
     same = verdict(recorded(daily(), "FCFS")).sentences[0]
     assert "leaves out" not in same
