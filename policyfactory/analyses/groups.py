@@ -51,7 +51,8 @@ class Groups(LogAnalysis):
         Groupings: ``size`` (1, 2-4, 5-16, ... processors), ``runtime`` (actual run time), ``request`` (requested
         time), ``user``.
     min_jobs : int
-        Groups with fewer jobs, all cases of a log together, are listed, but have no interval and are not named.
+        Groups with fewer jobs, all cases of a log together, are listed, but have no interval; of these only the class
+        that loses most is named.
 
     Raises
     ------

@@ -214,7 +214,7 @@ def _how(logs: Sequence[LogView], least: int) -> str:
             f"differences are medians over {most} {what}s. A group waits less or more only if the 95 % interval leaves "
             "out zero; of 100 groups that nothing happens to, up to 5 are called different by chance."
         )
-    return f"{text} Groups with fewer than {least} jobs are not named, but for a class that loses most."
+    return f"{text} Of groups with fewer than {least} jobs only a class that loses most is named."
 
 
 def _best_policies(own: LogView, count: int) -> list[int]:
