@@ -100,7 +100,7 @@ def in_words(estimate: Estimate, unit: str = "") -> str:
         weeks = counted(estimate.cases, "week")
         if estimate.needed is None:
             return f"{text(estimate.value)} (no interval: its queue remembers longer than {weeks} can tell)"
-        return f"{text(estimate.value)} (no interval: {weeks}, of which {estimate.needed} are needed)"
+        return f"{text(estimate.value)} (no interval: {weeks}, {estimate.needed} are needed)"
     return f"{text(estimate.value)} (95 % interval {text(estimate.interval.low)} to {text(estimate.interval.high)})"
 
 

@@ -104,7 +104,7 @@ def test_caveats_have_no_internals_and_units_are_not_doubled(helped: Review) -> 
 def test_too_few_weeks_say_how_many_are_needed() -> None:
     twelve = dataclasses.replace(weeks([0.7] * 12, [1.0, 2.0] * 6), block=3)
     few = of_matched(twelve, twelve, [(at, at) for at in range(12)], "bsld")
-    assert in_words(few).endswith("(no interval: 12 weeks, of which 18 are needed)")
+    assert in_words(few).endswith("(no interval: 12 weeks, 18 are needed)")
     both = difference_of(few, dataclasses.replace(few, needed=24))
     assert (both.interval, both.needed) == (None, 24)
     unknown = dataclasses.replace(few, needed=None)
