@@ -19,7 +19,7 @@ from policyfactory.evaluate.basis import basis_in_words, invented_share, windows
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.plan import Plan
-from policyfactory.report.verdict import LIGHTS, Light, Verdict, difference_in_words, value_in_words
+from policyfactory.report.verdict import LIGHTS, NOBODY, TOO_FAR, Light, Verdict, difference_in_words, value_in_words
 from policyfactory.simulate.metrics import METRICS, TAU
 from policyfactory.simulate.recorded import RECORDED
 from policyfactory.statistics.evaluation import Evaluation
@@ -28,8 +28,6 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = ["against_record", "nobody_waits", "requests_invented", "verdict_of"]
 
-_NOBODY = 0.01  # share of the jobs: fewer that wait cannot show which order is better
-_TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
 _INVENTED = 0.5  # share of the jobs: with more requests that are not the users', no plan is the scheduler's
 _BUSY = 0.95  # offered load that is proposed instead
 
@@ -176,7 +174,7 @@ def nobody_waits(evaluation: Evaluation, log: str, jobs: Workload, faster: float
     rows = evaluation.rows(log)
     total = sum(evaluation.cases[row].jobs for row in rows.tolist())
     waiting = float(evaluation.waiting[rows].sum(axis=0).max()) / total
-    if waiting >= _NOBODY:
+    if waiting >= NOBODY:
         return ()
     load = jobs.offered_load * faster
     first = (
@@ -191,7 +189,7 @@ def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
     if not known.any():
         return ()
     wait = (jobs.start - jobs.submit)[known] / jobs.ticks
-    if float(np.mean(wait == 0)) > 1 - _NOBODY:
+    if float(np.mean(wait == 0)) > 1 - NOBODY:
         return (
             (
                 "The log's submit times are its start times (no job waits in the record either), so that it says "
@@ -280,7 +278,7 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
     # A record that is much better than the baseline may have a better policy; one that is much worse has other reasons.
     lower = METRICS[metric].lower_is_better
     worse, nearer = (record.value, base.value) if lower else (base.value, record.value)
-    if nearer > 0 and worse / nearer > _TOO_FAR:
+    if nearer > 0 and worse / nearer > TOO_FAR:
         return "unsound", (
             (
                 f"The simulation is too far from the record to judge by it: {metric} was {value_in_words(record)}, and "

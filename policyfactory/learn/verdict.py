@@ -58,16 +58,14 @@ class Evidence:
     choice: Schedule
     resampled: Compared | None = None
 
-    def row(self, compared: Compared, *, recorded: bool = False) -> Comparison | None:
-        """Return the comparison of the choice with the baseline, or with the record."""
-        outcome = compared.outcome
-        rows = outcome.recorded_comparisons if recorded else outcome.comparisons
+    def row(self, compared: Compared) -> Comparison | None:
+        """Return the comparison of the choice with the baseline."""
+        rows = compared.outcome.comparisons
         return next((row for row in rows if row.policy == self.chosen and row.metric == self.metric), None)
 
     def value(self, policy: str) -> Summary | None:
-        """Return the value of a policy on the last quarter, or of the record."""
-        outcome = self.compared.outcome
-        rows = (*outcome.summaries, *outcome.recorded_summaries)
+        """Return the value of a policy on the last quarter."""
+        rows = self.compared.outcome.summaries
         return next((row for row in rows if row.policy == policy and row.metric == self.metric), None)
 
 

@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison
     from policyfactory.statistics.summary import Summary
 
-__all__ = ["LIGHTS", "Light", "Verdict", "difference_in_words", "value_in_words"]
+__all__ = ["LIGHTS", "NOBODY", "TOO_FAR", "Light", "Verdict", "difference_in_words", "value_in_words"]
 
 Light = Literal["better", "cannot tell", "worse", "unsound"]
+
+NOBODY = 0.01  # share of the jobs: fewer that wait cannot show which order is better
+TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
 
 # What each light is called where it stands alone.
 LIGHTS: dict[Light, str] = {

@@ -10,17 +10,16 @@ from policyfactory.evaluate.basis import basis_in_words
 from policyfactory.evaluate.verdict import requests_invented
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Column, Section
-from policyfactory.report.verdict import Verdict
+from policyfactory.report.verdict import TOO_FAR, Verdict
 from policyfactory.review.simulated import Means, difference, in_words, means_of, nobody_waits, plain_table, sign
 from policyfactory.simulate.recorded import lacking_starts, recorded_schedule
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["BASELINE", "TOO_FAR", "Judged", "judge_simulated"]
+__all__ = ["BASELINE", "Judged", "judge_simulated"]
 
 BASELINE = "FCFS"
-TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
 _FEW_JOBS = 100
 
 

@@ -12,6 +12,7 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.report.sections import Cell, Column, Table
+from policyfactory.report.verdict import NOBODY
 from policyfactory.simulate.metrics import TAU, job_values
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.weeks import memory_of, weeks_of
@@ -20,8 +21,6 @@ from policyfactory.statistics.weeks import block_weeks, estimate_weekly
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Means", "difference", "in_words", "means_of", "nobody_waits", "plain_table", "sign", "weekly"]
-
-_NOBODY = 0.01  # share of the jobs: fewer that wait tell no orders apart
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def means_of(schedule: Schedule) -> Means:
 
 def nobody_waits(*schedules: Means) -> bool:
     """Tell whether so few jobs wait under all orders that none can be told from another."""
-    return all(means.waiting < _NOBODY for means in schedules)
+    return all(means.waiting < NOBODY for means in schedules)
 
 
 def weekly(workload: Workload, values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,8 +10,8 @@ import numpy as np
 from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.verdict import requests_invented
-from policyfactory.report.verdict import Light, Verdict
-from policyfactory.review.judging import BASELINE, TOO_FAR
+from policyfactory.report.verdict import TOO_FAR, Light, Verdict
+from policyfactory.review.judging import BASELINE
 from policyfactory.review.simulated import in_words, means_of, nobody_waits, sign
 from policyfactory.statistics.intervals import MIN_CASES
 
