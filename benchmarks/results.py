@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from floors import Curve, Measure
-from policyfactory.core.artefact import Manifest, atomic_write, command_line, dump_json
+from policyfactory.core.artefact import Manifest, command_line, dump_json
+from policyfactory.core.together import atomic_write
 
 __all__ = ["Results", "add", "compared", "csv_text", "load", "machine", "markdown", "number", "read_csv", "table"]
 

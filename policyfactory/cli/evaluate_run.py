@@ -13,9 +13,11 @@ from rich.progress import TextColumn
 from rich.text import Text
 
 from policyfactory.cli.screen import CountBar
-from policyfactory.core.artefact import Manifest, check_directory, command_line, dump_json, exclusive, unchanged
+from policyfactory.core.artefact import Manifest, command_line, dump_json, unchanged
 from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import check_directory
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.described import section_dict

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
-from policyfactory.core.artefact import atomic_write, check_directory, check_output, refuse_earlier
 from policyfactory.core.errors import UsageError, WorkersError
+from policyfactory.core.output import check_directory, check_output, refuse_earlier
+from policyfactory.core.together import atomic_write
 from policyfactory.core.units import format_duration
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
 

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.core.artefact import (
-    Manifest,
-    atomic_write,
-    check_directory,
-    command_line,
-    exclusive,
-    refuse_earlier,
-    sha256_file,
-)
+from policyfactory.core.artefact import Manifest, command_line, sha256_file
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import check_directory, refuse_earlier
+from policyfactory.core.together import atomic_write
 from policyfactory.report.terminal import note, show_sections, show_verdict
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.cli import workload_import, workload_models, workload_resample
-from policyfactory.core.artefact import atomic_write, check_directory, dump_json, exclusive, refuse_earlier
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import UsageError
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import check_directory, refuse_earlier
+from policyfactory.core.together import atomic_write
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing, Overrun, ZeroRun
 from policyfactory.workload.swf.archive import ARCHIVE_URL

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from policyfactory.core.artefact import Manifest, command_line, dump_json, exclusive, refuse_earlier, sha256_file
+from policyfactory.core.artefact import Manifest, command_line, dump_json, sha256_file
 from policyfactory.core.errors import UsageError
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import refuse_earlier
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import printable

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.core.artefact import Manifest, command_line, exclusive, refuse_earlier, sha256_file
+from policyfactory.core.artefact import Manifest, command_line, sha256_file
 from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import refuse_earlier
 from policyfactory.core.version import __version__
 from policyfactory.report.terminal import note, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing

@@ -22,7 +22,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 
-from policyfactory.core.artefact import try_lock
+from policyfactory.core.locks import try_lock
 
 __all__ = ["SharedCache", "inlined", "kernel"]
 

@@ -22,8 +22,9 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-from policyfactory.core.artefact import atomic_write, package_versions
+from policyfactory.core.artefact import package_versions
 from policyfactory.core.errors import OutputError
+from policyfactory.core.together import atomic_write
 
 __all__ = ["Journal", "claim", "library_versions", "partial_path"]
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import Manifest, check_directory, exclusive
+from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import UsageError
+from policyfactory.core.locks import exclusive
 from policyfactory.core.options import plain_value
+from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate import results_folder

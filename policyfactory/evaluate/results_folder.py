@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import Manifest, atomic_write, dump_json, refuse_earlier, sha256_file
+from policyfactory.core.artefact import Manifest, dump_json, sha256_file
+from policyfactory.core.output import refuse_earlier
+from policyfactory.core.together import atomic_write
 from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, plain, setting
 from policyfactory.evaluate.page import page_of
 from policyfactory.report.drawings import Drawings

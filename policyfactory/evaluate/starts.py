@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write
 from policyfactory.core.errors import OutputError
 from policyfactory.core.text import distinct
+from policyfactory.core.together import atomic_write
 from policyfactory.evaluate.trace import trace_json
 from policyfactory.simulate.cases import Case, CaseFacts
 from policyfactory.simulate.gantt import processors_of

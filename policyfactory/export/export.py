@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import dump_json, exclusive, read_bytes, sha256_bytes
+from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
+from policyfactory.core.locks import exclusive
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY
 from policyfactory.core.version import __version__

@@ -6,9 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import atomic_write, check_directory, check_output, exclusive, refuse_earlier
 from policyfactory.core.errors import OutputError
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import check_directory, check_output, refuse_earlier
 from policyfactory.core.present import facts_html
+from policyfactory.core.together import atomic_write
 from policyfactory.export.content import Export, File, instructions
 from policyfactory.export.targets import Target
 from policyfactory.policy.policy import Policy

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyfactory.core.artefact import atomic_write, refuse_earlier
+from policyfactory.core.output import refuse_earlier
 from policyfactory.core.picture import save_picture
+from policyfactory.core.together import atomic_write
 from policyfactory.fit.model import Examined, build_model
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults

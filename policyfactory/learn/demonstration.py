@@ -5,7 +5,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from policyfactory.core.artefact import atomic_write, check_directory, exclusive, refuse_earlier, sha256_bytes
+from policyfactory.core.artefact import sha256_bytes
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import check_directory, refuse_earlier
+from policyfactory.core.together import atomic_write
 from policyfactory.core.units import HOUR
 from policyfactory.export.export import export
 from policyfactory.learn.comparing import Compared, Rival

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from policyfactory.core.artefact import check_directory, refuse_earlier
 from policyfactory.core.errors import UsageError
+from policyfactory.core.output import check_directory, refuse_earlier
 from policyfactory.learn.comparing import Rival
 from policyfactory.policy.store import save_model
 

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import Manifest, check_directory, command_line, exclusive, sha256_file
+from policyfactory.core.artefact import Manifest, command_line, sha256_file
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes

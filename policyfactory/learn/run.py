@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.artefact import exclusive, sha256_bytes
+from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.locks import exclusive
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.basis import basis_in_words, windows_too_short

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from policyfactory.core.artefact import atomic_write, dump_json, read_bytes
+from policyfactory.core.artefact import dump_json, read_bytes
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
+from policyfactory.core.together import atomic_write
 from policyfactory.core.version import __version__
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.nodes import VARIABLES

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 
-from policyfactory.core.artefact import atomic_write, check_directory
 from policyfactory.core.errors import OutputError
+from policyfactory.core.output import check_directory
 from policyfactory.core.text import visible
+from policyfactory.core.together import atomic_write
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 

@@ -24,17 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import (
-    Manifest,
-    atomic_write,
-    check_output,
-    command_line,
-    exclusive,
-    read_bytes,
-    sha256_file,
-)
+from policyfactory.core.artefact import Manifest, command_line, read_bytes, sha256_file
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, ScoreTableError
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
+from policyfactory.core.locks import exclusive
+from policyfactory.core.output import check_output
+from policyfactory.core.together import atomic_write
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
 from policyfactory.trials.table import HEADER, csv_rows, parse_rows

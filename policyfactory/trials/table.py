@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.arrays import FloatArray
-from policyfactory.core.artefact import Manifest, atomic_write, read_bytes
+from policyfactory.core.artefact import Manifest, read_bytes
 from policyfactory.core.errors import InputError, ScoreTableError
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html
+from policyfactory.core.together import atomic_write
 from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:

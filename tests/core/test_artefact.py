@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.core import artefact
+from policyfactory.core import artefact, locks, output, together
 from policyfactory.core.errors import InputError, OutputError
 
 
 def test_atomic_write_replaces_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    artefact.atomic_write(path, "old")
-    artefact.atomic_write(path, b"new")
+    together.atomic_write(path, "old")
+    together.atomic_write(path, b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -32,27 +32,27 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     def no_space(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(artefact.os, "fsync", no_space)
+    monkeypatch.setattr(output.os, "fsync", no_space)
     with pytest.raises(OutputError, match="no space left; nothing was changed"):
-        artefact.atomic_write(path, "new")
+        together.atomic_write(path, "new")
     assert path.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_check_output_names_the_cure(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="is a directory; name the file"):
-        artefact.check_output(tmp_path)
+        output.check_output(tmp_path)
     with pytest.raises(OutputError, match=r"does not exist; create it first \(mkdir -p"):
-        artefact.check_output(tmp_path / "no" / "a.csv")
+        output.check_output(tmp_path / "no" / "a.csv")
     with pytest.raises(OutputError, match="cannot write in /proc"):
-        artefact.check_output(Path("/proc/a.csv"))
+        output.check_output(Path("/proc/a.csv"))
 
 
 def test_check_directory(tmp_path: Path) -> None:
-    assert artefact.check_directory(tmp_path / "a" / "b").is_dir()
+    assert output.check_directory(tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="is a file; name a folder"):
-        artefact.check_directory(tmp_path / "file")
+        output.check_directory(tmp_path / "file")
 
 
 def test_read_bytes_says_what_is_wrong(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     other = (
         "import sys; from pathlib import Path\n"
-        "from policyfactory.core.artefact import exclusive\n"
+        "from policyfactory.core.locks import exclusive\n"
         "from policyfactory.core.errors import OutputError\n"
         "try:\n    with exclusive(Path(sys.argv[1])): print('mine')\n"
         "except OutputError as error: print(error)"
@@ -95,7 +95,7 @@ def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
     def second_run() -> str:
         return subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True, check=True).stdout
 
-    with artefact.exclusive(path):
+    with locks.exclusive(path):
         assert "another run is writing it" in second_run()
     assert second_run() == "mine\n"
     assert list(tmp_path.iterdir()) == []
@@ -125,14 +125,14 @@ def test_json_has_one_form() -> None:
 def test_what_a_killed_writer_left_is_replaced_and_not_followed(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     (tmp_path / ".a.txt.tmp").write_text("half of a", encoding="utf-8")
-    artefact.atomic_write(path, "whole")
+    together.atomic_write(path, "whole")
     assert path.read_text(encoding="utf-8") == "whole"
     assert list(tmp_path.iterdir()) == [path]
     victim = tmp_path / "victim"
     victim.write_text("untouched", encoding="utf-8")
     (tmp_path / ".a.txt.tmp").symlink_to(victim)
     with pytest.raises(OutputError, match=r"a\.txt: cannot be written"):
-        artefact.atomic_write(path, "new")
+        together.atomic_write(path, "new")
     assert (path.read_text(encoding="utf-8"), victim.read_text(encoding="utf-8")) == ("whole", "untouched")
 
 
@@ -142,10 +142,10 @@ def test_two_writers_of_a_file_do_not_mix(tmp_path: Path) -> None:
     def parts() -> Iterator[bytes]:
         yield b"first "
         with pytest.raises(OutputError, match=r"another run is writing it \(lock .*\.a\.txt\.tmp\)"):
-            artefact.atomic_write(path, "second")
+            together.atomic_write(path, "second")
         yield b"still first"
 
-    artefact.atomic_write(path, parts())
+    together.atomic_write(path, parts())
     assert path.read_bytes() == b"first still first"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -156,27 +156,27 @@ def test_a_file_system_without_locks_is_written_to(tmp_path: Path, monkeypatch: 
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(artefact.fcntl, "flock", no_locks)
-    with artefact.exclusive(path):
-        artefact.atomic_write(path, "written")
+    monkeypatch.setattr(locks.fcntl, "flock", no_locks)
+    with locks.exclusive(path):
+        together.atomic_write(path, "written")
 
     def parts() -> Iterator[bytes]:
         yield b"first"
-        artefact.atomic_write(path, "second")
+        together.atomic_write(path, "second")
 
     # The first finds its file gone, and says so in place of giving another's half its name.
     with pytest.raises(OutputError, match="another run is writing it"):
-        artefact.atomic_write(path, parts())
+        together.atomic_write(path, parts())
     assert path.read_text(encoding="utf-8") == "second"
 
 
 def test_a_folder_is_tried_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = tmp_path.stat().st_mtime_ns
-    artefact.check_output(tmp_path / "a.txt")
+    output.check_output(tmp_path / "a.txt")
     assert tmp_path.stat().st_mtime_ns == before
     # Where files without names are not known.
-    monkeypatch.delattr(artefact.os, "O_TMPFILE")
-    artefact.check_output(tmp_path / "a.txt")
+    monkeypatch.delattr(output.os, "O_TMPFILE")
+    output.check_output(tmp_path / "a.txt")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OutputError, match="cannot write in /proc"):
-        artefact.check_output(Path("/proc/a.csv"))
+        output.check_output(Path("/proc/a.csv"))

@@ -20,8 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import atomic_write, dump_json, exclusive, sha256_file
+from policyfactory.core.artefact import dump_json, sha256_file
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, UsageError
+from policyfactory.core.locks import exclusive
+from policyfactory.core.together import atomic_write
 from policyfactory.core.version import __version__
 
 __all__ = ["Download", "Patience", "download", "partial_path"]

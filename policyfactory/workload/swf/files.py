@@ -19,8 +19,9 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write, read_bytes, sha256_bytes
+from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
+from policyfactory.core.together import atomic_write
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
