@@ -272,8 +272,13 @@ def download(
         str, typer.Option(help="Where the archive's folders are: the archive, or a mirror.")
     ] = ARCHIVE_URL,
     sha256: Annotated[str | None, typer.Option(help="Expected SHA-256, in place of the pinned one (one NAME).")] = None,
-    tries: Annotated[int, typer.Option(help="Attempts before a failing connection is given up.", min=1, max=100)] = 4,
-    timeout: Annotated[float, typer.Option(help="Seconds without an answer before an attempt fails.", min=0.1)] = 30.0,
+    tries: Annotated[int, typer.Option(help="Attempts before a failing connection is given up.")] = 4,
+    timeout: Annotated[float, typer.Option(help="Seconds without an answer before an attempt fails.")] = 30.0,
+    max_time: Annotated[float, typer.Option(help="Seconds for a log, all attempts together.")] = 3600.0,
+    speed_limit: Annotated[
+        float, typer.Option(help="Bytes a second; an attempt that is slower for --speed-time fails.")
+    ] = 1000.0,
+    speed_time: Annotated[float, typer.Option(help="Seconds that an attempt may be slower.")] = 30.0,
 ) -> None:
     """Download logs of the Parallel Workloads Archive by name; an interrupted download goes on where it stopped."""
     from policyfactory.workload.swf.archive import KNOWN_LOGS, find_log
@@ -293,10 +298,11 @@ def download(
     if sha256 is not None and (len(names) > 1 or re.fullmatch(r"[0-9a-fA-F]{64}", sha256) is None):
         raise UsageError("--sha256 is the 64 hexadecimal digits of one log: give one NAME")
     logs = [find_log(name) for name in names]
+    patience = Patience(tries=tries, timeout=timeout, max_time=max_time, speed_limit=speed_limit, speed_time=speed_time)
     check_directory(output)
     for log in logs:
         expected = sha256.lower() if sha256 is not None else log.sha256
-        _download_one(log, output / log.file, base_url, expected, Patience(tries=tries, timeout=timeout))
+        _download_one(log, output / log.file, base_url, expected, patience)
 
 
 def _download_one(log: KnownLog, path: Path, base_url: str, sha256: str | None, patience: Patience) -> None:
@@ -330,13 +336,17 @@ def _download_one(log: KnownLog, path: Path, base_url: str, sha256: str | None, 
             "log",
             command_line(),
             seed=None,
-            parameters={"url": result.url, "page": log.page},
+            parameters={"url": result.url, "page": log.page, "expected_sha256": sha256},
             outputs={result.path.name: result.sha256},
         )
         manifest.write(Manifest.path_for(result.path))
     went_on = f", went on after {result.resumed_from:,} bytes" if result.resumed_from else ""
     what = "was there already" if result.present else f"{result.size:,} bytes{went_on}"
-    trust = "as expected" if result.pinned else "no digest is pinned for this log: note it down, or give --sha256"
+    trust = (
+        "as expected"
+        if result.pinned
+        else "not checked: no digest is known for this log; compare it with another copy's, and give it as --sha256"
+    )
     count = jobs[0] if jobs else len(read_swf(path))
     console().print(f"{result.path}: {count:,} jobs, {what}", markup=False, soft_wrap=True)
     console().print(f"SHA-256 {result.sha256} ({trust})", markup=False, soft_wrap=True)

@@ -247,12 +247,13 @@ def test_download_by_name(run: Run, archive: Server, tmp_path: Path) -> None:
     done = run("workload", "download", "ctc", "--base-url", base(archive), "-o", "logs")
     digest = hashlib.sha256(archive.content).hexdigest()
     assert "logs/CTC-SP2-1996-3.1-cln.swf.gz: 3,000 jobs" in done.stdout
-    assert f"SHA-256 {digest} (no digest is pinned for this log" in done.stdout
+    assert f"SHA-256 {digest} (not checked: no digest is known for this log" in done.stdout
     assert "https://www.cs.huji.ac.il/labs/parallel/workload/l_ctc_sp2/index.html" in done.stderr
     assert len(archive.requests) == 2
     manifest = json.loads((tmp_path / "logs" / "CTC-SP2-1996-3.1-cln.swf.manifest.json").read_text())
     assert manifest["outputs"] == {"CTC-SP2-1996-3.1-cln.swf.gz": digest}
     assert manifest["parameters"]["url"] == archive.url
+    assert manifest["parameters"]["expected_sha256"] is None
     again = run("workload", "download", "ctc", "--base-url", base(archive), "-o", "logs", "--sha256", digest.upper())
     assert "was there already" in again.stdout
     assert "(as expected)" in again.stdout
@@ -286,6 +287,9 @@ def test_download_used_wrongly(run: Run) -> None:
     assert "no log is called 'curry'; near are" in run("workload", "download", "curry", code=2).stderr
     assert "give one NAME" in run("workload", "download", "kth", "ctc", "--sha256", "0" * 64, code=2).stderr
     assert "only http and https" in run("workload", "download", "kth", "--base-url", "ftp://a/b", code=2).stderr
+    for option in ("--tries", "--timeout", "--max-time", "--speed-limit", "--speed-time"):
+        for value in ("-1", "9" * 30, "nan", "inf"):
+            run("workload", "download", "kth", option, value, code=2)
 
 
 def test_the_known_names_are_listed(run: Run) -> None:

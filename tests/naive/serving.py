@@ -32,6 +32,10 @@ class Server:
         Answer a request for a part with another part.
     length : bool
         Whether the length is told.
+    modified : str
+        When the file was changed, in the words of HTTP; untold if empty.
+    redirect : str
+        Where everybody is sent to; nowhere if empty.
     """
 
     content: bytes
@@ -42,6 +46,8 @@ class Server:
     statuses: list[int] = dataclasses.field(default_factory=list)
     lie_about_range: bool = False
     length: bool = True
+    modified: str = ""
+    redirect: str = ""
     requests: list[dict[str, str]] = dataclasses.field(default_factory=list)
     url: str = ""
 
@@ -56,6 +62,11 @@ def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
     if server.statuses:
         handler.send_error(server.statuses.pop(0))
         return
+    if server.redirect:
+        handler.send_response(302)
+        handler.send_header("Location", server.redirect)
+        handler.end_headers()
+        return
     if handler.path != server.path:
         handler.send_error(404)
         return
@@ -63,7 +74,7 @@ def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
     wanted = handler.headers.get("Range")
     start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
     version = handler.headers.get("If-Range")
-    if version is not None and version != server.etag:
+    if version is not None and version not in {server.etag, server.modified}:
         start = 0
     if start >= size:
         handler.send_response(416)
@@ -77,6 +88,8 @@ def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.send_header("Content-Range", f"bytes {shown}-{size - 1}/{size}")
     if server.etag:
         handler.send_header("ETag", server.etag)
+    if server.modified:
+        handler.send_header("Last-Modified", server.modified)
     if server.length:
         handler.send_header("Content-Length", str(size - start))
     handler.end_headers()

@@ -40,6 +40,13 @@ def fetch(server: Server, target: Path, **options: Any) -> Download:
     return download(server.url, target, patience=patience, **({"sha256": DIGEST} | options))
 
 
+def a_part(server: Server, target: Path, content: bytes, **changes: Any) -> None:
+    """Leave a part as an earlier call does."""
+    partial_path(target).write_bytes(content)
+    record = {"address": server.url, "validator": server.etag, "total": len(server.content)} | changes
+    target.with_name(f"{target.name}.partial.json").write_text(json.dumps(record))
+
+
 def only(target: Path) -> bool:
     """Tell whether the file stands alone: no part, no lock, no note of a part."""
     return [path.name for path in target.parent.iterdir()] == [target.name]
@@ -111,40 +118,99 @@ def test_a_file_that_changed_meanwhile_is_not_glued_to_the_old_part(server: Serv
     assert target.read_bytes() == CONTENT[::-1]
 
 
-def test_without_a_version_the_digest_finds_two_glued_files(server: Server, target: Path) -> None:
-    server.etag = ""
+@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
+def test_what_may_be_another_version_is_not_gone_on_with(etag: str, server: Server, target: Path) -> None:
+    server.etag = etag
+    server.cut_after = [100_000]
+    with pytest.raises(InputError, match="try again later"):
+        fetch(server, target, tries=1)
+    server.content = CONTENT[::-1]
+    assert fetch(server, target, sha256=None).resumed_from == 0
+    assert server.asked == ["", ""]
+    assert target.read_bytes() == CONTENT[::-1]
+
+
+def test_a_date_identifies_a_version_too(server: Server, target: Path) -> None:
+    server.etag, server.modified = "", "Sun, 22 Nov 2026 10:00:00 GMT"
+    server.cut_after = [100_000]
+    fetch(server, target)
+    assert server.asked == ["", "bytes=100000-"]
+    assert server.requests[1]["If-Range"] == server.modified
+
+
+def test_a_part_is_not_gone_on_with_at_another_address(server: Server, target: Path) -> None:
+    # Two servers may well have the same ETag for two files.
     server.cut_after = [100_000]
     with pytest.raises(InputError):
         fetch(server, target, tries=1)
-    server.content = CONTENT[::-1]
-    with pytest.raises(InputError, match="the transfer was damaged, or the server has another version"):
-        fetch(server, target)
-    assert "If-Range" not in server.requests[1]
-    # What came was thrown away: the next call begins again.
-    server.content = CONTENT
+    with serving(Server(CONTENT[::-1])) as other:
+        result = download(other.url, target, patience=Patience(1, timeout=5))
+    assert (other.asked, result.resumed_from) == ([""], 100_000)
+    assert target.read_bytes() == CONTENT[::-1]
+
+
+def test_a_part_is_gone_on_with_only_where_the_same_redirect_leads(server: Server, target: Path) -> None:
+    with serving(Server(CONTENT[::-1])) as other, serving(Server(b"", redirect=server.url)) as front:
+        server.cut_after = [100_000]
+        with pytest.raises(InputError, match="100,000 bytes are kept"):
+            fetch(front, target, tries=1)
+        server.cut_after = [50_000]
+        with pytest.raises(InputError, match="150,000 bytes are kept"):
+            fetch(front, target, tries=1)
+        assert server.asked == ["", "bytes=100000-"]
+        front.redirect = other.url
+        fetch(front, target, sha256=None)
+        assert other.asked == [""]
+        assert front.asked == ["", "", ""]
+    assert target.read_bytes() == CONTENT[::-1]
+
+
+def test_a_part_without_a_record_is_begun_again(server: Server, target: Path) -> None:
+    partial_path(target).write_bytes(CONTENT[::-1][:1000])
     fetch(server, target)
-    assert server.asked == ["", "bytes=100000-", ""]
+    assert server.asked == [""]
+
+
+def test_a_kill_between_two_versions_leaves_nothing_to_glue(
+    server: Server, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.cut_after = [100_000]
+    with pytest.raises(InputError):
+        fetch(server, target, tries=1)
+    server.content, server.etag = CONTENT[::-1], '"two"'
+
+    def killed(path: Path, data: str) -> None:
+        path.write_text(data)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("policyfactory.workload.swf.download.atomic_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(server, target, tries=1)
+    fetch(server, target, sha256=None)
+    assert target.read_bytes() == CONTENT[::-1]
 
 
 def test_a_part_that_is_already_the_whole_file(server: Server, target: Path) -> None:
-    partial_path(target).write_bytes(CONTENT)
+    a_part(server, target, CONTENT)
     assert fetch(server, target).sha256 == DIGEST
-    assert server.asked == [f"bytes={len(CONTENT)}-"]
+    assert server.asked == []
 
 
 def test_a_part_that_is_longer_than_the_file_is_begun_again(server: Server, target: Path) -> None:
-    partial_path(target).write_bytes(CONTENT + b"more")
+    a_part(server, target, CONTENT + b"more", total=None)
     fetch(server, target)
     assert server.asked == [f"bytes={len(CONTENT) + 4}-", ""]
     assert target.read_bytes() == CONTENT
 
 
 def test_a_server_that_sends_another_part_is_not_believed(server: Server, target: Path) -> None:
-    partial_path(target).write_bytes(CONTENT[:1000])
+    a_part(server, target, CONTENT[:1000])
     server.lie_about_range = True
     with pytest.raises(InputError, match="the server sent another part than was asked for"):
-        fetch(server, target, tries=2)
-    assert partial_path(target).read_bytes() == CONTENT[:1000]
+        fetch(server, target, tries=1)
+    fetch(server, target)
+    assert server.asked == ["bytes=1000-", ""]
 
 
 def test_a_server_that_does_not_tell_the_length(server: Server, target: Path) -> None:
@@ -230,15 +296,43 @@ def test_a_folder_that_is_not_there(server: Server, target: Path) -> None:
         fetch(server, target.parent / "nowhere" / "log.swf.gz")
 
 
-def test_a_note_of_a_part_that_is_nonsense_is_ignored(server: Server, target: Path) -> None:
-    partial_path(target).write_bytes(CONTENT[:1000])
-    note = target.with_name(f"{target.name}.partial.json")
-    for nonsense in ("[", "[]", json.dumps({"url": server.url, "validator": "a\r\nHost: b"}), json.dumps({"url": "x"})):
-        note.write_text(nonsense)
-        server.cut_after = [10]
-        with pytest.raises(InputError):
-            fetch(server, target, tries=1)
-    assert all("If-Range" not in request for request in server.requests)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"validator": 'a\r\nHost: b"'},
+        {"validator": ""},
+        {"validator": 'W/"one"'},
+        {"validator": 1},
+        {"address": "file:///etc/passwd"},
+        {"address": None},
+        {"total": -1},
+        {"total": 999},
+        {"total": True},
+        {"more": 1},
+    ],
+)
+def test_a_record_of_a_part_that_is_nonsense_is_ignored(changes: dict[str, Any], server: Server, target: Path) -> None:
+    a_part(server, target, CONTENT[:1000], **changes)
+    fetch(server, target)
+    assert server.asked == [""]
+
+
+@pytest.mark.parametrize("text", ["[", "[]", "1", "[" * 5000, "", "\xff" * 20_000])
+def test_a_record_of_a_part_that_is_no_record_is_ignored(text: str, server: Server, target: Path) -> None:
+    a_part(server, target, CONTENT[:1000])
+    target.with_name(f"{target.name}.partial.json").write_text(text)
+    fetch(server, target)
+    assert server.asked == [""]
+
+
+def test_a_part_that_is_a_link_is_not_written_through(server: Server, target: Path) -> None:
+    a_part(server, target, CONTENT[:1000])
+    other = partial_path(target).rename(target.with_name("other"))
+    partial_path(target).symlink_to(other)
+    fetch(server, target)
+    assert server.asked == [""]
+    assert other.read_bytes() == CONTENT[:1000]
+    assert not target.is_symlink()
 
 
 def test_endless_answers_are_cut_short(server: Server, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,36 +1,42 @@
 """Downloading a file that can be interrupted: what has come is kept, and the next call asks for the rest.
 
-The part lies beside the target as ``NAME.partial``, with what identifies the server's version of the file (ETag or
-date) in ``NAME.partial.json``; if the server has another version by now, or cannot send a part, the file is
-sent from its beginning. The target appears only when it is whole and has the expected digest.
+The part lies beside the target as ``NAME.partial``. ``NAME.partial.json`` says which address sent it and what
+identifies the version there (strong ETag or date). The rest is only asked for at that address, and only of that version
+(If-Range); in every other case the file is sent from its beginning. The target appears only when it is whole and has
+the expected digest.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import http.client
+import http
 import json
+import os
 import re
 import time
 import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable
+from http.client import HTTPResponse
 from pathlib import Path
-from typing import Any
 
-from policyfactory.core.artefact import dump_json, sha256_file
+from policyfactory.core.artefact import dump_json, read_bytes, sha256_file
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, UsageError
 from policyfactory.core.locks import exclusive
 from policyfactory.core.together import atomic_write
 from policyfactory.core.version import __version__
+from policyfactory.workload.header import printable
+from policyfactory.workload.swf.web import Limits, OutOfTimeError, PassingFaultError, check_address, open_address
 
 __all__ = ["Download", "Patience", "download", "partial_path"]
 
 _BLOCK = 1 << 16
-_LARGEST = 4 << 30
+_MOST = {True: 100, False: 1_000_000}  # tries; seconds, bytes a second
+_LARGEST = 1 << 30  # bytes; what is read of a log
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
+_LENGTH = re.compile(r"\d{1,18}")
+_STRONG_TAG = re.compile(r'"[!#-~]{1,200}"')
+_DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
 # The server or the way to it had a bad moment: worth another try.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -50,11 +56,33 @@ class Patience:
         Seconds without a byte after which an attempt fails.
     pause : float
         Seconds before the second attempt; doubled each time.
+    max_time : float
+        Seconds after which the download is given up, all attempts together.
+    speed_limit, speed_time : float
+        An attempt fails that brings fewer than so many bytes a second over so many seconds.
     """
 
     tries: int = 4
     timeout: float = 30.0
     pause: float = 1.0
+    max_time: float = 3600.0
+    speed_limit: float = 1000.0
+    speed_time: float = 30.0
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises
+        ------
+        UsageError
+            If one cannot be waited for.
+        """
+        for name, least in (("tries", 1), ("timeout", 0.1), ("max_time", 0.1), ("speed_limit", 0), ("speed_time", 0.1)):
+            value = getattr(self, name)
+            if not least <= value <= _MOST[name == "tries"]:
+                raise UsageError(
+                    f"{name.replace('_', '-')} {value!r}: expected a number from {least} to {_MOST[name == 'tries']:,}"
+                )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,42 +154,45 @@ def download(
     Raises
     ------
     UsageError
-        If the address is none of http or https.
+        If the address is none of http or https, has a name or password in it, or is malformed.
     InputError
-        If the server has no such file or cannot be reached, or the file is not the expected one.
+        If the server has no such file or cannot be reached, it took too long, or the file is not the expected one.
     OutputError
         If the file cannot be written, or another run is writing it.
     """
-    if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
-        raise UsageError(f"{url}: only http and https addresses are downloaded from; give another --base-url")
+    check_address(url)
     with exclusive(path):
         if path.exists():
             return _already_there(url, path, sha256)
-        resumed_from = partial_path(path).stat().st_size if partial_path(path).exists() else 0
+        resumed_from = 0 if _known_part(path) is None else _size(path)
         _fetch_patiently(url, path, patience or Patience(), progress)
         return _finish(url, path, sha256, check, resumed_from)
 
 
 def _fetch_patiently(url: str, path: Path, patience: Patience, progress: Progress | None) -> None:
+    until = time.monotonic() + patience.max_time
+    limits = Limits(patience.timeout, until, patience.speed_limit, patience.speed_time)
     for attempt in range(1, patience.tries + 1):
         try:
-            _fetch(url, path, patience.timeout, progress)
-        except _PassingFaultError as fault:
+            _fetch(url, path, limits, progress)
+        except OutOfTimeError:
+            raise InputError(_given_up(url, path, f"took longer than {patience.max_time:g} s (--max-time)")) from None
+        except PassingFaultError as fault:
             if attempt == patience.tries:
-                raise InputError(_given_up(url, path, fault, patience.tries)) from None
-            time.sleep(patience.pause * 2 ** (attempt - 1))
+                raise InputError(_given_up(url, path, f"{fault} ({patience.tries} tries)")) from None
+            time.sleep(min(patience.pause * 2 ** (attempt - 1), max(until - time.monotonic(), 0)))
         else:
             return
 
 
-class _PassingFaultError(Exception):
-    """The connection failed in a way that may be over the next time."""
-
-
-def _given_up(url: str, path: Path, fault: Exception, tries: int) -> str:
-    kept = partial_path(path).stat().st_size if partial_path(path).exists() else 0
+def _given_up(url: str, path: Path, why: str) -> str:
+    kept = 0 if _known_part(path) is None else _size(path)
     rest = f"{kept:,} bytes are kept, the same command goes on from there" if kept else "try again later"
-    return f"{url}: {fault} ({tries} tries); {rest}, or use a mirror (--base-url)"
+    return f"{url}: {why}; {rest}, or use a mirror (--base-url)"
+
+
+def _size(path: Path) -> int:
+    return partial_path(path).lstat().st_size
 
 
 def _already_there(url: str, path: Path, sha256: str | None) -> Download:
@@ -175,7 +206,7 @@ def _already_there(url: str, path: Path, sha256: str | None) -> Download:
 
 
 def _throw_away(path: Path) -> None:
-    partial_path(path).unlink()
+    partial_path(path).unlink(missing_ok=True)
     _validator_path(path).unlink(missing_ok=True)
 
 
@@ -201,108 +232,161 @@ def _finish(url: str, path: Path, sha256: str | None, check: Check | None, resum
     return Download(path, url, size, resumed_from, digest, sha256 is not None)
 
 
-def _fetch(url: str, path: Path, timeout: float, progress: Progress | None) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """Of what ``NAME.partial`` is the beginning: the address that sent it, its version there, its whole size."""
+
+    address: str
+    validator: str
+    total: int | None
+
+
+def _known_part(path: Path) -> _Part | None:
+    """Return what the part is, or None if there is none that can be gone on with."""
+    part = partial_path(path)
+    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError, PolicyfactoryError):
+        known = _Part(**json.loads(read_bytes(_validator_path(path), limit=1 << 14, own=True)))
+        check_address(known.address)
+        identified = _STRONG_TAG.fullmatch(known.validator) or _DATE.fullmatch(known.validator)
+        whole = known.total is None or (type(known.total) is int and 0 < _size(path) <= known.total)
+        if identified and whole and part.is_file() and not part.is_symlink() and _size(path) > 0:
+            return known
+    return None
+
+
+def _fetch(url: str, path: Path, limits: Limits, progress: Progress | None) -> None:
     """Bring the part up to the whole file, in one request.
 
     Raises
     ------
-    _PassingFaultError
+    PassingFaultError
         If it may work the next time.
+    OutOfTimeError
+        If there is no time left.
     InputError
-        If it will not.
+        If it will not work.
     """
-    part = partial_path(path)
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": f"policyfactory/{__version__}", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-        validator = _known_validator(path, url)
-        if validator:
-            headers["If-Range"] = validator
-    request = urllib.request.Request(url, headers=headers)  # noqa: S310 (the scheme was checked)
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 (the scheme was checked)
-            _receive(answer, path, url, have, progress)
-    except urllib.error.HTTPError as error:
-        error.close()
-        _refused(error, url, path, have)
-    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
-        raise _PassingFaultError(f"the connection failed ({getattr(error, 'reason', None) or error})") from None
-
-
-def _refused(error: urllib.error.HTTPError, url: str, path: Path, have: int) -> None:
-    """Turn the server's answer into what to do."""
-    if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-        # The part is the whole file already, or longer than the server's: begin again.
-        if error.headers.get("Content-Range") != f"bytes */{have}":
-            partial_path(path).unlink()
-            raise _PassingFaultError("the server's file is shorter than what is here")
+    known = _known_part(path)
+    have = 0 if known is None else _size(path)
+    if known is not None and have == known.total:
         return
+
+    def headers(address: str) -> dict[str, str]:
+        common = {"User-Agent": f"policyfactory/{__version__}", "Accept-Encoding": "identity"}
+        if known is None or address != known.address:
+            return common
+        return common | {"Range": f"bytes={have}-", "If-Range": known.validator}
+
+    try:
+        with open_address(url, limits, _LARGEST, headers) as (address, answer):
+            asked = known if known is not None and address == known.address else None
+            _receive(answer, path, address, have, asked, progress)
+    except urllib.error.HTTPError as error:
+        _refused(error, url, path)
+
+
+def _refused(error: urllib.error.HTTPError, url: str, path: Path) -> None:
+    """Turn the server's answer into what to do."""
+    reason = f"{error.code} {printable(str(error.reason))}"
+    if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        _throw_away(path)
+        raise PassingFaultError("the server's file is not longer than what was here")
     if error.code in _PASSING:
-        raise _PassingFaultError(f"the server answered {error.code} {error.reason}")
+        raise PassingFaultError(f"the server answered {reason}")
     if error.code == http.HTTPStatus.NOT_FOUND:
         raise InputError(
             f"{url}: the server has no such file (404); it may have moved: see its pages, or use --base-url"
         )
-    raise InputError(f"{url}: the server answered {error.code} {error.reason}; try a mirror with --base-url")
+    raise InputError(f"{url}: the server answered {reason}; try a mirror with --base-url")
 
 
-def _known_validator(path: Path, url: str) -> str | None:
-    """Return what identifies the version whose part is here."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        known = json.loads(_validator_path(path).read_text())
-        value = known.get("validator")
-        if known.get("url") == url and isinstance(value, str) and re.fullmatch(r"[ -~]{1,200}", value):
-            return value
-    return None
-
-
-def _receive(answer: Any, path: Path, url: str, have: int, progress: Progress | None) -> None:
-    """Write what the server sends behind the part, or over it if the server begins at the beginning."""
-    if urllib.parse.urlsplit(answer.url).scheme not in {"http", "https"}:
-        raise InputError(f"{url}: the server points to {answer.url}, which is neither http nor https")
-    part = partial_path(path)
-    start = _start_of(answer, have)
-    length = answer.headers.get("Content-Length")
-    total = start + int(length) if length is not None and length.isdigit() else None
+def _receive(
+    answer: HTTPResponse, path: Path, address: str, have: int, known: _Part | None, progress: Progress | None
+) -> None:
+    """Write what the server sends behind the part, or in its place if the server begins at the beginning."""
+    length = _length(answer, address)
+    if answer.status == http.HTTPStatus.PARTIAL_CONTENT:
+        start, total = have, _rest(answer, path, have, known)
+    elif answer.status == http.HTTPStatus.OK:
+        start, total = 0, length
+    else:
+        raise InputError(f"{address}: the server answered {answer.status}, which is no file; try a mirror (--base-url)")
     _check_size(total or 0, path)
-    # A weak ETag does not promise equal bytes.
-    tag = answer.headers.get("ETag", "")
-    validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
     if start == 0:
-        atomic_write(_validator_path(path), dump_json({"url": url, "validator": validator}))
+        # The part goes before the record of the next one is there: they could not be told apart after a kill.
+        _throw_away(path)
+        atomic_write(_validator_path(path), dump_json(dataclasses.asdict(_Part(address, _validator(answer), total))))
     try:
-        with part.open("ab" if start else "wb") as file:
-            while block := answer.read(_BLOCK):
-                file.write(block)
-                start += len(block)
-                _check_size(start, path)
-                if progress is not None:
-                    progress(start, total)
+        part = os.open(partial_path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
-        if isinstance(error, TimeoutError | ConnectionError):
-            raise
-        raise OutputError(
-            f"{part}: cannot be written: {error.strerror}; free some space or choose another folder"
-        ) from None
+        raise OutputError(_unwritable(path, error)) from None
+    try:
+        while block := answer.read1(_BLOCK):
+            start += len(block)
+            _check_size(start, path)
+            _append(part, block, path)
+            if progress is not None:
+                progress(start, total)
+    finally:
+        os.close(part)
+    if start == 0 or (total is not None and start > total):
+        # A server that breaks off in the headers seems to have an empty file.
+        _throw_away(path)
+        raise PassingFaultError(f"the server sent {start:,} bytes, expected {'some' if total is None else total}")
     if total is not None and start < total:
-        raise _PassingFaultError(f"the connection ended after {start:,} of {total:,} bytes")
+        raise PassingFaultError(f"the connection ended after {start:,} of {total:,} bytes")
 
 
-def _start_of(answer: Any, have: int) -> int:
-    """Return at which byte the answer begins.
+def _length(answer: HTTPResponse, address: str) -> int | None:
+    """Return how many bytes the answer has, None if it does not say."""
+    coding = answer.headers.get("Transfer-Encoding")
+    said = answer.headers.get_all("Content-Length") or []
+    if coding is None and not said:
+        return None
+    if coding is None and len(set(said)) == 1 and _LENGTH.fullmatch(said[0]):
+        return int(said[0])
+    if coding is not None and coding.lower() == "chunked":
+        return None
+    name, value = ("Content-Length", ", ".join(said)) if coding is None else ("Transfer-Encoding", coding)
+    raise InputError(f"{address}: the answer is malformed: {name} is {printable(ascii(value), 60)}; try a mirror")
+
+
+def _rest(answer: HTTPResponse, path: Path, have: int, known: _Part | None) -> int | None:
+    """Return how large the whole is whose rest the server sends.
 
     Raises
     ------
-    _PassingFaultError
-        If it begins somewhere else than asked for.
+    PassingFaultError
+        If it is not the rest that was asked for; the part is removed then.
     """
-    if answer.status != http.HTTPStatus.PARTIAL_CONTENT:
-        return 0
     sent = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-    if not sent or int(sent.group(1)) != have:
-        raise _PassingFaultError("the server sent another part than was asked for")
-    return have
+    if sent is not None and known is not None:
+        first, last = int(sent[1]), int(sent[2])
+        total = known.total if sent[3] == "*" else int(sent[3])
+        version = answer.headers.get("ETag" if known.validator.startswith('"') else "Last-Modified")
+        same = version in {None, known.validator} and known.total in {None, total}
+        if same and first == have <= last and answer.length in {None, last - first + 1}:
+            return total
+    _throw_away(path)
+    raise PassingFaultError("the server sent another part than was asked for")
+
+
+def _validator(answer: HTTPResponse) -> str:
+    """Return what identifies the server's version of the file. A weak ETag does not promise equal bytes."""
+    tag, date = answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", "")
+    return tag if _STRONG_TAG.fullmatch(tag) else date if _DATE.fullmatch(date) else ""
+
+
+def _append(part: int, block: bytes, path: Path) -> None:
+    try:
+        while block:
+            block = block[os.write(part, block) :]
+    except OSError as error:
+        raise OutputError(_unwritable(path, error)) from None
+
+
+def _unwritable(path: Path, error: OSError) -> str:
+    return f"{partial_path(path)}: cannot be written: {error.strerror}; free some space or choose another folder"
 
 
 def _check_size(size: int, path: Path) -> None:
