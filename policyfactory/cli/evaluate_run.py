@@ -13,7 +13,7 @@ from rich.progress import TextColumn
 from rich.text import Text
 
 from policyfactory.cli.screen import CountBar
-from policyfactory.core.artefact import Manifest, command_line, dump_json, unchanged
+from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.locks import exclusive
@@ -23,7 +23,7 @@ from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.described import section_dict
 from policyfactory.evaluate.plain import of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content
+from policyfactory.evaluate.protocol import Protocol, protocol_of, read_file
 from policyfactory.evaluate.results_folder import as_dict, protocol_dict, refuse_evaluation, write_report
 from policyfactory.evaluate.starts import Layout, StartsWriter, file_names
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, selected
@@ -109,12 +109,11 @@ def _of_protocol(
     path: Path, request: Request, only: tuple[Sequence[str], Sequence[str]], changes: Mapping[str, Any]
 ) -> tuple[Protocol, str]:
     """Return the protocol of a file and its text, as they are run."""
-    with unchanged(path, limit=MAX_BYTES):
-        content = read_content(path)
-        text = path.read_text(encoding="utf-8")
+    file = read_file(path)
+    content, text = file.content, file.data.decode("utf-8")
     if _changed(content, changes["seed"], changes["resamples"]):
         text = dump_toml(content)
-    protocol = selected(protocol_of(content, path), *only)
+    protocol = selected(protocol_of(content, file), *only)
     if changes["resamples"] is not None and not any(plan.table.resample for plan in protocol.experiments):
         note(f"{path}: no experiment draws resampled logs, so --resamples changes nothing")
     beside = [f"--only {name}" for name in only[0]] + [f"--log {name}" for name in only[1]]

@@ -14,6 +14,7 @@ from policyfactory.cli.review_output import (
     ProcessorsOption,
     UnlimitedOption,
     ZoneOption,
+    model_of,
     refuse_to_replace,
     show,
     write,
@@ -49,10 +50,11 @@ def review(
 
     refuse_to_replace(output, overwrite=overwrite)
     reading = Reading(processors, estimate_missing, unlimited, time_zone)
-    found = compare(before, after, policy, reading)
+    model, hashes = model_of(policy)
+    found = compare(before, after, model, reading)
     *main, weeks = sections_of(found)  # the weeks are for the page and the files
     show(found.verdict, main)
     if output is not None:
-        inputs = [*before, *after]
+        inputs = found.before.accounting.hashes | found.after.accounting.hashes | hashes
         parameters = {"policy": policy or ""}
         write(output, "Before and after", found.verdict, [*main, weeks], inputs, parameters, overwrite=overwrite)

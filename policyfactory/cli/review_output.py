@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.core.artefact import Manifest, command_line, sha256_file
+from policyfactory.core.artefact import Manifest, command_line
 from policyfactory.core.locks import exclusive
 from policyfactory.core.output import check_directory, refuse_earlier
 from policyfactory.core.together import atomic_write
@@ -16,6 +16,7 @@ from policyfactory.report.terminal import note, show_sections, show_verdict
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
+    from policyfactory.policy.store import Model
     from policyfactory.report.sections import Section
     from policyfactory.report.verdict import Verdict
 
@@ -26,6 +27,7 @@ __all__ = [
     "ProcessorsOption",
     "UnlimitedOption",
     "ZoneOption",
+    "model_of",
     "refuse_to_replace",
     "show",
     "write",
@@ -57,6 +59,16 @@ def refuse_to_replace(folder: Path | None, *, overwrite: bool) -> None:
         refuse_earlier(folder / _PAGE, overwrite=overwrite)
 
 
+def model_of(policy: str | None) -> tuple[Model | None, dict[str, str]]:
+    """Return the model that was named, and the digest of its file."""
+    from policyfactory.policy.catalogue import resolve_model
+
+    if policy is None:
+        return None, {}
+    model = resolve_model(policy)
+    return model, {policy: model.sha256} if model.sha256 else {}
+
+
 def show(verdict: Verdict, sections: Sequence[Section]) -> None:
     """Print tables and verdict."""
     show_sections(sections)
@@ -68,12 +80,14 @@ def write(
     title: str,
     verdict: Verdict,
     sections: Sequence[Section],
-    inputs: Sequence[Path],
+    inputs: Mapping[str, str],
     parameters: Mapping[str, Any],
     *,
     overwrite: bool,
 ) -> None:
     """Write the page, the tables and the manifest into a folder.
+
+    ``inputs`` are the digests of what was read, by file.
 
     Raises
     ------
@@ -89,8 +103,7 @@ def write(
     refuse_earlier(page, overwrite=overwrite)
     check_directory(folder)
     with exclusive(page):
-        hashes = {str(path): sha256_file(path) for path in inputs if path.is_file()}
-        manifest = Manifest("evaluation", command_line(), 0, hashes, dict(parameters), {}).as_dict()
+        manifest = Manifest("evaluation", command_line(), 0, inputs, dict(parameters), {}).as_dict()
         drawings = Drawings()
         content = Page(title, groups=(Group(title, tuple(sections)),), manifest=manifest, verdict=verdict)
         save_sections(folder, "", sections, drawings)

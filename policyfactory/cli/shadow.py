@@ -14,6 +14,7 @@ from policyfactory.cli.review_output import (
     ProcessorsOption,
     UnlimitedOption,
     ZoneOption,
+    model_of,
     refuse_to_replace,
     show,
     write,
@@ -50,9 +51,11 @@ def shadow(
     from policyfactory.review.shadow import shadow as compare
 
     refuse_to_replace(output, overwrite=overwrite)
-    found = compare(logfile, accounting, Reading(processors, estimate_missing, unlimited, time_zone), policy)
+    model, hashes = model_of(policy)
+    found = compare(logfile, accounting, Reading(processors, estimate_missing, unlimited, time_zone), model)
     show(found.verdict, found.sections())
     if output is not None:
         title = f"Log only: {', '.join(found.log.policies) or 'the logged numbers'}"
         parameters = {"policy": policy or "the logged numbers"}
-        write(output, title, found.verdict, found.sections(), [logfile, *accounting], parameters, overwrite=overwrite)
+        inputs = {str(logfile): found.log.sha256, **found.accounting.hashes, **hashes}
+        write(output, title, found.verdict, found.sections(), inputs, parameters, overwrite=overwrite)

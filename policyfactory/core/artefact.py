@@ -28,7 +28,6 @@ __all__ = [
     "read_bytes",
     "sha256_bytes",
     "sha256_file",
-    "unchanged",
 ]
 
 MANIFEST_SCHEMA = 1
@@ -98,28 +97,6 @@ def _blocks(path: Path, limit: int, *, whole: bool = False, own: bool = False) -
         raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
-
-
-@contextlib.contextmanager
-def unchanged(path: Path, *, limit: int = 1 << 30) -> Iterator[str]:
-    """Give the SHA-256 of an input file that is read inside, so that it is that of what was read.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is larger than ``limit`` bytes, or was another one afterwards.
-    """
-    before = _sha256_at_most(path, limit)
-    yield before
-    if _sha256_at_most(path, limit) != before:
-        raise InputError(f"{path}: was changed while it was read; run the command again, on a copy if it keeps growing")
-
-
-def _sha256_at_most(path: Path, limit: int) -> str:
-    digest = hashlib.sha256()
-    for block in _blocks(path, limit):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def command_line() -> str:

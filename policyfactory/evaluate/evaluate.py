@@ -20,6 +20,7 @@ from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.evaluate.plain import RUN_OPTIONS, of_logs, plain_content
+from policyfactory.evaluate.plan import Places
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
@@ -112,6 +113,7 @@ class Evaluated(Study):
         directory = check_directory(Path(folder))
         results_folder.refuse_evaluation(directory, overwrite=overwrite)
         hashes = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
+        hashes |= self.protocol.hashes
         manifest = Manifest("evaluation", "policyfactory.evaluate", self.protocol.seed, hashes, protocol_dict(self), {})
         with exclusive(directory / "results.csv"):
             write_report(self, directory, manifest, self.text)
@@ -166,8 +168,10 @@ def evaluate(
         raise UsageError(f"{ascii(policies)[:60]} is no list of policies; give names, files or policies in a list")
     content = plain_content({"policies": [], **options}, tables, "call")
     _check_jobs(given, options)
-    contenders = [resolve(policy) for policy in names]
+    places = Places(Path())
+    contenders = [places.policy(str(one)) if isinstance(one, str | Path) else resolve(one) for one in names]
     protocol = planned(content, by="call", policies=contenders)
+    protocol = dataclasses.replace(protocol, hashes={**protocol.hashes, **places.hashes})
     read = [_read(log, name, protocol.logs[name]) for log, name in zip(given, tables, strict=True)]
     settings = RunSettings(workers, Precision.of(run, "call"))
     study = run_protocol(protocol, {log.name: log for log in read}, settings)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import InputError
 from policyfactory.evaluate.options import LogTable
 from policyfactory.evaluate.predictions import read_predictions
@@ -114,8 +113,7 @@ def read_log(name: str, source: LogTable, folders: Sequence[Path]) -> ReadLog:
     if source.predictions is None:
         return read
     file = locate_log(source.predictions, folders)
-    with unchanged(file) as digest:
-        prediction = read_predictions(file, read.workload)
+    prediction, digest = read_predictions(file, read.workload)
     return dataclasses.replace(read, prediction=prediction, hashes=read.hashes | {str(file): digest})
 
 

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import unchanged
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
 from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.options import ExperimentTable, ProtocolTable, ReferenceTable, RulesTable, TunerTable
 from policyfactory.evaluate.reference import Reference
-from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve
+from policyfactory.policy.catalogue import ALIASES, CATALOGUE, resolve, resolve_model
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.store import LARGEST_FILE
+from policyfactory.policy.store import Model
 from policyfactory.simulate.metrics import METRICS, check_metrics
 from policyfactory.simulate.rules import Rules
 from policyfactory.tuning.contenders import Contender, check_contenders
@@ -79,6 +78,7 @@ class Places:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.hashes: dict[str, str] = {}
+        self._models: dict[Path, Model] = {}
 
     def policy(self, spec: str) -> Policy:
         """Return the policy of a catalogue name or a model file, which lies beside the protocol or where we are."""
@@ -86,10 +86,11 @@ class Places:
         if spec.lower().endswith(".json") or "/" in spec:
             beside = self.folder / path
             path = beside if beside.is_file() else path
-            with unchanged(path, limit=LARGEST_FILE) as digest:
-                policy = resolve(str(path) if "/" in str(path) else f"./{path}")
-            self.hashes[str(path)] = digest
-            return policy
+            # Once: a pipe cannot be read again, and a file may be another one then.
+            if path not in self._models:
+                self._models[path] = resolve_model(str(path) if "/" in str(path) else f"./{path}")
+                self.hashes[str(path)] = self._models[path].sha256
+            return self._models[path].policy
         return resolve(spec)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import read_bytes
+from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError
 from policyfactory.workload.jobs import Workload
 
@@ -18,7 +18,7 @@ _LONGEST_LINE = 100_000  # bytes
 _LONGEST_S = 1e10  # 317 years; also keeps seconds times a million ticks inside 64 bits
 
 
-def read_predictions(path: Path, workload: Workload) -> NDArray[np.int64]:
+def read_predictions(path: Path, workload: Workload) -> tuple[NDArray[np.int64], str]:
     """Return the predicted run time of every job of a log, from a CSV with the columns job_id and prediction.
 
     Parameters
@@ -33,13 +33,16 @@ def read_predictions(path: Path, workload: Workload) -> NDArray[np.int64]:
     -------
     int64 array (n,), ticks
         In the order of the log's jobs.
+    str
+        SHA-256 of the file.
 
     Raises
     ------
     InputError
         If the file cannot be read, has no such columns, or lacks a job of the log or has it twice.
     """
-    ids, seconds = _columns(path)
+    data = read_bytes(path)
+    ids, seconds = _columns(path, data)
     order = np.argsort(ids, kind="stable")
     ids, seconds = ids[order], seconds[order]
     twice = ids[1:][np.diff(ids) == 0]
@@ -61,13 +64,12 @@ def read_predictions(path: Path, workload: Workload) -> NDArray[np.int64]:
             f"expected seconds from 0 to {_LONGEST_S:g}"
         )
     ticks: NDArray[np.int64] = np.rint(chosen * workload.ticks).astype(np.int64)
-    return ticks
+    return ticks, sha256_bytes(data)
 
 
-def _columns(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _columns(path: Path, data: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     import pandas as pd
 
-    data = read_bytes(path)
     expected = "expected CSV with the columns job_id and prediction (seconds)"
     if max(map(len, io.BytesIO(data)), default=0) > _LONGEST_LINE:
         raise InputError(f"{path}: has a line of more than {_LONGEST_LINE:,} characters; {expected}")

@@ -22,7 +22,17 @@ from policyfactory.evaluate.plan import Places, Plan, Planner
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.header import printable
 
-__all__ = ["MAX_BYTES", "PROTOCOL_SCHEMA", "Protocol", "planned", "protocol_of", "read_content", "read_protocol"]
+__all__ = [
+    "MAX_BYTES",
+    "PROTOCOL_SCHEMA",
+    "Protocol",
+    "ProtocolFile",
+    "planned",
+    "protocol_of",
+    "read_content",
+    "read_file",
+    "read_protocol",
+]
 
 PROTOCOL_SCHEMA = 1
 MAX_BYTES = 1_000_000
@@ -73,8 +83,32 @@ class Protocol:
     hashes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProtocolFile:
+    """A protocol file: read once, so that its digest is that of what is run.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    data : bytes
+        What is in it.
+    content : dict
+        The same as `tomllib` reads it.
+    """
+
+    path: Path
+    data: bytes
+    content: dict[str, Any]
+
+
 def read_content(path: Path) -> dict[str, Any]:
-    """Return a protocol file as `tomllib` reads it.
+    """Return a protocol file as `tomllib` reads it; errors as for `read_file`."""
+    return read_file(path).content
+
+
+def read_file(path: Path) -> ProtocolFile:
+    """Return a protocol file.
 
     Raises
     ------
@@ -87,7 +121,7 @@ def read_content(path: Path) -> dict[str, Any]:
         if line.count(b".") > _MOST_POINTS:
             raise InputError(f"{path}:{number}: has more than {_MOST_POINTS} points; break the line")
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return ProtocolFile(path, data, tomllib.loads(data.decode("utf-8")))
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is no UTF-8 text at byte {error.start}; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
@@ -115,29 +149,30 @@ def read_protocol(path: Path | str) -> Protocol:
     InputError
         If it cannot be read, or a key, a name or a value in it is wrong.
     """
-    path = Path(path)
-    return protocol_of(read_content(path), path)
+    file = read_file(Path(path))
+    return protocol_of(file.content, file)
 
 
-def protocol_of(content: Mapping[str, Any], path: Path | None = None) -> Protocol:
+def protocol_of(content: Mapping[str, Any], file: ProtocolFile | None = None) -> Protocol:
     """Return the protocol that ``content`` describes.
 
     Parameters
     ----------
     content : mapping
         As `tomllib` reads it.
-    path : Path, optional
-        The file, for messages and relative paths; without it the content was made from options of a command.
+    file : ProtocolFile, optional
+        Where it is from, for messages, relative paths and the digest; without it the content was made from options of a
+        command.
 
     Raises
     ------
     InputError
         If a key, a name or a value cannot be used; of a content made from options, also UsageError and others.
     """
-    if path is None:
+    if file is None:
         return planned(content, by="command")
-    protocol = planned(content, path)
-    hashes = {**protocol.hashes, str(path): sha256_bytes(read_bytes(path, limit=MAX_BYTES))}
+    protocol = planned(content, file.path)
+    hashes = {**protocol.hashes, str(file.path): sha256_bytes(file.data)}
     return dataclasses.replace(protocol, hashes=hashes)
 
 

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
-from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
+from policyfactory.core.artefact import dump_json, sha256_bytes
+from policyfactory.core.errors import PolicyfactoryError, UsageError
 from policyfactory.core.locks import exclusive
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY
@@ -26,7 +26,7 @@ from policyfactory.export.options import ExportOptions
 from policyfactory.export.sample import Sample, sample_of, wide_sample
 from policyfactory.export.scale import LARGEST, MOST_TIES, Scale, tie_share
 from policyfactory.export.targets import TARGETS, Target
-from policyfactory.policy.catalogue import ALIASES, CATALOGUE, PolicyLike, resolve, resolve_model
+from policyfactory.policy.catalogue import PolicyLike, is_catalogued, resolve, resolve_model
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.workload.accounting.times import shown
@@ -308,31 +308,26 @@ def _target(to: str) -> Target:
 def _model(policy: PolicyLike | Model, source: str) -> tuple[Model, str]:
     """Return the model, and where it is from with the digest of its file; nothing for what was made in a program."""
     if isinstance(policy, str):
-        origin = _origin(policy)
         model = _named(policy)
-        if _origin(policy) != origin:
-            raise InputError(f"{policy}: was changed while it was read; run the command again")
-        return model, origin
+        return model, _origin(policy, model.sha256)
     # A fit and a learned policy know more of it than its formula.
     known = policy if isinstance(policy, Model) else getattr(policy, "model", None)
     made = known() if callable(known) else known
     model = made if isinstance(made, Model) else Model(resolve(policy))
-    return model, _origin(source, dump_json(model_to_json(model)).encode()) if source else ""
+    if not source or is_catalogued(source):
+        return model, _origin(source, "") if source else ""
+    return model, _origin(source, model.sha256 or sha256_bytes(dump_json(model_to_json(model)).encode()))
 
 
-def _origin(source: str, content: bytes | None = None) -> str:
-    """Return where a model is from; ``content`` is that of its file, if it is in memory."""
-    path = Path(source)
-    if path.suffix.lower() == ".json" and (content is not None or path.is_file()):
-        return f"{path.name}, SHA-256 {sha256_bytes(read_bytes(path) if content is None else content)}"
-    return f"catalogue of policyfactory {__version__}"
+def _origin(source: str, digest: str) -> str:
+    """Return where a model is from; ``digest`` is that of its file."""
+    return f"{Path(source).name}, SHA-256 {digest}" if digest else f"catalogue of policyfactory {__version__}"
 
 
 def _named(spec: str) -> Model:
     """Return the model; a folder is no model, but what `learn` makes has one in it."""
     folder = Path(spec)
-    name = spec.strip().upper()
-    if ALIASES.get(name, name) not in CATALOGUE and len(spec) <= 1000 and spec.isprintable() and folder.is_dir():
+    if not is_catalogued(spec) and len(spec) <= 1000 and "\0" not in spec and folder.is_dir():
         inside = folder / "policy.json"
         hint = f"did you mean {inside}?" if inside.is_file() else "name a model file in it"
         raise UsageError(f"{printable(spec, 300)}: that is a folder; {hint}")

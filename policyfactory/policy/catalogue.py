@@ -26,7 +26,7 @@ from policyfactory.policy.nodes import format_number
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model
 
-__all__ = ["ALIASES", "CATALOGUE", "PolicyLike", "published_model", "resolve", "resolve_model"]
+__all__ = ["ALIASES", "CATALOGUE", "PolicyLike", "is_catalogued", "published_model", "resolve", "resolve_model"]
 
 _REGRESSION = "Rosa, Carastan-Santos and Goldman, 2023, table {table}"
 _KNOWN = tomllib.loads(files(__package__).joinpath("catalogue.toml").read_text(encoding="utf-8"))
@@ -100,11 +100,10 @@ def resolve(spec: PolicyLike) -> Policy:
 
 def resolve_model(spec: str) -> Model:
     """Return the model of a catalogue name or alias (any case), or of a model file; errors as for `resolve`."""
-    name = spec.strip().upper()
-    name = ALIASES.get(name, name)
+    name = _catalogue_name(spec)
     if name in CATALOGUE:
         return published_model(CATALOGUE[name])
-    if len(spec) <= 1000 and spec.isprintable() and (spec.lower().endswith(".json") or "/" in spec):
+    if len(spec) <= 1000 and "\0" not in spec and (spec.lower().endswith(".json") or "/" in spec):
         return load_model(Path(spec))
     known = [*CATALOGUE, *ALIASES]
     near = difflib.get_close_matches(name[:60], known, n=3, cutoff=0.5)
@@ -114,6 +113,16 @@ def resolve_model(spec: str) -> Model:
         f"unknown policy {shown}; {hint}`policyfactory policy list` shows all, and a model file is named by its path "
         "(models/NAME.json)"
     )
+
+
+def is_catalogued(spec: str) -> bool:
+    """Tell whether a text is a name or alias of the catalogue, and not a file."""
+    return _catalogue_name(spec) in CATALOGUE
+
+
+def _catalogue_name(spec: str) -> str:
+    name = spec.strip().upper()
+    return ALIASES.get(name, name)
 
 
 def published_model(policy: Policy) -> Model:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from policyfactory.core.artefact import dump_json, read_bytes
+from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
 from policyfactory.core.together import atomic_write
 from policyfactory.core.version import __version__
@@ -77,12 +77,15 @@ class Model:
         JSON values: errors of the fit, variance inflation factors, warnings.
     provenance : dict
         JSON values: command, seed, input hashes, versions.
+    sha256 : str
+        Of the bytes it was read from; empty if it was read from no file.
     """
 
     policy: Policy
     coefficients: tuple[FittedNumber, ...] = ()
     diagnostics: dict[str, Any] = dataclasses.field(default_factory=dict)
     provenance: dict[str, Any] = dataclasses.field(default_factory=dict)
+    sha256: str = dataclasses.field(default="", compare=False)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -146,7 +149,7 @@ def load_model(path: Path) -> Model:
         If it is no model, or one of a newer schema.
     """
     data = read_bytes(Path(path), limit=LARGEST_FILE)
-    return model_from_json(_decode(data, str(path)), str(path))
+    return dataclasses.replace(model_from_json(_decode(data, str(path)), str(path)), sha256=sha256_bytes(data))
 
 
 def model_from_json(value: Any, place: str) -> Model:

@@ -63,6 +63,8 @@ class Accounting:
         Whether the size of the machine was given or is in the header, and not the most in use at once.
     waiting : int
         Jobs that waited when the accounting was taken, which are not in ``log``; 0 for a log in SWF, which has none.
+    hashes : dict of str to str
+        SHA-256 of the files, as they were read.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Accounting:
     partition: tuple[str, ...]
     machine_given: bool
     waiting: int = 0
+    hashes: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def rows(self) -> Int64Array:
@@ -118,6 +121,7 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
             (),
             (),
             machine_given=True,
+            hashes={str(swf[0]): log.sha256},
         )
     from policyfactory.workload.accounting.times import find_zone
 
@@ -130,7 +134,8 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
     given = reading.processors is not None
     names = (imported.job, imported.user, imported.partition)
     waiting = sum(step.count for step in imported.report.steps if step.what.endswith(STILL_WAIT))
-    return Accounting(name, imported.log, workload, *names, machine_given=given, waiting=waiting)
+    hashes = {path: digest for path, _, digest in imported.report.inputs}
+    return Accounting(name, imported.log, workload, *names, machine_given=given, waiting=waiting, hashes=hashes)
 
 
 def _numbered(log: SwfLog) -> SwfLog:

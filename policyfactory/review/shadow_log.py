@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import hashlib
+import io
 import math
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.workload.header import printable
@@ -75,12 +78,15 @@ class ShadowLog:
         In the order of the file.
     unread : int
         Lines that begin as ours do and cannot be read.
+    sha256 : str
+        Of the file, as it was read.
     """
 
     path: str
     policies: tuple[str, ...]
     lines: tuple[Logged, ...]
     unread: int
+    sha256: str = ""
 
 
 def read_shadow(path: Path | str) -> ShadowLog:
@@ -102,8 +108,8 @@ def read_shadow(path: Path | str) -> ShadowLog:
     name = printable(str(path), 300)
     lines: list[Logged] = []
     policies: dict[str, None] = {}
-    unread = 0
-    for text in _ours(path, name):
+    unread, digest = 0, hashlib.sha256()
+    for text in _ours(path, name, digest):
         fields = dict(_FIELD.findall(text))
         logged = _line(fields)
         if logged is None:
@@ -120,15 +126,31 @@ def read_shadow(path: Path | str) -> ShadowLog:
             f"{name}: no line of a log-only export in it{odd}; expected lines with 'policyfactory-shadow:', as "
             "export --log-only makes Slurm write (SlurmctldDebug=info or more)"
         )
-    return ShadowLog(name, tuple(list(policies)[:10]), tuple(lines), unread)
+    return ShadowLog(name, tuple(list(policies)[:10]), tuple(lines), unread, digest.hexdigest())
 
 
-def _ours(path: Path, name: str) -> Iterator[str]:
+class _Hashed(io.RawIOBase):
+    """A file whose digest is taken while it is read, once: it may be a pipe."""
+
+    def __init__(self, file: IO[bytes], digest: Any) -> None:
+        self._file, self._digest = file, digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._file.read(len(buffer))
+        self._digest.update(block)
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _ours(path: Path, name: str, digest: Any) -> Iterator[str]:
     """Give what stands behind the mark in each line that has it."""
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else path.open("rb") as file:
+        with path.open("rb", buffering=0) as raw:
+            text = io.BufferedReader(_Hashed(raw, digest), 1 << 16)
+            file: Any = gzip.GzipFile(fileobj=text) if text.peek(2)[:2] == b"\x1f\x8b" else text
             while line := file.readline(_LONGEST_LINE):
                 at = line.find(_MARK)
                 if at >= 0:

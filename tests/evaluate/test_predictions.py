@@ -29,13 +29,13 @@ def write(folder: Path, text: str) -> Path:
 
 def test_predictions_are_matched_by_job_number_in_any_order(tmp_path: Path) -> None:
     lines = "".join(f"{job},x,{job / 2}\n" for job in range(90, 110))
-    result = read_predictions(write(tmp_path, f"job_id,note,prediction\n{lines}"), log())
+    result, _ = read_predictions(write(tmp_path, f"job_id,note,prediction\n{lines}"), log())
     assert result.tolist() == [50, 50, 49, 48, 48, 48, 47, 46]  # halves to even
 
 
 def test_predictions_are_seconds_whatever_the_clock(tmp_path: Path) -> None:
     lines = "".join(f"{job},0.5\n" for job in range(93, 101))
-    assert read_predictions(write(tmp_path, f"job_id,prediction\n{lines}"), log(1_000_000)).tolist() == [500_000] * 8
+    assert read_predictions(write(tmp_path, f"job_id,prediction\n{lines}"), log(1_000_000))[0].tolist() == [500_000] * 8
 
 
 @pytest.mark.parametrize(

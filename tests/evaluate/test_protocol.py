@@ -373,7 +373,7 @@ def test_logs_are_looked_for_in_the_folder_then_beside_the_protocol(
 def test_another_version_of_a_log_is_refused(tmp_path: Path, shared: Callable[[str], Path]) -> None:
     path = shared("oracles/online/trace_kth5k.swf.gz")
     content = {**SMALL, "logs": {"kth": {"file": path.name, "sha256": "0" * 64}}}
-    protocol = protocol_of(content, write(tmp_path, dump_toml(content)))
+    protocol = read_protocol(write(tmp_path, dump_toml(content)))
     with pytest.raises(InputError, match=r"has the SHA-256 [0-9a-f]{64}, the protocol is for 0000"):
         read_logs(protocol, [path.parent])
 

@@ -18,8 +18,6 @@ import pytest
 from accounting_logs import job, sacct_text
 from faults.conftest import swf
 from faults.processes import Nursery, results, wait_until
-from policyfactory.core.artefact import unchanged
-from policyfactory.core.errors import InputError
 
 # Appends to a file, a few bytes at a time, so that a reader finds every kind of torn line.
 APPENDER = """
@@ -149,18 +147,3 @@ def test_learn_looks_at_a_log_once(nursery: Nursery, tmp_path: Path) -> None:
     # The first three quarters, and the last.
     parts = [(tmp_path / "l" / f"log-{part}.swf").read_text() for part in ("choosing", "test")]
     assert sum(line.strip()[:1].isdigit() for part in parts for line in part.split("\n")) == 600
-
-
-def test_a_small_input_that_changes_between_reading_and_its_digest_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "model.json"
-    path.write_text("one", encoding="ascii")
-    with unchanged(path) as digest:
-        assert digest == hashlib.sha256(b"one").hexdigest()
-    with pytest.raises(InputError, match=r"model\.json: was changed while it was read"):
-        read_while_it_changes(path)
-
-
-def read_while_it_changes(path: Path) -> None:
-    """Read a file that somebody else replaces meanwhile."""
-    with unchanged(path):
-        path.write_text("two", encoding="ascii")

@@ -264,7 +264,7 @@ def _workload() -> Any:
 
 
 def _predictions(path: Path) -> str:
-    return str(len(read_predictions(path, _workload())))
+    return str(len(read_predictions(path, _workload())[0]))
 
 
 def _queue(path: Path) -> str:
