@@ -53,7 +53,7 @@ def cluster(workers: int, *, in_one: bool = False) -> Iterator[tuple[str, list[s
         file = Path(folder) / "scheduler.json"
         dask = [sys.executable, "-m", "dask"]
         here = Path(__file__).parent
-        environment = {**os.environ, "PYTHONPATH": str(here)}
+        environment = {**os.environ, "PYTHONPATH": str(here), "PYTHONSAFEPATH": "1"}
         started: list[subprocess.Popen[bytes]] = []
 
         def start(*command: object) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from policyfactory.core import signals
 from policyfactory.core.errors import PolicyfactoryError
+from policyfactory.core.own_settings import ignore_folder
 from policyfactory.core.version import __version__
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def run() -> None:
         # Answered before anything heavy is imported.
         print(f"policyfactory {__version__}")  # noqa: T201 (no console yet: start-up counts)
         return
+    ignore_folder()
     # Matrices are tall and narrow, and work is shared out by processes: BLAS threads would only wait for each other.
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import pickle
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -77,6 +78,7 @@ class DaskExecutor:
         self._scheduler = workers.scheduler or "on this machine"
         self._quiet = quiet()
         self._cluster: Any = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._client: Any = None
         self._open: dict[str, DaskFuture] = {}
         self._number = 0
@@ -168,7 +170,8 @@ class DaskExecutor:
             If there is no scheduler at the address.
         """
         if self._workers.scheduler is None:
-            self._client, self._cluster = connect_local(self._workers.count)
+            self._folder = tempfile.TemporaryDirectory(prefix="policyfactory-", ignore_cleanup_errors=True)
+            self._client, self._cluster = connect_local(self._workers.count, self._folder.name)
         else:
             self._scheduler = scheduler_address(self._workers.scheduler)
             check_reachable(self._scheduler, _ANSWER)
@@ -305,6 +308,8 @@ class DaskExecutor:
         with contextlib.suppress(Exception):
             if self._cluster is not None:
                 self._cluster.close(timeout=_ANSWER)
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def token_of(client: str) -> str:

@@ -157,18 +157,18 @@ def connect(address: str, seconds: float) -> Client:
     return answer
 
 
-def connect_local(threads: int) -> tuple[Client, Any]:
+def connect_local(threads: int, folder: str) -> tuple[Client, Any]:
     """Start a scheduler and one worker of so many threads in this process; return the connection and the cluster.
 
     They talk in memory. Dask starts a web server for each in any case; theirs have no pages, and listen to this machine
-    alone.
+    alone. And Dask imports first from where it keeps their data: ``folder`` must be nobody else's.
     """
     import dask.config
     from distributed import Client, Scheduler, SpecCluster, Worker
 
     both = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    empty: dict[str, list[str]] = {f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker")}
-    with dask.config.set(empty):
+    empty: dict[str, Any] = {f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker")}
+    with dask.config.set({**empty, "temporary-directory": folder}):
         cluster = SpecCluster(
             scheduler={"cls": Scheduler, "options": both},
             workers={"threads": {"cls": Worker, "options": {**both, "nthreads": threads, "memory_limit": 0}}},

@@ -23,6 +23,7 @@ from joblib.externals.loky.backend.context import LokyContext
 from joblib.externals.loky.backend.process import LokyProcess
 
 from policyfactory.core.errors import WorkersError
+from policyfactory.core.own_settings import SAFE_PATH, environment, ignore_folder
 from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, never_stop, unit_text
 
 __all__ = ["ProcessExecutor", "sendable"]
@@ -109,8 +110,8 @@ class _Process(LokyContext):  # type: ignore[misc]
         self.executor.submit(os.getpid)
 
     def Process(self, *arguments: Any, **named: Any) -> LokyProcess:  # noqa: N802 (the name in multiprocessing)
-        """Return a new process."""
-        self._made.append(LokyProcess(*arguments, **named))
+        """Return a new process, which gets the path of this one: it finds the caller's functions where this one did."""
+        self._made.append(LokyProcess(*arguments, **named, env=SAFE_PATH))
         return self._made[-1]
 
     def kill(self) -> None:
@@ -130,9 +131,10 @@ class _Process(LokyContext):  # type: ignore[misc]
 
 def _block_signals() -> None:
     """Block signals for the processes that this thread starts, which inherit it: they never see them."""
-    # These start with the first process that needs them, and would unblock the signals.
-    multiprocessing.resource_tracker.ensure_running()
-    resource_tracker.ensure_running()
+    # These start with the first process that needs them, and would unblock the signals. They have this environment.
+    with environment(SAFE_PATH):
+        multiprocessing.resource_tracker.ensure_running()
+        resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_WORKERS)
 
 
@@ -151,6 +153,7 @@ def _begin(data: bytes, parent: int) -> None:
             time.sleep(0.5)
         os._exit(1)
 
+    ignore_folder()
     threading.Thread(target=end_with_parent, daemon=True).start()
     _Received.data = data
 
