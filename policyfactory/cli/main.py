@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, NoReturn
 
 from policyfactory.core import signals
@@ -75,6 +76,8 @@ def run() -> None:
         print(f"policyfactory {__version__}")  # noqa: T201 (no console yet: start-up counts)
         return
     ignore_folder()
+    # Of libraries, and of parts that have no terminal: without the line of code that a warning comes from.
+    warnings.showwarning = lambda message, *_: _say("warning", str(message))
     # Matrices are tall and narrow, and work is shared out by processes: BLAS threads would only wait for each other.
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -129,7 +132,11 @@ def _of_printing(error: OSError) -> bool:
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    _say("error", message)
+    sys.exit(code)
+
+
+def _say(kind: str, message: str) -> None:
     # A file's name can hold what would steer the terminal.
     shown = "".join(c if c.isprintable() or c == "\n" else f"<U+{ord(c):04X}>" for c in message)
-    print(f"error: {shown}", file=sys.stderr)  # noqa: T201 (no console yet: start-up counts)
-    sys.exit(code)
+    print(f"{kind}: {shown}", file=sys.stderr)  # noqa: T201 (no console yet: start-up counts)

@@ -6,27 +6,38 @@ by byte. ``nogil`` lets threads of one process run kernels side by side.
 Machine code is made by one process and waited for by those that need it at the same time: workers that are started
 together need the same kernels, and numba would compile each in every one of them, half a minute of processor time for
 each worker.
+
+Kept code is run, and its files are pickles: a folder that others can write is not read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 import numba
+from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 
 from policyfactory.core.locks import try_lock
+from policyfactory.core.trust import who_else
 
 __all__ = ["SharedCache", "inlined", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Numba also takes settings from a file in the current folder, at each compilation; one of them is where the cache is.
+config._config_fname = os.devnull  # noqa: SLF001 (it has no switch)
+config.reload_config()
 
 # Compiling a kernel takes seconds. Who waits longer than this (a lock of a lost node on a network file system)
 # compiles by itself.
@@ -60,9 +71,49 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
         dispatcher = numba.njit(**options)(function)
     except RuntimeError:
         # There is no folder that code can be kept in: neither the package's own nor one of the user.
+        dispatcher = None
+    cache = getattr(dispatcher, "_cache", None)
+    folder = Path(cache.cache_path) if isinstance(cache, FunctionCache) else None
+    if dispatcher is None or (folder and not _is_private(folder, Path(inspect.getfile(function)).parent)):
         return cast("F", numba.njit(**{**options, "cache": False})(function))
     _share(dispatcher, function)
     return cast("F", dispatcher)
+
+
+@functools.cache
+def _is_private(folder: Path, sources: Path) -> bool:
+    """Tell whether machine code from a folder can be run; if not, say why, once in a process.
+
+    Parameters
+    ----------
+    folder : Path
+        Where numba keeps it.
+    sources : Path
+        The folder of the kernel's source. Who can write there runs code in any case, so that what is kept beside it,
+        as Python's own byte code is, is no less safe.
+    """
+    global _said  # noqa: PLW0603 (of the process)
+    try:
+        wrong = who_else(folder, like=sources if folder.parent == sources else None)
+        for file in sorted(folder.glob("*.nb[ci]")):
+            # Another process may remove one that is too old.
+            with contextlib.suppress(FileNotFoundError):
+                wrong = wrong or who_else(file, like=folder)
+    except OSError as error:
+        wrong = f"{error.filename}: {error.strerror}"
+    if wrong and not _said:
+        _said = True
+        warnings.warn(
+            f"kept machine code is not used: {wrong}. The kernels are compiled by each process, which takes half a "
+            "minute; take the right from the others (chmod -R go-w), remove the folder, or name one of your own "
+            "(export NUMBA_CACHE_DIR=$HOME/.cache/numba)",
+            RuntimeWarning,
+            stacklevel=1,
+        )
+    return not wrong
+
+
+_said = False
 
 
 class SharedCache(FunctionCache):

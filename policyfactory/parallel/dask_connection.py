@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from policyfactory.core.artefact import read_bytes
 from policyfactory.core.errors import InputError, UsageError, WorkersError
+from policyfactory.core.trust import who_else
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,11 +54,18 @@ def scheduler_address(text: str) -> str:
     UsageError
         If it is no address.
     InputError
-        If the scheduler file cannot be read, or has no address.
+        If the scheduler file cannot be read, has no address, or could be somebody else's.
     """
     if not text.endswith(".json"):
         return _checked(text if "://" in text else f"tcp://{text}", f"--scheduler {text}")
-    data = read_bytes(Path(text), limit=_LIMIT)
+    path = Path(text)
+    data = read_bytes(path, limit=_LIMIT)
+    # Workers and command run what comes from there.
+    if wrong := who_else(path):
+        raise InputError(
+            f"{text}: says where the work is sent, and somebody else can change it: {wrong}; keep it in a folder that "
+            "only you can write to (chmod go-w), or give the scheduler's address"
+        )
     try:
         address = json.loads(data)["address"]
         if not isinstance(address, str):

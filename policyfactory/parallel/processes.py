@@ -14,6 +14,7 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -154,6 +155,8 @@ def _begin(data: bytes, parent: int) -> None:
         os._exit(1)
 
     ignore_folder()
+    # The main process has said it.
+    warnings.filterwarnings("ignore", "kept machine code is not used", RuntimeWarning)
     threading.Thread(target=end_with_parent, daemon=True).start()
     _Received.data = data
 

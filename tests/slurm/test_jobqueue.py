@@ -33,7 +33,7 @@ SITE = {
     "--memory-limit 2GB": "--memory-limit 900MB",
     "jobs = int(sys.argv[1])": "jobs = 2",
     "--array=1-20": "--array=1-2",
-    "export NUMBA_CACHE_DIR=${TMPDIR:-/tmp}/numba-$USER": "true",
+    " NUMBA_CACHE_DIR=$HOME/.cache/numba": "",
 }
 FEW = "--tuples 6 --trials 2560"
 TUPLES = 50
