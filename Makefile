@@ -20,7 +20,8 @@ help:
 	@echo "make nightly  the randomised tests with new examples; what needs a minute of Slurm's clock; and, if installed, a real"
 	@echo "              Grid Engine (gridengine-master, -exec, -client) and OAR (oar-server, oar-user, their -pgsql, postgresql)"
 	@echo "make fuzz     ten minutes of hostile input for every reader, what is found lies in .fuzz/"
-	@echo "make mutants  which changes of the engine, the scores and the fits no test notices (hours; ARGS='--sample 200')"
+	@echo "make mutants  which changes of the engine, the scores and the fits no test notices: hours, resumable"
+	@echo "              (a piece: ARGS='--budget 3600'; a sample: ARGS='--sample 200')"
 	@echo "make clean    remove the environment and everything built"
 
 $(VENV)/.ready-%: pyproject.toml

@@ -4,14 +4,18 @@ A mutant is the source of one module with one change (`mutation.operators` lists
 chosen for the module fails, errors or does not end; else it survives. Run from the project's top folder::
 
     make mutants                                   # all modules of mutation/targets.toml (or see below)
-    cd tests && python -m mutation                 # the same
+    make mutants ARGS='--budget 3600'              # a piece a night
+    cd tests && python -m mutation                 # the same as make mutants
     cd tests && python -m mutation wls moments     # modules whose path ends so (with or without .py)
-    cd tests && python -m mutation easy --output easy.json     # keep every result
-    cd tests && python -m mutation easy --again easy.json      # only those that survived then
-    cd tests && python -m mutation easy --rest easy.json --output more.json   # only those that are in no such file
+    cd tests && python -m mutation easy --again    # those that survived, once more
     cd tests && python -m mutation easy --workers 1           # processes side by side; default 2
-    cd tests && python -m mutation --join *.jsonl --table ../docs/data/mutants.csv --page ../docs/trust.md
     cd tests && python -m mutation --sample 200 --seed 7       # a random sample, with the interval of the share
+    cd tests && python -m mutation --join --table ../docs/data/mutants.csv --page ../docs/trust.md
+
+Each result is kept at once in ``.mutants/results.jsonl`` (or ``--output``). A run can be killed at any time: the next
+one goes on with the mutants that have no result there. A statement that has changed has other mutants, so its old
+results no longer count. Tests that have changed do not take results back: ``--again``, or a new file, runs the
+mutants again.
 
 A module is added in ``targets.toml``: its path and the tests for it, the quickest and sharpest first, as pytest's
 node ids (files, or ``file.py::test``). Kernels run without the compiler (``NUMBA_DISABLE_JIT``), so the tests chosen

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import random
 import sys
+import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 from mutation.changes import Target
@@ -19,12 +18,13 @@ from mutation.results import (
     KILLED,
     OUT_OF_TIME,
     SURVIVED,
+    Identity,
     Key,
     Result,
+    append_record,
     count_fates,
-    join_records,
     put_table,
-    write_records,
+    read_records,
     write_table,
 )
 from mutation.runner import PRELOADED, RunnerError, run_mutants
@@ -65,10 +65,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--sample", type=int, help="so many mutants, chosen at random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="keep every result, a line of JSON each")
-    parser.add_argument("--again", type=Path, help="only what survived in such a file")
-    parser.add_argument("--rest", type=Path, nargs="+", help="only what is in none of such files")
-    parser.add_argument("--join", type=Path, nargs="+", help="run nothing: join files of results, the last one counts")
+    parser.add_argument("--output", type=Path, help="where results are kept; default .mutants/results.jsonl")
+    parser.add_argument("--budget", type=float, default=math.inf, help="begin no more mutants after so many seconds")
+    parser.add_argument("--again", action="store_true", help="run once more what survived")
+    parser.add_argument("--join", type=Path, nargs="*", help="run nothing: join files of results, the last one counts")
     parser.add_argument("--table", type=Path, help="count the results per module in this file (CSV)")
     parser.add_argument("--page", type=Path, help="renew the table of a page, between its marks")
     parser.add_argument("--preload", default=" ".join(PRELOADED), help="libraries to import before the forks")
@@ -83,62 +83,61 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"no target ends in any of {', '.join(options.modules)}\n")
         return 2
     reasons = read_survivors(options.survivors)
-    if options.join:
-        return _join(targets, options, reasons)
-    chosen = _choice(targets, options)
-    everything: list[Result] = []
+    options.output = options.output or options.root / ".mutants" / "results.jsonl"
+    actual = {mutant.identity: mutant for target in targets for mutant in _mutants(target)}
+    if options.join is not None:
+        return _join(actual, options, reasons)
+    failed = 0
     times: dict[str, float] = {}
-    heard: list[Result] = []
-
-    def output(result: Result) -> None:
-        _tell(result, reasons)
-        heard.append(result)
-        if options.output:
-            write_records(options.output, heard)
-
+    chosen, wanted = _choice(actual, _kept(options.output), options)
+    deadline = time.monotonic() + options.budget
     for target in targets:
-        wanted = chosen.get(target.module)
-        if wanted is not None and not wanted:
+        of_target = {identity for identity in wanted if identity[0] == target.module}
+        if not of_target or time.monotonic() > deadline:
             continue
+
+        def output(result: Result) -> None:
+            append_record(options.output, result)
+            if result.fate == SURVIVED and result.mutant.key not in reasons:
+                sys.stderr.write(_shown(result.mutant))
+                sys.stderr.flush()
+
         try:
-            seconds, results = run_mutants(
-                target,
-                lambda actual, wanted=wanted: actual if wanted is None else [actual[at] for at in wanted],
-                options.workers,
-                output,
-                options.preload.split(),
+            times[target.module] = run_mutants(
+                target, of_target, options.workers, output, options.preload.split(), deadline
             )
         except RunnerError as error:
+            # The other modules go on.
             sys.stderr.write(f"{error}\n")
-            return 2
-        times[target.module] = seconds
-        everything += results
-    sys.stdout.write(report(everything, reasons, times, sampled=options.sample is not None))
-    if options.table or options.page:
-        fates: dict[Key, list[str]] = {}
-        for result in everything:
-            fates.setdefault(result.mutant.key, []).append(result.fate)
-        _write_tables(options, count_fates(_all_mutants(targets), fates, reasons))
-    open_ = [result for result in everything if result.fate == SURVIVED and result.mutant.key not in reasons]
-    return 1 if open_ else 0
+            failed = 2
+    fates = _kept(options.output)
+    results = [(actual[identity], fates[identity]) for identity in chosen if identity in fates]
+    sys.stdout.write(report(results, len(chosen), reasons, times, sampled=options.sample is not None))
+    _write_tables(options, count_fates(actual, fates, reasons))
+    return failed or int(any(fate == SURVIVED and mutant.key not in reasons for mutant, fate in results))
+
+
+def _kept(path: Path) -> dict[Identity, str]:
+    return read_records([path] if path.exists() else [])
 
 
 def _dotted(name: str) -> str:
     return name.removesuffix(".py").replace("/", ".")
 
 
-def _join(targets: list[Target], options: argparse.Namespace, reasons: dict[Key, str]) -> int:
-    actual = _all_mutants(targets)
-    fates = join_records(options.join)
+def _join(actual: dict[Identity, Mutant], options: argparse.Namespace, reasons: dict[Key, str]) -> int:
+    fates = read_records(options.join or [options.output])
     rows = count_fates(actual, fates, reasons)
     _write_tables(options, rows)
-    keys = {mutant.key for all_ in actual.values() for mutant in all_}
-    gone = sum(len(of_key) for key, of_key in fates.items() if key not in keys)
     whole = sum(rows.values(), Counter())
+    gone = len(fates.keys() - actual.keys())
     sys.stdout.write(f"{whole['run']} of {whole['mutants']} mutants; {gone} results of changed sources left out\n")
-    for key, of_key in fates.items():
-        if key in keys and SURVIVED in of_key and key not in reasons:
-            sys.stdout.write(f"{key[0]} in {key[1] or 'the module'}\n  - {key[2]}\n  + {key[3]}\n")
+    for identity, mutant in actual.items():
+        fate = fates.get(identity, SURVIVED)
+        if fate != SURVIVED and mutant.key in reasons:
+            sys.stdout.write(f"explained, but killed: {_shown(mutant)}")
+        if fate == SURVIVED and identity in fates and mutant.key not in reasons:
+            sys.stdout.write(_shown(mutant))
     return 1 if whole["unexplained"] else 0
 
 
@@ -149,44 +148,26 @@ def _write_tables(options: argparse.Namespace, rows: dict[str, Counter[str]]) ->
         options.page.write_text(put_table(options.page.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
-def _all_mutants(targets: list[Target]) -> dict[str, list[Mutant]]:
-    """Return the mutants of each module but those left out."""
-    actual = {}
-    for target in targets:
-        all_ = mutants(target.module, (target.root / target.module).read_text(encoding="utf-8"))[1]
-        actual[target.module] = [mutant for mutant in all_ if mutant.function.split(".")[0] not in target.left_out]
-    return actual
+def _mutants(target: Target) -> list[Mutant]:
+    """Return the mutants of a module but those left out."""
+    all_ = mutants(target.module, (target.root / target.module).read_text(encoding="utf-8"))[1]
+    return [mutant for mutant in all_ if mutant.function.split(".")[0] not in target.left_out]
 
 
-def _choice(targets: list[Target], options: argparse.Namespace) -> dict[str, list[int]]:
-    """Return which mutants of each module are wanted (by number among those not left out); nothing: all."""
-    if options.sample is None and options.again is None and options.rest is None:
-        return {}
-    actual = _all_mutants(targets)
-    if options.again is not None:
-        records = [json.loads(line) for line in options.again.read_text(encoding="utf-8").splitlines()]
-        keys = {
-            (record["module"], record["function"], record["before"], record["after"])
-            for record in records
-            if record["fate"] == SURVIVED
-        }
-        return {module: [at for at, one in enumerate(all_) if one.key in keys] for module, all_ in actual.items()}
-    if options.rest is not None:
-        done = join_records(options.rest)
-        return {module: [at for at, one in enumerate(all_) if one.key not in done] for module, all_ in actual.items()}
-    places = [(module, at) for module, all_ in actual.items() for at in range(len(all_))]
-    drawn = sorted(random.Random(options.seed).sample(places, min(options.sample, len(places))))
-    return {module: [at for name, at in drawn if name == module] for module in actual}
+def _choice(
+    actual: dict[Identity, Mutant], fates: dict[Identity, str], options: argparse.Namespace
+) -> tuple[list[Identity], set[Identity]]:
+    """Return the mutants that are asked for, and those of them to be run now."""
+    if options.again:
+        again = [identity for identity in actual if fates.get(identity) == SURVIVED]
+        return again, set(again)
+    chosen = list(actual)
+    if options.sample is not None:
+        chosen = random.Random(options.seed).sample(chosen, min(options.sample, len(chosen)))
+    return chosen, {identity for identity in chosen if identity not in fates}
 
 
-def _tell(result: Result, reasons: dict[Key, str]) -> None:
-    if result.fate == SURVIVED and result.mutant.key not in reasons:
-        sys.stderr.write(_shown(result))
-        sys.stderr.flush()
-
-
-def _shown(result: Result) -> str:
-    mutant = result.mutant
+def _shown(mutant: Mutant) -> str:
     place = f"{mutant.module}:{mutant.line} in {mutant.function or 'the module'} ({mutant.operator})"
     return f"{place}\n  - {mutant.before}\n  + {mutant.after}\n"
 
@@ -199,17 +180,19 @@ def interval(killed: int, all_: int) -> tuple[float, float]:
     return (middle - spread) / whole, (middle + spread) / whole
 
 
-def report(results: Iterable[Result], reasons: dict[Key, str], times: dict[str, float], sampled: bool) -> str:
+def report(
+    results: list[tuple[Mutant, str]], asked: int, reasons: dict[Key, str], times: dict[str, float], *, sampled: bool
+) -> str:
     """Return the table, then the survivors: those to be explained, and those that are."""
     rows: dict[str, Counter[str]] = {}
-    survivors: dict[bool, list[Result]] = {False: [], True: []}
-    for result in results:
-        row = rows.setdefault(result.mutant.module, Counter())
-        row[result.fate] += 1
-        if result.fate == SURVIVED:
-            explained = result.mutant.key in reasons
+    survivors: dict[bool, list[Mutant]] = {False: [], True: []}
+    for mutant, fate in results:
+        row = rows.setdefault(mutant.module, Counter())
+        row[fate] += 1
+        if fate == SURVIVED:
+            explained = mutant.key in reasons
             row["explained"] += explained
-            survivors[explained].append(result)
+            survivors[explained].append(mutant)
     rows["all"] = sum(rows.values(), Counter())
     lines = [
         "| module | mutants | killed | out of time | survived | of these explained | killed % | clean run, s |",
@@ -228,9 +211,11 @@ def report(results: Iterable[Result], reasons: dict[Key, str], times: dict[str, 
             f"| {percent} | {clean} |"
         )
     text = "\n".join(lines) + "\n"
+    if asked > len(results):
+        text += f"\n{asked - len(results)} mutants are still to be run: the same command goes on with them.\n"
     for explained, title in ((False, "Survivors without an explanation"), (True, "Survivors that are explained")):
         if survivors[explained]:
             text += f"\n{title}\n\n"
-            for result in survivors[explained]:
-                text += _shown(result) + (f"  {reasons[result.mutant.key]}\n" if explained else "")
+            for mutant in survivors[explained]:
+                text += _shown(mutant) + (f"  {reasons[mutant.key]}\n" if explained else "")
     return text

@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Mutant", "mutants", "mutated"]
 
@@ -76,6 +77,12 @@ class Mutant:
     field: str
     at: int | None
     new: ast.AST
+    nth: int = 0
+
+    @property
+    def identity(self) -> tuple[str, str, str, str, int]:
+        """The key, and the how manieth it is: the same statement can be there twice in a function."""
+        return *self.key, self.nth
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -91,7 +98,12 @@ def mutants(module: str, source: str) -> tuple[ast.Module, list[Mutant]]:
         for parent, field, at, old, statement, function in _sites(tree, tree, "")
         for operator, new in _replacements(parent, field, old)
     ]
-    return tree, sorted(result, key=lambda mutant: mutant.line)
+    seen: Counter[tuple[str, str, str, str]] = Counter()
+    numbered = []
+    for mutant in sorted(result, key=lambda mutant: mutant.line):
+        numbered.append(replace(mutant, nth=seen[mutant.key]))
+        seen[mutant.key] += 1
+    return tree, numbered
 
 
 @contextmanager

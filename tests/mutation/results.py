@@ -6,10 +6,12 @@ The joined table is a file of comma-separated values: of each module the mutants
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,18 +23,21 @@ __all__ = [
     "KILLED",
     "OUT_OF_TIME",
     "SURVIVED",
+    "Identity",
     "Key",
     "Result",
+    "append_record",
     "count_fates",
-    "join_records",
     "page_table",
     "put_table",
+    "read_records",
     "read_table",
-    "write_records",
     "write_table",
 ]
 
 Key = tuple[str, str, str, str]
+Identity = tuple[str, str, str, str, int]
+PARTS = ("module", "function", "before", "after", "nth")
 
 SURVIVED, KILLED, OUT_OF_TIME = "survived", "killed", "out of time"
 COLUMNS = ("module", "mutants", "run", "killed", "without_end", "explained", "unexplained")
@@ -49,52 +54,49 @@ class Result:
     seconds: float
 
 
-def write_records(path: Path, results: list[Result]) -> None:
-    """Keep results, one on a line."""
-    lines = []
-    for result in results:
-        mutant = result.mutant
-        record = {
-            "module": mutant.module, "line": mutant.line, "function": mutant.function, "operator": mutant.operator,
-            "before": mutant.before, "after": mutant.after, "fate": result.fate, "by": result.by,
-            "seconds": round(result.seconds, 2),
-        }  # fmt: skip
-        lines.append(json.dumps(record) + "\n")
-    path.write_text("".join(lines), encoding="utf-8")
+def append_record(path: Path, result: Result) -> None:
+    """Add a result to a file, on a line of its own whatever a kill has left at the end of the file."""
+    record = {
+        **dict(zip(PARTS, result.mutant.identity, strict=True)),
+        "line": result.mutant.line, "operator": result.mutant.operator,
+        "fate": result.fate, "by": result.by, "seconds": round(result.seconds, 2),
+    }  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            torn = file.read(1) != b"\n"
+            file.write(b"\n" * torn)
+        file.write(json.dumps(record).encode() + b"\n")
 
 
-def join_records(paths: Iterable[Path]) -> dict[Key, list[str]]:
-    """Return the fates of files of results; of a change that several files have, those of the last file.
-
-    A change can be there several times: the same statement twice in one function.
-    """
-    joined: dict[Key, list[str]] = {}
+def read_records(paths: Iterable[Path]) -> dict[Identity, str]:
+    """Return the fates in files of results; of several for one mutant the last. What a kill cut off is skipped."""
+    fates: dict[Identity, str] = {}
     for path in paths:
-        of_file: dict[Key, list[str]] = {}
         for line in path.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            of_file.setdefault((row["module"], row["function"], row["before"], row["after"]), []).append(row["fate"])
-        joined |= of_file
-    return joined
+            with contextlib.suppress(json.JSONDecodeError):
+                row = json.loads(line)
+                fates[tuple(row[part] for part in PARTS)] = row["fate"]
+    return fates
 
 
 def count_fates(
-    actual: Mapping[str, Sequence[Mutant]], fates: Mapping[Key, list[str]], reasons: Mapping[Key, str]
+    actual: Mapping[Identity, Mutant], fates: Mapping[Identity, str], reasons: Mapping[Key, str]
 ) -> dict[str, Counter[str]]:
     """Return the row of each module: the columns of the table. What is no longer a mutant of the source is left out."""
-    rows = {}
-    for module, all_ in actual.items():
-        row = rows[module] = Counter(mutants=len(all_))
-        left = {key: list(of_key) for key, of_key in fates.items() if key[0] == module}
-        for mutant in all_:
-            if not left.get(mutant.key):
-                continue
-            fate = left[mutant.key].pop()
-            row["run"] += 1
-            if fate == SURVIVED:
-                row["explained" if mutant.key in reasons else "unexplained"] += 1
-            else:
-                row["killed" if fate == KILLED else "without_end"] += 1
+    rows: dict[str, Counter[str]] = {}
+    for identity, mutant in actual.items():
+        row = rows.setdefault(mutant.module, Counter())
+        row["mutants"] += 1
+        fate = fates.get(identity)
+        if fate is None:
+            continue
+        row["run"] += 1
+        if fate == SURVIVED:
+            row["explained" if mutant.key in reasons else "unexplained"] += 1
+        else:
+            row["killed" if fate == KILLED else "without_end"] += 1
     return rows
 
 

@@ -12,12 +12,14 @@ import ast
 import gc
 import importlib
 import json
+import math
 import os
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -26,7 +28,7 @@ from hypothesis import Phase, settings
 from mutation.changes import InMemory, Target, change_in_place
 from mutation.children import NOT_SET, Children, write_line
 from mutation.operators import Mutant, mutants, mutated
-from mutation.results import KILLED, OUT_OF_TIME, SURVIVED, Result
+from mutation.results import KILLED, OUT_OF_TIME, SURVIVED, Identity, Result
 
 __all__ = ["PRELOADED", "RunnerError", "run_mutants"]
 
@@ -123,6 +125,8 @@ class _Server(_Watch):
         waiting = [*range(len(self.mutants) - 1, -1, -1), CONTROL]
         try:
             while waiting or children.running:
+                if time.monotonic() > self.run.deadline:
+                    waiting.clear()
                 while waiting and len(children.running) < self.run.workers:
                     at = waiting.pop()
                     children.start(at, lambda pipe, at=at: work(at, pipe))
@@ -140,21 +144,26 @@ class _Server(_Watch):
 
 @dataclass
 class _Run:
-    """What the clean run has measured."""
+    """What the clean run has measured, and when no more mutants are begun."""
 
     workers: int
     cpu_seconds: int
     times: dict[str, float]
+    deadline: float
 
 
 def run_mutants(
     target: Target,
-    chosen: Callable[[list[Mutant]], list[Mutant]] = lambda actual: actual,
+    chosen: Container[Identity],
     workers: int = 2,
     output: Callable[[Result], None] = lambda result: None,
     preloaded: Sequence[str] = PRELOADED,
-) -> tuple[float, list[Result]]:
-    """Return the processor seconds of the clean run and what became of each chosen mutant, in the source's order."""
+    deadline: float = math.inf,
+) -> float:
+    """Run each chosen mutant; return the processor seconds of the clean run.
+
+    After ``deadline`` (of `time.monotonic`) none is begun.
+    """
     for library in preloaded:
         importlib.import_module(library)
     # What is there before the forks is not looked at again by each child's collections of garbage.
@@ -164,8 +173,8 @@ def run_mutants(
     for function in target.left_out:
         if function not in known:
             raise RunnerError(f"{target.module}: {function} is left out, but has no mutants")
-    wanted = chosen([mutant for mutant in actual if mutant.function.split(".")[0] not in target.left_out])
-    results: dict[int, Result] = {}
+    wanted = [mutant for mutant in actual if mutant.identity in chosen]
+    done: set[int] = set()
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         # Bytecode of the tests, with pytest's asserts, is kept there, not beside the sources.
         sys.pycache_prefix = f"{scratch}/bytecode"
@@ -175,19 +184,18 @@ def run_mutants(
             _, status, seconds, records, said = children.next_to_end()
             if status or not records or not records[-1].get("passed"):
                 raise RunnerError(f"{target.module}: the tests fail without any change: {said.strip() or status}")
-            run = _Run(workers, int(PATIENCE * seconds) + SPARE_SECONDS, records[-1]["times"])
+            run = _Run(workers, int(PATIENCE * seconds) + SPARE_SECONDS, records[-1]["times"], deadline)
             if not target.compiled:
                 for at, result in _in_place(target, (tree, wanted), run, scratch):
-                    results[at] = result
+                    done.add(at)
                     output(result)
             children.cpu_seconds = run.cpu_seconds
-            waiting = [at for at in range(len(wanted)) if at not in results][::-1]
-            for at, result in _imported(target, (tree, wanted), children, waiting, workers):
-                results[at] = result
+            waiting = [at for at in range(len(wanted)) if at not in done][::-1]
+            for result in _imported(target, (tree, wanted), children, waiting, run):
                 output(result)
         finally:
             children.stop()
-    return seconds, [results[at] for at in range(len(wanted))]
+    return seconds
 
 
 def _in_place(
@@ -217,8 +225,8 @@ def _in_place(
 
 
 def _imported(
-    target: Target, source: tuple[ast.Module, list[Mutant]], children: Children, waiting: list[int], workers: int
-) -> Iterator[tuple[int, Result]]:
+    target: Target, source: tuple[ast.Module, list[Mutant]], children: Children, waiting: list[int], run: _Run
+) -> Iterator[Result]:
     tree, wanted = source
 
     def work(at: int, pipe: int) -> int:
@@ -227,12 +235,14 @@ def _imported(
         return _run_pytest(target, finder, _Watch(pipe))
 
     while waiting or children.running:
-        while waiting and len(children.running) < workers:
+        if time.monotonic() > run.deadline:
+            waiting.clear()
+        while waiting and len(children.running) < run.workers:
             at = waiting.pop()
             children.start(at, lambda pipe, at=at: work(at, pipe))
         at, status, seconds, records, _ = children.next_to_end()
         by = next((record["failed"] for record in records if "failed" in record), "")
-        yield at, _result(wanted[at], status, seconds, by)
+        yield _result(wanted[at], status, seconds, by)
 
 
 def _result(mutant: Mutant, status: int, seconds: float, by: str) -> Result:

@@ -13,7 +13,7 @@ import pytest
 
 from mutation.command import HERE, interval, main, read_survivors, read_targets
 from mutation.operators import mutants, mutated
-from mutation.results import BEGIN, END, page_table, put_table, read_table
+from mutation.results import BEGIN, END, PARTS, page_table, put_table, read_records, read_table
 from support import ROOT
 
 PLANTED = '''"""Planted; 1 + 1 is not changed here."""
@@ -80,6 +80,25 @@ def test_the_fates_of_planted_mutants(tmp_path: Path) -> None:
     # Nothing but the results and Python's own bytecode is written.
     assert sorted({path.name for path in tmp_path.iterdir()} - {"__pycache__"}) == sorted([*files, "results.json"])
     assert (tmp_path / "planted.py").read_text(encoding="utf-8") == PLANTED
+    # A kill leaves some results and part of one; the next run goes on with the others.
+    whole = (tmp_path / "results.json").read_bytes()
+    kept = whole[: whole.index(b"\n", len(whole) // 2) + 1]
+    (tmp_path / "results.json").write_bytes(kept + whole[len(kept) : len(kept) + 30])
+    done = subprocess.run([*command, "--budget", "0"], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert b"mutants are still to be run" in done.stdout
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"| all | {len(fates)} |" in done.stdout
+    again = (tmp_path / "results.json").read_bytes()
+    assert again.startswith(kept)
+    assert again.count(b"\n") == len(records) + 1
+    assert set(read_records([tmp_path / "results.json"]).items()) == {
+        ((*(record[part] for part in PARTS),), record["fate"]) for record in records
+    }
+    # Only what survived is run once more.
+    done = subprocess.run([*command, "--again"], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results.json").read_bytes().count(b"\n") == len(records) + 2
 
 
 def test_what_is_changed_and_what_is_not() -> None:
@@ -169,7 +188,8 @@ def test_files_of_results_are_joined_and_counted(tmp_path: Path, capsys: pytest.
 
     def results(name: str, fates: dict[str, str]) -> str:
         rows = [
-            {"module": module, "function": "total", "before": before, "after": a, "fate": f} for a, f in fates.items()
+            {"module": module, "function": "total", "before": before, "after": a, "nth": 0, "fate": f}
+            for a, f in fates.items()
         ]
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return str(tmp_path / name)
