@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 QUICK := -m 'not (slurm or browser or fault or slow)' --hypothesis-profile quick
 
-.PHONY: help demo test test-all check docs bench nightly fuzz mutants clean
+.PHONY: help demo test test-all check docs bench nightly fuzz mutants audit release clean
 
 help:
 	@echo "make demo     set up, then the whole job on the embedded workload: trials, fits, evaluation, export (results in demo/)"
@@ -22,6 +22,8 @@ help:
 	@echo "make fuzz     ten minutes of hostile input for every reader, what is found lies in .fuzz/"
 	@echo "make mutants  which changes of the engine, the scores and the fits no test notices: hours, resumable"
 	@echo "              (a piece: ARGS='--budget 3600'; a sample: ARGS='--sample 200')"
+	@echo "make audit    look up published vulnerabilities of what is installed here"
+	@echo "make release  sdist, wheel, bill of materials and checksums in dist/ (ARGS=--rehearsal: of the last commit)"
 	@echo "make clean    remove the environment and everything built"
 
 $(VENV)/.ready-%: pyproject.toml
@@ -62,6 +64,19 @@ fuzz: $(VENV)/.ready-test
 
 mutants: $(VENV)/.ready-test
 	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m mutation $(ARGS)
+
+# Tools that are no part of the project have an environment of their own.
+.venv-release/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["release"])')
+	@touch $@
+
+audit: .venv-release/.ready
+	$(BIN)/python .ci/audit.py $(BIN)/python
+
+release: .venv-release/.ready
+	bash .ci/release $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-* .fuzz build dist site demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

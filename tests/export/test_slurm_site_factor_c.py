@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import re
 import subprocess
 from pathlib import Path
 
@@ -162,7 +163,13 @@ def test_the_files_say_how_to_build_load_and_remove_the_plugin() -> None:
     readme = export.files[-1].text
     for words in (*export.settings, *export.limits, "  make SLURM_SOURCE=", "  sudo make install", "SiteFactor=0"):
         assert words in readme
-    assert "GNU General Public License" in readme
+    assert "SPDX: GPL-2.0-or-later" in readme
+    licences = [re.search(r"SPDX-License-Identifier: (.+)", file.text) for file in export.files[:-1]]
+    assert [found.group(1) if found else None for found in licences] == [
+        "GPL-2.0-or-later",
+        "Apache-2.0 OR GPL-2.0-or-later",
+        "GPL-2.0-or-later",
+    ]
     assert export.files == TARGETS["slurm-site-factor-c"].make(Model(F1), make_site()).files
 
 

@@ -1,4 +1,6 @@
 /*
+ * SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+ *
 @COMMENT@
  *
  * Not to be compiled with -ffast-math, which drops the rules for infinity and NaN.
