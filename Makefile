@@ -19,7 +19,7 @@ help:
 	@echo "make bench    all benchmarks and one table (build/bench); python benchmarks/page.py takes it over into docs/"
 	@echo "make nightly  the randomised tests with new examples; what needs a minute of Slurm's clock; and, if installed, a real"
 	@echo "              Grid Engine (gridengine-master, -exec, -client) and OAR (oar-server, oar-user, their -pgsql, postgresql)"
-	@echo "make fuzz     ten minutes of hostile input for every reader, what is found lies in .fuzz/"
+	@echo "make fuzz     ten minutes of hostile input, guided by coverage; corpus and finds lie in .fuzz/ (part of make nightly)"
 	@echo "make mutants  which changes of the engine, the scores and the fits no test notices: hours, resumable"
 	@echo "              (a piece: ARGS='--budget 3600'; a sample: ARGS='--sample 200')"
 	@echo "make audit    look up published vulnerabilities of what is installed here"
@@ -56,11 +56,11 @@ docs: $(VENV)/.ready-docs
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds -s $(ARGS)
 
-nightly: $(VENV)/.ready-test
+nightly: $(VENV)/.ready-fuzz
 	POLICYFACTORY_NIGHTLY=1 $(PYTEST) -n 3 $(ARGS)
 
-fuzz: $(VENV)/.ready-test
-	cd tests && PYTHONPATH=. nice $(abspath $(BIN))/python -m hostile.fuzz --coverage --seconds 600 --seed $$(date +%s) --folder ../.fuzz $(ARGS)
+fuzz: $(VENV)/.ready-fuzz
+	cd tests && PYTHONPATH=. nice $(abspath $(BIN))/python -m hostile.guided --seed $$(date +%s) --folder ../.fuzz $(ARGS)
 
 mutants: $(VENV)/.ready-test
 	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m mutation $(ARGS)

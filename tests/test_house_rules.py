@@ -15,7 +15,7 @@ import pytest
 from support import ROOT
 
 SUFFIXES = {".py", ".md", ".toml", ".yml", ".c", ".cff", ".json", ".csv", ".sh", ""}
-NOT_OURS = {".git", "site", "demo", "node_modules", ".cache", ".hypothesis", "__pycache__"}
+NOT_OURS = {".git", ".fuzz", ".mutants", "dist", "site", "demo", "node_modules", ".cache", ".hypothesis", "__pycache__"}
 
 
 @functools.cache
@@ -74,6 +74,30 @@ def test_a_kernel_has_a_plain_twin_of_its_name() -> None:
                 if "kernel" in decorators:
                     twin = re.search(rf"^def {node.name}\(", twins, re.MULTILINE)
                     assert twin, f"{module.name}: {node.name} has no twin"
+
+
+# What runs text or bytes as code, and where it is used all the same: between the processes of one run.
+_RUNS_CODE = re.compile(
+    r"(^|\.)(eval|exec|compile|__import__|system|popen|sympify|parse_expr|lambdify|query|unsafe_load)$"
+    r"|^(subprocess|shelve|runpy|code)\.|^(pickle|cloudpickle|marshal|joblib|np|numpy|pd|pandas)\.(loads?|read_pickle)$"
+)
+BETWEEN_PROCESSES = {
+    ("policyfactory/parallel/dask_worker.py", "pickle.loads"),
+    ("policyfactory/parallel/processes.py", "pickle.loads"),
+    ("policyfactory/policy/policy.py", "cloudpickle.loads"),
+}
+
+
+def test_no_text_and_no_file_is_run_as_code() -> None:
+    found = {
+        (name, ast.unparse(node.func))
+        for name, _, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _RUNS_CODE.search(ast.unparse(node.func))
+    }
+    assert {call for call in found if call[1] != "re.compile"} == BETWEEN_PROCESSES
+    planted = ["eval", "pickle.load", "df.query", "sympy.sympify", "np.load", "subprocess.run", "os.system"]
+    assert all(map(_RUNS_CODE.search, planted))
 
 
 def test_nothing_of_one_machine_is_in_the_project() -> None:

@@ -1,8 +1,8 @@
-"""Change genuine inputs until a reader breaks: run as ``PYTHONPATH=tests python -m hostile.fuzz --seconds 600``.
+"""Change genuine inputs until a reader breaks: some hundred of each, always the same (`hostile.guided` has no end).
 
 Each input must be read, or refused by a PolicyfactoryError whose message is one bounded, printable text that names the
-file; within ten seconds of CPU time and with at most 1 GiB of memory. An input whose answer is new, or that runs lines
-of the package which none before it ran (``--coverage``), is kept and changed further.
+file; within ten seconds of CPU time and with at most 1 GiB of memory. An input whose answer is new is kept and
+changed further.
 
 Memory is bounded by RLIMIT_DATA: it counts what a process can write to, whether it did or not, so that an array whose
 size is taken from a number in the file fails at once. RLIMIT_AS would count the gigabytes of addresses that the
@@ -28,20 +28,16 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from types import FrameType
-from typing import Any
 
-import policyfactory
 from hostile.mutations import changed
 from hostile.targets import TARGETS, Target
 from policyfactory.core.errors import PolicyfactoryError
 
-__all__ = ["MEMORY", "check_message", "limit_memory", "main"]
+__all__ = ["MEMORY", "Hunt", "check_message", "limit_memory", "main"]
 
 MEMORY = 1 << 30
 _CPU_SECONDS = 10
 _LONGEST_MESSAGE = 3000
-_PACKAGE = str(Path(policyfactory.__file__).parent)
 _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|[\d.,]+")
 
 
@@ -78,41 +74,20 @@ def limited_time() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-class Coverage:
-    """The lines of the package that were run."""
-
-    def __init__(self) -> None:
-        self.lines: set[tuple[str, int]] = set()
-
-    def __enter__(self) -> None:
-        sys.settrace(self._call)
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
-
-    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        return self._line if frame.f_code.co_filename.startswith(_PACKAGE) else None
-
-    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
-        self.lines.add((frame.f_code.co_filename, frame.f_lineno))
-        return self._line
-
-
 class Hunt:
     """The inputs of one reader, and what became of them."""
 
-    def __init__(self, target: Target, folder: Path, seed: int, *, coverage: bool = False) -> None:
+    def __init__(self, target: Target, folder: Path) -> None:
         self.target = target
         self.folder = folder
-        self.random = Random(f"{target.name} {seed}")
+        self.random = Random(f"{target.name} 1")
         self.corpus = [gzip.decompress(data) if target.packed else data for data in target.seeds]
         self.heard: set[str] = set()
-        self.coverage = Coverage() if coverage else None
         self.runs = 0
         self.faults: dict[str, Path] = {}
         self.path = folder / (target.file or "text")
         for data in target.seeds:
-            self._try(data)
+            self.answer(data)
 
     def step(self) -> None:
         """Make and try one input."""
@@ -120,23 +95,26 @@ class Hunt:
         # The latest finds more often.
         at = len(corpus) - 1 - int(len(corpus) * random.random() ** 2)
         data = changed(random, corpus[at], random.choice(corpus))
-        packed = data
-        if self.target.packed:
-            packed = gzip.compress(data, mtime=0)
-            if random.randrange(4) == 0:
-                packed = changed(random, packed, self.target.seeds[0])
-            elif random.randrange(4) == 0:
-                packed += random.choice([b"\0" * 100, packed, b"\x1f\x8b", gzip.compress(packed, mtime=0), b"x"])
-        if self._try(packed) and len(data) < 1 << 16:
+        if self.answer(self.packed(random, data)) and len(data) < 1 << 16:
             corpus.append(data)
 
-    def _try(self, data: bytes) -> bool:
+    def packed(self, random: Random, data: bytes) -> bytes:
+        """Return ``data`` as the reader gets it; where that is packed, now and then damaged."""
+        if not self.target.packed:
+            return data
+        packed = gzip.compress(data, mtime=0)
+        if random.randrange(4) == 0:
+            return changed(random, packed, self.target.seeds[0])
+        if random.randrange(4) == 0:
+            packed += random.choice([b"\0" * 100, packed, b"\x1f\x8b", gzip.compress(packed, mtime=0), b"x"])
+        return packed
+
+    def answer(self, data: bytes) -> bool:
         """Return whether the answer to ``data`` is a new one."""
         self.runs += 1
         self.path.write_bytes(data)
-        lines = len(self.coverage.lines) if self.coverage else 0
         try:
-            with limited_time(), self.coverage or contextlib.nullcontext():
+            with limited_time():
                 answer = self.target.call(self.path)
         except PolicyfactoryError as error:
             answer = _VARIABLE.sub("", str(error)).partition("\n")[0][:300]
@@ -149,7 +127,7 @@ class Hunt:
             self._fault(data, fault)
         new = answer not in self.heard and len(self.heard) < 5000
         self.heard.add(answer)
-        return new or (self.coverage is not None and len(self.coverage.lines) > lines)
+        return new
 
     def _fault(self, data: bytes, fault: BaseException) -> None:
         """Keep the first input of each fault."""
@@ -187,11 +165,8 @@ def repeat(name: str, file: Path) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Hunt in each reader; return 1 if one broke."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, help="for all readers together; without it a fixed number of inputs")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", choices=list(TARGETS))
     parser.add_argument("--folder", type=Path, required="--repeat" not in (arguments or sys.argv))
-    parser.add_argument("--coverage", action="store_true")
     parser.add_argument("--repeat", nargs=2, metavar=("READER", "FILE"))
     given = parser.parse_args(arguments)
     faulthandler.enable()
@@ -206,20 +181,18 @@ def main(arguments: list[str] | None = None) -> int:
     for name in names:
         folder = given.folder / name
         folder.mkdir(exist_ok=True)
-        hunt = Hunt(TARGETS[name], folder, given.seed, coverage=given.coverage)
+        hunt = Hunt(TARGETS[name], folder)
         if not limited:
             limit_memory()
             limited = True
         began = time.process_time()
-        until = time.monotonic() + given.seconds / len(names) if given.seconds else 0
-        while time.monotonic() < until if given.seconds else hunt.runs < TARGETS[name].examples:
+        while hunt.runs < TARGETS[name].examples:
             hunt.step()
         took = time.process_time() - began
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        lines = f", {len(hunt.coverage.lines):,} lines" if hunt.coverage else ""
         print(
             f"{name}: {hunt.runs:,} inputs, {hunt.runs / took:,.0f} a CPU second ({took:.1f} s), {len(hunt.heard):,} "
-            f"answers{lines}, {len(hunt.faults)} faults, peak {peak:,.0f} MB",
+            f"answers, {len(hunt.faults)} faults, peak {peak:,.0f} MB",
             flush=True,
         )
         result += len(hunt.faults)

@@ -18,32 +18,69 @@ from support import ROOT
 
 pytestmark = pytest.mark.slow
 
-# A time makes the hunt another one in every run; without it the inputs are always the same.
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
-SECONDS = os.environ.get("POLICYFACTORY_FUZZ_SECONDS", "600" if NIGHTLY else "")
 
-
-def test_no_reader_breaks(tmp_path: Path) -> None:
-    """In a process of its own, which has its memory limited and can be killed."""
-    folder = Path(os.environ.get("POLICYFACTORY_FUZZ_FOLDER", tmp_path))
-    options = ["--seconds", SECONDS, "--seed", str(int.from_bytes(os.urandom(4), "big"))] if SECONDS else []
-    options += ["--coverage"] * NIGHTLY
+def hunted(program: str, folder: Path, *options: str) -> list[str]:
+    """Hunt in a process of its own, which has its memory limited and can be killed; return its lines."""
     done = subprocess.run(
-        [sys.executable, "-m", "hostile.fuzz", "--folder", str(folder), *options],
+        [sys.executable, "-m", program, "--folder", str(folder), *options],
         cwd=ROOT / "tests",
         env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
         check=False,
-        timeout=600 + 2 * float(SECONDS or 0),
+        timeout=1800,
     )
     assert done.returncode == 0, f"the inputs are kept in {folder}\n{done.stdout}\n{done.stderr}"
-    output = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+def test_no_reader_breaks(tmp_path: Path) -> None:
+    output = hunted("hostile.fuzz", tmp_path)
     assert [line.partition(":")[0] for line in output] == list(TARGETS)
-    assert all(" 0 faults, " in line for line in output)
-    if not SECONDS:
-        for target, line in zip(TARGETS.values(), output, strict=True):
-            assert f"{target.examples:,} inputs" in line
+    for target, line in zip(TARGETS.values(), output, strict=True):
+        assert f"{target.examples:,} inputs" in line
+        assert " 0 faults, " in line
+
+
+@pytest.mark.skipif("POLICYFACTORY_NIGHTLY" not in os.environ, reason="ten minutes: make nightly, make fuzz")
+def test_no_reader_breaks_where_coverage_leads() -> None:
+    pytest.importorskip("atheris")
+    # The corpus of the last night is used, and what is found stays.
+    output = hunted("hostile.guided", ROOT / ".fuzz", "--seed", str(int.from_bytes(os.urandom(3), "big")))
+    assert [line.partition(":")[0] for line in output] == list(TARGETS)
+    assert all(line.endswith(" 0 faults") for line in output)
+
+
+PLANTED = """
+import sys
+import atheris
+from hostile import targets
+from hostile.guided import hunt
+
+@atheris.instrument_func
+def planted(path):
+    data = path.read_bytes()
+    if data[:1] == b"#":
+        if data[1:2] == b"7":
+            if data[2:3] == b"&":
+                if data[3:4] == b"~":
+                    raise ValueError("found")
+    return "nothing"
+
+targets.TARGETS = {"planted": targets.Target("planted", [b"; MaxProcs: 64"], planted, "log.swf")}
+hunt("planted", sys.argv[1], 30, 7)
+"""
+
+
+def test_coverage_leads_to_what_chance_does_not_find(tmp_path: Path) -> None:
+    pytest.importorskip("atheris")
+    done = subprocess.run(
+        [sys.executable, "-c", PLANTED, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "planted: ValueError at " in done.stdout, done.stderr
+    (kept,) = (tmp_path / "planted").glob("fault-planted-*")
+    assert kept.read_bytes()[:4] == b"#7&~"
 
 
 @pytest.mark.parametrize("name", TARGETS)
