@@ -1,4 +1,8 @@
-"""Pictures: one look, no display needed, the same bytes for the same data."""
+"""Pictures: one look, no display needed, the same bytes for the same data.
+
+Whatever matplotlib was told by its files, by the environment or by the user: what is not of our style is as in
+matplotlib's own defaults, and the user's settings are afterwards what they were.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@functools.cache
+def _settings() -> dict[Any, Any]:
+    """Return all settings of matplotlib, but for the program that shows pictures."""
+    from cycler import cycler
+    from matplotlib import rcParamsDefault
+
+    defaults = {name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")}
+    return {**defaults, **_STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+
+
 def keeps_settings(draw: Callable[P, R]) -> Callable[P, R]:
     """Leave matplotlib's settings as they were when ``draw``, which makes pictures of our look, returns."""
 
@@ -45,7 +59,7 @@ def keeps_settings(draw: Callable[P, R]) -> Callable[P, R]:
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
         from matplotlib import rc_context
 
-        with rc_context():
+        with rc_context(_settings()):
             return draw(*args, **kwargs)
 
     return drawn
@@ -53,14 +67,13 @@ def keeps_settings(draw: Callable[P, R]) -> Callable[P, R]:
 
 def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
     """Return an empty figure of ``width`` x ``height`` inches with constrained layout."""
-    from cycler import cycler
     from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     # Axes take their look when they are made, texts and ticks when drawn: the style holds until
     # what the user called returns (`keeps_settings`), and again when it is written.
-    rcParams.update({**_STYLE, "axes.prop_cycle": cycler(color=COLOURS)})
+    rcParams.update(_settings())
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -114,7 +127,7 @@ def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
     metadata: dict[str, Any] = {undated: None}
     buffer = io.BytesIO()
     # The ids in an SVG and the ticks are made now.
-    with warnings.catch_warnings(), rc_context(_STYLE):
+    with warnings.catch_warnings(), rc_context(_settings()):
         # A name from a log may have letters that the font has not: a box is drawn, and there is no cure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyfactory.core.output import refuse_earlier
-from policyfactory.core.picture import save_picture
+from policyfactory.core.picture import keeps_settings, save_picture
 from policyfactory.core.together import atomic_write
 from policyfactory.fit.model import Examined, build_model
 from policyfactory.fit.result import Fit
@@ -67,7 +67,7 @@ def write_fit(
     for path, model in files.items():
         save_model(model, path)
     for path, picture in pictures.items():
-        save_picture(picture.draw(), path, dpi=picture.dpi)
+        save_picture(keeps_settings(picture.draw)(), path, dpi=picture.dpi)
     if curve is not None and run.certainty is not None:
         from policyfactory.fit.certainty import certainty_csv
 

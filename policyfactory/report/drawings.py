@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from policyfactory.core.picture import svg_bytes
+from policyfactory.core.picture import keeps_settings, svg_bytes
 from policyfactory.core.text import html_text
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Drawings:
         label = html_text(picture.title)
         return f'<svg role="img" aria-label="{label}" {size}>{_NAMES.sub(prefix, shapes)}</svg>'
 
+    @keeps_settings
     def _parts(self, picture: Picture) -> tuple[str, str]:
         if picture not in self._drawn:
             self._drawn[picture] = _reduced(svg_bytes(picture.draw()))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.picture import keeps_settings
 from policyfactory.core.random import generator
 from policyfactory.trials.estimators import ESTIMATORS, Estimator, estimate, trials_run
 from policyfactory.trials.run import GenerateOptions, check_options
@@ -142,6 +143,7 @@ def convergence_csv(measured: list[EstimatorPrecision]) -> str:
     return "\n".join(lines) + "\n"
 
 
+@keeps_settings
 def draw_convergence(measured: list[EstimatorPrecision], path: Path, title: str) -> Path:
     """Draw the spread against the number of trials for both estimators, as figure 2 of paper 004."""
     from matplotlib.ticker import FuncFormatter, LogLocator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import COLOURS, new_figure, save_picture
+from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.clock import LONGEST_SPAN, arrivals
 from policyfactory.workload.describe import Description, joined_log
@@ -30,6 +30,7 @@ _BINS_PER_OCTAVE = 2
 _POPULAR = 12
 
 
+@keeps_settings
 def draw_log(log: SwfLog, description: Description, folder: Path) -> list[Path]:
     """Draw all pictures of a log into ``folder``; a picture without data is left out.
 
