@@ -25,6 +25,7 @@ T = TypeVar("T", bound=OptionTable)
 Path: TypeAlias = tuple[str | int, ...]
 
 _SHOWN = 60
+_LONGEST_REASON = 1500
 _NAMES = ("name", "text", "source")  # what an entry of a list of tables is called by
 _TYPES = {bool: "true or false", str: "a text", int: "a whole number", float: "a number", list: "a list"}
 _ABSENT: Any = object()
@@ -80,6 +81,9 @@ class WrittenOptions(Generic[T]):
         # What parses a text names it, and this names it again.
         for named in (f"{key} {_shown(value)}", _shown(value)):
             reason = reason.removeprefix(named).lstrip(":, ")
+        if len(reason) > _LONGEST_REASON:
+            # It can have names of the file in it, several times, and those that are there to choose from.
+            reason = f"{reason[: _LONGEST_REASON * 2 // 3]}…{reason[-_LONGEST_REASON // 3 :]}"
         if self.by != "file":
             name = label(_option_name(self.kind, path, key), self.by)
             given = "" if value is _ABSENT or (isinstance(value, list) and not value) else f" {_shown(value)}"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.allocation import allocate as naive_allocate
-from policyfactory.engine.allocation import allocate
+from policyfactory.engine.allocation import _release, allocate
 
 Jobs = tuple[list[int], list[int], list[int], int]
 
@@ -136,3 +136,21 @@ def test_holes_that_come_from_above_are_in_order() -> None:
     failed, result = fast([0] * 7 + [4], [4, 99, 3, 99, 2, 99, 1, 99], [1] * 7 + [4], 7)
     assert failed == -1
     assert result[7] == [(0, 0), (2, 2), (4, 4), (6, 6)]
+
+
+def test_holes_above_one_that_is_joined_stay_as_they_are() -> None:
+    # Seven jobs on 16 processors; when those on 0-1, 2-3, 8-9 and 14-15 have ended, there are the holes 0-3, 8-9 and
+    # 14-15. At 3 the job on 4-7 ends: 0-9 is one hole, and 14-15 is the second.
+    start, end, size = [0] * 7, [1, 1, 3, 1, 9, 9, 1], [2, 2, 4, 2, 2, 2, 2]
+    start, end, size = [*start, 3, 3], [*end, 9, 9], [*size, 10, 2]
+    failed, result = fast(start, end, size, 16)
+    assert failed == -1
+    assert result == naive_allocate(start, end, size, 16)
+    assert result[7:] == [[(0, 9)], [(14, 15)]]
+
+
+def test_a_hole_below_all_others_is_not_joined_with_what_the_list_has_no_use_for() -> None:
+    free_low, free_high = np.array([9, -1, -1]), np.array([9, -1, 3])
+    assert _release(free_low, free_high, 1, 4, 5) == 2
+    assert free_low[:2].tolist() == [4, 9]
+    assert free_high[:2].tolist() == [5, 9]

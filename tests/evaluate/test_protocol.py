@@ -277,6 +277,14 @@ def test_an_error_names_file_table_key_value_and_cure(
     assert "\n" not in text or "character" in text
 
 
+def test_an_error_about_long_names_is_short(tmp_path: Path, whole: Protocol) -> None:
+    path = write(tmp_path, changed(WHOLE, 'logs = ["kth"]', f'logs = ["{"k" * 15_000}"]'))
+    with pytest.raises(InputError) as error:
+        read_protocol(path)
+    assert "there is no log 'kkk" in str(error.value)
+    assert len(str(error.value)) < 2000
+
+
 def test_a_formula_that_no_policy_names_comes_last(tmp_path: Path, whole: Protocol) -> None:
     text = changed(WHOLE, '{ MINE = "p*q" }', '{ MINE = "p*q", LATE = "q" }')
     assert read_protocol(write(tmp_path, text)).experiments[0].policies == (

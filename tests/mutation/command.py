@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="where results are kept; default .mutants/results.jsonl")
     parser.add_argument("--budget", type=float, default=math.inf, help="begin no more mutants after so many seconds")
-    parser.add_argument("--again", action="store_true", help="run once more what survived")
+    parser.add_argument("--again", action="store_true", help="run once more what survived without an explanation")
     parser.add_argument("--join", type=Path, nargs="*", help="run nothing: join files of results, the last one counts")
     parser.add_argument("--table", type=Path, help="count the results per module in this file (CSV)")
     parser.add_argument("--page", type=Path, help="renew the table of a page, between its marks")
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
         return _join(actual, options, reasons)
     failed = 0
     times: dict[str, float] = {}
-    chosen, wanted = _choice(actual, _kept(options.output), options)
+    chosen, wanted = _choice(actual, _kept(options.output), reasons, options)
     deadline = time.monotonic() + options.budget
     for target in targets:
         of_target = {identity for identity in wanted if identity[0] == target.module}
@@ -155,11 +155,11 @@ def _mutants(target: Target) -> list[Mutant]:
 
 
 def _choice(
-    actual: dict[Identity, Mutant], fates: dict[Identity, str], options: argparse.Namespace
+    actual: dict[Identity, Mutant], fates: dict[Identity, str], reasons: dict[Key, str], options: argparse.Namespace
 ) -> tuple[list[Identity], set[Identity]]:
     """Return the mutants that are asked for, and those of them to be run now."""
     if options.again:
-        again = [identity for identity in actual if fates.get(identity) == SURVIVED]
+        again = [one for one, mutant in actual.items() if fates.get(one) == SURVIVED and mutant.key not in reasons]
         return again, set(again)
     chosen = list(actual)
     if options.sample is not None:
