@@ -95,15 +95,13 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     from policyfactory.core.units import format_duration
     from policyfactory.policy.latex import to_latex
     from policyfactory.policy.nodes import VARIABLES
-    from policyfactory.policy.simplify import LARGEST, simplify_order
+    from policyfactory.policy.simplify import shorter_formula
 
     policy = model.policy
-    shorter = simplify_order(policy.expression).text()
+    shorter = shorter_formula(policy.expression)
     facts = [("formula", policy.formula), ("LaTeX", to_latex(policy.expression))]
-    if shorter != policy.expression.text():
-        facts.append(("same order, shorter", shorter))
-    elif (parts := policy.expression.size) > LARGEST:
-        facts.append(("same order, shorter", f"not looked for: the formula has {parts:,} parts, more than {LARGEST:,}"))
+    if shorter.why_not or shorter.expression != policy.expression:
+        facts.append(("same order, shorter", shorter.why_not or shorter.expression.text()))
     facts += [(name, VARIABLES[name]) for name in VARIABLES if name in policy.variables]
     facts.append(("sorted by", "the formula, lower runs first; ties by submit time, then job id"))
     facts.append(("static", _static_words(policy)))

@@ -6,12 +6,14 @@ write their F1 to F4. The algebra is sympy's, on an expression built node by nod
 with exact rational numbers. Of the domain (p >= 1, q >= 1, r >= 0, w >= 0, m >= 1) only m > 0 is used, to drop
 factors such as 1/m, which are the same for all jobs.
 
-What is kept: the order of any two jobs for which the formula has a value, up to the rounding of doubles. Where the
-original has none (0/0, or infinity minus infinity at r = 0), the shorter one may have one.
+What is kept: the order of any two jobs, up to the rounding of doubles. Where the algebra is right and the doubles are
+not, as the shorter formula overflows or has a value where the original has none, the original is kept (`same_order`).
+The work is bounded by the sizes of formula and numbers, not by time: the result is the same on every machine.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import decimal
 import math
 from typing import Any, Literal
@@ -32,8 +34,18 @@ from policyfactory.policy.nodes import (
     opposite,
     rewritten,
 )
+from policyfactory.policy.same_order import same_order
 
-__all__ = ["LARGEST", "SHOWN_DIGITS", "from_sympy", "round_coefficients", "simplify_order", "to_sympy"]
+__all__ = [
+    "LARGEST",
+    "SHOWN_DIGITS",
+    "Shorter",
+    "from_sympy",
+    "round_coefficients",
+    "shorter_formula",
+    "simplify_order",
+    "to_sympy",
+]
 
 LARGEST = 1000  # nodes; a longer formula is left as it is
 SHOWN_DIGITS = 5  # of coefficients wherever they are shown; a model keeps them as they are
@@ -42,6 +54,46 @@ _ROUNDS = 10
 
 Sympy = Any  # sympy has no type information
 _Terms = list[tuple[Sympy, Sympy]]  # coefficient without p, q, r, w and what it multiplies
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shorter:
+    """The shortest formula that was found.
+
+    Parameters
+    ----------
+    expression : Expression
+        It; the formula itself if there is none.
+    why_not : str
+        Why none was looked for or taken, in words; empty if it was.
+    """
+
+    expression: Expression
+    why_not: str = ""
+
+
+def shorter_formula(expression: Expression) -> Shorter:
+    """Return a formula that ranks jobs as ``expression`` does and is not longer, or why there is none.
+
+    Raises
+    ------
+    FormulaError
+        If a named coefficient has no value.
+    """
+    if expression.coefficients:
+        raise FormulaError(f"the coefficient {expression.coefficients[0]} has no value; fit it first")
+    if expression.size > LARGEST:
+        return Shorter(expression, f"not looked for: the formula has {expression.size:,} parts, more than {LARGEST:,}")
+    try:
+        shorter = _shorter(expression)
+    except (FormulaError, RecursionError) as error:
+        reason = str(error) if isinstance(error, FormulaError) else "it is nested too deeply"
+        return Shorter(expression, f"not found: {reason}")
+    if shorter.size >= expression.size:
+        return Shorter(expression)
+    if shorter.variables and not same_order(expression, shorter):
+        return Shorter(expression, f"none: {shorter.text()} has another order where numbers are very large or small")
+    return Shorter(shorter)
 
 
 def simplify_order(
@@ -64,11 +116,7 @@ def simplify_order(
     FormulaError
         If a named coefficient has no value.
     """
-    if expression.coefficients:
-        raise FormulaError(f"the coefficient {expression.coefficients[0]} has no value; fit it first")
-    shorter = _shorter(expression) if expression.size <= LARGEST else expression
-    if shorter.size >= expression.size:
-        shorter = expression
+    shorter = shorter_formula(expression).expression
     return shorter if digits is None else round_coefficients(shorter, digits, rounding)
 
 
@@ -117,7 +165,9 @@ def _checked(value: Sympy) -> Sympy:
     for part in value.as_coeff_Mul()[:1]:
         if part.is_Rational and max(int(part.p).bit_length(), int(part.q).bit_length()) > _MOST_BITS:
             raise FormulaError("a number of the formula is too long to be exact")
-    if value.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
+    # What it is made of was checked before: an infinity is it, or is one of its parts' parts at most.
+    parts = {value, *value.args, *(inner for part in value.args for inner in part.args)}
+    if parts & {sympy.zoo, sympy.nan, sympy.oo, -sympy.oo}:
         raise FormulaError("a constant part of the formula has no finite value; write it without")
     return value
 
@@ -160,12 +210,16 @@ def to_sympy(node: Expression) -> Sympy:
 def _power(base: Sympy, exponent: Sympy) -> Sympy:
     """Return base**exponent; what sympy would compute exactly is bounded first."""
     if base.is_number and exponent.is_number and not exponent.is_Integer:
-        return _exact(constant_value("**", [float(base), float(exponent)]))
+        return _exact(constant_value("**", [_double(base), _double(exponent)]))
     if exponent.is_Rational:
-        factor = base.as_coeff_Mul()[0]
+        factor, rest = base.as_coeff_Mul()
+        if factor.is_Rational and not exponent.is_Integer and abs(factor) != 1:
+            # Of a number under a root sympy would look for the prime factors.
+            outside = _exact(constant_value("**", [_double(abs(factor)), _double(exponent)]))
+            return outside * (rest if factor > 0 else -rest) ** exponent
         if factor.is_Rational:
             bits = max(int(factor.p).bit_length(), int(factor.q).bit_length())
-            if bits * max(1, abs(exponent)) > _MOST_BITS or (not exponent.is_Integer and bits > 200):
+            if bits * max(1, abs(exponent)) > _MOST_BITS:
                 raise FormulaError("a number of the formula is too long to be exact")
     elif not exponent.is_Symbol and base.is_number:
         raise FormulaError("a constant to a variable power is left as it is")
@@ -173,20 +227,23 @@ def _power(base: Sympy, exponent: Sympy) -> Sympy:
 
 
 def _shorter(expression: Expression) -> Expression:
-    """Return the simplified formula, or ``expression`` itself where sympy's result is not in the grammar."""
+    """Return the simplified formula.
+
+    Raises
+    ------
+    FormulaError
+        If a number is too long, or sympy's result is not in the grammar.
+    """
     import sympy
 
-    try:
-        terms: _Terms = [_split(part) for term in _additive(expression, sympy.Integer(1)) for part in _parts(term)]
-        for _ in range(_ROUNDS):
-            terms = _without_constants(terms)
-            opened = _opened(terms)
-            if opened is None:
-                break
-            terms = opened
-        return _sum([factor * rest for factor, rest in terms]) if terms else Number(0.0)
-    except (FormulaError, RecursionError):
-        return expression
+    terms: _Terms = [_split(part) for term in _additive(expression, sympy.Integer(1)) for part in _parts(term)]
+    for _ in range(_ROUNDS):
+        terms = _without_constants(terms)
+        opened = _opened(terms)
+        if opened is None:
+            break
+        terms = opened
+    return _sum([factor * rest for factor, rest in terms]) if terms else Number(0.0)
 
 
 def _additive(node: Expression, factor: Sympy) -> list[Sympy]:

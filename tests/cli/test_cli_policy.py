@@ -44,6 +44,19 @@ def test_show(run) -> None:
     assert "no: scores change while jobs wait" in run("policy", "show", "WFP3").stdout
 
 
+@pytest.mark.parametrize(
+    ("formula", "why"),
+    [
+        ("((m+r)/m)**100", "none: (r + m)**100 has another order where numbers are very large or small"),
+        ("((p/(log2(123456.789)/2**17))**0.333)**100", "not found: a number of the formula is too long to be exact"),
+    ],
+)
+def test_show_says_why_a_formula_is_not_shortened(formula: str, why: str, run, tmp_path: Path) -> None:
+    model = {"kind": "policyfactory-model", "schema_version": 1, "name": "X", "formula": formula}
+    (tmp_path / "x.json").write_text(json.dumps(model))
+    assert why in run("policy", "show", "./x.json").stdout
+
+
 def test_show_a_model_file_with_coefficients(run, tmp_path: Path) -> None:
     value = json.loads(run("policy", "show", "F2", "--json").stdout)
     value["coefficients"] = [{"name": "c1", "term": "log10(r)", "value": 25600, "stderr": 120.5, "unit": "1"}]

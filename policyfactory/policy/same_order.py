@@ -1,0 +1,78 @@
+"""Whether two formulas sort jobs in the same order, tried on jobs as odd as they come.
+
+Algebra knows no largest number: ``((m + r)/m)**100`` and ``(r + m)**100`` are the same order, but in doubles the second
+overflows where the first does not, and jobs with one infinite score are sorted by submit time. So both are computed as
+a scheduler's formula is, for jobs from the smallest to larger than any, and compared: jobs whose scores are equal (both
+infinite, or without a value) in one of them must be so in the other, and no two may change places; differences within
+the rounding of doubles do not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.engine.formula import evaluate
+from policyfactory.policy.compile import compile_expression
+from policyfactory.policy.nodes import Expression
+
+__all__ = ["same_order"]
+
+# Seconds and processors. No two are in a simple ratio, so that no two jobs are equal by chance.
+_VALUES = {
+    "p": (1.0, 67.3, 3607.1, 87013.9, 2.617e6, 1.193e10),
+    "q": (1.0, 3.0, 67.0, 20011.0, 1.1e7),
+    "r": (0.0, 1.0, 991.7, 86413.3, 3.1e7, 1.9e9, 1.7e13),
+    "w": (0.0, 1.0, 509.3, 70001.7, 2.9e6, 1.3e10),
+}
+_MACHINES = (1.0, 128.0, 1.3e7)
+_ROUNDING = 1e-9
+# Below it doubles lose digits.
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def same_order(one: Expression, other: Expression) -> bool:
+    """Return whether two formulas sort in the same order.
+
+    Parameters
+    ----------
+    one, other : Expression
+        Without named coefficients.
+    """
+    names = one.variables | other.variables
+    axes = [values if name in names else values[:1] for name, values in _VALUES.items()]
+    jobs = np.array(list(itertools.product(*axes))).T
+    machines = _MACHINES if "m" in names else _MACHINES[:1]
+    return all(_agree(_scores(one, jobs, m), _scores(other, jobs, m)) for m in machines)
+
+
+def _scores(expression: Expression, jobs: FloatArray, machine: float) -> FloatArray:
+    program = compile_expression(expression)
+    stack = np.empty((program.depth, jobs.shape[1]))
+    p, q, r, w = (np.ascontiguousarray(column) for column in jobs)
+    evaluate(program.codes, program.operands, p, q, r, w, machine, stack)
+    scores = stack[0].copy()
+    # As `Policy.scores` has it: what has no value runs last.
+    scores[np.isnan(scores)] = np.inf
+    scores[np.abs(scores) < _TINY] = 0.0
+    return np.asarray(scores, dtype=np.float64)
+
+
+def _agree(one: FloatArray, other: FloatArray) -> bool:
+    at = np.lexsort((other, one))
+    one, other = one[at], other[at]
+    before, after = _steps(one), _steps(other)
+    torn = (one[1:] == one[:-1]) & (after != 0)
+    merged = (other[1:] == other[:-1]) & (before != 0)
+    return not bool((torn | merged | ((before > 0) & (after < 0))).any())
+
+
+def _steps(scores: FloatArray) -> FloatArray:
+    """Return 1 or -1 where a score is larger or smaller than the one before, 0 where only rounding tells them apart."""
+    size = np.maximum(np.abs(scores[1:]), np.abs(scores[:-1]))
+    with np.errstate(invalid="ignore"):
+        steps = np.where(scores[1:] == scores[:-1], 0.0, np.diff(scores))
+    rounding = np.where(np.isfinite(size), _ROUNDING * size, 0.0)
+    return np.where(np.abs(steps) > rounding, np.sign(steps), 0.0)
