@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -76,6 +77,10 @@ def run() -> None:
         print(f"policyfactory {__version__}")  # noqa: T201 (no console yet: start-up counts)
         return
     ignore_folder()
+    for stream in (sys.stdout, sys.stderr):
+        # Names of files may be no UTF-8, and a terminal may not have all characters: neither ends a run.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # Of libraries, and of parts that have no terminal: without the line of code that a warning comes from.
     warnings.showwarning = lambda message, *_: _say("warning", str(message))
     # Matrices are tall and narrow, and work is shared out by processes: BLAS threads would only wait for each other.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -147,4 +147,4 @@ def _short(formula: str) -> str:
 
 
 def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False))
+    typer.echo(dump_json(value), nl=False)

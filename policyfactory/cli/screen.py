@@ -149,7 +149,10 @@ class Screen(Progress):
     def _to_tables(self, mode: str) -> Iterator[None]:
         assert self._tables is not None  # noqa: S101 (its callers look)
         try:
-            with self._tables.open(mode, encoding="utf-8") as file, contextlib.redirect_stdout(file):
+            with (
+                self._tables.open(mode, encoding="utf-8", errors="backslashreplace") as file,
+                contextlib.redirect_stdout(file),
+            ):
                 yield
         except OSError as error:
             if error.filename is not None:

@@ -9,6 +9,7 @@ import importlib.metadata
 import io
 import json
 import platform
+import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -119,8 +120,12 @@ def package_versions() -> dict[str, str]:
 
 
 def dump_json(value: Any) -> str:
-    """Return ``value`` as JSON text: sorted keys, indented, one newline at the end, NaN refused."""
-    return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    r"""Return ``value`` as JSON text: sorted keys, indented, one newline at the end, NaN refused.
+
+    Of a file's name that is no UTF-8, the bytes that are none are written as ``\udcff``, and read so again.
+    """
+    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -157,7 +157,8 @@ def atomic_write(path: Path, data: bytes | str | Iterable[bytes], *, executable:
     """
     check_output(path)
     inputs.refuse_input(path)
-    content = data.encode() if isinstance(data, str) else data
+    # Names of files that are no UTF-8 have surrogates in them, which are written as \udcff.
+    content = data.encode(errors="backslashreplace") if isinstance(data, str) else data
     parts = [content] if isinstance(content, bytes) else content
     result = _current.get()
     where = file_of(path)

@@ -37,4 +37,7 @@ def _without_none(value: Any) -> Any:
 
 
 def _escaped(character: str) -> str:
+    if 0xD800 <= ord(character) < 0xE000:
+        # A byte of a file's name that is no UTF-8: TOML has no way to write it, so its number stands in the text.
+        return f"\\\\u{ord(character):04x}"
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -30,6 +30,7 @@ __all__ = [
     "ByLogAndPolicy",
     "Cases",
     "Estimates",
+    "FileName",
     "Key",
     "Length",
     "Listed",
@@ -304,6 +305,13 @@ def _sha256(text: str) -> str:
     return text
 
 
+def _file_name(value: Any, check: Callable[[Any], str]) -> str:
+    if isinstance(value, str):
+        check(value.encode(errors="replace").decode())
+        return value
+    return check(value)
+
+
 def _in_list(value: Any) -> Any:
     return [value] if isinstance(value, Mapping) else value
 
@@ -313,6 +321,8 @@ Listed = Annotated[tuple[Entry, ...], Field(strict=False, max_length=_MAX_ENTRIE
 OneOrMore = Annotated[Listed[Entry], BeforeValidator(_in_list)]
 
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
+# pydantic takes no text for one that is no UTF-8, as names of files may be.
+FileName = Annotated[Text, WrapValidator(_file_name)]
 Names = Annotated[Listed[Text], AfterValidator(_refusing(_once))]
 Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -18,6 +18,7 @@ from policyfactory.evaluate.declare import (
     ByLogAndPolicy,
     Cases,
     Estimates,
+    FileName,
     Length,
     Listed,
     Load,
@@ -99,7 +100,7 @@ class TsafrirTable(OptionTable):
 class LogTable(OptionTable):
     """Where the jobs of a log are from, and how they are cleaned."""
 
-    file: Text | None = key(None, "a log in the Standard Workload Format")
+    file: FileName | None = key(None, "a log in the Standard Workload Format")
     sha256: Sha256 | None = key(
         None, "digest that the file must have; another version of the log is refused", kind="64 hexadecimal digits"
     )
@@ -117,7 +118,7 @@ class LogTable(OptionTable):
         MISSING_HELP[0].lower() + MISSING_HELP[1:-1],
         "workloads.md#clean-it",
     )
-    predictions: Text | None = option(
+    predictions: FileName | None = option(
         None,
         "CSV with the columns `job_id` and `prediction` (s), for decisions by prediction (with which it must be given)",
         metavar="FILE",
@@ -144,7 +145,7 @@ class RulesTable(OptionTable):
     )
     ties: Ties = option("fifo", "which of two jobs with equal score goes first")
     overrun: Overrun = option("run", "a job at its requested time runs on or is killed")
-    backfill_policy: Text | None = option(
+    backfill_policy: FileName | None = option(
         None,
         "the policy by which jobs are tried for backfilling",
         stated="the queue's order",
@@ -223,7 +224,7 @@ class ExperimentTable(OptionTable):
     estimates: Estimates = option(
         EstimateRule(), "requested times: `user`, `exact`, `noisy:0.2` (up to 20 % more), `tsafrir`", stated="user"
     )
-    policies: Listed[Text] = option(
+    policies: Listed[FileName] = option(
         (),
         "names of the catalogue, model files (beside the protocol or in the current folder), or names of "
         "`formulas`; the first is the baseline",
