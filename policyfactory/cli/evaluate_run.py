@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,15 +15,13 @@ from policyfactory.cli.screen import CountBar
 from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import check_directory
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.described import section_dict
 from policyfactory.evaluate.plain import of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol, protocol_of, read_file
-from policyfactory.evaluate.results_folder import as_dict, protocol_dict, refuse_evaluation, write_report
+from policyfactory.evaluate.results_folder import as_dict, protocol_dict, room, write_report
 from policyfactory.evaluate.starts import Layout, StartsWriter, file_names
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, selected
 from policyfactory.evaluate.tally import RunTally
@@ -153,40 +150,20 @@ def _run(protocol: Protocol, text: str, request: Request) -> None:
     if output is None:
         if request.starts != "none":
             raise UsageError(f"--starts {request.starts} writes files; name their folder with --output DIR")
-        _show(*_study(protocol, request, None), request)
+        _show(*_study(protocol, request, None, None), request)
         return
-    _refuse_earlier(output, overwrite=request.overwrite)
-    with _folder(output), exclusive(output / "results.csv"):
-        writer = None if request.starts == "none" else _starts_writer(protocol, output, request.starts)
-        study, manifest = _study(protocol, request, writer)
-        written = write_report(study, output, manifest, text, _start_files(study, writer))
-        partial_path(output / _PARTIAL).unlink(missing_ok=True)
+    with room(output, overwrite=request.overwrite, partial=partial_path(output / _PARTIAL)) as place:
+        writer = None if request.starts == "none" else _starts_writer(protocol, place, request.starts)
+        partial = partial_path(place / _PARTIAL)
+        study, manifest = _study(protocol, request, writer, partial)
+        written = write_report(study, place, manifest, text, _start_files(study, writer))
+        partial.unlink(missing_ok=True)
     _show(study, manifest, request)
     if caution := caution_of(output / "report.html"):
         warn(caution)
     folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
     folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
     note("written: " + ", ".join(f"{output}/{name}" for name in [*written, *folders]))
-
-
-@contextlib.contextmanager
-def _folder(output: Path) -> Iterator[None]:
-    """Make the folder of the results; a run that fails leaves none that is empty."""
-    made = [folder for folder in (output, *output.parents) if not folder.exists()]
-    check_directory(output)
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(OSError):
-            for folder in made:
-                folder.rmdir()
-        raise
-
-
-def _refuse_earlier(output: Path, *, overwrite: bool) -> None:
-    if partial_path(output / _PARTIAL).exists():
-        return  # a run that did not come to its end, maybe while it wrote: whose it is, is looked at later
-    refuse_evaluation(output, overwrite=overwrite)
 
 
 def _starts_writer(protocol: Protocol, output: Path, layout: Layout) -> StartsWriter:
@@ -206,9 +183,10 @@ def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
     return [writer.path(case, name) for one in evaluations for case in one.cases for name in one.policies]
 
 
-def _study(protocol: Protocol, request: Request, writer: StartsWriter | None) -> tuple[Study, Manifest]:
+def _study(
+    protocol: Protocol, request: Request, writer: StartsWriter | None, partial: Path | None
+) -> tuple[Study, Manifest]:
     precision = Precision.of(request.options, "command")
-    partial = None if request.output is None else partial_path(request.output / _PARTIAL)
     tally = RunTally(request.workers)
     try:
         logs = read_logs(protocol, request.folders, note)

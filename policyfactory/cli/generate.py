@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
+from policyfactory.core.claims import refuse_earlier
 from policyfactory.core.errors import UsageError, WorkersError
-from policyfactory.core.output import check_directory, check_output, refuse_earlier
-from policyfactory.core.together import atomic_write
+from policyfactory.core.output import check_directory, check_output
+from policyfactory.core.together import atomic_write, together
 from policyfactory.core.units import format_duration
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
 
@@ -244,8 +245,9 @@ def _converge(workload: Workload, options: GenerateOptions, repeats: int, pictur
         )
     plural = "s" if options.tuples > 1 else ""
     title = f"{workload.name}: {options.tuples} tuple{plural} of {options.state_size} + {options.queue_size} jobs"
-    draw_convergence(measured, picture, f"{title}, {repeats} repetitions")
-    atomic_write(numbers, convergence_csv(measured))
+    with together():
+        draw_convergence(measured, picture, f"{title}, {repeats} repetitions")
+        atomic_write(numbers, convergence_csv(measured))
     _show_convergence(measured, title, repeats)
     note(f"picture: {picture}; numbers: {numbers}")
 

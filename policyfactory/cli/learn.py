@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["learn"]
 
-_STEPS = "steps.txt"
 _READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
 
@@ -71,13 +70,14 @@ def learn(
     who = workers_of(workers, backend, scheduler)
 
     from policyfactory.cli.screen import Screen
+    from policyfactory.learn.files import STEPS
     from policyfactory.learn.run import learn as learn_policy
 
     begin = time.monotonic()
-    with Screen(None if verbose else output / _STEPS) as screen:
+    with Screen(None if verbose else STEPS) as screen:
         learned = learn_policy(log, options, output=output, overwrite=overwrite, workers=who, progress=screen)
     _close(learned, output, log)
-    shown = "" if verbose else f", {_STEPS}: all tables"
+    shown = "" if verbose else f", {STEPS}: all tables"
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): test/report.html: the evidence{shown}")
 
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, NoReturn
 
-from policyfactory.core import signals
+from policyfactory.core import inputs, signals
 from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.own_settings import ignore_folder
 from policyfactory.core.version import __version__
@@ -65,8 +65,9 @@ def build_command() -> click.Command:
     import typer.main
 
     from policyfactory.cli.help import arrange
+    from policyfactory.cli.usage import note_arguments
 
-    command: click.Command = arrange(typer.main.get_command(build_app()))
+    command: click.Command = note_arguments(arrange(typer.main.get_command(build_app())))
     return command
 
 
@@ -89,7 +90,8 @@ def run() -> None:
     try:
         try:
             signals.install()
-            build_command()()
+            with inputs.command():
+                build_command()()
         except Exception as error:
             if (cause := signals.behind(error)) is None:
                 raise

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.core.artefact import Manifest, command_line
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import check_directory, refuse_earlier
-from policyfactory.core.together import atomic_write
+from policyfactory.core.claims import refuse_earlier
+from policyfactory.core.together import together
 from policyfactory.report.terminal import note, show_sections, show_verdict
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
@@ -94,19 +93,16 @@ def write(
     OutputError
         If there is a page already and it is not to be replaced, or a file cannot be written.
     """
-    from policyfactory.core.artefact import dump_json
+    from policyfactory.evaluate.results_folder import room, save
     from policyfactory.report.drawings import Drawings
     from policyfactory.report.files import save_sections
     from policyfactory.report.page import Group, Page, render
 
+    manifest = Manifest("evaluation", command_line(), 0, inputs, dict(parameters), {})
+    drawings = Drawings()
+    content = Page(title, groups=(Group(title, tuple(sections)),), manifest=manifest.as_dict(), verdict=verdict)
+    with room(folder, overwrite=overwrite) as place, together():
+        parts = save_sections(place, "", sections, drawings)
+        save(place, {_PAGE: render(content, drawings)}, manifest, parts)
     page = folder / _PAGE
-    refuse_earlier(page, overwrite=overwrite)
-    check_directory(folder)
-    with exclusive(page):
-        manifest = Manifest("evaluation", command_line(), 0, inputs, dict(parameters), {}).as_dict()
-        drawings = Drawings()
-        content = Page(title, groups=(Group(title, tuple(sections)),), manifest=manifest, verdict=verdict)
-        save_sections(folder, "", sections, drawings)
-        atomic_write(folder / "manifest.json", dump_json(manifest))
-        atomic_write(page, render(content, drawings))
     note(f"written: {page}, and a CSV file of each table beside it")

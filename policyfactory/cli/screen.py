@@ -32,12 +32,13 @@ class Screen(Progress):
 
     Parameters
     ----------
-    tables : Path, optional
-        File for the tables; without it they are printed.
+    tables : str, optional
+        Name of the file of the folder of results that gets the tables; without it they are printed.
     """
 
-    def __init__(self, tables: Path | None = None) -> None:
-        self._tables = tables
+    def __init__(self, tables: str | None = None) -> None:
+        self._name = tables
+        self._tables: Path | None = None
         self._step: Step | None = None
         self._bar: Bar | None = None
         self._all: _AllSteps | None = None
@@ -50,6 +51,10 @@ class Screen(Progress):
         self._stop()
         if isinstance(error, PolicyfactoryError) and self._step is not None:
             note(f"step {self._step.number}/{self._step.total} could not be done:")
+
+    def works_in(self, place: Path) -> None:
+        """Put the tables where the other results are."""
+        self._tables = None if self._name is None else place / self._name
 
     def begin(self, step: Step) -> None:
         """Print the head of a step."""

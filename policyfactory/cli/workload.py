@@ -11,10 +11,10 @@ import typer
 
 from policyfactory.cli import workload_import, workload_models, workload_resample
 from policyfactory.core.artefact import dump_json
+from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import check_directory, refuse_earlier
-from policyfactory.core.together import atomic_write
+from policyfactory.core.output import check_directory
+from policyfactory.core.together import atomic_write, together
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing, Overrun, ZeroRun
 from policyfactory.workload.swf.archive import ARCHIVE_URL
@@ -66,16 +66,19 @@ def show(
     from policyfactory.workload.swf.files import log_name, read_swf
 
     described: list[tuple[Description, Judgement, list[str]]] = []
+    pictures: list[Path] = []
     with exclusive(None if output is None else check_directory(output) / "pictures"):
         if output is not None:
             drawn = [path for trace in traces for path in picture_paths(log_name(trace), output).values()]
             refuse_earlier(*drawn, overwrite=overwrite)
-        for trace in traces:
-            log = read_swf(trace)
-            description = describe(log, processors, force=force_processors)
-            described.append((description, judge_log(log, description), find_quirks(log, description)))
-            for path in draw_log(log, description, output) if output is not None else ():
-                note(f"written: {path}")
+        with together():
+            for trace in traces:
+                log = read_swf(trace)
+                description = describe(log, processors, force=force_processors)
+                described.append((description, judge_log(log, description), find_quirks(log, description)))
+                pictures += draw_log(log, description, output) if output is not None else ()
+    for path in pictures:
+        note(f"written: {path}")
     if json:
         values = [
             {**description.as_dict(), **judgement.as_dict(), "quirks": quirks}
@@ -142,7 +145,6 @@ def clean(
     from policyfactory.workload.swf.files import read_swf, write_swf
 
     rules = _rules(preset, overrun, zero_run, longest_request)
-    _check_other(source, output)
     with exclusive(output, report):
         refuse_earlier(output, report, overwrite=overwrite)
         log, account = clean_log(
@@ -152,21 +154,16 @@ def clean(
             force_processors=force_processors,
             estimate_missing=estimate_missing,
         )
-        if output is not None:
-            write_swf(log, output)
-        if report is not None:
-            atomic_write(report, dump_json(account.as_dict()))
+        with together():
+            if output is not None:
+                write_swf(log, output)
+            if report is not None:
+                atomic_write(report, dump_json(account.as_dict()))
     if json:
         console().file.write(dump_json(account.as_dict()))
     else:
         _print_report(account)
     note("no log was written; add --output OUT.swf.gz" if output is None else f"written: {output}")
-
-
-def _check_other(source: Path, output: Path | None) -> None:
-    """Refuse to write a log over the one it is made from."""
-    if output is not None and output.exists() and source.exists() and output.samefile(source):
-        raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
 
 
 def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longest_request: str | None) -> Preset:
@@ -231,8 +228,6 @@ def window(
     if windows is None and not by_place:
         raise UsageError("say what to cut: --windows 10x15d, --from 30d --to 60d, or --jobs 5000")
     spec = None if windows is None else parse_windows(windows)
-    if spec is None:
-        _check_other(source, output)
     with exclusive(output if spec is None else check_directory(output) / "windows"):
         log, dropped = in_order(read_swf(source))
         if dropped:
@@ -242,8 +237,9 @@ def window(
         else:
             parts = {output / f"{part.name}.swf.gz": part for part in cut_windows(log, spec)}
         refuse_earlier(*parts, overwrite=overwrite)
-        for path, part in parts.items():
-            write_swf(part, path)
+        with together():
+            for path, part in parts.items():
+                write_swf(part, path)
     show_written(parts)
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from policyfactory.core.artefact import Manifest, command_line, dump_json, sha256_file
+from policyfactory.core.artefact import Manifest, command_line, dump_json
+from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import refuse_earlier
+from policyfactory.core.output import check_file
+from policyfactory.core.together import digest_of, together
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import printable
@@ -144,14 +145,15 @@ def import_log(
     if rules.begin is not None and rules.end is not None and rules.begin >= rules.end:
         raise UsageError(f"--from {start} is not before --to {end}")
     labels = Labels(computer, installation, nodes, command_line(), anonymize, seed)
-    if output is not None and output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
-        raise UsageError(f"{output}: is one of the inputs; name another file, so that the original stays")
+    if output is not None:
+        check_file(output, "its manifest")
     with exclusive(output):
         refuse_earlier(output, overwrite=overwrite)
         imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
         if output is not None:
-            write_swf(imported.log, output, level=_PACKING)
-            _write_manifest(imported, output, seed if anonymize else None)
+            with together():
+                write_swf(imported.log, output, level=_PACKING)
+                _write_manifest(imported, output, seed if anonymize else None)
     _show(imported.report, json=json)
     if output is None:
         note("nothing was written; add --output OUT.swf.gz")
@@ -181,7 +183,7 @@ def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:
             "time_zone": report.time_zone,
             "steps": [{"action": step.action, "what": step.what, "count": step.count} for step in report.steps],
         },
-        outputs={output.name: sha256_file(output)},
+        outputs={output.name: digest_of(output)},
     ).write(Manifest.path_for(output))
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from policyfactory.core.artefact import Manifest, command_line, sha256_file
+from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import refuse_earlier
+from policyfactory.core.output import check_file
 from policyfactory.core.version import __version__
 from policyfactory.report.terminal import note, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
@@ -77,8 +77,8 @@ def resample(
         raise UsageError("--weeks and --length say the same thing; give one of them")
     how = Resampling(weeks if length is None else parse_length(length), draw)
     axes = Sensitivity(load, parse_estimates(estimates))
-    if output is not None and output.exists() and trace.exists() and output.samefile(trace):
-        raise UsageError(f"{output}: is the log itself; name another file, so that the original stays")
+    if output is not None:
+        check_file(output, "its manifest")
     with exclusive(output):
         refuse_earlier(output, overwrite=overwrite)
         log = read(

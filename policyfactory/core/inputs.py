@@ -16,7 +16,7 @@ from pathlib import Path
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["begin_command", "claimed", "manifest_path", "note_input", "refuse_input"]
+__all__ = ["claimed", "command", "manifest_path", "note_input", "refuse_input"]
 
 _Inode = tuple[int, int]
 
@@ -24,11 +24,16 @@ _read: dict[_Inode, Path] | None = None
 _claimed: Counter[_Inode] = Counter()
 
 
-def begin_command() -> None:
-    """Begin to note what is read; what an earlier command of the process has read is forgotten."""
+@contextlib.contextmanager
+def command() -> Iterator[None]:
+    """Note what is read and written inside."""
     global _read  # noqa: PLW0603 (a process runs one command at a time)
     _read = {}
     _claimed.clear()
+    try:
+        yield
+    finally:
+        _read = None
 
 
 def manifest_path(artefact: Path) -> Path:
@@ -46,7 +51,7 @@ def note_input(path: Path) -> None:
     """
     if _read is None:
         return
-    for one in (path, manifest_path(path)):
+    for one in (path, manifest_path(path)) if path.name else ():
         inode = _inode(one)
         if inode is None:
             continue

@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class Journal:
         self._synced = time.monotonic()
         head = _Head(run)
         self._digest = head.digest
-        if not path.exists():
+        if not path.is_symlink() and not path.exists():
             atomic_write(path, head.line)
         elif head.run_of(path) not in (None, head.run):
             raise OutputError(f"{path}: holds the finished results of another run; remove it or name another output")
@@ -141,7 +141,7 @@ class Journal:
             self.head_damaged = True
             atomic_write(path, self._rescued(head))
         try:
-            self._file: BinaryIO = path.open("r+b", buffering=0)
+            self._file: BinaryIO = _open(path, "r+b", buffering=0)
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror}; check its permissions") from None
         try:
@@ -209,7 +209,7 @@ class Journal:
         OutputError
             If a record was changed since it was written or read.
         """
-        with self.path.open("rb") as file:
+        with _open(self.path) as file:
             for number in np.flatnonzero(self._offsets >= 0).tolist():
                 yield number, self._at(file, number)
 
@@ -223,7 +223,7 @@ class Journal:
         """
         if self._offsets[number] < 0:
             return None
-        with self.path.open("rb") as file:
+        with _open(self.path) as file:
             return self._at(file, number)
 
     def _at(self, file: BinaryIO, number: int) -> bytes:
@@ -238,7 +238,7 @@ class Journal:
     def _rescued(self, head: _Head) -> Iterator[bytes]:
         """Give the right first line and the records that are of this run; count the others."""
         yield head.line
-        with self.path.open("rb") as file:
+        with _open(self.path) as file:
             head.skip(file)
             for _, line, _ in _lines(file):
                 if _check(line, self._digest) is None:
@@ -249,7 +249,7 @@ class Journal:
     def _scan(self, begin: int) -> int:
         """Note where each whole record lies from ``begin`` on; return the end of the last whole line."""
         end = begin
-        with self.path.open("rb") as file:
+        with _open(self.path) as file:
             file.seek(begin)
             for at, line, whole in _lines(file):
                 if not whole:
@@ -296,7 +296,7 @@ class _Head:
         # Cut off in its first line, it has nothing to lose.
         if self.line.startswith(first) and path.stat().st_size == len(first):
             return None
-        with path.open("rb") as file:
+        with _open(path) as file:
             if any(_check(line, self.digest) for _, line, _ in _lines(file)):
                 return None
         raise OutputError(
@@ -314,8 +314,16 @@ class _Head:
             next(_lines(file), None)
 
 
+def _open(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
+    """Open a file; a link is not followed, which could lead to any file of the user's."""
+    file = open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))  # noqa: SIM115 (the caller closes it)
+    return cast("BinaryIO", file)
+
+
 def _first_line(path: Path, longest: int) -> bytes | None:
     """Return the first line of a file, None if there is no file."""
+    if path.is_symlink():
+        raise OutputError(f"{path}: is a link, where finished results are to be kept; remove it or name another output")
     if not path.exists():
         return None
     if not path.is_file():
@@ -324,7 +332,7 @@ def _first_line(path: Path, longest: int) -> bytes | None:
             "another output"
         )
     try:
-        with path.open("rb") as file:
+        with _open(path) as file:
             return file.readline(longest)
     except OSError as error:
         raise OutputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None

@@ -1,48 +1,17 @@
-"""One run at a time writes an output: locks that go with the process, also after ``kill -9``."""
+"""Locks on files: they belong to the process and go with it, also after ``kill -9``."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError
-from policyfactory.core.output import check_output, file_of, reason
+from policyfactory.core.output import reason
 
-__all__ = ["exclusive", "has_name", "locked", "try_lock"]
-
-
-@contextlib.contextmanager
-def exclusive(*paths: Path | None) -> Iterator[None]:
-    """Hold the right to write these outputs (None: nothing); a second run on one of them is refused at once.
-
-    The locks belong to the process and go with it, also after ``kill -9``. On file systems without locks a second run
-    is not noticed. A pipe or a device is nobody's.
-
-    Raises
-    ------
-    OutputError
-        If another run holds one, or it cannot be written.
-    UsageError
-        If the command has read one, or reads one inside.
-    """
-    with contextlib.ExitStack() as held:
-        for path in paths:
-            if path is None:
-                continue
-            check_output(path)
-            held.enter_context(inputs.claimed(path))
-            where = file_of(path)
-            if where is not None:
-                lock = where.with_name(f".{where.name}.lock")
-                held.enter_context(locked(path, lock))
-                held.callback(lock.unlink, missing_ok=True)
-        yield
+__all__ = ["has_name", "locked", "try_lock"]
 
 
 def locked(path: Path, lock: Path, *, empty: bool = False) -> IO[bytes]:

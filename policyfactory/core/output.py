@@ -19,7 +19,6 @@ import os
 import stat
 from pathlib import Path
 
-from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "file_of",
     "is_stream",
     "reason",
-    "refuse_earlier",
 ]
 
 _MOST_LINKS = 40
@@ -101,7 +99,8 @@ def check_output(path: Path) -> Path:
         return path
     folder = where.parent
     if not folder.is_dir():
-        raise OutputError(f"{path}: the folder {folder} does not exist; create it first (mkdir -p {folder})")
+        shown = folder if path.is_symlink() else path.parent
+        raise OutputError(f"{path}: the folder {shown} does not exist; create it first (mkdir -p {shown})")
     if where.exists() and not os.access(where, os.W_OK, effective_ids=True):
         raise OutputError(f"{path}: is read-only; make it writable (chmod u+w), or name another output")
     # access() answers yes for root on a file system that is mounted read-only: try it.
@@ -123,28 +122,6 @@ def check_file(path: Path, beside: str) -> Path:
     if is_stream(path):
         raise OutputError(f"{path}: is a pipe or a device, and beside it goes {beside}; name a file")
     return check_output(path)
-
-
-def refuse_earlier(*paths: Path | None, overwrite: bool) -> None:
-    """Refuse to replace what is there: the one rule of every command that writes (None: nothing is written).
-
-    A pipe or a device is no earlier result.
-
-    Raises
-    ------
-    OutputError
-        If one of the files exists and ``overwrite`` is not given.
-    UsageError
-        If the command reads one of the files.
-    """
-    for path in paths:
-        if path is None:
-            continue
-        if path.is_file() and not is_stream(path) and not overwrite:
-            raise OutputError(
-                f"{path}: exists; add --overwrite to replace it (in Python overwrite=True), or name another output"
-            )
-        inputs.refuse_input(path)
 
 
 def _try_to_write(folder: Path) -> None:

@@ -74,15 +74,15 @@ class _Result:
             write_into(path, [content])
         folders = dict.fromkeys(where.parent for where in (*self.files, *self.removed))
         if len(self.files) + len(self.removed) > 1:
-            self._put_several(next(iter(folders)))
+            self._put_several(_home(list(folders)))
         else:
             for where, staged in self.files.items():
-                _replace(staged.path, where)
+                with _reported(staged.path, "nothing was changed"):
+                    os.replace(temporary(where), where)  # noqa: PTH105 (system calls of writing are called by name)
+                _sync(staged.path, [where])
             for where in self.removed:
-                where.unlink(missing_ok=True)
-        for folder in folders:
-            with _reported(folder, "is written, but may not be on the disk yet"):
-                sync_folder(folder)
+                with _reported(where, "nothing was changed"):
+                    where.unlink(missing_ok=True)
 
     def _put_several(self, folder: Path) -> None:
         plan = _Plan(
@@ -207,12 +207,19 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _home(folders: list[Path]) -> Path:
+    """Return the folder of the record: that which all others are in, if it is one of them."""
+    common = Path(os.path.commonpath(folders))
+    return common if common in folders else folders[0]
+
+
 def _put_in_place(result: _Result) -> None:
     """Give all files their names; once that is decided, an interruption does not stop it."""
     try:
         result.put_in_place()
     except BaseException as error:
-        folder = next((where.parent for where in (*result.files, *result.removed)), None)
+        folders = [where.parent for where in (*result.files, *result.removed)]
+        folder = _home(folders) if folders else None
         if folder is None or not _decided(folder):
             result.drop()
             raise
@@ -265,9 +272,11 @@ def _record(folder: Path, path: Path) -> Iterator[int]:
         earlier = _read(descriptor)
         if earlier is not None:
             _carry_out(folder, earlier, path)
-        os.ftruncate(descriptor, 0)
+        with _reported(path, "nothing was changed"):
+            os.ftruncate(descriptor, 0)
         yield descriptor
-        os.unlink(name)  # noqa: PTH108 (system calls of writing are called by their names)
+        with _reported(path, f"the result is there, but {name} could not be removed"):
+            name.unlink()
     finally:
         os.close(descriptor)
 
@@ -276,15 +285,23 @@ def _carry_out(folder: Path, plan: _Plan, path: Path) -> None:
     """Rename and remove what a plan says and is not done yet."""
     for source, target, digest in plan.replace:
         new, where = folder / source, folder / target
-        if new == temporary(where) and _has_content(new, digest):
-            with _reported(path, f"the result is decided, but {where.name} has not got its name yet; run it again"):
-                os.replace(new, where)  # noqa: PTH105
+        with _reported(path, f"the result is decided, but {where.name} has not got its name yet; run it again"):
+            if new == temporary(where) and _has_content(new, digest):
+                os.replace(new, where)  # noqa: PTH105 (system calls of writing are called by name)
     for name in plan.remove:
         with _reported(path, f"the result is written, but {name} of the earlier one is still there"):
-            (folder / name).unlink(missing_ok=True)
-    with _reported(path, "it is written, but may not be on the disk yet"):
-        for at in dict.fromkeys((folder / target).parent for _, target, _ in plan.replace):
-            sync_folder(at)
+            gone = Path(os.path.normpath(folder / name))
+            gone.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # until one is not empty
+                for above in gone.parents:
+                    above.rmdir()
+    _sync(path, [folder / target for _, target, _ in plan.replace])
+
+
+def _sync(path: Path, files: Iterable[Path]) -> None:
+    with _reported(path, "it is there, but may not be on the disk yet"):
+        for folder in dict.fromkeys(file.parent for file in files):
+            sync_folder(folder)
 
 
 def _write(descriptor: int, plan: _Plan) -> None:
@@ -327,13 +344,8 @@ def _has_content(path: Path, digest: str) -> bool:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == digest
-    except OSError:
-        return False
-
-
-def _replace(path: Path, where: Path) -> None:
-    with _reported(path, "nothing was changed"):
-        os.replace(temporary(where), where)  # noqa: PTH105 (system calls of writing are called by their names)
+    except FileNotFoundError:
+        return False  # renamed already
 
 
 def _is_inode(path: Path, inode: int) -> bool:

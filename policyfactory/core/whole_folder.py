@@ -23,7 +23,7 @@ from pathlib import Path
 from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError
 from policyfactory.core.output import reason
-from policyfactory.core.writing import sync_folder
+from policyfactory.core.writing import sync_folder, temporary, write_temporary
 
 __all__ = ["building_place", "recover", "replaced_whole"]
 
@@ -107,6 +107,8 @@ def recover(folder: Path) -> None:
         for beside in (new, old):
             if (beside / _EARLIER).exists() and real.is_dir():
                 _clear_away(real, beside)
+            elif beside.is_dir() and not any(beside.iterdir()):
+                beside.rmdir()
         if real.is_dir():
             (real / _WHOLE).unlink(missing_ok=True)
 
@@ -140,7 +142,7 @@ def _others(folder: Path, names: Iterable[str]) -> list[str] | None:
         links = [name for name in folders if (at / name).is_symlink()]
         empty = [name for name in folders if name not in links and not any((at / name).iterdir())]
         found = [(at / name).relative_to(folder).as_posix() for name in (*files, *links, *empty)]
-        others += [name for name in found if name not in ours and not Path(name).name.startswith(_EARLIER)]
+        others += [name for name in found if name not in ours and _EARLIER not in Path(name).name]
         if len(others) > _MOST_OTHERS:
             return None
     return others
@@ -194,7 +196,11 @@ def _change_places(real: Path, new: Path) -> None:
                 raise
             beside = _beside(real, "old")
             real.rename(beside)
-            new.rename(real)
+            try:
+                new.rename(real)
+            except OSError:
+                beside.rename(real)
+                raise
     with _reported(real, f"the new result is there, what is left of the earlier one in {beside}"):
         sync_folder(real.parent)
         _clear_away(real, beside)
@@ -203,9 +209,8 @@ def _change_places(real: Path, new: Path) -> None:
 
 def _write_names(path: Path, names: Iterable[str]) -> None:
     """Write the names of the files of a result, whole or not at all."""
-    new = path.with_name(f"{path.name}.tmp")
-    new.write_text(json.dumps(list(names)), encoding="ascii")
-    new.replace(path)
+    write_temporary(path, path, [json.dumps(list(names)).encode()])
+    temporary(path).replace(path)
 
 
 def _exchange(one: Path, other: Path) -> None:
@@ -226,7 +231,7 @@ def _clear_away(real: Path, beside: Path) -> None:
         links = [name for name in folders if (at / name).is_symlink()]
         for name in (*files, *links):
             own, relative = at / name, (at / name).relative_to(beside)
-            if name.startswith(_EARLIER):
+            if name == _EARLIER:
                 continue
             if relative.as_posix() in ours or os.path.lexists(real / relative):
                 own.unlink()

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import UsageError
-from policyfactory.core.locks import exclusive
 from policyfactory.core.options import plain_value
-from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate import results_folder
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.picture import draw_boxes
@@ -23,7 +20,7 @@ from policyfactory.evaluate.plain import RUN_OPTIONS, of_logs, plain_content
 from policyfactory.evaluate.plan import Places
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import planned
-from policyfactory.evaluate.results_folder import protocol_dict, write_report
+from policyfactory.evaluate.results_folder import protocol_dict, room, write_report
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import PolicyLike, resolve
@@ -110,13 +107,12 @@ class Evaluated(Study):
         OutputError
             If it holds an evaluation already, or cannot be written.
         """
-        directory = check_directory(Path(folder))
-        results_folder.refuse_evaluation(directory, overwrite=overwrite)
+        directory = Path(folder)
         hashes = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
         hashes |= self.protocol.hashes
         manifest = Manifest("evaluation", "policyfactory.evaluate", self.protocol.seed, hashes, protocol_dict(self), {})
-        with exclusive(directory / "results.csv"):
-            write_report(self, directory, manifest, self.text)
+        with room(directory, overwrite=overwrite) as place:
+            write_report(self, place, manifest, self.text)
         return directory / "report.html"
 
     def __repr__(self) -> str:

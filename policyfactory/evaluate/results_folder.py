@@ -6,15 +6,18 @@ is evaluated, for any number of workers; what differs from run to run (command l
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import Manifest, dump_json, sha256_file
-from policyfactory.core.output import refuse_earlier
-from policyfactory.core.together import atomic_write
+from policyfactory.core.artefact import Manifest, dump_json
+from policyfactory.core.claims import exclusive, refuse_earlier
+from policyfactory.core.output import check_directory
+from policyfactory.core.together import atomic_write, digest_of, remove_file, together
+from policyfactory.core.whole_folder import recover, replaced_whole
 from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, plain, setting
 from policyfactory.evaluate.page import page_of
 from policyfactory.report.drawings import Drawings
@@ -33,11 +36,13 @@ __all__ = [
     "KIND",
     "MANIFEST_NAME",
     "as_dict",
+    "earlier_files",
     "listed",
     "protocol_dict",
     "refuse_evaluation",
     "remove",
     "results_csv",
+    "room",
     "save",
     "weeks_csv",
     "write_report",
@@ -142,11 +147,6 @@ def write_report(
         If a file cannot be written.
     """
     drawings = drawings or Drawings()
-    parts: list[Path] = []
-    for outcome in study.outcomes:
-        parts += save_sections(directory, outcome.experiment.name, outcome.sections, drawings)
-    if study.claims:
-        parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
     html = render(page_of(study, manifest, protocol_text), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     weeks = weeks_csv(evaluations)
@@ -157,7 +157,13 @@ def write_report(
         "evaluation.json": dump_json(as_dict(study)),
         "protocol.toml": protocol_text,
     }
-    return [path.name for path in save(directory, texts, manifest, [*parts, *others])]
+    with together():
+        parts: list[Path] = []
+        for outcome in study.outcomes:
+            parts += save_sections(directory, outcome.experiment.name, outcome.sections, drawings)
+        if study.claims:
+            parts += save_sections(directory, CLAIMS_FOLDER, study.claims, drawings)
+        return [path.name for path in save(directory, texts, manifest, [*parts, *others])]
 
 
 # Files. ---------------------------------------------------------------------------------------------------------------
@@ -209,6 +215,50 @@ def refuse_evaluation(directory: Path, *, overwrite: bool) -> None:
     refuse_earlier(*(directory / name for name in _OURS), manifest, overwrite=overwrite)
 
 
+@contextlib.contextmanager
+def room(directory: Path, *, overwrite: bool, partial: Path | None = None) -> Iterator[Path]:
+    """Give the folder in which to make an evaluation, alone; at the end it is that of the results.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder of the results; made if there is none, and removed again if nothing gets into it.
+    overwrite : bool
+        Whether an earlier evaluation is replaced, as a whole and at the end.
+    partial : Path, optional
+        The journal of a run that did not come to its end: what is there is unfinished, and is gone on with.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds an evaluation that is not to be replaced, or cannot be written.
+    UsageError
+        If the command reads a file of it.
+    """
+    recover(directory)
+    unfinished = partial is not None and partial.exists()
+    if not unfinished:
+        refuse_evaluation(directory, overwrite=overwrite)
+    made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    check_directory(directory)
+    try:
+        with exclusive(directory / _OURS[0]):
+            earlier = [] if unfinished else earlier_files(directory)
+            with replaced_whole(directory, earlier) as place:
+                yield place
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+def earlier_files(directory: Path) -> list[str]:
+    """Return the files of an evaluation in ``directory``, relative to it."""
+    names = listed(directory)
+    return [*names, *([MANIFEST_NAME] if names else []), *(name for name in _OURS if (directory / name).is_file())]
+
+
 def listed(directory: Path) -> list[str]:
     """Return the files that an earlier evaluation wrote into ``directory``, by its manifest there.
 
@@ -225,7 +275,7 @@ def listed(directory: Path) -> list[str]:
 
 
 def remove(directory: Path, names: Iterable[str]) -> int:
-    """Remove files below ``directory`` and the folders that are empty then; return how many files there were.
+    """Remove files below ``directory`` and, with others, the folders that are empty then; return how many there were.
 
     Parameters
     ----------
@@ -243,12 +293,8 @@ def remove(directory: Path, names: Iterable[str]) -> int:
             continue
         if not path.resolve().is_relative_to(top):
             continue
-        path.unlink()
+        remove_file(path)
         removed += 1
-        for folder in path.parents:
-            if folder == directory or any(folder.iterdir()):
-                break
-            folder.rmdir()
     return removed
 
 
@@ -278,10 +324,11 @@ def save(directory: Path, texts: Mapping[str, str], manifest: Manifest, others: 
     """
     earlier = listed(directory)
     written = [directory / name for name in texts]
-    for path, text in zip(written, texts.values(), strict=True):
-        atomic_write(path, text)
-    outputs = {path.relative_to(directory).as_posix(): sha256_file(path) for path in sorted([*written, *others])}
-    dataclasses.replace(manifest, outputs=outputs).write(directory / MANIFEST_NAME)
-    # Only now, so that a run that fails or is stopped leaves the earlier results; nothing of two runs is mixed.
-    remove(directory, (name for name in earlier if name not in outputs))
+    with together():
+        for path, text in zip(written, texts.values(), strict=True):
+            atomic_write(path, text)
+        outputs = {path.relative_to(directory).as_posix(): digest_of(path) for path in sorted([*written, *others])}
+        dataclasses.replace(manifest, outputs=outputs).write(directory / MANIFEST_NAME)
+        # Nothing of two runs is mixed.
+        remove(directory, (name for name in earlier if name not in outputs))
     return [*written, directory / MANIFEST_NAME]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.artefact import dump_json, sha256_bytes
+from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import PolicyfactoryError, UsageError
-from policyfactory.core.locks import exclusive
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY
 from policyfactory.core.version import __version__

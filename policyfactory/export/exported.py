@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import OutputError
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import check_directory, check_output, refuse_earlier
+from policyfactory.core.output import check_directory, check_file
 from policyfactory.core.present import facts_html
-from policyfactory.core.together import atomic_write
+from policyfactory.core.together import atomic_write, together
 from policyfactory.export.content import Export, File, instructions
 from policyfactory.export.targets import Target
 from policyfactory.policy.policy import Policy
@@ -159,12 +159,11 @@ def write_files(made: Export, target: str, output: Path, *, overwrite: bool = Fa
     refuse_earlier(*paths, overwrite=overwrite)
     if len(made.files) > 1:
         check_directory(output)
-    for path in paths:
-        check_output(path)
-    for path, file in zip(paths, files, strict=True):
-        atomic_write(path, file.text)
-        if file.executable:
-            path.chmod(path.stat().st_mode | 0o111)
+    with together():
+        for path, file in zip(paths, files, strict=True):
+            if len(paths) > 1:
+                check_file(path, "more files")
+            atomic_write(path, file.text, executable=file.executable)
     return paths
 
 

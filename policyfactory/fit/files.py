@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyfactory.core.output import refuse_earlier
+from policyfactory.core.claims import refuse_earlier
 from policyfactory.core.picture import keeps_settings, save_picture
-from policyfactory.core.together import atomic_write
+from policyfactory.core.together import atomic_write, together
 from policyfactory.fit.model import Examined, build_model
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults
@@ -64,19 +64,20 @@ def write_fit(
     pictures = {} if figures is None else {figures / name: drawn for name, drawn in _pictures(run).items()}
     curve = None if figures is None or run.certainty is None else figures / "certainty.csv"
     refuse_earlier(*files, *pictures, curve, report, overwrite=overwrite)
-    for path, model in files.items():
-        save_model(model, path)
-    for path, picture in pictures.items():
-        save_picture(keeps_settings(picture.draw)(), path, dpi=picture.dpi)
-    if curve is not None and run.certainty is not None:
-        from policyfactory.fit.certainty import certainty_csv
+    with together():
+        for path, model in files.items():
+            save_model(model, path)
+        for path, picture in pictures.items():
+            save_picture(keeps_settings(picture.draw)(), path, dpi=picture.dpi)
+        if curve is not None and run.certainty is not None:
+            from policyfactory.fit.certainty import certainty_csv
 
-        atomic_write(curve, certainty_csv(run.certainty))
-    if report is not None:
-        from policyfactory.fit.report import to_markdown
+            atomic_write(curve, certainty_csv(run.certainty))
+        if report is not None:
+            from policyfactory.fit.report import to_markdown
 
-        links = [(one.caption, Path(os.path.relpath(path, report.parent)).as_posix()) for path, one in pictures.items()]
-        atomic_write(report, to_markdown(run, links))
+            places = {path: Path(os.path.relpath(path, report.parent)).as_posix() for path in pictures}
+            atomic_write(report, to_markdown(run, [(one.caption, places[path]) for path, one in pictures.items()]))
     return [*files, *pictures, *([report] if report is not None else [])]
 
 

@@ -6,13 +6,15 @@ import shlex
 from pathlib import Path
 
 from policyfactory.core.artefact import sha256_bytes
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import check_directory, refuse_earlier
+from policyfactory.core.claims import exclusive, refuse_earlier
+from policyfactory.core.output import check_directory
 from policyfactory.core.together import atomic_write
 from policyfactory.core.units import HOUR
+from policyfactory.core.whole_folder import recover, replaced_whole
+from policyfactory.evaluate import results_folder
 from policyfactory.export.export import export
 from policyfactory.learn.comparing import Compared, Rival
-from policyfactory.learn.files import remove_results
+from policyfactory.learn.files import KEPT, MODELS
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
 from policyfactory.parallel.workers import Workers
@@ -29,6 +31,8 @@ _LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--lo
 _PROCESSORS, _JOBS, _LOAD, _LONGEST = 256, 20_000, 0.7, 18 * HOUR
 _EVALUATED = {"metrics": ("mean_bsld", "mean_wait", "max_wait")}
 _EVALUATION = "evaluation"
+_LOGS = ("training", "test")
+_WINNERS = {"python": "winner.py", "lua": "winner.lua"}
 # r needs a fixed date in production; any will do for a demonstration.
 _DATE = "2026-01-01"
 
@@ -67,11 +71,21 @@ def demonstrate(
     OutputError
         If the folder holds an earlier demonstration, or cannot be written.
     """
+    recover(folder)
     with exclusive(check_directory(folder) / "demo"):
-        refuse_earlier(*(folder / f"{name}.swf" for name in ("training", "test")), overwrite=overwrite)
-        # A second demo starts afresh: an old score table is not resumed.
-        remove_results(folder)
-        return _Demonstration(folder, workers, progress or Progress(), _SECONDS).run(tuples, trials)
+        refuse_earlier(*(folder / f"{name}.swf" for name in _LOGS), overwrite=overwrite)
+        work = _Demonstration(folder, workers, progress or Progress(), _SECONDS, overwrite=True)
+        with replaced_whole(folder, _earlier_files(folder)) as place:
+            work.work_in(place)
+            return work.run(tuples, trials)
+
+
+def _earlier_files(folder: Path) -> list[str]:
+    """Return the files of an earlier demonstration, relative to its folder; a second one starts afresh."""
+    patterns = (*(f"{name}.swf" for name in _LOGS), *KEPT, *MODELS, "pictures/*.png", *_WINNERS.values())
+    files = [path for pattern in patterns for path in folder.glob(pattern) if path.is_file()]
+    found = [path.relative_to(folder).as_posix() for path in files]
+    return found + [f"{_EVALUATION}/{name}" for name in results_folder.earlier_files(folder / _EVALUATION)]
 
 
 class _Demonstration(Stages):
@@ -90,8 +104,8 @@ class _Demonstration(Stages):
             *("--metric", ",".join(_EVALUATED["metrics"]), "--output", self.place(_EVALUATION), "--overwrite"),
         )
         compared = self.compare(test, rivals, _EVALUATED, _EVALUATION)
-        for target, name in (("python", "winner.py"), ("lua", "winner.lua")):
-            self._export(compared.winner, target, Path(self.place(name)))
+        for target, name in _WINNERS.items():
+            self._export(compared.winner, target, name)
         return compared
 
     def _workload(self, name: str, seed: int, title: str) -> SwfLog:
@@ -101,17 +115,19 @@ class _Demonstration(Stages):
         recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, load=_LOAD, max_estimate=_LONGEST)
         log, notes = make_log(recipe, shlex.join(("policyfactory", *words)))
         text = format_log(log)
-        atomic_write(Path(path), text)
         for line in notes:
             self.progress.message(line)
-        self.progress.wrote([Path(path)])
+        if self.folder is not None:
+            atomic_write(self.folder / f"{name}.swf", text)
+            self.wrote([self.folder / f"{name}.swf"])
         # The jobs as the text has them.
         return parse_swf(text, path, sha256=sha256_bytes(text))
 
-    def _export(self, winner: Rival, target: str, path: Path) -> None:
+    def _export(self, winner: Rival, target: str, name: str) -> None:
         words = ("export", winner.source, "--to", target, "--epoch", _DATE)
-        self.begin(f"The winner, {winner.name}, as {target}", *words, "--output", str(path), "--overwrite")
+        self.begin(f"The winner, {winner.name}, as {target}", *words, "--output", self.place(name), "--overwrite")
+        path = None if self.folder is None else self.folder / name
         exported = export(winner.model, target, path, source=winner.source, epoch=_DATE, overwrite=True)
-        self.progress.wrote(exported.paths)
+        self.wrote(exported.paths)
         for text in exported.warnings:
             self.progress.warning(text)

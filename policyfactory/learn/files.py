@@ -2,56 +2,78 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
 from pathlib import Path
 
+from policyfactory.core.claims import refuse_earlier
 from policyfactory.core.errors import UsageError
-from policyfactory.core.output import check_directory, refuse_earlier
+from policyfactory.core.output import check_directory
+from policyfactory.core.whole_folder import recover
+from policyfactory.evaluate import results_folder
 from policyfactory.learn.comparing import Rival
 from policyfactory.policy.store import save_model
 
-__all__ = ["POLICY", "SCORES", "check_folder", "make_room", "remove_results", "write_rivals"]
+__all__ = [
+    "KEPT",
+    "MODELS",
+    "POLICY",
+    "SCORES",
+    "STEPS",
+    "check_folder",
+    "earlier_files",
+    "refuse_policy",
+    "write_rivals",
+]
 
 POLICY = "policy.json"
+STEPS = "steps.txt"  # what the command prints of the steps
 SCORES = "scores.csv"
+PARTS = ("training", "choosing", "test")  # of the log
+EVALUATIONS = ("choosing", "thresholds", "test", "resampled")
+# What a run that replaces another one begins with: scores of the same options are used again.
+KEPT = (SCORES, "scores.manifest.json")
 _OF_RIVALS = ("dated", "thresholds")
+_FITTED = ("forms*.json", "polynomials*.json", "forms.md", "polynomials.md")
+MODELS = (*_FITTED, *(f"{name}/*.json" for name in _OF_RIVALS))
 
 
 def check_folder(folder: Path) -> Path:
     """Return the folder, made if it is not there; refuse a name that cannot stand in a list of policies."""
+    recover(folder)
     if "," in str(folder):
         raise UsageError(f"--output {str(folder)!a}: policies are listed by commas; name a folder without one")
     return check_directory(folder)
 
 
-def make_room(folder: Path, *, overwrite: bool) -> None:
-    """Refuse to replace a learned policy, or remove it; what an interrupted run left is resumed.
-
-    The score table stays: of the same options it is used again, and another one is replaced when it is written.
+def refuse_policy(folder: Path, *, overwrite: bool) -> None:
+    """Refuse to replace a learned policy; what an interrupted run left is resumed.
 
     Raises
     ------
     OutputError
         If the folder has a policy and it may not be replaced.
     """
-    if not (folder / POLICY).exists():
-        return
     refuse_earlier(folder / POLICY, overwrite=overwrite)
-    (folder / POLICY).unlink()
-    _remove_models(folder)
 
 
-def remove_results(folder: Path) -> None:
-    """Remove the score table and the models of an earlier run, so that they are neither resumed nor compared."""
-    for name in (SCORES, "scores.manifest.json", f"{SCORES}.partial"):
-        (folder / name).unlink(missing_ok=True)
-    _remove_models(folder)
+def earlier_files(folder: Path, name: str) -> list[str]:
+    """Return the files of a finished run, relative to its folder; nothing if it has none.
 
-
-def _remove_models(folder: Path) -> None:
-    for path in (*folder.glob("forms*.json"), *folder.glob("polynomials*.json")):
-        if path.is_file():
-            path.unlink()
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    name : str
+        Of the log.
+    """
+    if not (folder / POLICY).exists():
+        return []
+    parts = [f"{glob.escape(name)}-{part}.swf" for part in PARTS]
+    patterns = (POLICY, "policy.manifest.json", STEPS, *KEPT, *MODELS, "pictures/*.png", *parts)
+    files = [path for pattern in patterns for path in folder.glob(pattern)]
+    found = [path.relative_to(folder).as_posix() for path in files if path.is_file()]
+    return found + [f"{part}/{one}" for part in EVALUATIONS for one in results_folder.earlier_files(folder / part)]
 
 
 def write_rivals(rivals: Sequence[Rival], folder: Path) -> None:

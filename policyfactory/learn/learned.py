@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import Manifest, command_line, sha256_file
-from policyfactory.core.locks import exclusive
+from policyfactory.core.artefact import Manifest, command_line
+from policyfactory.core.claims import exclusive
 from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings
+from policyfactory.core.together import digest_of, together
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
-from policyfactory.learn.files import POLICY, SCORES, check_folder, make_room, write_rivals
+from policyfactory.learn.files import POLICY, SCORES, check_folder, refuse_policy, write_rivals
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.words import choice_in_words, threshold_in_words
 from policyfactory.policy.policy import Policy
@@ -182,7 +183,7 @@ class Learned:
         """
         folder = check_folder(Path(folder))
         with exclusive(folder / "learn"):
-            make_room(folder, overwrite=False)
+            refuse_policy(folder, overwrite=False)
             parts = {part: _moved(log, folder) for part, log in self.parts.items()}
             for log in parts.values():
                 write_swf(log, log.path)
@@ -209,7 +210,6 @@ class Learned:
     def write_policy(self, folder: Path) -> Path:
         """Write the chosen policy and its manifest to an existing folder; return its file."""
         path, options = folder / POLICY, self.options
-        save_model(self.model, path)
         inputs = {Path(self.source.path).name: self.source.sha256}
         parameters = {
             "metric": options.metric,
@@ -219,19 +219,22 @@ class Learned:
             "epoch": self.epoch,
             "chosen": self.policy.name,
         }
-        outputs = {POLICY: sha256_file(path)}
-        manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
-        manifest.write(Manifest.path_for(path))
+        with together():
+            save_model(self.model, path)
+            outputs = {POLICY: digest_of(path)}
+            manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
+            manifest.write(Manifest.path_for(path))
         return path
 
     def _save_scores(self, path: Path, training: SwfLog) -> None:
-        write_score_table(self.scores, path)
         inputs = {Path(training.path).name: training.sha256}
         options = self.options
         parameters = {"origin": self.scores.origin, "tuples": options.tuples, "trials": options.trials}
-        outputs = {path.name: sha256_file(path)}
-        manifest = Manifest("score-table", command_line(), options.seed, inputs, parameters, outputs=outputs)
-        manifest.write(Manifest.path_for(path))
+        with together():
+            write_score_table(self.scores, path)
+            outputs = {path.name: digest_of(path)}
+            manifest = Manifest("score-table", command_line(), options.seed, inputs, parameters, outputs=outputs)
+            manifest.write(Manifest.path_for(path))
 
     def __repr__(self) -> str:
         return f"Learned({self.policy.name}: {self.policy.formula}; {self.verdict.light} in {self.options.metric})"

@@ -46,6 +46,9 @@ class Step:
 class Progress:
     """Follows how far the work is, and shows each result; this one says nothing."""
 
+    def works_in(self, place: Path) -> None:
+        """Learn in which folder the results lie while they are made; called before the first step."""
+
     def begin(self, step: Step) -> None:
         """Begin a step; the one before it is done."""
 

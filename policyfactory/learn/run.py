@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.artefact import sha256_bytes
+from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import WorkloadError
-from policyfactory.core.locks import exclusive
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY, HOUR
+from policyfactory.core.whole_folder import replaced_whole
 from policyfactory.evaluate.basis import basis_in_words, windows_too_short
 from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
-from policyfactory.learn.files import POLICY, check_folder, make_room, write_rivals
+from policyfactory.learn.files import KEPT, POLICY, check_folder, earlier_files, refuse_policy, write_rivals
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
@@ -109,8 +110,10 @@ def learn(
     check_folder(work.folder)
     # Not of the policy itself: the step that writes it holds that.
     with exclusive(work.folder / "learn"):
-        make_room(work.folder, overwrite=overwrite)
-        return work.run()
+        refuse_policy(work.folder, overwrite=overwrite)
+        with replaced_whole(work.folder, earlier_files(work.folder, work.log.name), kept=KEPT) as place:
+            work.work_in(place)
+            return work.run()
 
 
 def _swf(log: Workload | SwfLog | Path | str) -> SwfLog:
@@ -204,7 +207,7 @@ class _Learning(Stages):
             *("--output", self.place(POLICY), "--overwrite"),
         )
         if self.folder is not None:
-            self.progress.wrote([learned.write_policy(self.folder)])
+            self.wrote([learned.write_policy(self.folder)])
         return learned
 
     # What is chosen, and what it is worth. ----------------------------------------------------------------------------
@@ -327,7 +330,7 @@ class _Learning(Stages):
             digest = sha256_bytes(format_swf(part))
             parts[name] = dataclasses.replace(part, name=log_name(Path(path)), path=path, sha256=digest)
             if self.folder is not None:
-                write_swf(parts[name], path)
+                write_swf(parts[name], self.folder / Path(path).name)
             self.progress.cut(parts[name])
         if not self.windows:
             kept = [len(self._workload(parts[name])) for name in ("training", "choosing")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import FitError, OutputError, WorkersError
 from policyfactory.core.journal import partial_path
-from policyfactory.core.locks import exclusive
 from policyfactory.core.output import check_directory
 from policyfactory.evaluate.logs import cleaned_log
 from policyfactory.evaluate.plain import PLAIN_NAME
@@ -62,12 +63,22 @@ class Stages:
         *,
         overwrite: bool = False,
     ) -> None:
-        self.folder = folder
+        self.folder = self._named = folder
         self.progress = progress
         self._workers = Workers.of(workers)
         self._seconds = tuple(seconds)
         self._overwrite = overwrite
         self._begun = 0
+
+    def work_in(self, place: Path) -> None:
+        """Write below ``place`` what is named after the folder, which it becomes at the end."""
+        self.folder = place
+        self.progress.works_in(place)
+
+    def wrote(self, paths: Sequence[Path]) -> None:
+        """Name files by where they are at the end."""
+        if self.folder is not None and self._named is not None:
+            self.progress.wrote([self._named / path.relative_to(self.folder) for path in paths])
 
     def begin(self, title: str, *command: str) -> None:
         """Begin a step, of which ``command`` does the same; the last one may have several parts."""
@@ -77,8 +88,8 @@ class Stages:
         self.progress.begin(Step(self._begun, len(self._seconds), title, command, before / total, own / total))
 
     def place(self, name: str) -> str:
-        """Return a file of the folder as it is typed; without a folder its name."""
-        return name if self.folder is None else f"{self.folder}/{name}"
+        """Return a file of the folder as it is typed once all is done; without a folder its name."""
+        return name if self._named is None else f"{self._named}/{name}"
 
     def score(
         self,
@@ -140,7 +151,7 @@ class Stages:
             raise
         if kept is None:
             counter.resumed(options.tuples)
-        progress.scored(written, options)
+        progress.scored(dataclasses.replace(written, output=Path(self.place(SCORES))), options)
         return read_score_table(output)
 
     def fit(self, table: ScoreTable) -> dict[str, Fits]:
@@ -180,7 +191,7 @@ class Stages:
             figures = check_directory(self.folder / "pictures") if best else None
             models, report = self.folder / f"{family}.json", self.folder / f"{family}.md"
             with exclusive(models, report, None if figures is None else figures / "pictures"):
-                self.progress.wrote(fits.save(models, report=report, figures=figures, overwrite=True))
+                self.wrote(fits.save(models, report=report, figures=figures, overwrite=True))
         return {family: fits}
 
     def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:
@@ -233,7 +244,7 @@ class Stages:
                 partial.unlink(missing_ok=True)
         progress.compared(study)
         if output is not None:
-            progress.wrote(files)
+            self.wrote(files)
             if caution := caution_of(output / "report.html"):
                 progress.warning(caution)
         return compared

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.core.inputs import note_input
 from policyfactory.workload.header import printable
 
 __all__ = ["Logged", "ShadowLog", "read_shadow"]
@@ -148,6 +149,7 @@ class _Hashed(io.RawIOBase):
 def _ours(path: Path, name: str, digest: Any) -> Iterator[str]:
     """Give what stands behind the mark in each line that has it."""
     try:
+        note_input(path)
         with path.open("rb", buffering=0) as raw:
             text = io.BufferedReader(_Hashed(raw, digest), 1 << 16)
             file: Any = gzip.GzipFile(fileobj=text) if text.peek(2)[:2] == b"\x1f\x8b" else text

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.artefact import Manifest, command_line, read_bytes, sha256_file
+from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, ScoreTableError
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
-from policyfactory.core.locks import exclusive
-from policyfactory.core.output import check_output
-from policyfactory.core.together import atomic_write
+from policyfactory.core.output import check_file
+from policyfactory.core.together import atomic_write, digest_of, together
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
 from policyfactory.trials.table import HEADER, csv_rows, parse_rows
@@ -116,7 +116,7 @@ def write_scores(
     """
     check_options(workload, options)
     run = describe(workload, options)
-    check_output(output)
+    check_file(output, "its manifest")
     with exclusive(output):
         partial = partial_path(output)
         if not overwrite and not partial.exists() and output.exists():
@@ -125,23 +125,7 @@ def write_scores(
         head = run | library_versions()
         claim(partial, head, "tuples", _difference, overwrite=overwrite)
         who = Workers.of(workers)
-        written = _fill(workload, options, output, head, workers=who, report=report, notify=notify)
-        manifest = Manifest(
-            kind=KIND,
-            command=command_line(),
-            seed=options.seed,
-            inputs={workload.name: workload.sha256(), **(inputs or {})},
-            parameters={
-                **run,
-                "idle_tuples": written.idle,
-                "origin": workload.origin,
-                "standard_error_percent": list(written.precision),
-                "trials_run": written.trials_each,
-            },
-            measured=_measured(written, who),
-            outputs={output.name: sha256_file(output)},
-        )
-        manifest.write(Manifest.path_for(output))
+        written = _fill(workload, options, output, head, run, inputs or {}, workers=who, report=report, notify=notify)
         partial.unlink()
     return written
 
@@ -151,6 +135,8 @@ def _fill(
     options: GenerateOptions,
     output: Path,
     head: dict[str, Any],
+    run: dict[str, Any],
+    inputs: Mapping[str, str],
     *,
     workers: Workers,
     report: Report,
@@ -180,11 +166,30 @@ def _fill(
         seconds = time.monotonic() - begin
         errors = np.empty(options.tuples)
         spreads = np.empty(options.tuples)
-        atomic_write(output, _table(journal, errors, spreads))
-    low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
-    # In floating point equal scores differ in their last bits.
-    idle = int((spreads < 1e-12).sum())
-    return Written(output, resumed, done, seconds, options.trials_each, (low, middle, high), idle, journal.in_words())
+        with together():
+            atomic_write(output, _table(journal, errors, spreads))
+            low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
+            # In floating point equal scores differ in their last bits.
+            idle = int((spreads < 1e-12).sum())
+            precision, damage = (low, middle, high), journal.in_words()
+            written = Written(output, resumed, done, seconds, options.trials_each, precision, idle, damage)
+            manifest = Manifest(
+                kind=KIND,
+                command=command_line(),
+                seed=options.seed,
+                inputs={workload.name: workload.sha256(), **inputs},
+                parameters={
+                    **run,
+                    "idle_tuples": written.idle,
+                    "origin": workload.origin,
+                    "standard_error_percent": list(written.precision),
+                    "trials_run": written.trials_each,
+                },
+                measured=_measured(written, workers),
+                outputs={output.name: digest_of(output)},
+            )
+            manifest.write(Manifest.path_for(output))
+    return written
 
 
 def _usable(number: int, record: bytes, *, jobs: int) -> bool:
@@ -236,7 +241,7 @@ def _finished(output: Path, run: dict[str, Any]) -> tuple[tuple[float, float, fl
         If the table is not the one that this run would write.
     """
     try:
-        content = json.loads(read_bytes(Manifest.path_for(output), limit=1 << 20))
+        content = json.loads(read_bytes(Manifest.path_for(output), limit=1 << 20, own=True))
         parameters = content["parameters"]
         there = {key: parameters.get(key) for key in run}
         same = content["outputs"][output.name] == sha256_file(output)

@@ -69,7 +69,7 @@ def test_a_refusal_ends_with_the_cure(run: Callable[..., Any], shared: Callable[
     own = tmp_path / "log"
     own.write_bytes(shared(SACCT).read_bytes())
     message = run("workload", "import", own, "-o", own, "--overwrite", code=2).stderr
-    assert "is one of the inputs; name another file" in message
+    assert "is an input of this command" in message
     message = run("workload", "import", own, "--from", "2026-11-21", "--to", "2026-11-20", code=2).stderr
     assert "--from 2026-11-21 is not before --to 2026-11-20" in message
     message = run("workload", "import", own, "--from", "2027-01-01", code=1).stderr

@@ -210,8 +210,10 @@ def test_wrong_output_is_found_before_the_work(run: Run, site: Path, tmp_path: P
         in run("workload", "clean", "missing.swf", "--output", "no/out.swf", code=1).stderr
     )
     assert "is a file; name a folder" in run("workload", "show", "missing.swf", "-o", "file", code=1).stderr
-    assert "is the log itself" in run("workload", "clean", site, "--output", site, code=2).stderr
-    assert "is the log itself" in run("workload", "window", site, "--output", site, "--jobs", 5, code=2).stderr
+    assert "is an input of this command" in run("workload", "clean", site, "--output", site, code=2).stderr
+    assert (
+        "is an input of this command" in run("workload", "window", site, "--output", site, "--jobs", 5, code=2).stderr
+    )
     assert (
         "is a file; name a folder"
         in run("workload", "window", site, "--output", "file", "--windows", "2d", code=1).stderr

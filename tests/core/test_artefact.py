@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.core import artefact, locks, output, together
+from policyfactory.core import artefact, claims, locks, output, together
 from policyfactory.core.errors import InputError, OutputError
 
 
@@ -86,7 +86,7 @@ def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     other = (
         "import sys; from pathlib import Path\n"
-        "from policyfactory.core.locks import exclusive\n"
+        "from policyfactory.core.claims import exclusive\n"
         "from policyfactory.core.errors import OutputError\n"
         "try:\n    with exclusive(Path(sys.argv[1])): print('mine')\n"
         "except OutputError as error: print(error)"
@@ -95,7 +95,7 @@ def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
     def second_run() -> str:
         return subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True, check=True).stdout
 
-    with locks.exclusive(path):
+    with claims.exclusive(path):
         assert "another run is writing it" in second_run()
     assert second_run() == "mine\n"
     assert list(tmp_path.iterdir()) == []
@@ -157,7 +157,7 @@ def test_a_file_system_without_locks_is_written_to(tmp_path: Path, monkeypatch: 
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(locks.fcntl, "flock", no_locks)
-    with locks.exclusive(path):
+    with claims.exclusive(path):
         together.atomic_write(path, "written")
 
     def parts() -> Iterator[bytes]:

@@ -45,9 +45,9 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """Return the files below a folder without locks and manifests, which say how long a run took."""
+    """Return the files below a folder without hidden ones and manifests, which say how long a run took."""
     result = tree(folder)
-    return {name: result[name] for name in result if not name.endswith(("manifest.json", ".lock", ".tmp"))}
+    return {name: result[name] for name in result if "/." not in f"/{name}" and not name.endswith("manifest.json")}
 
 
 def hidden(folder: Path) -> list[str]:

@@ -167,7 +167,11 @@ def burn_each(nursery: Nursery, start: Callable[[Path, int | None], Run], top: P
         for name, content in results(folder).items():
             if not name.endswith((".partial", ".lock", ".tmp")):
                 assert content == whole.files[name], f"{name} is neither absent nor whole before change {fuse}"
-        start(folder, None).must_end()
+        was_whole = results(folder) == whole.files
+        again = start(folder, None)
+        if again.end():
+            assert was_whole, again.stderr
+            assert "exists; add --overwrite" in again.stderr
         assert results(folder) == whole.files, f"change {fuse}"
         assert hidden(folder) == [], f"change {fuse}"
     raise AssertionError

@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from naive.trials import workload_of
+from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.journal import Journal, partial_path
-from policyfactory.core.locks import exclusive
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import write_scores

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.core.inputs import note_input
 from policyfactory.workload.accounting.detect import HEAD
 from policyfactory.workload.swf.files import OTHER_PACKINGS
 from policyfactory.workload.swf.packed import GZIP, PART, unpacked
@@ -109,6 +110,8 @@ class Source:
 
     def _blocks(self) -> Iterator[bytes]:
         try:
+            if self._path is not None:
+                note_input(self._path)
             with contextlib.nullcontext(sys.stdin.buffer) if self._path is None else self._path.open("rb") as file:
                 while block := file.read(PART):
                     self._digest.update(block)

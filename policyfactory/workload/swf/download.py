@@ -21,8 +21,8 @@ from http.client import HTTPResponse
 from pathlib import Path
 
 from policyfactory.core.artefact import dump_json, read_bytes, sha256_file
+from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, UsageError
-from policyfactory.core.locks import exclusive
 from policyfactory.core.together import atomic_write
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import printable
