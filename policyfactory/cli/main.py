@@ -140,7 +140,7 @@ def _of_printing(error: OSError) -> bool:
 
 def _fail(message: str, code: int) -> NoReturn:
     _say("error", message)
-    sys.exit(code)
+    signals.end(code)
 
 
 def _say(kind: str, message: str) -> None:

@@ -11,9 +11,11 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["SIGNALS", "Stop", "behind", "ignore", "install", "received", "stopped"]
+__all__ = [
+    "SIGNALS", "Stop", "abandon", "behind", "end", "ignore", "install", "installed", "received", "stopped", "stopping",
+]  # fmt: skip
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Who sends a second signal after so many seconds does not want to wait for the end of the first.
@@ -21,6 +23,8 @@ _PATIENCE = 2.0
 
 _received: Stop | None = None
 _at = 0.0
+_installed = False
+_abandoned = False
 
 
 class Stop(KeyboardInterrupt):
@@ -51,6 +55,33 @@ def received() -> Stop | None:
     return _received
 
 
+def installed() -> bool:
+    """Tell whether a signal ends this process: its main thread is between `install` and `ignore`."""
+    return _installed
+
+
+def stopping() -> bool:
+    """Tell whether a signal is ending this process."""
+    return _installed and _received is not None
+
+
+def abandon() -> None:
+    """Note that threads still work for nobody: the process will `end` without them."""
+    global _abandoned  # noqa: PLW0603 (a process ends once)
+    _abandoned = True
+
+
+def end(code: int) -> NoReturn:
+    """End the process; at once if threads still work for nobody, which Python would wait for."""
+    if _abandoned:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 def behind(error: BaseException) -> Stop | None:
     """Return the `Stop` that an error came from, None if there is none.
 
@@ -67,10 +98,10 @@ def install() -> None:
 
     Does nothing outside the main thread, which alone gets signals.
     """
-    global _received  # noqa: PLW0603 (a process has one set of handlers)
+    global _installed, _received
     if threading.current_thread() is not threading.main_thread():
         return
-    _received = None
+    _received, _installed, _abandoned = None, True, False
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _handle)
@@ -79,6 +110,8 @@ def install() -> None:
 
 def ignore() -> None:
     """Let the signals do nothing: the work is done, and only the interpreter's end is left."""
+    global _installed  # noqa: PLW0603 (a process has one set of handlers)
+    _installed = False
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
 
+from policyfactory.core import signals
 from policyfactory.core.errors import WorkersError
 from policyfactory.parallel.dask_connection import (
     CLIENT,
@@ -297,6 +298,10 @@ class DaskExecutor:
 
     def _leave(self) -> None:
         client = self._client
+        if self._cluster is not None and signals.stopping():
+            # All of it is inside this process, which ends now, and Dask would wait for its threads.
+            signals.abandon()
+            client = None
         # Whatever cannot be taken back now is lost with the scheduler; the error of the run matters more.
         with contextlib.suppress(Exception):
             if client is not None and client.status == "running":
@@ -306,7 +311,7 @@ class DaskExecutor:
             if client is not None:
                 client.close(timeout=_LOOK)
         with contextlib.suppress(Exception):
-            if self._cluster is not None:
+            if self._cluster is not None and client is not None:
                 self._cluster.close(timeout=_ANSWER)
         if self._folder is not None:
             self._folder.cleanup()

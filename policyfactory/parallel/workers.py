@@ -6,9 +6,10 @@ import dataclasses
 import reprlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal, Protocol, Self, TypeVar
 
+from policyfactory.core import signals
 from policyfactory.core.errors import UsageError
 
 __all__ = [
@@ -36,6 +37,7 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 _AHEAD = 64  # units for each thread
+_GRACE = 1.0  # seconds that a thread has to end when a signal ends the command; a kernel may take longer
 
 # What is done to a work unit: called with the shared data, the unit, and a check that ends work nobody waits for.
 Function = Callable[[S, U, StopCheck], R]
@@ -124,6 +126,7 @@ class ThreadExecutor:
         self._function = function
         self._shared = shared
         self._stopped = threading.Event()
+        self._open: set[Future[Any]] = set()
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="worker", initializer=initializer)
 
     def __enter__(self) -> Self:
@@ -131,11 +134,19 @@ class ThreadExecutor:
 
     def __exit__(self, *error: object) -> None:
         self._stopped.set()
+        if signals.stopping():
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            if wait(tuple(self._open), _GRACE).not_done:
+                signals.abandon()
+                return
         self._threads.shutdown(cancel_futures=True)
 
     def submit(self, unit: Any) -> Future[Any]:
         """Have a unit computed by the next thread that is free."""
-        return self._threads.submit(self._run, unit)
+        future = self._threads.submit(self._run, unit)
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        return future
 
     def check(self) -> None:
         """Do nothing: threads are not lost."""

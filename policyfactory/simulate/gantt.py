@@ -9,6 +9,7 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
+from policyfactory.core.interruptible import interruptible
 from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.units import DAY, HOUR, parse_duration
 from policyfactory.engine.allocation import allocate
@@ -85,8 +86,8 @@ def processors_of(
     """
     rows = np.arange(len(jobs)) if rows is None else rows
     start, end, processors = start[rows], end[rows], jobs.processors[rows]
-    failed, *intervals = allocate(
-        start, end, processors, jobs.machine, np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
+    failed, *intervals = interruptible(
+        allocate, start, end, processors, jobs.machine, np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
     )
     if failed >= 0:
         raise EvaluationError(

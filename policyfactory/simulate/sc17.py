@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.compat import sc17_order as orders
 from policyfactory.engine.compat.sc17 import sc17
 from policyfactory.engine.compat.sc17_events import Sc17Jobs
@@ -84,7 +85,7 @@ def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: 
     jobs = _jobs(workload, rules)
     # Compiled kernels say nothing of 1/0 in a key; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):
-        sc17(jobs, _order(workload, policy, rules, jobs, visible), workload.machine)
+        interruptible(sc17, jobs, _order(workload, policy, rules, jobs, visible), workload.machine)
     if len(workload) and jobs.end.max() + jobs.request.max() >= _LATEST:
         raise EvaluationError(
             f"{workload.name}: the last job ends after {jobs.end.max():.3g} s, the programs of SC'17 count to 2**31 s; "

@@ -15,6 +15,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.conservative import conservative
 from policyfactory.engine.easy import easy
 from policyfactory.engine.timed import easy_timed
@@ -87,11 +88,11 @@ def _run(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray
     machine, order = prepared.workload.machine, prepared.order(policy)
     if prepared.rules.backfill == "conservative":
         jobs = prepared.columns()
-        conservative(jobs, prepared.formula(policy), order, machine)
+        interruptible(conservative, jobs, prepared.formula(policy), order, machine)
     elif prepared.is_sorted(policy):
         jobs = prepared.sorted_jobs(policy)
-        easy(jobs, order, machine)
+        interruptible(easy, jobs, order, machine)
     else:
         jobs = prepared.columns()
-        easy_timed(jobs, *prepared.formulas(policy), order, machine)
+        interruptible(easy_timed, jobs, *prepared.formulas(policy), order, machine)
     return jobs.start, jobs.backfilled

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError
+from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
 from policyfactory.policy.policy import Policy
@@ -143,7 +144,8 @@ class SwitchingSimulation:
                 raise UsageError(f"there is no policy {arm}; give numbers from 0 to {len(self.policies) - 1}")
             self._arms.complete(arm)
         with np.errstate(all="ignore"):
-            run_timetable(self._jobs, self._run, self._arms.arrays, self._order, arms, untils, self.workload.machine)
+            state = (self._jobs, self._run, self._arms.arrays)
+            interruptible(run_timetable, *state, self._order, arms, untils, self.workload.machine)
 
     def ended(self, since: int, until: int) -> NDArray[np.intp]:
         """Return the rows of the jobs that ended from ``since`` to before ``until`` (ticks), in submit order.
@@ -298,8 +300,9 @@ def _periods(
     machine, order = prepared.workload.machine, prepared.order(policy)
     if prepared.is_sorted(policy):
         jobs = prepared.sorted_jobs(policy, since)
-        return sorted_periods(jobs, space, order, bounds, machine)
-    return timed_periods(prepared.columns(), space, *prepared.formulas(policy, since), order, bounds, machine)
+        return interruptible(sorted_periods, jobs, space, order, bounds, machine)
+    formulas = prepared.formulas(policy, since)
+    return interruptible(timed_periods, prepared.columns(), space, *formulas, order, bounds, machine)
 
 
 def _cut_and_simulate(

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.interruptible import interruptible
 from policyfactory.core.jit import kernel
 from policyfactory.core.random import generator
 from policyfactory.workload.models.drand48 import seed48, uniform48
@@ -198,7 +199,7 @@ def draw_drand48(model: LublinModel, jobs: int, seed: int) -> Draw:
     """
     constants = np.array([c.numbers() for c in model.classes])
     weights = np.array([daily_weights(c) for c in model.classes])
-    columns, weighted = archive_jobs(seed48(seed), constants, weights, 2 * model.start_hour, jobs)
+    columns, weighted = interruptible(archive_jobs, seed48(seed), constants, weights, 2 * model.start_hour, jobs)
     submit, nodes, run_time, kind = columns
     oversized = int((nodes > model.processors).sum())
     return Draw(model, submit, np.minimum(nodes, model.processors), run_time, kind, weighted, oversized)

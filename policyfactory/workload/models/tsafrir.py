@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.interruptible import interruptible
 from policyfactory.core.jit import kernel
 from policyfactory.core.units import format_duration
 from policyfactory.workload.jobs import Workload
@@ -164,7 +165,7 @@ def _give(run_time: Int64Array, histogram: Histogram, luck: Chance) -> Int64Arra
             f"say how many jobs ask for the longest (--bin {longest}=JOBS)"
         )
     requested = np.empty(len(run_time), dtype=np.int64)
-    requested[order] = assign(longest_first, estimates, luck.values(len(run_time)))
+    requested[order] = interruptible(assign, longest_first, estimates, luck.values(len(run_time)))
     return requested
 
 

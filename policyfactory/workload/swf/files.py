@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
+from policyfactory.core.interruptible import interruptible
 from policyfactory.core.together import atomic_write
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
@@ -127,7 +128,7 @@ def parse_swf(text: bytes | bytearray, path: Path | str, *, sha256: str = "") ->
     outcome = np.zeros(8, dtype=np.int64)
     data = np.frombuffer(text, dtype=np.uint8, offset=start)
     data.flags.writeable = False  # one type, and one compiled kernel, whatever the text is in
-    scan.scan_jobs(data, values, line, decimals, outcome)
+    interruptible(scan.scan_jobs, data, values, line, decimals, outcome)
     result, jobs, special, comments, blanks, fault_line, fault_field, fault_byte = outcome.tolist()
     if result != scan.OK:
         _refuse(_Place(path, text, start, skipped + fault_line + 1, first=jobs == 0), result, fault_field, fault_byte)
