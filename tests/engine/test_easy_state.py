@@ -111,3 +111,17 @@ def test_a_new_head_has_a_reservation_of_its_own() -> None:
     order = Order(NEVER, last_first=False, backfill=True, own_order=False)
     easy_until(jobs, new_state(10), new_heap(5), new_running(5), new_queue(5), order)
     assert jobs.start.tolist() == [0, 20, 2, 32, 37]
+
+
+def test_a_run_begins_with_nothing() -> None:
+    columns = np.array(JOBS).T
+    jobs = new_jobs(*columns)
+    assert jobs.start.tolist() == [-1] * 9
+    assert not jobs.backfilled.any()
+    assert jobs.sequence.shape == jobs.key.shape == jobs.backfill_key.shape == (0,)
+    assert new_jobs(*columns, listed=True).sequence.tolist() == [0] * 9
+    # All alike to the compiler, and safe from each other: nobody writes into what was given.
+    assert not any(column.flags.writeable for column in jobs[:6])
+    assert new_state(10).tolist() == [0, 10, 0, 0, 0, NEVER, 0, 0, 0, NEVER, 0]
+    order = Order(NEVER, last_first=False, backfill=True, own_order=False)
+    assert (order.same_formula, order.ticks) == (False, 1)

@@ -81,3 +81,8 @@ def test_bins_of_a_fine_clock(second: int) -> None:
     np.testing.assert_allclose(result, np.array(days) * 86400.0 * second, rtol=1e-15)
     week = binned_integral(begin, end, np.array([93_312, 1]), 0, 7 * 86400 * second, 1)
     np.testing.assert_allclose(week, sum(days) * 86400.0 * second, rtol=1e-15)
+
+
+def test_what_ends_where_the_bins_begin_is_outside() -> None:
+    begin, end, weight = np.array([[-5, 0, 3], [0, 0, 7], [20, 25, 9]]).T
+    assert binned_integral(begin, end, weight, 0, 5, 4).tolist() == [0.0] * 4

@@ -28,6 +28,11 @@ from naive.online_cases import (
 )
 from naive.orders import ORDERS
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.engine.easy import easy_until, new_queue
+from policyfactory.engine.events import NEVER, Order, new_jobs, new_state
+from policyfactory.engine.ocst import _put, _reserve, place_of_instant, tagged
+from policyfactory.engine.running import PREDICTED, WIDTH, new_heap, new_running
+from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import read
@@ -229,3 +234,71 @@ def test_each_rule_alone(name: str, threshold: float, shared: Callable[[str], Pa
         "all": starts(compatibility="ocst"),
     }
     assert {rule: int((start != expected).sum()) for rule, start in result.items()} == ALONE[name, threshold]
+
+
+def listed(columns: list[tuple[int, int, int]]) -> np.ndarray:
+    """Return a table of running jobs: predicted end, processors, job; behind it what an earlier use has left there."""
+    running = new_running(20)
+    low = int(running[BOUNDS, LOW])
+    running[PREDICTED], running[WIDTH] = 5, tagged(9, 1)
+    for at, (predicted, processors, job) in enumerate(columns):
+        running[PREDICTED, low + at], running[WIDTH, low + at] = predicted, tagged(processors, job)
+    running[BOUNDS, HIGH] = low + len(columns)
+    return running
+
+
+def test_jobs_of_an_instant_are_numbered_from_the_last() -> None:
+    submit = np.array([0, 0, 0, 5, 5, 9, 12, 12])
+    assert [place_of_instant(submit, job) for job in range(8)] == [2, 1, 0, 4, 3, 5, 7, 6]
+
+
+def test_where_a_job_stands_among_those_that_end_with_it() -> None:
+    # In front of all; but a backfilled one behind those that were backfilled in the same pass, from sequence 4 on.
+    backfilled, sequence = np.array([False, True, True, False, True, True]), np.array([3, 4, 5, 6, 7, 8])
+    running = listed([(4, 1, 0)])
+    orders = []
+    for job in range(6):
+        _put(running, sequence, backfilled, 4, job, 5, job + 10)
+        places = range(running[BOUNDS, LOW] + 1, running[BOUNDS, HIGH])
+        assert all(running[PREDICTED, at] == 5 for at in places)
+        orders.append([int(running[WIDTH, at]) for at in places])
+    wanted = [[0], [1, 0], [1, 2, 0], [3, 1, 2, 0], [4, 3, 1, 2, 0], [4, 5, 3, 1, 2, 0]]
+    assert orders == [[tagged(job + 10, job) for job in order] for order in wanted]
+    # Those of an earlier pass are not waited for; and nobody looks behind the last.
+    _put(running, sequence, backfilled, 9, 5, 5, 15)
+    assert running[WIDTH, running[BOUNDS, LOW] + 1] == tagged(15, 5)
+    alone = listed([(4, 1, 0), (5, 2, 1)])
+    _put(alone, sequence, backfilled, 4, 2, 5, 7)
+    assert alone[WIDTH, alone[BOUNDS, HIGH] - 1] == tagged(7, 2)
+    assert alone[BOUNDS, HIGH] - alone[BOUNDS, LOW] == 3
+
+
+def test_what_is_left_at_the_shadow_time() -> None:
+    # At 5 there end jobs 1 and 2 of this pass (2 and 3 processors), then 3 and 4 of earlier ones (4 and 1).
+    sequence = np.array([0, 8, 9, 1, 2])
+    running = listed([(5, 2, 1), (5, 3, 2), (5, 4, 3), (5, 1, 4)])
+    # From the last of this pass to the first, then on, until there is enough: 3, 5, 9, 10.
+    assert [_reserve(running, sequence, 8, 0, needed) for needed in (4, 6, 10)] == [(5, 1, 1), (5, 3, 1), (5, 0, 1)]
+    # Needed 2: one of them is enough, the last is asked first.
+    assert _reserve(running, sequence, 8, 0, 2) == (5, 1, 1)
+    # With one of this pass, or none, they count in the order of the list.
+    assert _reserve(running, sequence, 9, 0, 6) == (5, 3, 0)
+    assert _reserve(listed([(5, 3, 2), (5, 4, 3)]), sequence, 9, 0, 4) == (5, 3, 0)
+    # Nothing behind the end of the list is looked at.
+    assert _reserve(listed([(5, 2, 1), (5, 3, 2)]), sequence, 8, 0, 4) == (5, 1, 1)
+
+
+def fcfs(rows: list[tuple[int, int, int, int]], machine: int) -> list[int]:
+    n, order = len(rows), Order(NEVER, last_first=False, backfill=True, own_order=False)
+    jobs = new_jobs(*np.array(rows).T, key=np.arange(n), backfill_key=np.arange(n), listed=True)
+    easy_until(jobs, new_state(machine), new_heap(n), new_running(n), new_queue(n), order)
+    return jobs.start.tolist()
+
+
+def test_a_reservation_by_jobs_of_the_pass_holds_in_that_pass_only() -> None:
+    # A and B, of 2 and 3 of 8 processors, run from 0 to 10. In their pass A counts first for C, the head; later B.
+    begin = [(0, 10, 10, 2), (0, 10, 10, 3)]
+    # C needs 6: first A and B leave 2 to spare, too few for D; then B alone, with nothing left for E.
+    assert fcfs([*begin, (0, 5, 5, 6), (0, 100, 100, 3), (1, 100, 100, 2)], 8) == [0, 0, 10, 15, 10]
+    # C needs 5: first A leaves nothing; then B leaves one, for D, when E comes, which does not fit itself.
+    assert fcfs([*begin, (0, 5, 5, 5), (0, 100, 100, 1), (1, 100, 100, 8)], 8) == [0, 0, 10, 1, 101]

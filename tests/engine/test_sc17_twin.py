@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive import sc17 as naive
+from naive.small_workloads import KERNELS, small_workload
+from policyfactory.engine.compat.sc17_backfill import _counted
 from policyfactory.engine.compat.sc17_events import DELAY, PLACE, SORTED, Sc17Jobs, new_space
 from policyfactory.engine.compat.sc17_order import (
     BY_FORMULA,
@@ -242,6 +245,10 @@ def test_policies_that_are_not_the_programs() -> None:
     moving = Policy("oldest", "-r", epoch=Epoch("oldest-waiting"))
     schedule = simulate_sc17(workload, moving, Rules(backfill="none", compatibility="sc17"))
     assert schedule.start[17] < schedule.start[18]
+    # No number is the last of all, wherever it comes from.
+    shorter_never = Policy("root", "sqrt(p - 8)")
+    schedule = simulate_sc17(workload, shorter_never, Rules(backfill="none", compatibility="sc17"))
+    assert schedule.start[18] < schedule.start[17]
 
 
 def test_the_cube_of_wfp3_is_rounded_once() -> None:
@@ -317,3 +324,29 @@ def test_the_visible_part_is_sorted_whatever_its_order_was(name: str, count: int
         assert space.queue[5 + count :].tolist() == before[5 + count :], "what is not seen stays"
         # Keys that do not change: what is in order is not looked at again.
         assert space.state[SORTED] == (5 + count if name == "F4" else 0)
+
+
+def test_requests_of_days_are_rounded_to_single_precision() -> None:
+    # What is left of a request is then known to a hundredth of a second: equal rests, and others in another order.
+    rng = np.random.default_rng(77)
+    for _ in range(400):
+        workload, scale = small_workload(rng, 17), int(rng.choice([997, 30_000, 2_000_000]))
+        names = ("submit", "run_time", "requested_time")
+        times = {name: getattr(workload, name) * scale + (name == "submit") * 16_000_000 for name in names}
+        KERNELS["sc17"][1](rng, dataclasses.replace(workload, **times))
+
+
+def test_a_rest_that_is_nearly_minus_one_is_counted() -> None:
+    one, start = np.ones(1), np.array([999_990.05])
+    jobs = Sc17Jobs(one, one, one, 9 * one, np.array([3]), start, one, np.zeros(1, dtype=np.bool_))
+    assert _counted(jobs, 0, 999_999.05, 1_000_000.0, 0.06) == 3
+    jobs.start[0] = 999_990.0
+    assert _counted(jobs, 0, 999_999.0, 1_000_000.0, 0.0) == 0
+
+
+def test_a_job_of_a_second_does_not_go_ahead_of_a_head_that_fits() -> None:
+    n, unknown = 22, np.full(22, -1)
+    columns = (np.arange(n), np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64), np.ones(n, dtype=np.int64))
+    workload = Workload("a second each", 40, *columns, np.ones(n, dtype=np.int64), unknown, unknown)
+    jobs = assert_same(workload, "F4", Rules(backfill="easy", decide_by="runtime", compatibility="sc17"))
+    assert not any(job.backfilled for job in jobs)

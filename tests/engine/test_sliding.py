@@ -193,3 +193,11 @@ def test_a_table_goes_back_into_the_middle_only_from_an_end() -> None:
         table[1:, at] = -50
         assert used(table) == [(-50, -50, -50), *before]
         assert tuple(table[0, :2]) == ((size - 4) // 2 - 1, (size - 4) // 2 + 4)
+
+
+def test_all_that_end_together_at_the_shadow_time_count() -> None:
+    heap, running = new_heap(6), new_running(6)
+    for job, processors in enumerate([1, 2, 3, 4]):
+        put_running(heap, running, 9, job, 5, processors)
+    put_running(heap, running, 9, 4, 6, 20)
+    assert reserve(running, 0, 0, 1) == (5, 9)

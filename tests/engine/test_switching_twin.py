@@ -29,6 +29,9 @@ from naive.online_cases import (
     random_workload,
     score_of,
 )
+from policyfactory.engine.events import new_jobs, new_state
+from policyfactory.engine.sliding import is_empty
+from policyfactory.engine.switching import _part, _reset, new_run
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.simulate import Rules, simulate
@@ -188,6 +191,24 @@ def test_periods_alone(formulas: tuple[str, ...]) -> None:
         for arm, chosen in enumerate(case.policies):
             waits = plain_periods(case, chosen)
             assert (costs[:, arm] * workload.ticks).tolist() == waits, f"{chosen.formula} {case.rules}"
+
+
+def test_a_period_begins_on_an_empty_machine_with_no_job_started() -> None:
+    run = new_run(4, 5, 1)
+    for column in (run.space.state, run.space.waiting, run.space.heap[0], run.space.running[0], run.queue[0]):
+        column[:] = 3
+    _reset(run, 5)
+    assert run.space.state.tolist() == new_state(5).tolist()
+    assert run.space.waiting[0] == run.space.heap[0, 0] == 0
+    assert is_empty(run.space.running)
+    assert is_empty(run.queue)
+    jobs = new_jobs(*np.arange(16).reshape(4, 4), key=np.arange(4), backfill_key=np.arange(4))
+    jobs.start[:], jobs.backfilled[:] = 7, True
+    part = _part(jobs, 1, 3)
+    assert part.start.tolist() == [-1, -1]
+    assert part.submit.tolist() == [1, 2]
+    assert jobs.start.tolist() == [7, -1, -1, 7]
+    assert jobs.backfilled.tolist() == [True, False, False, True]
 
 
 def plain_periods(case: Case, chosen: Policy) -> list[int]:

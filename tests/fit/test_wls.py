@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from naive.fit import solve as naive_solve
 from policyfactory.core.errors import FitError
 from policyfactory.fit import wls
-from policyfactory.fit.wls import solve
+from policyfactory.fit.wls import _refine, solve
 
 NIST = Path(__file__).parent / "nist"
 
@@ -220,3 +220,13 @@ def test_the_bound_of_the_error_is_the_textbooks(size: float) -> None:
     eps = np.finfo(float).eps
     assert wls._error_bound(3.0, residual, matrix, x) / eps == pytest.approx(3 + 9 * 0.4, rel=1e-14)
     assert wls._error_bound(3.0, residual, matrix, 0 * x) / eps == pytest.approx(3, rel=1e-14)
+
+
+def test_one_step_of_refinement_corrects_a_small_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wls, "_REFINEMENTS", 1)
+    rng = np.random.default_rng(5)
+    matrix, right = rng.normal(size=(30, 3)), rng.normal(size=30)
+    exact = np.linalg.lstsq(matrix, right, rcond=None)[0]
+    x, residual = _refine(matrix, right, tuple(np.linalg.qr(matrix)), exact * (1 + 1e-5))
+    np.testing.assert_allclose(x, exact, rtol=1e-11)
+    np.testing.assert_allclose(residual, right - matrix @ exact, atol=1e-11)

@@ -50,9 +50,13 @@ def read_targets(path: Path, root: Path) -> list[Target]:
 
 
 def read_survivors(path: Path) -> dict[Key, str]:
-    """Return the reasons of the explained survivors."""
+    """Return the reasons of the explained survivors; several changes of a statement can have the same."""
     rows = tomllib.loads(path.read_text(encoding="utf-8")).get("survivor", [])
-    return {(row["module"], row["function"], row["before"], row["after"]): row["reason"] for row in rows}
+    return {
+        (row["module"], row["function"], row["before"], after): row["reason"]
+        for row in rows
+        for after in ([row["after"]] if isinstance(row["after"], str) else row["after"])
+    }
 
 
 def main(arguments: list[str]) -> int:
@@ -132,9 +136,10 @@ def _join(actual: dict[Identity, Mutant], options: argparse.Namespace, reasons: 
     whole = sum(rows.values(), Counter())
     gone = len(fates.keys() - actual.keys())
     sys.stdout.write(f"{whole['run']} of {whole['mutants']} mutants; {gone} results of changed sources left out\n")
+    alive = {mutant.key for identity, mutant in actual.items() if fates.get(identity, SURVIVED) == SURVIVED}
     for identity, mutant in actual.items():
         fate = fates.get(identity, SURVIVED)
-        if fate != SURVIVED and mutant.key in reasons:
+        if mutant.key in reasons and mutant.key not in alive:
             sys.stdout.write(f"explained, but killed: {_shown(mutant)}")
         if fate == SURVIVED and identity in fates and mutant.key not in reasons:
             sys.stdout.write(_shown(mutant))
