@@ -65,9 +65,9 @@ def build_command() -> click.Command:
     import typer.main
 
     from policyfactory.cli.help import arrange
-    from policyfactory.cli.usage import note_arguments
+    from policyfactory.cli.usage import note_inputs
 
-    command: click.Command = note_arguments(arrange(typer.main.get_command(build_app())))
+    command: click.Command = note_inputs(arrange(typer.main.get_command(build_app())))
     return command
 
 

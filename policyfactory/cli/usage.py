@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from typer.core import TyperGroup
 
 from policyfactory.core import inputs
 
-__all__ = ["Commands", "note_arguments"]
+__all__ = ["Commands", "note_inputs"]
+
+# Parameters that name what is written.
+_OUTPUTS = {"output", "report", "figures"}
 
 
 class Commands(TyperGroup):
@@ -26,24 +30,36 @@ class Commands(TyperGroup):
             raise
 
 
-def note_arguments(command: Any) -> Any:
-    """Let a command, and all below it, note the files of its arguments as inputs before any work; return it.
+def note_inputs(command: Any) -> Any:
+    """Let a command, and all below it, compare the files of its inputs and outputs before any work; return it.
 
-    What is written is always named by an option. Files that options name are noted when they are read.
+    Whatever names a file, and is no output, is an input: also an option that turns out to have no effect.
     """
     for sub in getattr(command, "commands", {}).values():
-        note_arguments(sub)
+        note_inputs(sub)
     run = command.invoke
-    names = [one.name for one in command.params if one.param_type_name == "argument"]
+    names = [one.name for one in command.params if one.name not in _OUTPUTS]
 
     def invoke(ctx: Any) -> Any:
         for name in names:
-            value = ctx.params.get(name)
-            for one in value if isinstance(value, list | tuple) else [value]:
-                if isinstance(one, str | os.PathLike):
-                    inputs.note_input(Path(one))
+            for path in _paths(ctx.params.get(name)):
+                inputs.note_input(path)
+        for name in _OUTPUTS:
+            for path in _paths(ctx.params.get(name)):
+                inputs.refuse_input(path)
         return run(ctx)
 
-    if names:
-        command.invoke = invoke
+    command.invoke = invoke
     return command
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    """Give what may be the name of a file in the value of a parameter."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _paths(one)
+    elif isinstance(value, os.PathLike):
+        yield Path(value)
+    elif isinstance(value, str):
+        yield Path(value)
+        yield from (Path(name.strip()) for name in value.split(",") if "," in value)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.core.artefact import Manifest, command_line, sha256_file
+from policyfactory.core.artefact import Manifest, command_line
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.output import check_file
+from policyfactory.core.together import digest_of, together
 from policyfactory.core.version import __version__
 from policyfactory.report.terminal import note, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
@@ -97,10 +98,12 @@ def resample(
                 f"{trace}: no user had a job in the week drawn for it; ask for more weeks or another --seed"
             )
         _report(history, how, made)
-        write_swf(_as_log(made), output)
-        if output is not None:
-            _manifest(output, log.cleaning, seed, {"number": number, **_parameters(history, how, axes)})
-            note(f"written: {output}")
+        with together():
+            write_swf(_as_log(made), output)
+            if output is not None:
+                _manifest(output, log.cleaning, seed, {"number": number, **_parameters(history, how, axes)})
+    if output is not None:
+        note(f"written: {output}")
 
 
 def _report(history: History, how: Resampling, made: Workload) -> None:
@@ -146,5 +149,5 @@ def _manifest(output: Path, account: CleaningReport, seed: int, parameters: dict
         seed,
         inputs={Path(account.source).name: account.sha256},
         parameters={**parameters, **cleaning},
-        outputs={output.name: sha256_file(output)},
+        outputs={output.name: digest_of(output)},
     ).write(Manifest.path_for(output))

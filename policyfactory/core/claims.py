@@ -65,8 +65,8 @@ def refuse_earlier(*paths: Path | None, overwrite: bool) -> None:
         if path is None:
             continue
         complete(path.parent)
+        inputs.refuse_input(path)
         if path.is_file() and not is_stream(path) and not overwrite:
             raise OutputError(
                 f"{path}: exists; add --overwrite to replace it (in Python overwrite=True), or name another output"
             )
-        inputs.refuse_input(path)
