@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import reprlib
 import threading
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from policyfactory.core import signals
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import UsageError, WorkersError
 
 __all__ = [
     "BACKENDS",
@@ -36,6 +37,8 @@ S = TypeVar("S")
 U = TypeVar("U")
 R = TypeVar("R")
 
+# A worker more than there are cores computes nothing; a process takes memory and a second to begin.
+_MOST = {"threading": 1024, "loky": 256, "dask": 1024}
 _AHEAD = 64  # units for each thread
 _GRACE = 1.0  # seconds that a thread has to end when a signal ends the command; a kernel may take longer
 
@@ -64,7 +67,8 @@ class Workers:
     Raises
     ------
     UsageError
-        If ``count`` is below 1, the backend is unknown, or there is a scheduler and the backend is not ``dask``.
+        If ``count`` is below 1 or beyond what the backend can have, the backend is unknown, or there is a scheduler and
+        the backend is not ``dask``.
     """
 
     count: int = 1
@@ -76,6 +80,13 @@ class Workers:
             raise UsageError(f"{self.count} workers; give at least 1")
         if self.backend not in BACKENDS:
             raise UsageError(f"there is no backend {self.backend!r}; there are {', '.join(BACKENDS)}")
+        most = max(_MOST[self.backend], os.cpu_count() or 1)
+        if self.count > most:
+            given = f"{self.count:,}" if self.count < 10**18 else "a number of 19 or more digits of"
+            raise UsageError(
+                f"{given} workers; backend {self.backend} has at most {most:,}, and more than one a core do not make "
+                "it faster"
+            )
         if self.scheduler is not None and self.backend != "dask":
             raise UsageError(f"a scheduler ({self.scheduler}) is for backend dask, not {self.backend}")
 
@@ -142,8 +153,19 @@ class ThreadExecutor:
         self._threads.shutdown(cancel_futures=True)
 
     def submit(self, unit: Any) -> Future[Any]:
-        """Have a unit computed by the next thread that is free."""
-        future = self._threads.submit(self._run, unit)
+        """Have a unit computed by the next thread that is free.
+
+        Raises
+        ------
+        WorkersError
+            If the system has no room for another thread.
+        """
+        try:
+            future = self._threads.submit(self._run, unit)
+        except RuntimeError as error:
+            raise WorkersError(
+                f"a worker cannot begin ({error}); give fewer --workers, or more memory or processes (ulimit -v, -u)"
+            ) from None
         self._open.add(future)
         future.add_done_callback(self._open.discard)
         return future

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from policyfactory.core.errors import (
     WorkersError,
 )
 from policyfactory.parallel.pool import results
-from policyfactory.parallel.workers import Workers
+from policyfactory.parallel.workers import ThreadExecutor, Workers
 from support import ROOT
 from worker_tasks import Shared, seen
 
@@ -196,3 +197,21 @@ def test_processes_end_with_the_run_and_say_nothing(tmp_path, kind):
 def test_workers_that_are_refused(arguments, message):
     with pytest.raises(UsageError, match=message):
         Workers(*arguments)
+
+
+@pytest.mark.parametrize("count", [10**5, 10**12, 10**18, 10**30, 10**5000], ids=[5, 12, 18, 30, 5000])
+@pytest.mark.parametrize("backend", ["threading", "loky", "dask"])
+def test_absurdly_many_workers_are_refused_before_any_begins(count: int, backend: Any) -> None:
+    with pytest.raises(UsageError, match=r"workers; backend .* has at most") as caught:
+        Workers(count, backend)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_thread_that_cannot_begin_is_an_error_with_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    executor = ThreadExecutor(lambda *_: None, None, 4)
+    with pytest.raises(WorkersError, match="give fewer --workers"):
+        executor.submit(1)

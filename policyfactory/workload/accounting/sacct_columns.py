@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from policyfactory.core.errors import TraceFormatError
@@ -86,7 +87,8 @@ class Columns:
         if self.closed:
             self.names.pop()
         known = [name.casefold() for name in self.names]
-        double = next((name for name in self.names if known.count(name.casefold()) > 1), None)
+        times = Counter(known)
+        double = next((name for name in self.names if times[name.casefold()] > 1), None)
         if double is not None:
             raise TraceFormatError(f"{place}: two columns are called {printable(double, 40)}; ask for it once")
         missing = [" or ".join(names) for names in _NEEDED if not any(name.casefold() in known for name in names)]
