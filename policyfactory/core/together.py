@@ -68,7 +68,8 @@ class _Result:
     def put_in_place(self) -> None:
         """Give all files their names."""
         for where, staged in self.files.items():
-            if not _is_inode(temporary(where), staged.inode):
+            # It has its name already if a record of a killed run named the same content.
+            if not (_is_inode(temporary(where), staged.inode) or _is_inode(where, staged.inode)):
                 raise OutputError(f"{staged.path}: another run is writing it; nothing was changed")
         for path, content in self.streams:
             write_into(path, [content])
@@ -77,7 +78,7 @@ class _Result:
             self._put_several(_home(list(folders)))
         else:
             for where, staged in self.files.items():
-                with _reported(staged.path, "nothing was changed"):
+                with _reported(staged.path, "nothing was changed"), contextlib.suppress(FileNotFoundError):
                     os.replace(temporary(where), where)  # noqa: PTH105 (system calls of writing are called by name)
                 _sync(staged.path, [where])
             for where in self.removed:

@@ -23,6 +23,7 @@ from pathlib import Path
 from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError
 from policyfactory.core.output import reason
+from policyfactory.core.together import complete
 from policyfactory.core.writing import sync_folder, temporary, write_temporary
 
 __all__ = ["building_place", "recover", "replaced_whole"]
@@ -72,6 +73,7 @@ def replaced_whole(folder: Path, earlier: Iterable[str], *, kept: Collection[str
     real, new = Path(os.path.realpath(folder)), _beside(folder, "new")
     with _reported(folder, "the earlier result is as it was"):
         _begin(new, real, [name for name in names if name in kept])
+    complete(new)
     yield new
     with _reported(folder, f"the earlier result is as it was, the new one in {new}; run the same command again"):
         for name in _others(real, names) or ():

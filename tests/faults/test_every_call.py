@@ -128,3 +128,19 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Mon
         assert (folder / "link").readlink() == Path("notes.txt")
         assert hidden(tmp_path) == ["r/.hidden"], fault
     assert seen == {False, True}
+
+
+def test_what_a_killed_run_had_decided_for_another_folder_is_no_other_run(tmp_path: Path) -> None:
+    """The record lies in the folder above: the same files are staged again before it is found."""
+    folder = tmp_path / "r"
+
+    def write() -> None:
+        with together():
+            for name in ("sub/b.csv", "sub/c.csv", "a.csv"):
+                atomic_write(folder / name, NEW.get(name, b"new c"))
+
+    put(folder, {"sub/b.csv": b"old b"})
+    for fault, _ in every_fault(lambda: put(folder, {"sub/b.csv": b"old b"}), write):
+        write()
+        assert content(folder) == {"a.csv": b"new a", "sub/b.csv": b"new b", "sub/c.csv": b"new c"}, fault
+        assert hidden(folder) == [], fault

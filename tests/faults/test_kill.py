@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import random
+import shutil
 import signal
 import time
 from collections import Counter
@@ -212,3 +213,36 @@ def test_a_file_that_is_replaced_is_the_old_or_the_new_one(nursery: Nursery, tmp
         seen.add((tmp_path / "m.swf").read_bytes())
     assert seen == {made[1], made[2]}
     assert tree(tmp_path) == {"m.swf": made[2]}
+
+
+def test_an_evaluation_that_is_replaced_is_the_old_or_the_new_one(nursery: Nursery, tmp_path: Path, log: Path) -> None:
+    """Whatever is looked at: no file of the one lies beside a file of the other, and nobody has to put that right."""
+    words = ("evaluate", log, "--estimate-missing", "runtime", "--windows", "2x100jobs", "--workers", "1")
+    words += ("--output", "out", "--overwrite", "--policies")
+    made = {}
+    for policies in ("FCFS,SAF", "FCFS,SPF"):
+        folder = tmp_path / policies
+        folder.mkdir()
+        (folder / "out").mkdir()
+        (folder / "out" / "notes.txt").write_text("of the user", encoding="ascii")
+        nursery.start(folder, *words, policies).must_end()
+        made[policies] = results(folder)
+    old, new = made.values()
+    assert old["out/results.csv"] != new["out/results.csv"]
+    seen = set()
+    step = 1 if NIGHTLY else 67
+    for number in range(1000):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "FCFS,SAF", folder)
+        fuse = 1 + number * step
+        run = nursery.start(folder, *words, policies, fuse=fuse, brief=True)
+        found = results(folder) if run.end() else new
+        assert found in (old, new), f"change {fuse}"
+        seen.add(found == old)
+        if run.end() == 0:
+            break
+        nursery.start(folder, *words, policies).must_end()
+        assert results(folder) == new, f"change {fuse}"
+        assert hidden(folder) == [], f"change {fuse}"
+    assert number >= 2
+    assert True in seen
