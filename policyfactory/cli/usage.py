@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from policyfactory.core import inputs
+from policyfactory.core.text import visible
 
 __all__ = ["Commands", "note_inputs"]
 
@@ -21,13 +23,29 @@ _OUTPUTS = {"output", "report", "figures"}
 class Commands(TyperGroup):
     """The commands; a message about an option does not begin with the words of the library that checks it."""
 
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Read what stands before the command."""
+        with _in_plain_text():
+            return super().make_context(*arguments, **named)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
-        try:
+        with _in_plain_text():
             return super().invoke(ctx)
-        except typer.BadParameter as error:
+
+
+@contextlib.contextmanager
+def _in_plain_text() -> Iterator[None]:
+    """Have an error of typer's say what was typed, or a file's name, without anything that would hide."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, typer.BadParameter):
             error.message = error.message.removeprefix("Value error, ")
-            raise
+        if hasattr(error, "format_message"):
+            text = visible(error.format_message())
+            error.format_message = lambda: text
+        raise
 
 
 def note_inputs(command: Any) -> Any:

@@ -9,7 +9,6 @@ import importlib.metadata
 import io
 import json
 import platform
-import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 
 from policyfactory.core import inputs
 from policyfactory.core.errors import InputError
+from policyfactory.core.text import json_text
 from policyfactory.core.together import atomic_write, complete
 from policyfactory.core.version import __version__
 
@@ -122,10 +122,10 @@ def package_versions() -> dict[str, str]:
 def dump_json(value: Any) -> str:
     r"""Return ``value`` as JSON text: sorted keys, indented, one newline at the end, NaN refused.
 
-    Of a file's name that is no UTF-8, the bytes that are none are written as ``\udcff``, and read so again.
+    What would hide or reorder text is written as ``\u202e``; so are, of a file's name that is no UTF-8, the bytes that
+    are none (``\udcff``). Both are read so again.
     """
-    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
+    return json_text(json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 import re
 from collections.abc import Iterable
@@ -11,9 +12,11 @@ from typing import Any
 __all__ = [
     "anchors",
     "counted",
+    "csv_text",
     "distinct",
     "enumerated",
     "html_text",
+    "json_text",
     "latex_text",
     "markdown_text",
     "number_text",
@@ -33,6 +36,8 @@ _DECEIVING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"
 )
+# What a spreadsheet computes, but for a number or a dash that means none.
+_COMPUTED = re.compile(r"(?![+-]?[\d.,]*(e[+-]?\d+)? ?%?\Z)[=+\-@\t\r]", re.IGNORECASE)
 _MARKDOWN = re.compile(r"[\\`*_|<>\[\]#]")
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -56,6 +61,21 @@ def visible(text: str) -> str:
         Anything; newlines and tabs stay.
     """
     return _DECEIVING.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def json_text(text: str) -> str:
+    r"""Return JSON with characters that hide or reorder text written as ``\u202e``; who parses it reads the same."""
+    return _DECEIVING.sub(lambda match: json.dumps(match.group())[1:-1], text)
+
+
+def csv_text(text: str) -> str:
+    """Return a text for a cell of a CSV file, which a spreadsheet does not compute: ``'=1+1`` instead of ``=1+1``.
+
+    Of all our CSV files this is the one rule: a text (never a number) that begins with ``=``, ``+``, ``-``, ``@`` or a
+    tab gets an apostrophe before it, which spreadsheets take for the mark of a text.
+    """
+    text = visible(text)
+    return f"'{text}" if _COMPUTED.match(text) else text
 
 
 def shown(value: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from policyfactory.core.artefact import Manifest, dump_json
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.output import check_directory
+from policyfactory.core.text import csv_text
 from policyfactory.core.together import atomic_write, digest_of, remove_file, together
 from policyfactory.core.whole_folder import recover, replaced_whole
 from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, plain, setting
@@ -199,6 +200,8 @@ def _long_csv(frames: Mapping[str, pd.DataFrame]) -> str:
     texts: list[str] = []
     for name, frame in frames.items():
         frame.insert(0, "experiment", name)
+        for column in ("experiment", "log", "policy"):
+            frame[column] = frame[column].map(csv_text)
         texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
     return "".join(texts)
 

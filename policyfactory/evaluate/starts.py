@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import OutputError
-from policyfactory.core.text import distinct
+from policyfactory.core.text import csv_text, distinct
 from policyfactory.core.together import atomic_write
 from policyfactory.evaluate.trace import trace_json
 from policyfactory.simulate.cases import Case, CaseFacts
@@ -108,7 +108,7 @@ def batsim_frame(schedule: Schedule, workload_name: str) -> pd.DataFrame:
     np.divide(turnaround, execution, out=stretch, where=execution > 0)
     columns = {
         "job_id": jobs.job_id,
-        "workload_name": workload_name,
+        "workload_name": csv_text(workload_name),
         "profile": _seconds(jobs.run_time, jobs.ticks),
         "submission_time": _seconds(jobs.submit, jobs.ticks),
         "requested_number_of_resources": jobs.processors,

@@ -9,7 +9,9 @@ tables, and a check on the draws.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.random import generator
+from policyfactory.core.text import csv_text
 from policyfactory.fit.resample import Refit, refit
 from policyfactory.fit.result import Fit
 from policyfactory.fit.sample import Sample
@@ -26,6 +29,7 @@ __all__ = ["CERTAIN", "Certainty", "certainty_csv", "ladder", "measure_certainty
 CERTAIN = 0.95
 _STREAM = 512  # purpose of this module's random numbers
 _QUANTILES = (0.025, 0.5, 0.975)
+_BOUNDS = ("low", "median", "high")
 _SMALLEST = 25
 _DISJOINT = 8
 
@@ -72,14 +76,18 @@ class Certainty:
 
 def certainty_csv(certainty: Certainty) -> str:
     """Return the numbers as CSV, one line a size and form; empty where there are too few disjoint tables."""
-    lines = ["tuples,form,first,first_disjoint,mae_median,ratio_low,ratio_median,ratio_high"]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(
+        ["tuples", "form", "first", "first_disjoint", "mae_median", "ratio_low", "ratio_median", "ratio_high"]
+    )
     for s, size in enumerate(certainty.sizes):
         for k, fit in enumerate(certainty.fits):
             disjoint = certainty.disjoint[k, s]
             numbers = [certainty.mae[k, s], *certainty.ratio[k, s]]
             shares = [f"{certainty.first[k, s]:.4g}", "" if np.isnan(disjoint) else f"{disjoint:.4g}"]
-            lines.append(",".join([str(size), fit.name, *shares, *(f"{number:.6g}" for number in numbers)]))
-    return "\n".join(lines) + "\n"
+            writer.writerow([size, csv_text(fit.name), *shares, *(f"{number:.6g}" for number in numbers)])
+    return file.getvalue()
 
 
 def ladder(tuples: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from policyfactory.core.errors import OutputError
 from policyfactory.core.output import check_directory
-from policyfactory.core.text import visible
+from policyfactory.core.text import csv_text
 from policyfactory.core.together import atomic_write
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
@@ -102,18 +102,18 @@ class _Parts:
         unit = f" ({self.column.unit})" if self.column.unit not in {"", "1"} else ""
         words = ["", *([" low", " high"] if self.interval else [])]
         texts = [f"{self.column.title}{word}{unit}" for word in words]
-        return [visible(heading) for heading in [*texts, *([f"{self.column.title} mark"] if self.mark else [])]]
+        return [csv_text(heading) for heading in [*texts, *([f"{self.column.title} mark"] if self.mark else [])]]
 
     def values(self, cell: Cell) -> list[str]:
         texts = [_plain(cell.value)]
         if self.interval:
             texts += [_plain(cell.interval.low), _plain(cell.interval.high)] if cell.interval else ["", ""]
-        return [*texts, *([visible(cell.mark)] if self.mark else [])]
+        return [*texts, *([csv_text(cell.mark)] if self.mark else [])]
 
 
 def _plain(value: float | str | None) -> str:
     if value is None or isinstance(value, str):
-        return visible(value or "")
+        return csv_text(value or "")
     # Also numpy's numbers, whose repr is not a number.
     number = float(value)
     return "" if math.isnan(number) else str(int(number)) if isinstance(value, Integral) else repr(number)

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
 
 from policyfactory.core.text import visible
 from policyfactory.report.numbers import NumberFormat, format_for
@@ -36,9 +38,22 @@ _PIPED_WIDTH = 140
 _BETWEEN = 3  # blanks that a table puts between two columns
 
 
+class _Plain(Console):
+    """A console on which no text of a stranger hides or moves anything: neither strings nor what rich makes of them."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text that is as wide as it will be shown."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Give the parts of what is printed."""
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(visible(part.text), part.style)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console; a pipe or a file gets wide lines, so that tables are not cut."""
-    screen = Console(stderr=stderr, highlight=False, emoji=False)
+    screen = _Plain(stderr=stderr, highlight=False, emoji=False)
     if not screen.is_terminal:
         screen.width = max(_PIPED_WIDTH, shutil.get_terminal_size().columns)
     return screen
@@ -87,7 +102,6 @@ def show_table(
     """Print a table of texts on stdout; the columns numbered in ``left`` are left, the others right aligned."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD)
     for number, column in enumerate(columns):
@@ -162,7 +176,6 @@ def progress(*fields: Any) -> Progress:
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
-    from rich.text import Text
 
     class Left(TimeRemainingColumn):
         """The time left, by its field ``left`` where a task knows it better than the speed of its last seconds."""

@@ -1,0 +1,94 @@
+"""Texts of strangers do nothing in a terminal or a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from policyfactory.core.artefact import dump_json
+from policyfactory.core.text import csv_text, json_text
+from policyfactory.core.toml import dump_toml
+from policyfactory.report.files import table_csv
+from policyfactory.report.sections import Cell, Column, Table
+from policyfactory.report.terminal import console, progress, show_table
+
+# C1 controls, what turns the direction of the text, what takes no room, what is a new line to some.
+HOSTILE = [0x7F, *range(0x80, 0xA0), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+HOSTILE += [0xFEFF, 0xE0041]
+EVIL = "a" + "".join(map(chr, HOSTILE)) + "b"
+
+
+def is_harmless(text: str) -> bool:
+    return all(character.isprintable() or character in "\n\t" for character in text)
+
+
+def test_json_hides_nothing_and_says_the_same():
+    value = {EVIL: [EVIL, "é", 1.5], "\x1b]0;": "\r\n"}
+    text = dump_json(value)
+    assert is_harmless(text)
+    assert json.loads(text) == value
+    assert '"é"' in text
+    assert json_text('"\u202e"') == r'"\u202e"'
+    assert is_harmless(dump_toml({"name": EVIL}))
+
+
+def test_a_console_shows_what_hides(capsys):
+    screen = console()
+    screen.print(EVIL, markup=False)
+    screen.print(Text(EVIL))
+    table = RichTable(EVIL, title=EVIL)
+    table.add_row(EVIL)
+    table.add_row(Text(EVIL))
+    screen.print(table)
+    screen.print(f"\x1b]0;title\x07{EVIL}", style="cyan", markup=False, soft_wrap=True)
+    show_table(EVIL, [EVIL], [[EVIL]], caption=EVIL)
+    with progress() as bar:
+        bar.add_task(EVIL)
+        bar.console.print(EVIL, markup=False)
+    out, err = capsys.readouterr()
+    assert is_harmless(out)
+    assert r"\u009b" in out
+    assert is_harmless(err)
+    assert r"\u202e" in err
+
+
+@pytest.mark.parametrize(
+    "name", ["=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1", '=HYPERLINK("http://a")', "-e", "+x %", "=1"]
+)
+def test_a_text_that_a_spreadsheet_would_compute_is_a_text(name):
+    assert csv_text(name) == f"'{name}"
+    table = Table("t", "T", (Column(name), Column("x", "s")), ((Cell(name), Cell(-1.5, mark=name)),))
+    heading, row = csv.reader(io.StringIO(table_csv(table)))
+    assert heading[0] == f"'{name}"
+    assert row == [f"'{name}", "-1.5", f"'{name}"]
+
+
+@pytest.mark.parametrize("text", ["-1.5", "+32 %", "-0.3 %", "1e-7", "-1e-7", "-", "", "a=b", "p*q", "-1,234"])
+def test_a_number_or_a_dash_stays_what_it_is(text):
+    assert csv_text(text) == text
+
+
+def test_names_in_the_long_tables_are_texts():
+    from policyfactory.evaluate.results_folder import _long_csv
+
+    frame = pd.DataFrame({"log": ["=a"], "policy": ["@b"], "metric": ["mean_wait"], "value": [-1.5]})
+    assert _long_csv({"-c": frame}) == "experiment,log,policy,metric,value\n'-c,'=a,'@b,mean_wait,-1.5\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["evaluate", EVIL], ["fit", "--" + EVIL], ["policy", "show", EVIL], [EVIL], ["--" + EVIL]]
+)
+def test_an_error_shows_what_hides(words):
+    done = subprocess.run(
+        [sys.executable, "-m", "policyfactory", *words], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert done.returncode in {1, 2}
+    assert is_harmless(done.stdout + done.stderr), done.stderr
