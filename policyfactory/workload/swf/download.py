@@ -23,12 +23,14 @@ from pathlib import Path
 from policyfactory.core.artefact import dump_json, read_bytes, sha256_file
 from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, UsageError
+from policyfactory.core.journal import partial_path
 from policyfactory.core.together import atomic_write
 from policyfactory.core.version import __version__
+from policyfactory.core.writing import sync_folder
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.web import Limits, OutOfTimeError, PassingFaultError, check_address, open_address
 
-__all__ = ["Download", "Patience", "download", "partial_path"]
+__all__ = ["Download", "Patience", "download"]
 
 _BLOCK = 1 << 16
 _MOST = {True: 100, False: 1_000_000}  # tries; seconds, bytes a second
@@ -114,11 +116,6 @@ class Download:
     sha256: str
     pinned: bool
     present: bool = False
-
-
-def partial_path(path: Path) -> Path:
-    """Return where the part of ``path`` lies while it is downloaded."""
-    return path.with_name(f"{path.name}.partial")
 
 
 def _validator_path(path: Path) -> Path:
@@ -227,7 +224,11 @@ def _finish(url: str, path: Path, sha256: str | None, check: Check | None, resum
             _throw_away(path)
             raise InputError(f"{url}: what the server sent is not what it should be: {error}; it was removed") from None
     size = part.stat().st_size
-    part.replace(path)
+    try:
+        part.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise OutputError(_unwritable(path, error)) from None
     _validator_path(path).unlink(missing_ok=True)
     return Download(path, url, size, resumed_from, digest, sha256 is not None)
 
@@ -327,6 +328,8 @@ def _receive(
             _append(part, block, path)
             if progress is not None:
                 progress(start, total)
+        with contextlib.suppress(OSError):  # a disk that cannot be waited for
+            os.fsync(part)
     finally:
         os.close(part)
     if start == 0 or (total is not None and start > total):
