@@ -246,7 +246,7 @@ def test_policies_that_are_not_the_programs() -> None:
     schedule = simulate_sc17(workload, moving, Rules(backfill="none", compatibility="sc17"))
     assert schedule.start[17] < schedule.start[18]
     # No number is the last of all, wherever it comes from.
-    shorter_never = Policy("root", "sqrt(p - 8)")
+    shorter_never = Policy("root", "sqrt(p - 8) - w/1000000")
     schedule = simulate_sc17(workload, shorter_never, Rules(backfill="none", compatibility="sc17"))
     assert schedule.start[18] < schedule.start[17]
 

@@ -39,6 +39,14 @@ def test_f1_on_the_published_table_has_a_term_in_place_of_a_constant(sc17: Sampl
     assert with_constant.mae < fit_all_forms(sc17).fits[0].mae
 
 
+def test_where_a_form_has_a_level_no_term_stands_in_for_it(made) -> None:  # type: ignore[no-untyped-def]
+    # Without any level a*p has to climb to it; with a constant it falls.
+    sample = prepare(made(lambda p, q, r: 0.03 - 1e-7 * p))
+    assert "p stands in for one" in warnings(fit_user_form(sample, "a*p"), sample)
+    for form in ("a*p + 0.000001", "a*p + b", "a*p**b"):
+        assert "stands in for" not in warnings(fit_user_form(sample, form, starts=2), sample), form
+
+
 def test_several_terms_in_place_of_a_constant_are_said_to_be_several(sc17: Sample) -> None:
     assert (
         "the form has no constant, so p, q and p*q stand in for one: fitted with a constant, their coefficients have"

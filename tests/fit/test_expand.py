@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from policyfactory.fit.expand import are_free, expand, monomial_name, nonlinear_names
+from policyfactory.fit.expand import _Expansion, are_free, expand, monomial_name, nonlinear_names
 from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Variable, number, substitute
 
@@ -176,3 +176,35 @@ def test_formulas_of_up_to_a_thousand_parts_are_multiplied_out(sign: str) -> Non
     assert expanded_names(f"a*({grouped('p', 12)})") is None
     one_too_long = f"({grouped('a*p', 4)} + b*q) {sign} ({grouped('a*p', 2)})"
     assert expanded_names(one_too_long) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("a*p + b*q", [3, 3]),
+        ("-(a*p)", [4]),
+        ("-(-(a*p))", [5]),  # counted as it was written
+        ("a*p - a*q", [3 + 3 + 1]),
+        ("b*q - a*p", [3, 3 + 1]),
+        ("(a*p + b)*(a*q + b)", [3 + 3 + 1, (3 + 1 + 1) + (1 + 3 + 1) + 1, 1 + 1 + 1]),
+        ("(a*p + b)/(a*q)", [3 + 3 + 1, 1 + 3 + 1]),
+    ],
+)
+def test_parts_are_counted(text: str, sizes: list[int]) -> None:
+    sized = _Expansion(frozenset()).of(parse(text, coefficients=True))
+    assert sized is not None
+    assert [size for _, size in sized.values()] == sizes
+
+
+def test_a_thousand_parts_and_not_one_more() -> None:
+    # 250 terms a*p have 999 parts.
+    terms = " + ".join([f"({' + '.join(['a*p'] * 50)})"] * 5)
+    assert expanded_names(f"-({terms}) + b*q") == ["a", "b"]
+    assert expanded_names(f"-(-({terms})) + b*q") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names"), [("a*b*p + a*c*q", {"a"}), ("p/(a*b*p + a*q)", {"a", "b"}), ("a*p/(a*b*q + a*r)", {"a", "b"})]
+)
+def test_the_coefficient_in_most_products_is_fixed_and_of_a_divisor_the_first(text: str, names: set[str]) -> None:
+    assert nonlinear_names(parse(text, coefficients=True)) == names
