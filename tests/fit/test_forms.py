@@ -12,6 +12,7 @@ from naive.fit import fit_forms as naive_fit_forms
 from policyfactory.fit.forms import distinct_forms, fit_all_forms
 from policyfactory.fit.model import sort_key
 from policyfactory.fit.sample import Sample, prepare
+from policyfactory.fit.wls import solve
 from policyfactory.trials.table import ScoreTable
 
 # Rank, form, ratio of the coefficients, mean absolute error: the exact solution of F1 to F4 (SC 2017, table 3).
@@ -119,3 +120,15 @@ def test_one_processor_everywhere_leaves_what_can_be_distinguished(made) -> None
     assert all("log10(q)" not in fit.name for fit in result.fits)
     # Fifteen and more forms are the same on such rows; the true one is among the best.
     assert any(fit.name == "p*q + log10(r)" and fit.mae < 1e-12 for fit in result.fits)
+
+
+def test_coefficients_are_those_of_the_terms_as_they_are_written(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 0.01 + 0.02 / p + 1e-4 * q, noise=1e-3, tuples=4))
+    fits = fit_all_forms(sample).fits
+    assert any(term.text == "1/p" for fit in fits for term in fit.terms)
+    for fit in fits:
+        assert [term.coefficient for term in fit.terms] == [f"k{number}" for number in range(1, len(fit.terms) + 1)]
+        if fit.condition < 1e3:
+            columns = np.column_stack([sample.values(term.text) for term in fit.terms])
+            expected = solve(columns, sample.score, sample.weight).coefficients
+            np.testing.assert_allclose(fit.coefficients, expected, rtol=1e-8)
