@@ -260,3 +260,14 @@ def test_what_rounding_alone_determines_gets_the_solution_of_least_norm(monkeypa
     assert result == pytest.approx(np.array([[1, 1, 1], [0, 2, 8]]), rel=1e-12)
     monkeypatch.setattr(np.linalg, "lstsq", lambda *_, **__: pytest.fail("for those that are not determined only"))
     assert prepared.solve(np.array([[0, 3], [2, 1]])) == pytest.approx(np.array([[1, 1], [2, 8]]), rel=1e-12)
+
+
+def test_ranks_begin_at_one_and_parts_at_five_tuples(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 0.01 + 1e-5 * q, noise=1e-3, tuples=5))
+    fits = [fit_user_form(sample, form) for form in ("a*q + b", "a*p + b", "a*r")]
+    candidates = bootstrap(fits, sample, replicates=20, seed=1).candidates
+    ranks = np.stack([candidate.rank for candidate in candidates])
+    assert (np.sort(ranks, axis=0) == [[1], [2], [3]]).all()
+    assert [np.isfinite(candidate.held_out) for candidate in candidates] == [True] * 3
+    few = prepare(made(lambda p, q, r: 0.01 + 1e-5 * q, noise=1e-3, tuples=4))
+    assert np.isnan(bootstrap([fit_user_form(few, "a*q + b")], few, replicates=0, seed=1).candidates[0].held_out)
