@@ -17,8 +17,9 @@ import pytest
 from naive.serving import Server, serving
 from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import InputError, OutputError, UsageError
+from policyfactory.core.journal import partial_path
 from policyfactory.workload.swf.archive import ARCHIVE_URL, KNOWN_LOGS, find_log
-from policyfactory.workload.swf.download import Download, Patience, download, partial_path
+from policyfactory.workload.swf.download import Download, Patience, download
 
 CONTENT = random.Random(1).randbytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

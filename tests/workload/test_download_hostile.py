@@ -16,7 +16,8 @@ import pytest
 
 from naive.serving import Server, serving
 from policyfactory.core.errors import InputError, UsageError
-from policyfactory.workload.swf.download import Download, Patience, download, partial_path
+from policyfactory.core.journal import partial_path
+from policyfactory.workload.swf.download import Download, Patience, download
 
 OK = b"HTTP/1.1 200 OK\r\n"
 END = b"\r\n\r\n"
