@@ -89,8 +89,8 @@ def html_text(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return ``text`` with what Markdown would take as its own made plain."""
-    return _MARKDOWN.sub(r"\\\g<0>", text)
+    """Return ``text`` with what Markdown would take as its own, and what hides, made plain."""
+    return _MARKDOWN.sub(r"\\\g<0>", visible(text))
 
 
 def latex_text(text: str) -> str:

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from policyfactory.core.artefact import dump_json
-from policyfactory.core.text import csv_text, json_text
+from policyfactory.core.text import csv_text, json_text, markdown_text
 from policyfactory.core.toml import dump_toml
 from policyfactory.report.files import table_csv
 from policyfactory.report.sections import Cell, Column, Table
@@ -38,6 +38,7 @@ def test_json_hides_nothing_and_says_the_same():
     assert '"é"' in text
     assert json_text('"\u202e"') == r'"\u202e"'
     assert is_harmless(dump_toml({"name": EVIL}))
+    assert is_harmless(markdown_text(EVIL))
 
 
 def test_a_console_shows_what_hides(capsys):
