@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Workload", "offered_load", "work"]
+__all__ = ["LARGEST_MACHINE", "Workload", "offered_load", "work"]
+
+LARGEST_MACHINE = 2**31  # processors
 
 _LATEST = 2.0**62  # ticks
 _COLUMNS = ("job_id", "submit", "run_time", "requested_time", "processors", "user", "start")
@@ -125,8 +127,10 @@ class Workload:
 
     def _check(self) -> None:
         n = len(self.job_id)
-        if self.machine < 1:
-            raise WorkloadError(f"{self.name}: a machine of {self.machine} processors; give --processors, at least 1")
+        if not 1 <= self.machine <= LARGEST_MACHINE:
+            raise WorkloadError(
+                f"{self.name}: a machine of {self.machine} processors; give --processors, from 1 to {LARGEST_MACHINE:,}"
+            )
         for column in _COLUMNS:
             if getattr(self, column).shape != (n,):
                 shape = getattr(self, column).shape

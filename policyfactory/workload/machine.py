@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.header import printable
+from policyfactory.workload.jobs import LARGEST_MACHINE
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["FORCE", "known_machine", "machine_of", "size_of"]
@@ -38,7 +39,8 @@ def known_machine(log: SwfLog, machine: int | None = None, *, force: bool = Fals
     Raises
     ------
     UsageError
-        If a machine of less than one processor is asked for, or one that contradicts the header and is not forced.
+        If a machine of less than one processor or of more than any is asked for, or one that contradicts the header
+        and is not forced.
     """
     header = log.header
     if machine is None:
@@ -50,8 +52,8 @@ def known_machine(log: SwfLog, machine: int | None = None, *, force: bool = Fals
         if nodes is not None and _largest(log) <= nodes:
             return nodes, "MaxNodes of the header, which has no MaxProcs"
         return None
-    if machine < 1:
-        raise UsageError(f"--processors {machine}: a machine has at least 1 processor")
+    if not 1 <= machine <= LARGEST_MACHINE:
+        raise UsageError(f"--processors {machine}: a machine has from 1 to {LARGEST_MACHINE:,} processors")
     if header.processors in (None, machine):
         return machine, "as asked for"
     if not force:

@@ -313,7 +313,7 @@ def test_the_machine_is_the_callers_or_the_headers() -> None:
     assert machine_of(log, 99, force=True) == (99, "as asked for, against MaxProcs 10 of the header")
     assert known_machine(log_of([{}], header=""), 99) == (99, "as asked for")
     assert known_machine(log_of([{}], header="")) is None
-    with pytest.raises(UsageError, match="--processors 0: a machine has at least 1 processor"):
+    with pytest.raises(UsageError, match="--processors 0: a machine has from 1 to 2,147,483,648 processors"):
         machine_of(log, 0)
     nodes = log_of([{"allocated": 6}], header="; MaxNodes: 6\n")
     assert machine_of(nodes) == (6, "MaxNodes of the header, which has no MaxProcs")
@@ -439,3 +439,15 @@ def test_logs_of_the_lublin_program_have_no_requests(shared: Callable[[str], Pat
     assert (len(workload), workload.machine) == (10_000, 256)
     assert report.machine_source == "MaxNodes of the header, which has no MaxProcs"
     assert (workload.requested_time == workload.run_time).all()
+
+
+@pytest.mark.parametrize("processors", [2**31 + 1, 10**12, 10**18, 10**30])
+def test_a_machine_of_more_processors_than_any_is_refused(processors: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text("1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    with pytest.raises(UsageError, match="a machine has from 1 to 2,147,483,648 processors"):
+        read(path, processors=processors)
+    # That a header says so is no reason either.
+    path.write_text(f"; MaxProcs: {processors}\n{path.read_text()}")
+    with pytest.raises(WorkloadError, match="--processors"):
+        read(path)

@@ -17,6 +17,7 @@ from policyfactory.workload.accounting.table import TableBuilder
 from policyfactory.workload.accounting.times import Clock, machine_zone, shown
 from policyfactory.workload.accounting.to_swf import Labels, swf_of
 from policyfactory.workload.header import printable
+from policyfactory.workload.jobs import LARGEST_MACHINE
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["Imported", "Zone", "import_logs"]
@@ -185,6 +186,8 @@ def _machine(jobs: ImportedJobs, unit: str, given: int | None, zone: Zone, count
         if jobs.peak < 1:
             raise UsageError(f"no job of the log ever ran, so the machine's size is not in it; give {option}")
         return jobs.peak, f"the most in use at once, first at {when}: a lower bound; {option} says the true number"
+    if not 1 <= given <= LARGEST_MACHINE:
+        raise UsageError(f"{option} {given}: a machine has from 1 to {LARGEST_MACHINE:,} processors")
     size = jobs.allocated[jobs.rows]
     larger = jobs.rows[size > given]
     if len(larger):
