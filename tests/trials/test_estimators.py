@@ -13,7 +13,7 @@ from naive import trials as naive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.engine.trials import order_values, pose
-from policyfactory.trials.estimators import ESTIMATORS, check_trials, estimate, trials_run
+from policyfactory.trials.estimators import ESTIMATORS, _with_error, check_trials, estimate, trials_run
 
 
 def words(*path: int) -> np.ndarray:
@@ -203,3 +203,8 @@ def test_the_caller_is_asked_before_each_part(monkeypatch, estimator, trials, ca
     # Blocks of 24 trials: four of them are the whole blocks of a hundred trials.
     estimate(tuple_of(3, 6), estimator, trials, words(9), go_on=lambda: asked.append(1))
     assert len(asked) == calls
+
+
+def test_a_sum_that_rounding_leaves_below_zero_is_no_error() -> None:
+    result = _with_error(np.array([0.25, 0.75]), np.array([-1e-20, 90.0]), 10, 2.0, 100)
+    assert result.stderr.tolist() == [0.0, 0.5]
