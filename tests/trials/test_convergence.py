@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -121,3 +123,9 @@ def test_how_many_repetitions_can_be_meant(monkeypatch):
     assert len(measure_convergence(workload_of(), options, repeats=10_000)) == 2
     with pytest.raises(UsageError, match="10001 repetitions"):
         measure_convergence(workload_of(), options, repeats=10_001)
+
+
+def test_repetitions_are_ten_as_in_the_paper_and_two_at_the_least():
+    assert inspect.signature(measure_convergence).parameters["repeats"].default == 10
+    with pytest.raises(UsageError, match="1 repetitions"):
+        measure_convergence(workload_of(), OPTIONS, repeats=1)
