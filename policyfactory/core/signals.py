@@ -98,7 +98,7 @@ def install() -> None:
 
     Does nothing outside the main thread, which alone gets signals.
     """
-    global _installed, _received
+    global _abandoned, _installed, _received
     if threading.current_thread() is not threading.main_thread():
         return
     _received, _installed, _abandoned = None, True, False

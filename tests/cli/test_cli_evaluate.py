@@ -245,7 +245,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["LOG", "--processors", "0"], 2, "--processors 0: is out of range; write a whole number of 1"),
     (["--processors", "5"], 2, "belong to a log"),
     (["FOLDER"], 1, "is a directory"),
-    (["LOG", "--output", "LOG"], 1, "is a file; name a folder for the results"),
+    (["LOG", "--output", "LOG"], 2, "is an input of this command; name another output"),
     (["LOG", "--output", "LOG/results"], 1, "cannot be created"),
     (["LOG", "--output", "/proc/results"], 1, "cannot be created"),
 ]

@@ -130,7 +130,7 @@ WRONG = [
     (["gone.toml"], 1, "gone.toml: no such file"),
     (["tiny.toml", "--starts", "csv", "--traces", "logs"], 2, "and there are 2; name it with --only"),
     (["tiny.toml", "--precision", "much", "--traces", "logs"], 2, "--precision 'much': is no share"),
-    (["tiny.toml", "--output", "tiny.toml", "--traces", "logs"], 1, "is a file; name a folder for the results"),
+    (["tiny.toml", "--output", "tiny.toml", "--traces", "logs"], 2, "is an input of this command; name another output"),
     (["--formula", "A=p", "--formula", "A=q"], 2, "two formulas are called A"),
     (["nan.toml", "--traces", "logs"], 1, "load = nan: is not finite"),
     (["date.toml", "--traces", "logs", "--resamples", "1"], 1, "load = "),
