@@ -149,8 +149,8 @@ def _provenance(sample: Sample, seed: int | None) -> dict[str, Any]:
     }
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
 def _shortened(text: str, longest: int = 200) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -12,7 +13,7 @@ import pytest
 
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fit.forms import fit_all_forms
-from policyfactory.fit.model import build_model, examine, sort_key
+from policyfactory.fit.model import build_model, examine, shown_term, sort_key
 from policyfactory.fit.polynomials import fit_all_polynomials, fit_mixture
 from policyfactory.fit.report import sentences
 from policyfactory.fit.run import FitOptions, fit_table
@@ -93,6 +94,33 @@ def test_the_model_knows_the_range_of_its_data_and_shortens_long_formulas(made) 
     assert len(term) == 200
     assert term == long[:197] + "..."
     assert f"{'n' * 197}... (user)" in model.policy.description
+
+
+def test_texts_of_two_hundred_letters_are_whole_and_longer_ones_cut(made) -> None:  # type: ignore[no-untyped-def]
+    table = made(lambda p, q, r: 1e-7 * p + 0.01, noise=1e-4, tuples=4, size=8)
+    for length, ending in ((199, "n"), (200, "n"), (201, "...")):
+        sample = dataclasses.replace(prepare(table), name="s" * (length - 1) + "\a")
+        examined = examine(fit_user_form(sample, "a*p + b", name="n" * length), sample)
+        model = build_model(examined, sample, name="x")
+        name = model.policy.description.split(": ")[1].removesuffix(" (user)")
+        assert (len(name), name.endswith(ending)) == (min(length, 200), True)
+        source = model.policy.source.removeprefix("policyfactory fit, score table ")
+        assert source == ("s" * (length - 1) + "?")[:200]
+
+
+def test_a_term_is_shown_rounded_unless_it_is_searched(sc17: Sample) -> None:
+    linear, searched = fit_user_form(sc17, "1.23456789*p**1.23456789*a + b"), fit_user_form(sc17, "a*p**b + c")
+    assert shown_term(linear.terms[0]) == "1.2346*p**1.2346"
+    assert [shown_term(term) for term in searched.terms if not term.linear] == [
+        term.text for term in searched.terms if not term.linear
+    ]
+
+
+def test_what_was_not_held_out_has_no_error(sc17_table: ScoreTable) -> None:
+    winner = fit_table(sc17_table, FitOptions(families=("linear",), replicates=2)).winner
+    assert winner.candidate is not None
+    without = dataclasses.replace(winner, candidate=dataclasses.replace(winner.candidate, held_out=math.nan))
+    assert build_model(without, prepare(sc17_table), name="x").diagnostics["mae_held_out"] is None
 
 
 def test_display_rounds_and_the_model_does_not(sc17: Sample) -> None:
