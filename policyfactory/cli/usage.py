@@ -79,5 +79,6 @@ def _paths(value: Any) -> Iterator[Path]:
     elif isinstance(value, os.PathLike):
         yield Path(value)
     elif isinstance(value, str):
-        yield Path(value)
-        yield from (Path(name.strip()) for name in value.split(",") if "," in value)
+        # As a model file is told from a policy's name.
+        names = (name.strip() for name in value.split(","))
+        yield from (Path(name) for name in names if "/" in name or name.lower().endswith(".json"))

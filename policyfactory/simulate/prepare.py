@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs
-from policyfactory.engine.ocst import WIDEST
 from policyfactory.engine.sliding import sort_keys
 from policyfactory.engine.waiting import Formula
 
@@ -232,10 +231,6 @@ def _check_ocst(workload: Workload, run_time: Int64Array, estimate: Int64Array) 
             f"{workload.name}: job {workload.job_id[at]} runs {run_time[at]} ticks, more than the {estimate[at]} that "
             f"the scheduler believes ({int(beyond.sum())} such jobs), which ocst refuses; let jobs be killed at their "
             "request (overrun kill), and decide by request"
-        )
-    if workload.machine > WIDEST:
-        raise EvaluationError(
-            f"{workload.name}: a machine of {workload.machine} processors; with compatibility ocst at most {WIDEST}"
         )
 
 
