@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -138,3 +140,113 @@ def test_a_coefficient_that_runs_away_is_reported(made) -> None:  # type: ignore
 def test_starts_without_a_value_are_counted_as_such(sample: Sample) -> None:
     with pytest.raises(FitError, match="none of 5 starts led to a finite sum of squares"):
         fit_nonlinear(sample, "a*p*log10(b - b)", frozenset({"b"}), name="x", starts=5)
+
+
+def problem_of(sample: Sample) -> module._Problem:
+    return module._Problem(sample, "a*p**b*q + c*log10(r)", frozenset({"b"}))
+
+
+def test_the_best_of_what_is_polished_is_taken_and_equal_ends_are_counted(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = module._SAME
+    # By the value at which a search begins or is polished: its cost, and whether it ended.
+    ends = {1.0: (1.0, True), 0.5: (1.0 * (1 + same), True), -0.5: (1.5, True)}
+    polished = {1.0: (0.9, True), -0.5: (0.8, True)}
+    calls: list[float] = []
+
+    def minimise(_: object, start: np.ndarray) -> module._Minimum:
+        value = float(start[0])
+        known = polished if len(calls) >= 4 else ends
+        calls.append(value)
+        cost, ended = known.get(value, (7.0, False))
+        return module._Minimum((value,), cost, ended)
+
+    monkeypatch.setattr(module._Problem, "minimise", minimise)
+    fit = fit_nonlinear(sample, "a*p**b*q + c*log10(r)", frozenset({"b"}), name="x", starts=4)
+    assert values(fit)["b"] == -0.5
+    assert "2 of them ended at the best minimum, 1 at worse ones, 1 at none" in fit.method
+    assert fit.converged
+
+
+def test_a_coefficient_at_the_limit_has_not_run_away(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, away in ((module._RAN_AWAY, False), (module._RAN_AWAY * 1.01, True)):
+        monkeypatch.setattr(
+            module._Problem, "minimise", lambda _, start, value=value: module._Minimum((value,), 1.0, ended=True)
+        )
+        fit = fit_nonlinear(sample, "a*log10(b*p)*q + c*log10(r)", frozenset({"b"}), name="x", starts=3)
+        assert ("ran to the edge" in fit.method) == away
+        assert fit.converged != away
+
+
+def test_what_has_no_value_has_no_solution(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = len(sample)
+    good, rest = np.ones((rows, 2)), np.linspace(0, 1, rows)
+    good[:, 1] = rest
+    zero, endless, gap = good.copy(), good.copy(), rest.copy()
+    zero[:, 1] = 0
+    endless[0, 1] = np.inf
+    gap[0] = np.inf
+    problem = problem_of(sample)
+    for values_, columns in (
+        (np.array([np.nan]), (good, rest)),
+        (np.array([1.0]), (zero, rest)),
+        (np.array([1.0]), (endless, rest)),
+        (np.array([1.0]), (good, gap)),
+    ):
+        monkeypatch.setattr(problem, "columns", lambda _, columns=columns: columns)
+        solution, residual = problem.solve_linear(values_)
+        assert solution.shape == (0,)
+        assert residual.tolist() == [np.inf] * rows
+        minimum = problem.minimise(values_)
+        assert (minimum.cost, minimum.ended) == (np.inf, False)
+    monkeypatch.setattr(problem, "columns", lambda _: (good, rest))
+    solution, residual = problem.solve_linear(np.array([1.0]))
+    assert solution == pytest.approx([0, 1], abs=1e-12)
+    assert residual == pytest.approx(np.zeros(rows), abs=1e-12)
+
+
+def test_a_start_with_a_value_in_some_rows_only_is_none(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of(sample)
+    gap = np.linspace(0, 1, len(sample))
+    gap[0] = np.inf
+    monkeypatch.setattr(problem, "columns", lambda _: (np.empty((len(sample), 0)), gap))
+    minimum = problem.minimise(np.array([1.0]))
+    assert (minimum.cost, minimum.ended) == (np.inf, False)
+
+
+def test_a_search_that_breaks_off_has_not_ended(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    import scipy.optimize
+
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("residuals are not finite in the initial point")
+
+    monkeypatch.setattr(scipy.optimize, "least_squares", broken)
+    minimum = problem_of(sample).minimise(np.array([1.0]))
+    assert (minimum.values, minimum.cost, minimum.ended) == ((1.0,), np.inf, False)
+
+
+def test_what_cannot_be_multiplied_out_is_refused(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "expand", lambda *_: None)
+    with pytest.raises(FitError, match="cannot be multiplied out; write it as a sum of terms"):
+        problem_of(sample)
+
+
+def test_the_seed_that_is_not_given_is_one() -> None:
+    assert inspect.signature(fit_nonlinear).parameters["seed"].default == 1
+
+
+def test_an_infinite_slope_alone_is_the_edge_of_a_form(sample: Sample) -> None:
+    problem = module._Problem(sample, "a*(p - b)**0.5 + c", frozenset({"b"}))
+    edge = module._Minimum((float(sample.p.min()),), 1.0, ended=True)
+    with pytest.raises(FitError, match="the best minimum lies at the edge of where the form has a value"):
+        module._fit(sample, problem, edge, name="x", method="", converged=True)
+
+
+def test_the_condition_does_not_depend_on_units(sample: Sample) -> None:
+    best = module._Minimum((0.8,), 1.0, ended=True)
+    conditions = []
+    for factor in (1, 1e-12):
+        problem = module._Problem(sample, f"{factor}*a*p**b*q + c*log10(r)", frozenset({"b"}))
+        conditions.append(module._fit(sample, problem, best, name="x", method="", converged=True).condition)
+    assert conditions[1] == pytest.approx(conditions[0], rel=1e-6)

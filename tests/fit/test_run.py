@@ -113,3 +113,8 @@ def test_the_seed_is_passed_on(table: ScoreTable) -> None:
     drawn = [run.resampled.candidates[0].mae.tolist() for run in runs]
     assert drawn[0] == drawn[1] != drawn[2]
     assert [run.resampled.seed for run in runs] == [1, 1, 2]
+
+
+def test_what_is_fitted_without_options() -> None:
+    options = FitOptions()
+    assert (options.top, options.replicates, options.seed) == (1, 200, 1)
