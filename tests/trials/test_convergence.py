@@ -79,8 +79,8 @@ def test_one_repetition_has_no_deviation():
 
 def test_spread_claim_and_speed_by_hand(monkeypatch):
     # Scores of 1/8 that are by turns 0.01 higher and lower, twice as far with the paper's estimator; errors of 0.02 in
-    # the first tuple and 0.04 in the second; half a second for each measurement.
-    drawn, reported, clock = [], [], iter(np.arange(100) / 2)
+    # the first tuple and 0.04 in the second; a quarter of a second for each measurement.
+    drawn, reported, clock = [], [], iter(np.arange(100) / 4)
 
     def fake(_problem, estimator, trials, words):
         drawn.append(tuple(words))
@@ -95,11 +95,12 @@ def test_spread_claim_and_speed_by_hand(monkeypatch):
     for row, size, trials in zip(result, (0.01, 0.02), (1_024, 1_000), strict=True):
         assert row.spread == pytest.approx(8 * size * np.sqrt(4 / 3), rel=1e-12)
         assert row.stated == pytest.approx(8 * np.sqrt((0.02**2 + 0.04**2) / 2), rel=1e-12)
-        assert (row.trials, row.speed) == (trials, trials * 4 * 2 / 1.0)
+        assert (row.trials, row.speed) == (trials, trials * 4 * 2 / 0.5)
     assert [row.estimator for row in result] == ["stratified", "paper"]
     assert reported == [(4_000 * k, 16_000) for k in range(1, 5)]
     # Every repetition of every measurement has orders of its own.
     assert len(set(drawn)) == len(drawn) == 16
+    assert {len(words) for words in drawn} == {4}
     seeds = [word for words in drawn for word in words]
     assert 0 < min(seeds) < 2**31 < max(seeds) < 2**32
 

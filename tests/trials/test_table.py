@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.ticker import LogFormatterSciNotation
 from numpy.testing import assert_array_equal
 
 from policyfactory.core.errors import InputError, ScoreTableError
@@ -142,3 +143,44 @@ def test_a_table_that_is_not_its_manifests_is_refused(tmp_path):
         read_score_table(path)
     manifest.write_text(json.dumps({"outputs": {}, "parameters": {"origin": "by hand"}}))
     assert read_score_table(path).origin == "by hand"
+
+
+def test_a_table_is_drawn_over_each_column():
+    table = table_of(3000, tuple_id=np.arange(3000) // 3)
+    figure = table.plot()
+    assert figure.get_size_inches().tolist() == [10.0, 3.4]
+    assert figure.get_suptitle() == "t: 3,000 jobs in 1,000 tuples".replace("t:", f"{table.name}:", 1)
+    assert [axes.get_xlabel().split()[0] for axes in figure.axes] == ["run", "processors", "submit"]
+    assert [axes.get_xscale() for axes in figure.axes] == ["log", "log", "linear"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["score (lower runs first)", "", ""]
+    assert {axes.get_ylim() for axes in figure.axes} == {figure.axes[0].get_ylim()}
+    for axes, column in zip(figure.axes, (table.p, table.q, table.r), strict=True):
+        (line,) = axes.lines
+        assert_array_equal(line.get_xdata(), column)
+        assert_array_equal(line.get_ydata(), table.score)
+        assert (line.get_marker(), line.get_markersize()) == (".", 2)
+        assert axes.xaxis.get_major_formatter()(123456, 0) == "123,456"
+        assert not isinstance(axes.xaxis.get_minor_formatter(), LogFormatterSciNotation)
+
+
+def test_a_table_is_shown_in_a_notebook():
+    shown = table_of(6, score=np.full(6, 0.5), stderr=[0.01, 0.01, 0.02, 0.02, 0.02, np.nan])._repr_html_()
+    assert "<caption>ScoreTable " in shown
+    assert "6 jobs in 2 tuples</caption>" in shown
+    assert "<td align='left'>4 % of the score</td>" in shown
+    assert "nan % of the score" in table_of(6, stderr=np.full(6, np.nan))._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.swf", "1,1,0,0.5\n"),
+        ("a.SWF.gz", "1,1,0,0.5\n"),
+        ("a.csv", "; MaxProcs: 4\n"),
+        ("a.csv", " ".join(["1"] * 18) + "\n"),
+    ],
+)
+def test_each_sign_of_a_log_is_enough(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ScoreTableError, match="is a log of jobs and not a score table"):
+        read_score_table(tmp_path / name)
