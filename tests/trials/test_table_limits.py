@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,40 @@ def test_a_selection_keeps_the_name_and_loses_the_file(tmp_path):
     assert (table.tuples, table.origin) == (2, "score table t.csv")
     part = table.select([1])
     assert (part.name, part.sha256, part.tuple_id.tolist()) == ("t", "", [9])
+
+
+def test_a_line_of_ten_thousand_characters_is_read_and_no_longer_one(tmp_path):
+    def line(characters: int) -> str:
+        return "1,1,0,0.5".ljust(characters - 1, "0") + "\n"
+
+    assert len(read(tmp_path, line(10_000) * 2)) == 2
+    with pytest.raises(ScoreTableError, match=r"t\.csv:2: 10,001 characters, expected 4 numbers"):
+        read(tmp_path, "1,1,0,0.5\n" + line(10_001))
+    # The long one is no fault where the fault is another.
+    with pytest.raises(ScoreTableError, match=r"t\.csv:2: 3 columns, expected 4 numbers"):
+        read(tmp_path, line(10_000) + "1,1,0\n")
+
+
+@pytest.mark.parametrize("rest", ["", "\n", "\n\n", "\n  \n"])
+def test_a_header_alone_is_no_table(tmp_path, rest):
+    with pytest.raises(ScoreTableError, match=r"t\.csv:2: no scores after the header; run policyfactory"):
+        read(tmp_path, HEADER + rest)
+
+
+def test_another_header_is_shown_as_far_as_sixty_characters(tmp_path):
+    with pytest.raises(ScoreTableError, match=rf"t\.csv:1: header '{'x' * 60}', expected"):
+        read(tmp_path, "x" * 70 + "\n1,1,0,0.5\n")
+
+
+def test_a_sum_at_the_tolerance_itself(tmp_path):
+    assert read(tmp_path, f"1,1,0,{1 + 1e-6!r}\n").tuples == 1
+    with pytest.raises(ScoreTableError, match="the last tuple"):
+        read(tmp_path, f"1,1,0,{1 - 1e-6!r}\n")
+
+
+def test_an_origin_is_taken_over_as_far_as_a_thousand_characters(tmp_path):
+    for length, shown in ((1000, "o" * 1000), (1200, "o" * 1000)):
+        manifest = {"outputs": {}, "parameters": {"origin": "o" * length}}
+        (tmp_path / "t.manifest.json").write_text(json.dumps(manifest), encoding="ascii")
+        assert read(tmp_path, f"{HEADER}\n1,1,0,1,0,0\n").origin.startswith(shown)
+        assert "o" * 1001 not in read(tmp_path, f"{HEADER}\n1,1,0,1,0,0\n").origin
