@@ -139,6 +139,33 @@ def test_integers_are_as_wide_as_the_latest_instant(latest, kind):
     assert problem.limits[2] == latest - 2
 
 
+@pytest.mark.parametrize(
+    ("submitted", "machine", "kind"),
+    [
+        (2**31 - 4, 4, np.int32),
+        (2**31 - 3, 4, np.int64),  # the last job ends at 2**31 - 1
+        (0, 2**30 - 1, np.int32),
+        (0, 2**30, np.int64),  # processors in use are added to those that a job asks for
+    ],
+)
+def test_integers_are_as_wide_as_the_last_submission_and_two_machines(submitted, machine, kind):
+    one = np.array([1, 1])
+    assert pose(one, one, np.array([0, submitted]), machine, 1, 10).limits.dtype == kind
+
+
+def test_instants_just_below_the_widest_narrow_integer():
+    rng = np.random.default_rng(3)
+    p, q = rng.integers(0, 90, 30), rng.integers(1, 9, 30)
+    r = np.sort(rng.integers(0, 500, 30)) + 2**31 - 5000
+    problem = pose(p, q, r, 8, 10, 10)
+    assert problem.limits.dtype == np.int32
+    orders = random_orders(8, 3, 20)
+    values, expected = np.empty(3), np.empty(3)
+    order_values(problem, orders, values)
+    naive.order_values(problem, orders, expected)
+    assert_array_equal(values, expected)
+
+
 def test_the_longest_queue_runs():
     rng = np.random.default_rng(7)
     p, q, r = rng.integers(0, 90, 300), rng.integers(1, 9, 300), np.sort(rng.integers(0, 2000, 300))
