@@ -206,6 +206,16 @@ def test_what_has_no_value_has_no_solution(sample: Sample, monkeypatch: pytest.M
     assert residual == pytest.approx(np.zeros(rows), abs=1e-12)
 
 
+def test_a_solver_that_fails_finds_nothing(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(*_: object, **__: object) -> None:
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(np.linalg, "lstsq", failed)
+    solution, residual = problem_of(sample).solve_linear(np.array([1.0]))
+    assert solution.shape == (0,)
+    assert residual.tolist() == [np.inf] * len(sample)
+
+
 def test_a_start_with_a_value_in_some_rows_only_is_none(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(sample)
     gap = np.linspace(0, 1, len(sample))
@@ -246,7 +256,7 @@ def test_an_infinite_slope_alone_is_the_edge_of_a_form(sample: Sample) -> None:
 def test_the_condition_does_not_depend_on_units(sample: Sample) -> None:
     best = module._Minimum((0.8,), 1.0, ended=True)
     conditions = []
-    for factor in (1, 1e-12):
+    for factor in (1, 1e-40):
         problem = module._Problem(sample, f"{factor}*a*p**b*q + c*log10(r)", frozenset({"b"}))
         conditions.append(module._fit(sample, problem, best, name="x", method="", converged=True).condition)
     assert conditions[1] == pytest.approx(conditions[0], rel=1e-6)
