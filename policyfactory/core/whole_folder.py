@@ -134,12 +134,15 @@ def _can_move(folder: Path) -> bool:
 
 
 def _others(folder: Path, names: Iterable[str]) -> list[str] | None:
-    """Return what else lies below a folder, relative to it; None if it is too much, or on another file system."""
+    """Return what else lies below a folder, relative to it; None if not all of it can be carried over.
+
+    That is so if it is too much, on another file system, or in folders of others.
+    """
     ours, device = set(names), folder.stat().st_dev
     others: list[str] = []
     for top, folders, files in os.walk(folder):
         at = Path(top)
-        if at.stat().st_dev != device:
+        if at.stat().st_dev != device or not os.access(at, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
             return None
         links = [name for name in folders if (at / name).is_symlink()]
         empty = [name for name in folders if name not in links and not any((at / name).iterdir())]

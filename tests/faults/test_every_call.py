@@ -144,3 +144,26 @@ def test_what_a_killed_run_had_decided_for_another_folder_is_no_other_run(tmp_pa
         write()
         assert content(folder) == {"a.csv": b"new a", "sub/b.csv": b"new b", "sub/c.csv": b"new c"}, fault
         assert hidden(folder) == [], fault
+
+
+@pytest.mark.parametrize("why", ["folder of another", "current folder", "mount point"])
+def test_a_folder_that_cannot_be_moved_is_written_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    folder = tmp_path / "r"
+    put(folder, OLD | {"theirs/x": b"x"})
+    if why == "current folder":
+        monkeypatch.chdir(folder / "sub")
+    elif why == "mount point":
+        monkeypatch.setattr(whole_folder.os.path, "ismount", lambda path: Path(path) == folder)
+    else:
+        may = os.access
+        monkeypatch.setattr(
+            whole_folder.os,
+            "access",
+            lambda path, *more, **how: Path(path).name != "theirs" and may(path, *more, **how),
+        )
+    with exclusive(folder / "a.csv"), replaced_whole(folder, OLD) as place:
+        assert place == folder
+    assert content(folder) == OLD | {"theirs/x": b"x"}
+    assert hidden(tmp_path) == []
