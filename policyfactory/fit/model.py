@@ -16,7 +16,7 @@ from policyfactory.fit.result import Fit, Term
 from policyfactory.fit.sample import Sample
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.simplify import round_coefficients, simplify_order
+from policyfactory.policy.simplify import round_coefficients, shorter_formula, simplify_order
 from policyfactory.policy.store import FittedNumber, Model
 
 __all__ = ["Examined", "build_model", "examine", "shown_term", "sort_key"]
@@ -118,6 +118,8 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
         },
         "warnings": list(diagnosis.warnings),
     }
+    if reason := shorter_formula(fit.expression).why_not:
+        facts["formula_as_fitted"] = f"a shorter one: {reason}"
     if examined.candidate is not None:
         facts["mae_held_out"] = _finite(examined.candidate.held_out)
         facts["bootstrap"] = _resampled(examined.candidate, names)

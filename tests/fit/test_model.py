@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import FitError, UsageError
+from policyfactory.fit import model as module
 from policyfactory.fit.forms import fit_all_forms
 from policyfactory.fit.model import build_model, examine, shown_term, sort_key
 from policyfactory.fit.polynomials import fit_all_polynomials, fit_mixture
@@ -19,6 +20,7 @@ from policyfactory.fit.report import sentences
 from policyfactory.fit.run import FitOptions, fit_table
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.fit.userform import fit_user_form
+from policyfactory.policy.simplify import Shorter
 from policyfactory.policy.store import load_model, model_to_json, save_model
 from policyfactory.trials.table import ScoreTable
 
@@ -114,6 +116,15 @@ def test_a_term_is_shown_rounded_unless_it_is_searched(sc17: Sample) -> None:
     assert [shown_term(term) for term in searched.terms if not term.linear] == [
         term.text for term in searched.terms if not term.linear
     ]
+
+
+def test_a_formula_that_could_not_be_shortened_says_why(sc17: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined = examine(fit_user_form(sc17, "a*p + b"), sc17)
+    assert "formula_as_fitted" not in build_model(examined, sc17, name="x").diagnostics
+    kept = Shorter(examined.fit.expression, "none: q has another order where numbers are very large or small")
+    monkeypatch.setattr(module, "shorter_formula", lambda _: kept)
+    said = build_model(examined, sc17, name="x").diagnostics["formula_as_fitted"]
+    assert said == "a shorter one: none: q has another order where numbers are very large or small"
 
 
 def test_what_was_not_held_out_has_no_error(sc17_table: ScoreTable) -> None:
