@@ -29,12 +29,12 @@ ROOT = Path(__file__).resolve().parents[2]
 # Benchmarks and tests are no packages: what follows is found in these folders (so the imports stand below, E402).
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
-from test_easy import LOGS, read  # noqa: E402
+from test_easy import LOGS, read  # noqa: E402 (the folder above is on the path now)
 
-from policyfactory.core.together import atomic_write  # noqa: E402
-from policyfactory.policy.catalogue import resolve  # noqa: E402
-from policyfactory.simulate.simulate import Rules, simulate  # noqa: E402
-from policyfactory.workload.jobs import Workload  # noqa: E402
+from policyfactory.core.together import atomic_write  # noqa: E402 (the folder above is on the path now)
+from policyfactory.policy.catalogue import resolve  # noqa: E402 (the folder above is on the path now)
+from policyfactory.simulate.simulate import Rules, simulate  # noqa: E402 (the folder above is on the path now)
+from policyfactory.workload.jobs import Workload  # noqa: E402 (the folder above is on the path now)
 
 COLUMNS = (
     "log", "jobs", "program", "rounds", "simulation_cpu_s", "process_cpu_s", "peak_mb", "jobs_per_cpu_s",
