@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -133,14 +136,27 @@ def test_root_leaves_files_to_their_owners(tmp_path: Path) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes what is read-only")
-def test_what_is_read_only_stays(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text("old")
-    path.chmod(0o444)
-    with pytest.raises(OutputError, match="is read-only; make it writable"):
-        atomic_write(path, "new")
-    assert path.read_text() == "old"
+def test_what_is_read_only_stays() -> None:
+    with tempfile.TemporaryDirectory() as folder, somebody(Path(folder)):
+        path = Path(folder, "a")
+        path.write_text("old")
+        path.chmod(0o444)
+        with pytest.raises(OutputError, match="is read-only; make it writable"):
+            atomic_write(path, "new")
+        assert path.read_text() == "old"
+
+
+@contextlib.contextmanager
+def somebody(folder: Path) -> Iterator[None]:
+    """Be a user who is not root, for whom modes count; the folder is theirs meanwhile."""
+    user = os.geteuid()
+    if not user:
+        os.chown(folder, 12345, -1)
+        os.seteuid(12345)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 def test_the_folder_is_on_the_disk_after_a_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
