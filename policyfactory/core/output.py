@@ -14,9 +14,11 @@ The rules of every output of every command:
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from policyfactory.core.errors import OutputError
@@ -29,6 +31,7 @@ __all__ = [
     "file_of",
     "is_stream",
     "reason",
+    "reported",
 ]
 
 _MOST_LINKS = 40
@@ -161,3 +164,18 @@ def reason(error: OSError) -> str:
     """Return in words why the system refused."""
     words = {errno.ENOSPC: "no space left", errno.EDQUOT: "no space left (quota)", errno.EFBIG: "too large (ulimit -f)"}
     return words.get(error.errno or 0, error.strerror or str(error))
+
+
+@contextlib.contextmanager
+def reported(path: Path, done: str, state: str) -> Iterator[None]:
+    """Say of an error of the system what could not be done (``written``, ``replaced``), and what is there now.
+
+    Raises
+    ------
+    OutputError
+        In place of the system's error.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be {done}: {reason(error)}; {state}") from None

@@ -23,7 +23,7 @@ from pathlib import Path
 from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError
 from policyfactory.core.locks import has_name
-from policyfactory.core.output import check_output, file_of, reason
+from policyfactory.core.output import check_output, file_of, reason, reported
 from policyfactory.core.writing import sync_folder, temporary, write_into, write_temporary
 
 __all__ = ["atomic_write", "complete", "digest_of", "record_path", "remove_file", "together"]
@@ -78,11 +78,11 @@ class _Result:
             self._put_several(_home(list(folders)))
         else:
             for where, staged in self.files.items():
-                with _reported(staged.path, "nothing was changed"), contextlib.suppress(FileNotFoundError):
+                with reported(staged.path, "written", "nothing was changed"), contextlib.suppress(FileNotFoundError):
                     os.replace(temporary(where), where)  # noqa: PTH105 (system calls of writing are called by name)
                 _sync(staged.path, [where])
             for where in self.removed:
-                with _reported(where, "nothing was changed"):
+                with reported(where, "written", "nothing was changed"):
                     where.unlink(missing_ok=True)
 
     def _put_several(self, folder: Path) -> None:
@@ -259,7 +259,7 @@ def complete(folder: Path) -> None:
 def _record(folder: Path, path: Path) -> Iterator[int]:
     """Open the record of a folder, made if there is none, alone; an earlier one is carried out before."""
     name = record_path(folder)
-    with _reported(path, "nothing was changed"):
+    with reported(path, "written", "nothing was changed"):
         while True:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with contextlib.suppress(OSError):  # a file system without locks
@@ -273,10 +273,10 @@ def _record(folder: Path, path: Path) -> Iterator[int]:
         earlier = _read(descriptor)
         if earlier is not None:
             _carry_out(folder, earlier, path)
-        with _reported(path, "nothing was changed"):
+        with reported(path, "written", "nothing was changed"):
             os.ftruncate(descriptor, 0)
         yield descriptor
-        with _reported(path, f"the result is there, but {name} could not be removed"):
+        with reported(path, "written", f"the result is there, but {name} could not be removed"):
             name.unlink()
     finally:
         os.close(descriptor)
@@ -286,11 +286,11 @@ def _carry_out(folder: Path, plan: _Plan, path: Path) -> None:
     """Rename and remove what a plan says and is not done yet."""
     for source, target, digest in plan.replace:
         new, where = folder / source, folder / target
-        with _reported(path, f"the result is decided, but {where.name} has not got its name yet; run it again"):
+        with reported(path, "written", f"{where.name} has not got its name yet; run the command again"):
             if new == temporary(where) and _has_content(new, digest):
                 os.replace(new, where)  # noqa: PTH105 (system calls of writing are called by name)
     for name in plan.remove:
-        with _reported(path, f"the result is written, but {name} of the earlier one is still there"):
+        with reported(path, "written", f"the result is written, but {name} of the earlier one is still there"):
             gone = Path(os.path.normpath(folder / name))
             gone.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # until one is not empty
@@ -300,7 +300,7 @@ def _carry_out(folder: Path, plan: _Plan, path: Path) -> None:
 
 
 def _sync(path: Path, files: Iterable[Path]) -> None:
-    with _reported(path, "it is there, but may not be on the disk yet"):
+    with reported(path, "written", "it is there, but may not be on the disk yet"):
         for folder in dict.fromkeys(file.parent for file in files):
             sync_folder(folder)
 
@@ -360,12 +360,3 @@ def _unlink_inode(path: Path, inode: int) -> None:
     with contextlib.suppress(OSError):
         if _is_inode(path, inode):
             path.unlink()
-
-
-@contextlib.contextmanager
-def _reported(path: Path, state: str) -> Iterator[None]:
-    """Say of an error of the system which output it concerns and what is there now."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {reason(error)}; {state}") from None

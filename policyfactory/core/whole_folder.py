@@ -22,11 +22,11 @@ from pathlib import Path
 
 from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError
-from policyfactory.core.output import reason
+from policyfactory.core.output import reported
 from policyfactory.core.together import complete
 from policyfactory.core.writing import sync_folder, temporary, write_temporary
 
-__all__ = ["building_place", "recover", "replaced_whole"]
+__all__ = ["recover", "replaced_whole"]
 
 # What a folder is: one that is being built, one that is whole, and the earlier one, whose files are named in it.
 _BUILDING, _WHOLE, _EARLIER = (f".policyfactory-{word}" for word in ("building", "whole", "earlier"))
@@ -35,14 +35,10 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _CANNOT_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM}
 
 
-def building_place(folder: Path) -> Path:
-    """Return where the results of ``folder`` are while they are made: beside, if a run is replacing them."""
-    beside = _beside(folder, "new")
-    return beside if (beside / _BUILDING).exists() else folder
-
-
 @contextlib.contextmanager
-def replaced_whole(folder: Path, earlier: Iterable[str], *, kept: Collection[str] = ()) -> Iterator[Path]:
+def replaced_whole(
+    folder: Path, earlier: Iterable[str], *, kept: Collection[str] = (), in_place: bool = True
+) -> Iterator[Path]:
     """Give the folder in which to build what takes the place of an earlier result at the end.
 
     What an interrupted run has built is found there again. Where there is no earlier result, it is the folder itself.
@@ -55,6 +51,9 @@ def replaced_whole(folder: Path, earlier: Iterable[str], *, kept: Collection[str
         The files of the earlier result, relative to the folder. They are gone at the end; all others stay.
     kept : collection of str
         Those of them that the new result begins with.
+    in_place : bool
+        Whether all files are written `together` at the end, so that a folder that cannot be moved can be given as it
+        is; else it is refused.
 
     Raises
     ------
@@ -68,14 +67,22 @@ def replaced_whole(folder: Path, earlier: Iterable[str], *, kept: Collection[str
     for name in names:
         inputs.refuse_input(folder / name)
     if not names or not _can_move(folder) or _others(folder, names) is None:
+        if names and not in_place:
+            raise OutputError(
+                f"{folder}: has an earlier result, which is replaced whole, and cannot be moved: it is the current "
+                "folder or a mount point, or others have folders in or above it; run the command from another folder, "
+                "or name another --output"
+            )
         yield folder
         return
     real, new = Path(os.path.realpath(folder)), _beside(folder, "new")
-    with _reported(folder, "the earlier result is as it was"):
+    with reported(folder, "replaced", "the earlier result is as it was"):
         _begin(new, real, [name for name in names if name in kept])
     complete(new)
     yield new
-    with _reported(folder, f"the earlier result is as it was, the new one in {new}; run the same command again"):
+    with reported(
+        folder, "replaced", f"the earlier result is as it was, the new one in {new}; run the same command again"
+    ):
         for name in _others(real, names) or ():
             if not os.path.lexists(new / name):
                 _carry(real / name, new / name)
@@ -100,7 +107,7 @@ def recover(folder: Path) -> None:
             raise OutputError(f"{beside}: is no folder of this user, and would be used for {folder}; remove it")
     if (new / _WHOLE).exists() and (real / _EARLIER).exists():
         _change_places(real, new)
-    with _reported(folder, "run the same command again"):
+    with reported(folder, "replaced", "run the same command again"):
         if (new / _WHOLE).exists():
             if (old / _EARLIER).exists() and not os.path.lexists(real):
                 new.rename(real)
@@ -193,7 +200,9 @@ def _sync_all(folder: Path) -> None:
 def _change_places(real: Path, new: Path) -> None:
     """Let the new folder take the name of the earlier one; remove that."""
     beside = new
-    with _reported(real, f"the earlier result is as it was, the new one in {new}; run the same command again"):
+    with reported(
+        real, "replaced", f"the earlier result is as it was, the new one in {new}; run the same command again"
+    ):
         try:
             _exchange(new, real)
         except OSError as error:
@@ -206,7 +215,7 @@ def _change_places(real: Path, new: Path) -> None:
             except OSError:
                 beside.rename(real)
                 raise
-    with _reported(real, f"the new result is there, what is left of the earlier one in {beside}"):
+    with reported(real, "replaced", f"the new result is there, the rest of the earlier one in {beside}"):
         sync_folder(real.parent)
         _clear_away(real, beside)
         (real / _WHOLE).unlink()
@@ -249,12 +258,3 @@ def _clear_away(real: Path, beside: Path) -> None:
     # Last, since it says what the others are.
     (beside / _EARLIER).unlink()
     beside.rmdir()
-
-
-@contextlib.contextmanager
-def _reported(folder: Path, state: str) -> Iterator[None]:
-    """Say of an error of the system which folder it concerns and what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be replaced: {reason(error)}; {state}") from None

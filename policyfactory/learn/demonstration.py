@@ -11,10 +11,9 @@ from policyfactory.core.output import check_directory
 from policyfactory.core.together import atomic_write
 from policyfactory.core.units import HOUR
 from policyfactory.core.whole_folder import recover, replaced_whole
-from policyfactory.evaluate import results_folder
 from policyfactory.export.export import export
 from policyfactory.learn.comparing import Compared, Rival
-from policyfactory.learn.files import KEPT, MODELS
+from policyfactory.learn.files import files_of
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
 from policyfactory.parallel.workers import Workers
@@ -75,17 +74,14 @@ def demonstrate(
     with exclusive(check_directory(folder) / "demo"):
         refuse_earlier(*(folder / f"{name}.swf" for name in _LOGS), overwrite=overwrite)
         work = _Demonstration(folder, workers, progress or Progress(), _SECONDS, overwrite=True)
-        with replaced_whole(folder, _earlier_files(folder)) as place:
+        with replaced_whole(folder, _earlier_files(folder), in_place=False) as place:
             work.work_in(place)
             return work.run(tuples, trials)
 
 
 def _earlier_files(folder: Path) -> list[str]:
     """Return the files of an earlier demonstration, relative to its folder; a second one starts afresh."""
-    patterns = (*(f"{name}.swf" for name in _LOGS), *KEPT, *MODELS, "pictures/*.png", *_WINNERS.values())
-    files = [path for pattern in patterns for path in folder.glob(pattern) if path.is_file()]
-    found = [path.relative_to(folder).as_posix() for path in files]
-    return found + [f"{_EVALUATION}/{name}" for name in results_folder.earlier_files(folder / _EVALUATION)]
+    return files_of(folder, (*(f"{name}.swf" for name in _LOGS), *_WINNERS.values()), [_EVALUATION])
 
 
 class _Demonstration(Stages):

@@ -6,7 +6,6 @@ import glob
 from collections.abc import Sequence
 from pathlib import Path
 
-from policyfactory.core.claims import refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.core.output import check_directory
 from policyfactory.core.whole_folder import recover
@@ -16,26 +15,25 @@ from policyfactory.policy.store import save_model
 
 __all__ = [
     "KEPT",
-    "MODELS",
     "POLICY",
     "SCORES",
     "STEPS",
     "check_folder",
     "earlier_files",
-    "refuse_policy",
+    "files_of",
     "write_rivals",
 ]
 
 POLICY = "policy.json"
 STEPS = "steps.txt"  # what the command prints of the steps
 SCORES = "scores.csv"
-PARTS = ("training", "choosing", "test")  # of the log
-EVALUATIONS = ("choosing", "thresholds", "test", "resampled")
+_PARTS = ("training", "choosing", "test")  # of the log
+_EVALUATIONS = ("choosing", "thresholds", "test", "resampled")
 # What a run that replaces another one begins with: scores of the same options are used again.
 KEPT = (SCORES, "scores.manifest.json")
 _OF_RIVALS = ("dated", "thresholds")
 _FITTED = ("forms*.json", "polynomials*.json", "forms.md", "polynomials.md")
-MODELS = (*_FITTED, *(f"{name}/*.json" for name in _OF_RIVALS))
+_MODELS = (*_FITTED, *(f"{name}/*.json" for name in _OF_RIVALS))
 
 
 def check_folder(folder: Path) -> Path:
@@ -44,17 +42,6 @@ def check_folder(folder: Path) -> Path:
     if "," in str(folder):
         raise UsageError(f"--output {str(folder)!a}: policies are listed by commas; name a folder without one")
     return check_directory(folder)
-
-
-def refuse_policy(folder: Path, *, overwrite: bool) -> None:
-    """Refuse to replace a learned policy; what an interrupted run left is resumed.
-
-    Raises
-    ------
-    OutputError
-        If the folder has a policy and it may not be replaced.
-    """
-    refuse_earlier(folder / POLICY, overwrite=overwrite)
 
 
 def earlier_files(folder: Path, name: str) -> list[str]:
@@ -69,11 +56,26 @@ def earlier_files(folder: Path, name: str) -> list[str]:
     """
     if not (folder / POLICY).exists():
         return []
-    parts = [f"{glob.escape(name)}-{part}.swf" for part in PARTS]
-    patterns = (POLICY, "policy.manifest.json", STEPS, *KEPT, *MODELS, "pictures/*.png", *parts)
+    parts = [f"{glob.escape(name)}-{part}.swf" for part in _PARTS]
+    return files_of(folder, (POLICY, "policy.manifest.json", STEPS, *parts), _EVALUATIONS)
+
+
+def files_of(folder: Path, own: Sequence[str], evaluations: Sequence[str]) -> list[str]:
+    """Return the files of the stages, and others, that a folder has, relative to it.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    own : sequence of str
+        Patterns of the others.
+    evaluations : sequence of str
+        The folders of comparisons.
+    """
+    patterns = (*own, *KEPT, *_MODELS, "pictures/*.png")
     files = [path for pattern in patterns for path in folder.glob(pattern)]
     found = [path.relative_to(folder).as_posix() for path in files if path.is_file()]
-    return found + [f"{part}/{one}" for part in EVALUATIONS for one in results_folder.earlier_files(folder / part)]
+    return found + [f"{name}/{one}" for name in evaluations for one in results_folder.earlier_files(folder / name)]
 
 
 def write_rivals(rivals: Sequence[Rival], folder: Path) -> None:

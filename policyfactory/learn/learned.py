@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import Manifest, command_line
-from policyfactory.core.claims import exclusive
+from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.together import digest_of, together
@@ -20,7 +20,7 @@ from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
-from policyfactory.learn.files import POLICY, SCORES, check_folder, refuse_policy, write_rivals
+from policyfactory.learn.files import POLICY, SCORES, check_folder, write_rivals
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.words import choice_in_words, threshold_in_words
 from policyfactory.policy.policy import Policy
@@ -183,7 +183,7 @@ class Learned:
         """
         folder = check_folder(Path(folder))
         with exclusive(folder / "learn"):
-            refuse_policy(folder, overwrite=False)
+            refuse_earlier(folder / POLICY, overwrite=False)
             parts = {part: _moved(log, folder) for part, log in self.parts.items()}
             for log in parts.values():
                 write_swf(log, log.path)

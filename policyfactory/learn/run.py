@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.artefact import sha256_bytes
-from policyfactory.core.claims import exclusive
+from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY, HOUR
@@ -19,7 +19,7 @@ from policyfactory.evaluate.basis import basis_in_words, windows_too_short
 from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
-from policyfactory.learn.files import KEPT, POLICY, check_folder, earlier_files, refuse_policy, write_rivals
+from policyfactory.learn.files import KEPT, POLICY, check_folder, earlier_files, write_rivals
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
@@ -108,10 +108,10 @@ def learn(
     if work.folder is None:
         return work.run()
     check_folder(work.folder)
-    # Not of the policy itself: the step that writes it holds that.
-    with exclusive(work.folder / "learn"):
-        refuse_policy(work.folder, overwrite=overwrite)
-        with replaced_whole(work.folder, earlier_files(work.folder, work.log.name), kept=KEPT) as place:
+    with exclusive(work.folder / "learn"):  # not of the policy itself: the step that writes it holds that
+        refuse_earlier(work.folder / POLICY, overwrite=overwrite)
+        earlier = earlier_files(work.folder, work.log.name)
+        with replaced_whole(work.folder, earlier, kept=KEPT, in_place=False) as place:
             work.work_in(place)
             return work.run()
 

@@ -15,6 +15,7 @@ import pytest
 from faults.calls import content, every_fault, hidden
 from policyfactory.core import whole_folder
 from policyfactory.core.claims import exclusive
+from policyfactory.core.errors import OutputError
 from policyfactory.core.output import check_directory
 from policyfactory.core.together import atomic_write, complete, remove_file, together
 from policyfactory.core.whole_folder import recover, replaced_whole
@@ -164,6 +165,11 @@ def test_a_folder_that_cannot_be_moved_is_written_in_place(
             lambda path, *more, **how: Path(path).name != "theirs" and may(path, *more, **how),
         )
     with exclusive(folder / "a.csv"), replaced_whole(folder, OLD) as place:
+        assert place == folder
+    # What is written over minutes would be mixed with it.
+    with pytest.raises(OutputError, match=r"cannot be moved: .*; run the command from another"):
+        replaced_whole(folder, OLD, in_place=False).__enter__()
+    with replaced_whole(folder, [], in_place=False) as place:
         assert place == folder
     assert content(folder) == OLD | {"theirs/x": b"x"}
     assert hidden(tmp_path) == []
