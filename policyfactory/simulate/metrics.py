@@ -254,6 +254,18 @@ def _area_weighted_response(schedule: Ran) -> float:
     return float(response / area) / schedule.workload.ticks
 
 
+def _area_weighted_wait(schedule: Ran) -> float:
+    run_time, processors = schedule.end - schedule.start, schedule.workload.processors
+    area = weighted_total(np.ones(len(schedule), dtype=np.int64), run_time, processors)
+    if not area:
+        return _mean(_wait(schedule))
+    return float(weighted_total(_wait_ticks(schedule), run_time, processors) / area) / schedule.workload.ticks
+
+
+def _wait_and_area(schedule: Ran) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return _wait(schedule), _response_and_area(schedule)[1]
+
+
 def _response_and_area(schedule: Ran) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     area = (schedule.end - schedule.start).astype(np.float64) * schedule.workload.processors
     return _turnaround(schedule), area if area.any() else np.ones(len(schedule))
@@ -288,6 +300,15 @@ _OF_MACHINE = (
         "mean of w + p, each job weighted by its q p",
         "area-weighted response time",
         _response_and_area,
+    ),
+    Metric(
+        "area_weighted_wait",
+        "s",
+        True,
+        _area_weighted_wait,
+        "mean of w, each job weighted by its q p",
+        "area-weighted wait",
+        _wait_and_area,
     ),
     Metric(
         "throughput_sd",

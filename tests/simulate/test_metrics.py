@@ -59,6 +59,7 @@ EXPECTED = {
     "utilisation": 100 * 108 / 160,
     "makespan": 40,
     "area_weighted_response": (12 * 12 + 60 * 30 + 4 * 2 + 32 * 28) / 108,
+    "area_weighted_wait": (60 * 10 + 32 * 20) / 108,
     # In use: 3 for 2 s, 1 for 10 s, 3 for 20 s, 4 for 8 s: mean 2.7, mean square (18 + 10 + 180 + 128)/40 = 8.4.
     "throughput_sd": 100 * math.sqrt(8.4 - 2.7**2) / 4,
     "sc17_bsld": 6.3 / 4,  # with no more than 16 jobs, all of them
@@ -138,7 +139,7 @@ def test_jobs_of_no_run_time() -> None:
     assert values["mean_slowdown"] == 30
     assert values["utilisation"] == 0
     assert values["throughput_sd"] == 0
-    assert values["area_weighted_response"] == 30
+    assert values["area_weighted_response"] == values["area_weighted_wait"] == 30
     at_once = Schedule(zero, zero, zero == 1, workload, "any", Rules())
     assert measure(at_once, ["makespan", "utilisation", "throughput_sd"]) == dict.fromkeys(
         ["makespan", "utilisation", "throughput_sd"], 0

@@ -74,7 +74,8 @@ def test_the_means_over_the_jobs_are_sums_over_the_weeks() -> None:
 
 
 def test_the_means_over_the_jobs_are_these() -> None:
-    assert {name for name in METRICS if name.startswith("mean_")} | {"area_weighted_response"} == set(MEANS)
+    means = {name for name in METRICS if name.startswith("mean_")}
+    assert means | {"area_weighted_response", "area_weighted_wait"} == set(MEANS)
 
 
 def test_less_than_two_weeks_are_none() -> None:

@@ -1,0 +1,1 @@
+"""The simulator as an environment: what is observed, decided and rewarded; goals, and the guards beside them."""

@@ -1,0 +1,134 @@
+"""What is looked at beside a goal, so that it is not met by leaving the machine idle or some jobs waiting for ever.
+
+The mean bounded slowdown over a finite window is small where every small job runs at once: a formula that keeps the
+machine half empty for the next small job, and pushes the large ones to the end, has it smaller than any scheduler
+that does its work (docs/environment.md shows one). The guards are numbers of the same schedule, up to its last
+completion, that get worse then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.text import number_text
+from policyfactory.core.units import format_duration
+from policyfactory.simulate.metrics import METRICS, measure
+from policyfactory.simulate.schedule import Schedule
+
+__all__ = ["BANDS", "GUARDS", "Band", "Breach", "judge", "measure_guards"]
+
+GUARDS = ("utilisation", "p99_wait", "max_wait", "area_weighted_wait")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Band:
+    """How much worse than a baseline's a guard may be.
+
+    Parameters
+    ----------
+    guard : str
+        A metric (`policyfactory.simulate.metrics.METRICS`) with a good direction.
+    factor : float
+        Times the baseline's value: the most that it may be where less is better, the least where more is.
+    slack : float
+        Is allowed besides, in the metric's unit: a baseline whose jobs hardly wait would allow nothing else.
+    """
+
+    guard: str
+    factor: float
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.guard not in METRICS or METRICS[self.guard].lower_is_better is None:
+            raise UsageError(f"there is no guard {self.guard!r}; those of every run are {', '.join(GUARDS)}")
+        lower = METRICS[self.guard].lower_is_better
+        wrong_side = self.factor < 1 if lower else self.factor > 1
+        if not (math.isfinite(self.factor) and self.factor > 0 and self.slack >= 0) or wrong_side:
+            expected = "at least 1" if lower else "more than 0 and at most 1"
+            raise UsageError(
+                f"band of {self.guard}: factor {self.factor}, slack {self.slack}; give a factor of {expected} and a "
+                "slack from 0"
+            )
+
+    def bound(self, baseline: float) -> float:
+        """Return the worst value that is inside the band."""
+        slack = self.slack if METRICS[self.guard].lower_is_better else -self.slack
+        return self.factor * baseline + slack
+
+
+# Beside a baseline that somebody would run: 5 % of the utilisation, and half as long again for the waits.
+BANDS = (
+    Band("utilisation", 0.95),
+    Band("p99_wait", 1.5, 3600.0),
+    Band("max_wait", 1.5, 3600.0),
+    Band("area_weighted_wait", 1.5, 3600.0),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Breach:
+    """A guard that is outside its band.
+
+    Parameters
+    ----------
+    guard : str
+        Its name.
+    value, baseline, bound : float
+        What was measured, the baseline's value, the worst that is inside.
+    """
+
+    guard: str
+    value: float
+    baseline: float
+    bound: float
+
+    def __str__(self) -> str:
+        metric = METRICS[self.guard]
+        side, least = ("above", "most") if metric.lower_is_better else ("below", "least")
+        value, baseline, bound = (_shown(number, metric.unit) for number in (self.value, self.baseline, self.bound))
+        return f"{metric.title} is {value}, {side} the {least} allowed, {bound}; the baseline's is {baseline}"
+
+
+def measure_guards(schedule: Schedule) -> dict[str, float]:
+    """Return the guards of a schedule, by name."""
+    return measure(schedule, GUARDS)
+
+
+def judge(
+    measured: Mapping[str, float], baseline: Mapping[str, float], bands: Sequence[Band] = BANDS
+) -> tuple[Breach, ...]:
+    """Return which guards are outside their bands; ``str`` of each says it in words. Empty: all is well.
+
+    Parameters
+    ----------
+    measured, baseline : mapping
+        The values of the guards, by name: `measure_guards` of a schedule, or means of them over windows.
+    bands : sequence of Band
+        How much worse than the baseline each may be.
+
+    Raises
+    ------
+    UsageError
+        If a guard with a band was not measured in both.
+    """
+    breaches = []
+    for band in bands:
+        for values, whose in ((measured, "the schedule"), (baseline, "the baseline")):
+            if band.guard not in values:
+                raise UsageError(f"guard {band.guard} was not measured of {whose}; measure_guards has all of them")
+        value, reference = float(measured[band.guard]), float(baseline[band.guard])
+        bound = band.bound(reference)
+        inside = value <= bound if METRICS[band.guard].lower_is_better else value >= bound
+        # What is no number is inside no band.
+        if not inside:
+            breaches.append(Breach(band.guard, value, reference, bound))
+    return tuple(breaches)
+
+
+def _shown(value: float, unit: str) -> str:
+    if unit == "s" and math.isfinite(value):
+        return format_duration(value)
+    return f"{number_text(value)} {unit}".removesuffix(" 1")
