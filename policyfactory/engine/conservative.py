@@ -76,7 +76,7 @@ def _run(jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, order:
         submit_all(jobs, state, waiting)
         if state[FREE] < state[SMALLEST]:
             continue
-        score_waiting(jobs, state[NOW], waiting, formula, (order.ticks, processors), work, scores)
+        score_waiting(jobs, state, waiting, formula, (order.ticks, processors), work, scores)
         count_overdue(jobs, state, waiting, order.threshold)
         queue = _sorted(waiting, scores, state[OVERDUE], order)
         _plan(jobs, state, heap, running, queue, _smallest_behind(jobs, queue), profile)

@@ -20,12 +20,12 @@ from policyfactory.core.jit import kernel
 
 __all__ = [
     "ABS", "ADD", "CONST", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG", "POW", "POWI", "SQRT",
-    "SUB", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_W", "evaluate",
+    "SUB", "VAR_F", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_W", "evaluate",
 ]  # fmt: skip
 
-CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_M = range(6)
-ADD, SUB, MUL, DIV, POW, MIN, MAX = range(6, 13)
-NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(13, 21)
+CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_M, VAR_F = range(7)
+ADD, SUB, MUL, DIV, POW, MIN, MAX = range(7, 14)
+NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(14, 22)
 
 
 @kernel
@@ -37,6 +37,7 @@ def evaluate(
     r: NDArray[np.float64],
     w: NDArray[np.float64],
     m: float,
+    f: float,
     stack: NDArray[np.float64],
 ) -> None:
     """Run a program on n jobs; the values are left in ``stack[0, :n]``.
@@ -49,8 +50,8 @@ def evaluate(
         The constant of CONST and the exponent (a whole number from 0) of POWI; not read elsewhere.
     p, q, r, w : float64 array (n,)
         Seconds, processors, seconds since the epoch, seconds waited.
-    m : float
-        Processors of the machine.
+    m, f : float
+        Processors of the machine, processors free.
     stack : float64 array (depth, at least n)
         Work space; ``depth`` is the deepest that the program needs.
     """
@@ -58,10 +59,10 @@ def evaluate(
     top = -1
     for step in range(len(codes)):
         code = codes[step]
-        if code <= VAR_M:
+        if code <= VAR_F:
             top += 1
-            if code == CONST or code == VAR_M:
-                value = operands[step] if code == CONST else m
+            if code == CONST or code >= VAR_M:
+                value = operands[step] if code == CONST else (m if code == VAR_M else f)
                 for i in range(n):
                     stack[top, i] = value
             else:

@@ -10,7 +10,6 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.events import (
     FREE,
-    NOW,
     SMALLEST,
     STARTED,
     Jobs,
@@ -87,9 +86,9 @@ def timed_until(
         if state[FREE] < state[SMALLEST]:
             continue
         count_overdue(jobs, state, waiting, order.threshold)
-        score_waiting(jobs, state[NOW], waiting, formula, machine, work, scores[QUEUE])
+        score_waiting(jobs, state, waiting, formula, machine, work, scores[QUEUE])
         if order.own_order and not order.same_formula:
-            score_waiting(jobs, state[NOW], waiting, backfill_formula, machine, work, scores[OWN])
+            score_waiting(jobs, state, waiting, backfill_formula, machine, work, scores[OWN])
         _schedule(jobs, state, heap, running, waiting, scores, order)
         close_gaps(jobs, state, waiting)
 

@@ -14,6 +14,7 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.events import (
+    FREE,
     NEVER,
     NEXT,
     NOW,
@@ -157,7 +158,7 @@ def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray,
 @kernel
 def score_waiting(
     jobs: Jobs,
-    now: int,
+    state: Int64Array,
     waiting: Int64Array,
     formula: Formula,
     machine: tuple[int, int],
@@ -170,8 +171,8 @@ def score_waiting(
     ----------
     jobs : Jobs
         The jobs.
-    now : int
-        This instant, in ticks.
+    state : int64 array
+        Of the run: this instant, in ticks, and the processors that are free before anything is started (f).
     waiting : int64 array (n + 1,)
         The list.
     formula : Formula
@@ -184,6 +185,7 @@ def score_waiting(
         The result, by place in the list.
     """
     ticks, processors = machine
+    now, free = state[NOW], state[FREE]
     submit, estimate, width, since_epoch = jobs.submit, jobs.estimate, jobs.processors, formula.r
     count = waiting[0]
     oldest = submit[waiting[1]]
@@ -194,6 +196,6 @@ def score_waiting(
         work[2, i] = (submit[job] - oldest) / ticks if formula.from_oldest else since_epoch[job]
         work[3, i] = (now - submit[job]) / ticks
     p, q, r, w = work[0, :count], work[1, :count], work[2, :count], work[3, :count]
-    evaluate(formula.codes, formula.operands, p, q, r, w, float(processors), work[4:])
+    evaluate(formula.codes, formula.operands, p, q, r, w, float(processors), float(free), work[4:])
     for i in range(count):
         scores[i + 1] = np.inf if np.isnan(work[4, i]) else work[4, i]

@@ -17,6 +17,7 @@ from policyfactory.policy.store import Model
 
 __all__ = [
     "NO_THRESHOLD",
+    "check_free",
     "check_size",
     "fixed_epoch",
     "keeps_threshold",
@@ -83,6 +84,21 @@ def check_size(policy: Policy) -> None:
     """
     if "m" in policy.variables:
         raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
+
+
+def check_free(policy: Policy, target: str) -> None:
+    """Refuse a policy with f: no scheduler tells a job's priority how many processors are free.
+
+    Raises
+    ------
+    ExportError
+        If the formula has f.
+    """
+    if "f" in policy.variables:
+        raise ExportError(
+            f"policy {policy.name} has f, the processors that are free when the queue is sorted, which {target} does "
+            "not know; use a formula without f"
+        )
 
 
 def fixed_epoch(policy: Policy, target: str) -> int | None:

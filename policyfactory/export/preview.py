@@ -148,7 +148,7 @@ def preview(export: Export, policy: Policy, queue: Queue, *, target: str = "") -
     Raises
     ------
     ExportError
-        If the formula has m.
+        If the formula has m or f.
     """
     scores = scores_of(policy, queue)
     given = export.priorities

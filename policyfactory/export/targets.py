@@ -9,10 +9,13 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from policyfactory.export.content import Export, Site
-from policyfactory.export.expressible import prepare
+from policyfactory.export.expressible import check_free, prepare
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGETS", "Target"]
+
+# They write the formula down and compute nothing.
+_TEXTS = frozenset({"json", "latex"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +39,15 @@ class Target:
     place: str
 
     def make(self, model: Model, site: Site) -> Export:
-        """Return the export of a policy, its m a number where the size of the site is known."""
+        """Return the export of a policy, its m a number where the size of the site is known.
+
+        Raises
+        ------
+        ExportError
+            If the target cannot express the policy.
+        """
+        if self.name not in _TEXTS:
+            check_free(model.policy, self.name)
         # Imported here: one target does not wait for the libraries of another.
         module, _, function = self.place.partition(":")
         write: Callable[[Model, Site], Export] = getattr(

@@ -104,9 +104,9 @@ def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:
 
 
 def value_at(expression: Expression, job: Mapping[str, float]) -> float:
-    """Return the value of ``expression``; ``job`` gives p, q, r, w (s, processors) and m. NaN stays NaN."""
+    """Return the value of ``expression``; ``job`` gives p, q, r, w (s, processors), m and, if not all of it, f."""
     program = compile_expression(expression)
     p, q, r, w = (np.array([float(job[name])]) for name in "pqrw")
     stack = np.empty((program.depth, 1))
-    machine.evaluate(program.codes, program.operands, p, q, r, w, float(job["m"]), stack)
+    machine.evaluate(program.codes, program.operands, p, q, r, w, float(job["m"]), float(job.get("f", job["m"])), stack)
     return float(stack[0, 0])

@@ -24,6 +24,7 @@ _MORE = {
     "r": "a later submission",
     "w": "a longer wait",
     "m": "a larger machine",
+    "f": "more free processors",
 }
 
 
@@ -33,8 +34,9 @@ class Job:
 
     Parameters
     ----------
-    p, q, r, w, m : float
-        Requested seconds, processors, submit seconds since the epoch, seconds waited, processors of the machine.
+    p, q, r, w, m, f : float
+        Requested seconds, processors, submit seconds since the epoch, seconds waited, processors of the machine, free
+        processors of it.
     given : frozenset of str
         Which of them were given; the others are placeholders.
     """
@@ -44,6 +46,7 @@ class Job:
     r: float = 0.0
     w: float = 0.0
     m: float = 1.0
+    f: float = 1.0
     given: frozenset[str] = frozenset()
 
     def describe(self) -> str:
@@ -105,7 +108,7 @@ def parse_job(text: str) -> Job:
     Raises
     ------
     UsageError
-        If a part is no NAME=VALUE of p, q, r, w, m, is given twice, or out of range.
+        If a part is no NAME=VALUE of p, q, r, w, m, f, is given twice, or out of range.
     """
     if len(text) > _LONGEST_JOB:
         raise UsageError(f"job {text[:60]!r}...: has {len(text):,} characters; write for example 'p=1h q=64 r=2d'")
@@ -120,10 +123,11 @@ def parse_job(text: str) -> Job:
         if name in values:
             raise UsageError(f"job {text!r}: {name} is given twice; keep one")
         values[name] = _value(name, value, text)
-    if values.get("q", 1) > values.get("m", math.inf):
-        raise UsageError(
-            f"job {text!r}: q={values['q']:g} is more than the m={values['m']:g} processors of the machine"
-        )
+    for name in ("q", "f"):
+        if values.get(name, 1) > values.get("m", math.inf):
+            raise UsageError(
+                f"job {text!r}: {name}={values[name]:g} is more than the m={values['m']:g} processors of the machine"
+            )
     return Job(**values, given=frozenset(values))
 
 
@@ -133,7 +137,7 @@ def _value(name: str, value: str, text: str) -> float:
         number = float(value) if decimal else float(parse_duration(value) if name in _TIMES else math.inf)
     except UsageError as error:
         raise UsageError(f"job {text!r}: {name}: {error}") from None
-    least = 0 if name in {"r", "w"} else 1
+    least = 0 if name in {"r", "w", "f"} else 1
     if not least <= number <= _LARGEST or (name not in _TIMES and number != int(number)):
         kind = "a time (1h, 30m, 3600)" if name in _TIMES else "a whole number"
         raise UsageError(f"job {text!r}: {name}={value!r}: expected {kind} from {least}")
@@ -178,7 +182,7 @@ def rank_jobs(explanations: list[Explanation]) -> list[int]:
 
 
 def _scores(policy: Policy, job: Job) -> float:
-    return float(policy.scores(job.p, job.q, job.r, job.w, job.m)[0])
+    return float(policy.scores(job.p, job.q, job.r, job.w, job.m, job.f)[0])
 
 
 def _at(term: Expression, job: Job) -> float:
@@ -187,7 +191,7 @@ def _at(term: Expression, job: Job) -> float:
 
 def _words(term: Expression, job: Job) -> str:
     """Return which changes of the job push it back (a larger term) and which bring it forward."""
-    if not term.variables:
+    if not term.variables - {"m", "f"}:
         return "the same for all jobs"
     here = _at(term, job)
     if math.isinf(here):
@@ -199,7 +203,7 @@ def _words(term: Expression, job: Job) -> str:
     for name in VARIABLES:
         if name in term.variables - {"m"}:
             value: float = getattr(job, name)
-            more: dict[str, Any] = {name: value * 1.01 if value else 1.0}
+            more: dict[str, Any] = {name: value * 1.01 if value and name != "f" else value + 1.0}
             there = _at(term, dataclasses.replace(job, **more))
             if there != here:
                 (back if there > here else forward).append(_MORE[name])
@@ -222,6 +226,8 @@ def _changes(policy: Policy, job: Job) -> list[str]:
         tries.append((f"Half the processors ({job.q // 2:g})", dataclasses.replace(job, q=job.q // 2)))
     if "w" in policy.variables:
         tries.append(("One more hour of waiting", dataclasses.replace(job, w=job.w + 3600)))
+    if "f" in policy.variables and job.f < job.q:
+        tries.append((f"Enough free processors ({job.q:g})", dataclasses.replace(job, f=job.q)))
     sentences = [f"{words} {_effect(here, _scores(policy, changed))}" for words, changed in tries]
     if policy.is_static:
         sentences.append("Waiting does not change this score; the job moves up as jobs with lower scores start.")

@@ -123,7 +123,7 @@ def _refuse_character(text: str, position: int) -> NoReturn:
     character = text[position]
     name = unicodedata.name(character, f"U+{ord(character):04X}")
     shown = repr(character) if character.isprintable() else f"U+{ord(character):04X}"
-    cure = _CURES.get(character, "use digits, p q r w m, + - * / **, parentheses and the functions of the grammar")
+    cure = _CURES.get(character, "use digits, p q r w m f, + - * / **, parentheses and the functions of the grammar")
     raise FormulaError(f"the character {shown} ({name}) is not in the grammar; {cure}", text, position)
 
 

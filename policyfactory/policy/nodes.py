@@ -36,6 +36,7 @@ VARIABLES: dict[str, str] = {
     "r": "submit time of the job since the policy's epoch (s)",
     "w": "time the job has waited so far (s)",
     "m": "processors of the machine (processors)",
+    "f": "processors free at the beginning of the scheduling pass (processors)",
 }
 
 # name -> least and greatest number of arguments
@@ -86,7 +87,7 @@ class Expression:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The names among p, q, r, w, m that occur."""
+        """The names among p, q, r, w, m, f that occur."""
         return frozenset(node.name for node in self.walk() if isinstance(node, Variable))
 
     @property
@@ -127,7 +128,7 @@ class Number(Expression):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Variable(Expression):
-    """One of p, q, r, w, m."""
+    """One of p, q, r, w, m, f."""
 
     name: str
 

@@ -88,7 +88,7 @@ class JobColumns:
             raise AttributeError(name)
         raise UsageError(
             f"a policy's function was asked for {name!r} of the jobs, and sees p, q, r and m; what changes while jobs "
-            "wait (w) needs a formula: Policy('NAME', 'p*q / (1 + w)')"
+            "wait (w, f) needs a formula: Policy('NAME', 'p*q / (1 + w)')"
         )
 
 
@@ -107,7 +107,7 @@ def _compiled(formula: str) -> Program:
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Policy:
-    """A formula in p, q, r, w, m; the queue is sorted by it, LOWER runs first.
+    """A formula in p, q, r, w, m, f; the queue is sorted by it, LOWER runs first.
 
     Ties go by submit time and then by job id, in whatever uses the policy.
 
@@ -198,7 +198,7 @@ class Policy:
                 )
         if not self.threshold >= 0:
             raise UsageError(f"the threshold {self.threshold} of policy {self.name} is not a time >= 0 s (or inf)")
-        if self.function is None and not self.expression.variables - {"m"}:
+        if self.function is None and not self.expression.variables - {"m", "f"}:
             raise FormulaError(
                 f"{self.formula[:60]!r} is the same for all jobs and ranks none; use p, q, r or w in it",
                 self.formula,
@@ -231,17 +231,23 @@ class Policy:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The names among p, q, r, w, m that the formula has; a function may use all but w."""
+        """The names among p, q, r, w, m, f that the formula has; a function may use all but w and f."""
         return self.expression.variables if self.function is None else frozenset("pqrm")
 
     @property
     def is_static(self) -> bool:
         """Whether a job's value never changes while it waits."""
         moving = self.epoch.rule == "oldest-waiting" and "r" in self.variables
-        return "w" not in self.variables and not moving
+        return not self.variables & {"w", "f"} and not moving
 
     def scores(
-        self, p: ArrayLike, q: ArrayLike, r: ArrayLike, w: ArrayLike | None = None, m: float = 1.0
+        self,
+        p: ArrayLike,
+        q: ArrayLike,
+        r: ArrayLike,
+        w: ArrayLike | None = None,
+        m: float = 1.0,
+        f: float | None = None,
     ) -> NDArray[np.float64]:
         """Return the value of every job; lower runs first.
 
@@ -253,6 +259,8 @@ class Policy:
             Seconds waited so far; None is 0 for every job.
         m : float
             Processors of the machine.
+        f : float or None
+            Processors of it that are free; None is all of them.
 
         Returns
         -------
@@ -277,7 +285,7 @@ class Policy:
         if self.function is None:
             program = self.program
             stack = np.empty((program.depth, a.size))
-            evaluate(program.codes, program.operands, a, b, c, d, float(m), stack)
+            evaluate(program.codes, program.operands, a, b, c, d, float(m), float(m if f is None else f), stack)
             values = stack[0]
         else:
             values = self._computed(JobColumns(a, b, c, float(m)))

@@ -28,6 +28,7 @@ _VALUES = {
     "w": (0.0, 1.0, 509.3, 70001.7, 2.9e6, 1.3e10),
 }
 _MACHINES = (1.0, 128.0, 1.3e7)
+_FREE = (0.0, 1.0, 61.0, 17011.0, 9.7e6)
 _ROUNDING = 1e-9
 # Below it doubles lose digits.
 _TINY = float(np.finfo(np.float64).tiny)
@@ -44,15 +45,17 @@ def same_order(one: Expression, other: Expression) -> bool:
     names = one.variables | other.variables
     axes = [values if name in names else values[:1] for name, values in _VALUES.items()]
     jobs = np.array(list(itertools.product(*axes))).T
-    machines = _MACHINES if "m" in names else _MACHINES[:1]
-    return all(_agree(_scores(one, jobs, m), _scores(other, jobs, m)) for m in machines)
+    machines = _MACHINES if "m" in names else _MACHINES[-1:]
+    free = _FREE if "f" in names else _FREE[:1]
+    sizes = [(m, f) for m in machines for f in free if f <= m]
+    return all(_agree(_scores(one, jobs, *size), _scores(other, jobs, *size)) for size in sizes)
 
 
-def _scores(expression: Expression, jobs: FloatArray, machine: float) -> FloatArray:
+def _scores(expression: Expression, jobs: FloatArray, machine: float, free: float) -> FloatArray:
     program = compile_expression(expression)
     stack = np.empty((program.depth, jobs.shape[1]))
     p, q, r, w = (np.ascontiguousarray(column) for column in jobs)
-    evaluate(program.codes, program.operands, p, q, r, w, machine, stack)
+    evaluate(program.codes, program.operands, p, q, r, w, machine, free, stack)
     scores = stack[0].copy()
     # As `Policy.scores` has it: what has no value runs last.
     scores[np.isnan(scores)] = np.inf

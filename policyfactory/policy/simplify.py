@@ -3,8 +3,8 @@
 The order does not change when a positive factor or an added constant is dropped, so a fitted
 ``8e-6*log10(p)*q + 0.007*log10(r) + 0.02`` becomes ``log10(p)*q + 870.96*log10(r)``, the way in which the papers
 write their F1 to F4. The algebra is sympy's, on an expression built node by node from our tree (never from text),
-with exact rational numbers. Of the domain (p >= 1, q >= 1, r >= 0, w >= 0, m >= 1) only m > 0 is used, to drop
-factors such as 1/m, which are the same for all jobs.
+with exact rational numbers. Of the domain (p >= 1, q >= 1, r >= 0, w >= 0, m >= 1, f >= 0) only m > 0 is used, to drop
+factors such as 1/m, which are the same for all jobs; f is so too at one pass, but may be 0.
 
 What is kept: the order of any two jobs, up to the rounding of doubles. Where the algebra is right and the doubles are
 not, as the shorter formula overflows or has a value where the original has none, the original is kept (`same_order`).
@@ -310,7 +310,7 @@ def _opened(terms: _Terms) -> _Terms | None:
 
 
 def _place(value: Sympy) -> tuple[int, int, str]:
-    """Return where a factor or term stands: in the order p, q, r, w, m, constants last."""
+    """Return where a factor or term stands: in the order p, q, r, w, m, f, constants last."""
     names = {symbol.name for symbol in value.free_symbols}
     positions = [position for position, name in enumerate(VARIABLES) if name in names]
     return (min(positions, default=len(VARIABLES)), len(names), str(value))

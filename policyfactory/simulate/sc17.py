@@ -73,7 +73,7 @@ def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: 
     Raises
     ------
     UsageError
-        If the policy has a threshold; `Rules` refuses the other rules that the programs do not have.
+        If the policy has a threshold or f; `Rules` refuses the other rules that the programs do not have.
     EvaluationError
         If times are no whole seconds or too large for the programs.
     """
@@ -81,6 +81,11 @@ def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: 
         raise UsageError(
             f"policy {policy.name} has a threshold of {policy.threshold:g} s, which the programs of SC'17 do not have; "
             "use it without compatibility sc17, or a policy without one"
+        )
+    if "f" in policy.variables:
+        raise UsageError(
+            f"policy {policy.name} has f (free processors), which no policy of the programs of SC'17 sees; use it "
+            "without compatibility sc17, or a policy without f"
         )
     jobs = _jobs(workload, rules)
     # Compiled kernels say nothing of 1/0 in a key; with NUMBA_DISABLE_JIT numpy would.

@@ -10,7 +10,8 @@ import pytest
 from policyfactory.engine import formula as machine
 
 INF, NAN = math.inf, math.nan
-P, Q, R, W, M = [5.0, -2.0, 0.0], [4.0, 1.0, 9.0], [100.0, 0.0, 7.0], [3.0, 30.0, 300.0], 64.0
+P, Q, R, W = [5.0, -2.0, 0.0], [4.0, 1.0, 9.0], [100.0, 0.0, 7.0], [3.0, 30.0, 300.0]
+M, F = 64.0, 11.0
 
 # Instructions with their operands, the value for each of the three jobs.
 PROGRAMS = {
@@ -19,6 +20,7 @@ PROGRAMS = {
     "r": ([("VAR_R", 0)], R),
     "w": ([("VAR_W", 0)], W),
     "m": ([("VAR_M", 7.0)], [M, M, M]),
+    "f": ([("VAR_F", 7.0)], [F, F, F]),
     "2.5": ([("CONST", 2.5)], [2.5, 2.5, 2.5]),
     "p + q": ([("VAR_P", 0), ("VAR_Q", 0), ("ADD", 0)], [9.0, -1.0, 9.0]),
     "p - q": ([("VAR_P", 0), ("VAR_Q", 0), ("SUB", 0)], [1.0, -3.0, -9.0]),
@@ -56,7 +58,7 @@ def run(program: list[tuple[str, float]], depth: int = 4) -> np.ndarray:
     columns = (np.array(column) for column in (P, Q, R, W))
     stack = np.full((depth + 1, 4), -7.5)
     with np.errstate(all="ignore"):
-        machine.evaluate(codes, operands, *columns, M, stack)
+        machine.evaluate(codes, operands, *columns, M, F, stack)
     assert (stack[depth] == -7.5).all()
     assert (stack[:, 3] == -7.5).all(), "the stack is longer than there are jobs"
     return stack[0, :3]
@@ -92,4 +94,4 @@ def test_a_power_is_multiplied_from_left_to_right() -> None:
 
 def test_every_instruction_has_a_number_of_its_own() -> None:
     numbers = {name: getattr(machine, name) for name in machine.__all__ if name.isupper()}
-    assert len(set(numbers.values())) == len(numbers) == 20 + 1
+    assert len(set(numbers.values())) == len(numbers) == 21 + 1

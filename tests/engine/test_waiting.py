@@ -8,14 +8,14 @@ import pytest
 from naive.online import Job, score_waiting
 from naive.online_cases import FORMULAS, policy
 from policyfactory.engine import waiting as engine
-from policyfactory.engine.events import new_jobs
+from policyfactory.engine.events import FREE, NOW, new_jobs, new_state
 
 
 @pytest.mark.parametrize("from_oldest", [False, True])
 @pytest.mark.parametrize("text", FORMULAS)
 def test_score_waiting(text: str, from_oldest: bool) -> None:
     rng = np.random.default_rng(71)
-    program, ticks, now, n = policy(text).program, 4, 400, 60
+    program, ticks, now, free, n = policy(text).program, 4, 400, 5, 60
     submit = np.sort(rng.integers(0, 400, n))
     estimate, width = rng.integers(0, 50, n), rng.integers(1, 9, n)
     rows = np.flatnonzero(rng.random(n) < 0.5)
@@ -25,13 +25,15 @@ def test_score_waiting(text: str, from_oldest: bool) -> None:
     with np.errstate(all="ignore"):
         jobs = new_jobs(submit, estimate, estimate, width)
         work = np.empty((4 + program.depth, n))
-        engine.score_waiting(jobs, now, listed, formula, (ticks, 8), work, scores)
+        state = new_state(8)
+        state[NOW], state[FREE] = now, free
+        engine.score_waiting(jobs, state, listed, formula, (ticks, 8), work, scores)
 
-        def plain(job: Job, instant: int, oldest: int) -> float:
+        def plain(job: Job, instant: int, oldest: int, free: int) -> float:
             r = (job.submit - (oldest if from_oldest else 100)) / ticks
             p, w = job.estimate / ticks, (instant - job.submit) / ticks
-            return float(FORMULAS[text](np.float64(p), np.float64(job.processors), np.float64(r), np.float64(w)))
+            return float(FORMULAS[text](*(np.float64(value) for value in (p, job.processors, r, w, free))))
 
         plain_jobs = [Job(int(j), int(submit[j]), 1, int(estimate[j]), int(width[j])) for j in rows]
-        assert scores[1 : len(rows) + 1].tolist() == score_waiting(plain_jobs, now, plain)
+        assert scores[1 : len(rows) + 1].tolist() == score_waiting(plain_jobs, now, free, plain)
     assert (scores[len(rows) + 1 :] == 7.5).all()

@@ -124,7 +124,7 @@ def test_lua_gives_the_same_bits(policy: Policy, version: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(expressions(depth=5))
+@given(expressions(depth=5, variables="pqrwm"))
 def test_any_formula_in_python_and_lua(tree) -> None:
     if not tree.variables - {"m"}:
         return

@@ -242,7 +242,7 @@ def test_a_resource_that_is_no_number_is_refused() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(expressions(depth=5))
+@given(expressions(depth=5, variables="pqrwm"))
 def test_any_formula_is_safe_or_refused(tree) -> None:
     if not tree.variables - {"m"}:
         return

@@ -93,6 +93,11 @@ def test_from_when_r_counts() -> None:
     assert scores_of(Policy("x", "w"), QUEUE).tolist() == [100, 50, 10, 50]
 
 
+def test_a_list_of_waiting_jobs_says_no_free_processors() -> None:
+    with pytest.raises(ExportError, match=r"has f, .* which a list of waiting jobs does not know"):
+        scores_of(Policy("x", "p + f*q"), QUEUE)
+
+
 def test_a_job_submitted_before_the_epoch_counts_as_submitted_at_it() -> None:
     policy = dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("fixed", 60))
     scores = scores_of(policy, QUEUE)

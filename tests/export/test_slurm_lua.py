@@ -261,7 +261,7 @@ def test_a_job_that_cannot_be_read_is_no_error_of_slurms(target: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(expressions(depth=5), st.integers(1, 10**6), st.integers(1, 10**5))
+@given(expressions(depth=5, variables="pqrwm"), st.integers(1, 10**6), st.integers(1, 10**5))
 def test_any_formula_gives_a_number_in_the_range(tree: Any, minutes: int, size: int) -> None:
     if not tree.variables - {"m", "w"} or "w" in tree.variables:
         return

@@ -132,6 +132,16 @@ def test_a_policy_that_changes_while_a_job_waits() -> None:
         static_only(CATALOGUE["WFP3"], "slurm-nice")
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_only_texts_take_a_formula_with_free_processors(name: str) -> None:
+    policy = Policy("fits", "q - f/m*q", epoch=F1.epoch)
+    if name in {"json", "latex"}:
+        assert TARGETS[name].make(Model(policy), make_site()).files
+        return
+    with pytest.raises(ExportError, match=f"policy fits has f, .* which {name} does not know; use a formula without f"):
+        TARGETS[name].make(Model(policy), make_site(processors=64))
+
+
 def test_what_is_left_out_is_said() -> None:
     policy = dataclasses.replace(CATALOGUE["WFP3"], threshold=7200.0)
     threshold, waiting = unexpressed(policy)

@@ -70,7 +70,7 @@ def test_formulas_have_the_values_of_their_variables(sample: Sample) -> None:
     assert sample.values("p + 100*q + 10000*r").tolist() == [30220, 110102, 90301, 10110, 70205]
     others = sample.with_jobs(np.array([4.0]), np.array([2.0]), np.array([8.0]))
     assert others.values("sqrt(p)*q/r").tolist() == [0.5]
-    for formula, unknown in (("p*w", "w"), ("q/m", "m"), ("w*m", "m, w")):
+    for formula, unknown in (("p*w", "w"), ("q/m", "m"), ("w*m", "m, w"), ("p + f", "f")):
         with pytest.raises(FitError, match=f"has {unknown}, which no score table has"):
             sample.values(formula)
 

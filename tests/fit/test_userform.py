@@ -131,6 +131,7 @@ def test_up_to_forty_coefficients_are_fitted(sc17: Sample) -> None:
         ("a + b", "is the same for all jobs"),
         ("a*w + b*p", "has w, which no score table knows"),
         ("a*p + b*m", "has m, which no score table knows"),
+        ("a*p + b*f", "has f, which no score table knows"),
         ("a*p + b*p", "linearly dependent"),
         ("a/log10(q) + b*p", "not finite on 1740 of 6912 rows"),
         ("a*p/(p - p)", "not finite"),

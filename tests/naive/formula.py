@@ -11,7 +11,7 @@ from policyfactory.policy.nodes import MAX_REPEATED, Binary, Call, Expression, N
 
 
 def evaluate(node: Expression, job: dict[str, float]) -> float:
-    """Return the value of a formula at a job {p, q, r, w, m}, with the rules of C for infinity and NaN."""
+    """Return the value of a formula at a job {p, q, r, w, m, f}, with the rules of C for infinity and NaN."""
     match node:
         case Number(value):
             return value
@@ -91,15 +91,16 @@ def expressions(
     depth: int = 5,
     functions: tuple[str, ...] = ("log10", "log2", "ln", "sqrt", "exp", "abs"),
     constants: st.SearchStrategy[float] = CONSTANTS,
+    variables: str = "pqrwmf",
 ) -> Expression:
     """Draw a formula of the grammar."""
     if depth == 0 or draw(st.integers(0, 4)) == 0:
         if draw(st.booleans()):
-            return Variable(draw(st.sampled_from("pqrwm")))
+            return Variable(draw(st.sampled_from(variables)))
         return number(draw(constants))
 
     def part() -> Expression:
-        return draw(expressions(depth=depth - 1, functions=functions, constants=constants))
+        return draw(expressions(depth=depth - 1, functions=functions, constants=constants, variables=variables))
 
     kind = draw(st.sampled_from(["+", "-", "*", "/", "**", "sign", "call", "extreme"]))
     if kind == "sign":
@@ -125,6 +126,7 @@ def random_jobs(count: int, seed: int) -> list[dict[str, float]]:
             "r": float(source.choice([0, int(10 ** source.uniform(0, 7)), int(10 ** source.uniform(0, 7))])),
             "w": float(source.choice([0, int(10 ** source.uniform(0, 6)), int(10 ** source.uniform(0, 6))])),
             "m": 256.0,
+            "f": float(seed % 257),
         }
         for _ in range(count)
     ]

@@ -33,8 +33,8 @@ class Job:
         return max(self.start + self.estimate, now)
 
 
-# (job, now, submit time of the oldest waiting job) -> lower runs first
-Score = Callable[[Job, int, int], float]
+# (job, now, submit time of the oldest waiting job, processors free as the pass begins) -> lower runs first
+Score = Callable[[Job, int, int, int], float]
 
 
 # What is in force: (from this instant on, order of the queue, threshold, order for backfilling or None).
@@ -110,7 +110,7 @@ class Online:
         self.queue.sort(key=key)
 
     def value(self, score: Score, job: Job, oldest: int) -> float:
-        value = score(job, self.now, oldest)
+        value = score(job, self.now, oldest, self.free_first)
         return math.inf if math.isnan(value) else value
 
     def schedule(self) -> None:
@@ -118,6 +118,7 @@ class Online:
         for since, *order in self.timetable:
             if since <= self.now:
                 self.score, self.threshold, self.backfill_score = order
+        self.free_first = self.free()
         self.sort_queue()
         if self.backfill == "conservative":
             self.plan()
@@ -252,8 +253,8 @@ def conservative(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) 
     Online(jobs, machine, score, backfill="conservative", **rules).run()
 
 
-def score_waiting(waiting: Sequence[Job], now: int, score: Score) -> list[float]:
+def score_waiting(waiting: Sequence[Job], now: int, free: int, score: Score) -> list[float]:
     """Return the score of each waiting job now; what is no number runs last."""
     oldest = min(job.submit for job in waiting)
-    values = [score(job, now, oldest) for job in waiting]
+    values = [score(job, now, oldest, free) for job in waiting]
     return [math.inf if math.isnan(value) else value for value in values]

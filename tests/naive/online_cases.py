@@ -13,7 +13,7 @@ from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload
 
-Plain = Callable[[np.float64, np.float64, np.float64, np.float64], np.float64]
+Plain = Callable[[np.float64, np.float64, np.float64, np.float64, np.float64], np.float64]
 
 
 def _log(function: Callable[[float], float], value: float) -> float:
@@ -23,24 +23,26 @@ def _log(function: Callable[[float], float], value: float) -> float:
 
 # The same arithmetic twice: as the package's formula and as Python on numpy's doubles (1/0 is inf, no exception).
 FORMULAS: dict[str, Plain] = {
-    "r": lambda p, q, r, w: r,
-    "-r": lambda p, q, r, w: -r,
-    "p": lambda p, q, r, w: p,
-    "-p": lambda p, q, r, w: -p,
-    "q": lambda p, q, r, w: q,
-    "-q": lambda p, q, r, w: -q,
-    "p*q": lambda p, q, r, w: p * q,
-    "-p/q": lambda p, q, r, w: -p / q,
-    "log10(r)*q": lambda p, q, r, w: _log(math.log10, r) * q,
-    "p*q + 5*r": lambda p, q, r, w: p * q + 5 * r,
-    "-(w + p)/p": lambda p, q, r, w: -(w + p) / p,
-    "(w + p)/p": lambda p, q, r, w: (w + p) / p,
-    "-(w/p)**3*q": lambda p, q, r, w: -((w / p) * (w / p) * (w / p)) * q,
-    "-w/(log2(q)*p)": lambda p, q, r, w: -w / (_log(math.log2, q) * p),
-    "p - 3*w": lambda p, q, r, w: p - 3 * w,
+    "r": lambda p, q, r, w, f: r,
+    "-r": lambda p, q, r, w, f: -r,
+    "p": lambda p, q, r, w, f: p,
+    "-p": lambda p, q, r, w, f: -p,
+    "q": lambda p, q, r, w, f: q,
+    "-q": lambda p, q, r, w, f: -q,
+    "p*q": lambda p, q, r, w, f: p * q,
+    "-p/q": lambda p, q, r, w, f: -p / q,
+    "log10(r)*q": lambda p, q, r, w, f: _log(math.log10, r) * q,
+    "p*q + 5*r": lambda p, q, r, w, f: p * q + 5 * r,
+    "-(w + p)/p": lambda p, q, r, w, f: -(w + p) / p,
+    "(w + p)/p": lambda p, q, r, w, f: (w + p) / p,
+    "-(w/p)**3*q": lambda p, q, r, w, f: -((w / p) * (w / p) * (w / p)) * q,
+    "-w/(log2(q)*p)": lambda p, q, r, w, f: -w / (_log(math.log2, q) * p),
+    "p - 3*w": lambda p, q, r, w, f: p - 3 * w,
+    "p/q - 4*min(1, max(0, f - q + 1))": lambda p, q, r, w, f: p / q - 4 * min(1.0, max(0.0, f - q + 1)),
+    "(f - 3)*q + w/(f + p)": lambda p, q, r, w, f: (f - 3) * q + w / (f + p),
 }
-STATIC = tuple(text for text in FORMULAS if "w" not in text)
-TIMED = tuple(text for text in FORMULAS if "w" in text)
+TIMED = tuple(text for text in FORMULAS if {"w", "f"} & set(text))
+STATIC = tuple(text for text in FORMULAS if text not in TIMED)
 
 
 def policy(text: str, rule: str = "window-start") -> Policy:
@@ -97,10 +99,10 @@ def score_of(workload: Workload, policy_: Policy, since: int | None = None) -> S
     first = int(workload.submit.min()) if since is None else since
     from_oldest = policy_.epoch.rule == "oldest-waiting"
 
-    def score(job: Job, now: int, oldest: int) -> float:
+    def score(job: Job, now: int, oldest: int, free: int) -> float:
         r = (job.submit - (oldest if from_oldest else first)) / ticks
         p, w = job.estimate / ticks, (now - job.submit) / ticks
-        return float(plain(np.float64(p), np.float64(job.processors), np.float64(r), np.float64(w)))
+        return float(plain(*(np.float64(value) for value in (p, job.processors, r, w, free))))
 
     return score
 

@@ -10,16 +10,16 @@ def _areas(job: Job) -> int:
 
 
 ORDERS: dict[str, Score] = {
-    "fcfs": lambda job, now, oldest: job.submit,
-    "lcfs": lambda job, now, oldest: -job.submit,
-    "spf": lambda job, now, oldest: job.estimate,
-    "lpf": lambda job, now, oldest: -job.estimate,
-    "sqf": lambda job, now, oldest: job.processors,
-    "lqf": lambda job, now, oldest: -job.processors,
-    "lexp": lambda job, now, oldest: -(now - job.submit + job.estimate) / job.estimate,
-    "sexp": lambda job, now, oldest: (now - job.submit + job.estimate) / job.estimate,
-    "srf": lambda job, now, oldest: job.estimate / job.processors,
-    "lrf": lambda job, now, oldest: -job.estimate / job.processors,
-    "saf": lambda job, now, oldest: _areas(job),
-    "laf": lambda job, now, oldest: -_areas(job),
+    "fcfs": lambda job, now, oldest, free: job.submit,
+    "lcfs": lambda job, now, oldest, free: -job.submit,
+    "spf": lambda job, now, oldest, free: job.estimate,
+    "lpf": lambda job, now, oldest, free: -job.estimate,
+    "sqf": lambda job, now, oldest, free: job.processors,
+    "lqf": lambda job, now, oldest, free: -job.processors,
+    "lexp": lambda job, now, oldest, free: -(now - job.submit + job.estimate) / job.estimate,
+    "sexp": lambda job, now, oldest, free: (now - job.submit + job.estimate) / job.estimate,
+    "srf": lambda job, now, oldest, free: job.estimate / job.processors,
+    "lrf": lambda job, now, oldest, free: -job.estimate / job.processors,
+    "saf": lambda job, now, oldest, free: _areas(job),
+    "laf": lambda job, now, oldest, free: -_areas(job),
 }

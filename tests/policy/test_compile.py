@@ -25,7 +25,7 @@ def run(tree: Expression, jobs: list[dict[str, float]]) -> np.ndarray:
     stack = np.full((program.depth + 1, len(jobs)), -7.5)
     # Compiled kernels say nothing of 1/0; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):
-        machine.evaluate(program.codes, program.operands, p, q, r, w, jobs[0]["m"], stack)
+        machine.evaluate(program.codes, program.operands, p, q, r, w, jobs[0]["m"], jobs[0]["f"], stack)
     assert (stack[-1] == -7.5).all()
     return stack[0].copy()
 
@@ -59,7 +59,7 @@ def test_program_equals_the_plain_twin(tree: Expression, seed: int) -> None:
     ],
 )
 def test_edges(text: str, value: float) -> None:
-    job = {"p": float(value), "q": 3.0, "r": 0.0, "w": 0.0, "m": 1.0}
+    job = {"p": float(value), "q": 3.0, "r": 0.0, "w": 0.0, "m": 1.0, "f": 0.0}
     tree = parse(text)
     assert same_bits(run(tree, [job])[0], plain(tree, job))
 
@@ -87,7 +87,7 @@ def test_whole_exponents_up_to_a_bound_are_multiplied() -> None:
     assert machine.POW in compile_expression(parse("p**17")).codes
     # x*x*x, not the library's pow: here they differ in the last bit.
     x = next(x for x in np.linspace(0.1, 1, 10_000) if x * x * x != x**3.0)
-    assert run(parse("p**3"), [{"p": x, "q": 1, "r": 0, "w": 0, "m": 1}])[0] == x * x * x
+    assert run(parse("p**3"), [{"p": x, "q": 1, "r": 0, "w": 0, "m": 1, "f": 0}])[0] == x * x * x
 
 
 def test_a_coefficient_without_value_does_not_compile() -> None:

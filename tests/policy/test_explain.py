@@ -129,6 +129,24 @@ def test_json_has_no_infinity() -> None:
     json.dumps(value, allow_nan=False)
 
 
+def test_free_processors() -> None:
+    policy = Policy("x", "p - 100*min(1, max(0, f - q + 1)) + f/m")
+    with pytest.raises(UsageError, match=r"the job lacks m and f: add m=... f=..."):
+        explain(policy, parse_job("p=60 q=4"))
+    result = explain(policy, parse_job("p=60 q=4 m=8 f=3"))
+    assert result.score == 60.375
+    assert [term.words for term in result.terms] == [
+        "a longer request: later",
+        "more free processors: sooner",
+        "the same for all jobs",
+    ]
+    assert "Enough free processors (4) changes the score from 60.375 to -39.5: sooner." in result.changes
+    assert not any("Enough" in text for text in explain(policy, parse_job("p=60 q=4 m=8 f=4")).changes)
+    assert parse_job("f=0").f == 0
+    with pytest.raises(UsageError, match="f=9 is more than the m=8 processors"):
+        parse_job("f=9 m=8")
+
+
 def test_a_job_wider_than_the_machine_is_refused() -> None:
     with pytest.raises(UsageError, match="q=1024 is more than the m=256 processors of the machine"):
         parse_job("p=2h q=1024 m=256")

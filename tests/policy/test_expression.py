@@ -18,7 +18,7 @@ from policyfactory.policy.expression import MAX_DEPTH, MAX_LENGTH, MAX_NESTING, 
 from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Number, Variable, number, substitute
 
 P, Q, R = Variable("p"), Variable("q"), Variable("r")
-JOB = {"p": 3600.0, "q": 64.0, "r": 86400.0, "w": 120.0, "m": 256.0}
+JOB = {"p": 3600.0, "q": 64.0, "r": 86400.0, "w": 120.0, "m": 256.0, "f": 96.0}
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def test_lengths_must_agree() -> None:
     [
         ("p*q", Epoch(), True),
         ("w/p", Epoch(), False),
+        ("p - f", Epoch(), False),
         ("log10(r)", Epoch(), True),
         ("log10(r)", Epoch("fixed", 1_700_000_000), True),
         ("log10(r)", Epoch("oldest-waiting"), False),
@@ -61,6 +62,15 @@ def test_lengths_must_agree() -> None:
 )
 def test_static_means_that_waiting_changes_nothing(formula: str, epoch: Epoch, *, static: bool) -> None:
     assert Policy("x", formula, epoch=epoch).is_static is static
+
+
+def test_free_processors_are_the_same_for_all_jobs() -> None:
+    policy = Policy("x", "p*min(1, max(0, f - q + 1))")
+    assert policy.scores([7, 7, 7], [2, 3, 4], 0, m=8, f=3).tolist() == [7, 7, 0]
+    # Unless they are given the whole machine is free.
+    assert policy.scores([7, 7, 7], [7, 8, 9], 0, m=8).tolist() == [7, 7, 0]
+    with pytest.raises(FormulaError, match="is the same for all jobs and ranks none"):
+        Policy("x", "f/m")
 
 
 def test_properties() -> None:

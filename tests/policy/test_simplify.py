@@ -366,7 +366,7 @@ def test_a_formula_is_kept_where_doubles_of_the_shorter_one_have_another_order(t
     [
         ("p", "q"), ("p", "-p"), ("p", "p + 1e-5*q"), ("p*q", "p*q*(w + 1)"), ("p", "min(p, 1e6)"), ("r", "max(r, 1)"),
         ("log10(r)", "log10(r + 1)*q"), ("p/m", "p - 1e-3*m*q"), ("p", "1/(1/p - 1)"), ("q", "q*(r/r)"),
-        ("p**100", "p"), ("p**-100", "1/p"), ("abs(p - q)", "p - q"), ("p*0", "p"), ("0 - p", "p"),
+        ("p**100", "p"), ("p**-100", "1/p"), ("abs(p - q)", "p - q"), ("p*0", "p"), ("0 - p", "p"), ("f*p", "p"),
     ],
 )  # fmt: skip
 def test_other_orders_are_told_apart(one: str, other: str) -> None:
@@ -379,7 +379,7 @@ def test_other_orders_are_told_apart(one: str, other: str) -> None:
     [
         ("p", "3*p + 7"), ("log10(p)*q + 0.02", "log10(p)*q"), ("p/m", "p"), ("p*1e-300", "p"), ("p", "p**2"),
         ("log10(r)*2", "ln(r)"), ("0.1*p - 0.3*q + 5", "p - 3*q"), ("sqrt(p)", "log2(p)"), ("m*p - m", "p"),
-        ("p/r", "1/(r/p)"), ("-1/p", "p"),
+        ("f + p", "p"), ("p/r", "1/(r/p)"), ("-1/p", "p"),
     ],
 )  # fmt: skip
 def test_equal_orders_are_recognised(one: str, other: str) -> None:
@@ -391,12 +391,12 @@ def test_equal_orders_are_recognised(one: str, other: str) -> None:
 @given(expressions(depth=5, functions=("log10", "log2", "ln", "sqrt", "abs", "exp")), st.integers(0, 1000))
 def test_ranking_is_kept_in_doubles(tree: Expression, seed: int) -> None:
     """On other jobs than those that the simplification looks at; infinite scores of both stay together."""
-    assume(tree.variables and not tree.coefficients)
+    assume(tree.variables - {"m", "f"} and not tree.coefficients)
     shorter = simplify_order(tree)
-    assume(shorter.variables)
+    assume(shorter.variables - {"m", "f"})
     jobs = random_jobs(40, seed=seed)
     p, q, r, w = (np.array([job[name] for job in jobs]) for name in "pqrw")
-    one, other = (Policy("x", one.text()).scores(p, q, r, w, 256.0) for one in (tree, shorter))
+    one, other = (Policy("x", one.text()).scores(p, q, r, w, 256.0, jobs[0]["f"]) for one in (tree, shorter))
     at = np.lexsort((other, one))
     one, other = one[at], other[at]
     with np.errstate(invalid="ignore", over="ignore"):

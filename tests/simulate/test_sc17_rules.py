@@ -79,6 +79,11 @@ def test_a_policy_with_a_threshold_is_refused() -> None:
         simulate(workload(), Policy("late", "p", threshold=7200), SC17)
 
 
+def test_a_policy_that_sees_free_processors_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"policy fits has f .free processors., which no policy of the programs"):
+        simulate(workload(), Policy("fits", "p + f*q"), SC17)
+
+
 def test_times_that_the_programs_cannot_have() -> None:
     fine = workload(ticks=1000)
     odd = dataclasses.replace(fine, run_time=fine.run_time + 1)

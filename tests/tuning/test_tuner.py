@@ -133,7 +133,7 @@ def test_the_policy_of_a_period_orders_the_queue_in_it(seed: int, feedback: str)
     schedule = run(tuner(feedback), workload)
     first = int(schedule.edges[0])
 
-    def score(job: online.Job, now: int, oldest: int) -> float:
+    def score(job: online.Job, now: int, oldest: int, free: int) -> float:
         period = min((now - first) // HOUR, len(schedule.choices) - 1)
         waited, p = now - job.submit, job.estimate
         return (job.submit, p, -(waited + p) / p, -job.processors)[schedule.choices[period]]

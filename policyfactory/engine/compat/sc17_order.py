@@ -196,6 +196,6 @@ def _evaluate(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int, no
         work[2, at] = jobs.submit[job] - oldest if formula.from_oldest else formula.r[job]
         work[3, at] = now - jobs.submit[job]
     p, q, r, w = work[0, :count], work[1, :count], work[2, :count], work[3, :count]
-    evaluate(formula.codes, formula.operands, p, q, r, w, order.machine, work[4:])
+    evaluate(formula.codes, formula.operands, p, q, r, w, order.machine, 0.0, work[4:])  # no formula with f comes here
     for at in range(count):
         order.keys[at] = np.inf if math.isnan(work[4, at]) else work[4, at]

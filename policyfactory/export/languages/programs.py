@@ -56,7 +56,7 @@ def c(model: Model, site: Site) -> Export:
         NAME=name,
         EPOCH=epoch if "r" in policy.variables else "",
         THRESHOLD=_threshold(policy, "INFINITY"),
-        UNUSED="".join(f"    (void)({name});\n" for name in VARIABLES if name not in policy.variables),
+        UNUSED="".join(f"    (void)({name});\n" for name in "pqrwm" if name not in policy.variables),
         HELPERS=score["HELPERS"] or "\n",
         SCORE=score["SCORE"],
     )
