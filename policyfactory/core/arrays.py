@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FloatArray", "Int64Array"]
+__all__ = ["Float32Array", "FloatArray", "Int64Array"]
 
 FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
 Int64Array = NDArray[np.int64]

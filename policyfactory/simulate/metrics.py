@@ -234,6 +234,14 @@ def _utilisation(schedule: Ran) -> float:
     return 100.0 * float(work) / capacity if capacity else 0.0
 
 
+def _utilisation_to_last_start(schedule: Ran) -> float:
+    # All of a job's work counts, also what is done after the last start: it can exceed 100 %.
+    start, end, processors = schedule.start, schedule.end, schedule.workload.processors
+    work = weighted_total(end - start, processors, np.ones(len(start), dtype=np.int64))
+    capacity = float(schedule.workload.machine) * int(start.max() - schedule.workload.submit.min())
+    return 100.0 * float(work) / capacity if capacity else 0.0
+
+
 def _throughput_sd(schedule: Ran) -> float:
     # The integrals run from the first start; before it nothing is in use, and both integrands are 0.
     linear, square = busy_integrals(*_in_use(schedule))
@@ -291,6 +299,14 @@ def _of_jobs(statistic: str, of: str) -> Metric:
 
 _OF_MACHINE = (
     Metric("utilisation", "%", False, _utilisation, "sum of q p over (processors x makespan)", "utilisation"),
+    Metric(
+        "utilisation_to_last_start",
+        "%",
+        False,
+        _utilisation_to_last_start,
+        "sum of q p over (processors x time from the first submission to the last start): RLScheduler's",
+        "utilisation of RLScheduler",
+    ),
     Metric("makespan", "s", True, _makespan, "time from the first submission to the last end", "makespan"),
     Metric(
         "area_weighted_response",

@@ -17,7 +17,10 @@ Backfill = Literal["none", "easy", "conservative"]
 DecideBy = Literal["request", "runtime", "prediction"]
 Ties = Literal["fifo", "lifo"]
 Overrun = Literal["run", "kill"]
-Compatibility = Literal["none", "ocst", "sc17"]
+Compatibility = Literal["none", "ocst", "sc17", "rlscheduler"]
+
+# Whose scheduler each of these modes is; they have few rules to choose from.
+_PROGRAMS = {"sc17": "SC'17", "rlscheduler": "RLScheduler"}
 
 # Compared by identity, since every value can be given.
 _NOT_GIVEN = float("nan")
@@ -43,9 +46,9 @@ class Rules:
         What happens to a job at its requested time: it runs on to the end of its run time, or is killed.
     backfill_policy : Policy or None
         The order in which jobs are tried for backfilling; None is the queue's order. It ignores the threshold.
-    compatibility : {"none", "ocst", "sc17"}
-        Our rules; those of ocst, the simulator of IEEE TPDS 29(10), 2018; those of the simulator of SC'17
-        (docs/simulator.md, docs/sc17.md).
+    compatibility : {"none", "ocst", "sc17", "rlscheduler"}
+        Our rules; those of ocst, the simulator of IEEE TPDS 29(10), 2018; those of the simulators of SC'17 and of
+        RLScheduler (docs/simulator.md, docs/sc17.md, docs/rlscheduler.md).
 
     Raises
     ------
@@ -78,10 +81,10 @@ class Rules:
                     "ocst has no conservative backfilling; choose backfill easy or none, or leave out ocst"
                 )
             object.__setattr__(self, "ties", "lifo")
-        if self.compatibility == "sc17":
-            self._check_sc17()
+        if self.compatibility in _PROGRAMS:
+            self._check_program(_PROGRAMS[self.compatibility])
 
-    def _check_sc17(self) -> None:
+    def _check_program(self, of: str) -> None:
         refused = (
             ("backfill", self.backfill, self.backfill == "conservative", "none or easy"),
             ("decide_by", self.decide_by, self.decide_by == "prediction", "request or runtime"),
@@ -93,8 +96,8 @@ class Rules:
         for name, value, wrong, cure in refused:
             if wrong:
                 raise UsageError(
-                    f"{name} is {value}, which the programs of SC'17 do not have; with compatibility sc17 it must be "
-                    f"{cure}"
+                    f"{name} is {value}, which the programs of {of} do not have; with compatibility "
+                    f"{self.compatibility} it must be {cure}"
                 )
 
 

@@ -73,6 +73,10 @@ def simulate(
         from policyfactory.simulate.sc17 import simulate_sc17
 
         return simulate_sc17(workload, policy, rules)
+    if rules.compatibility == "rlscheduler":
+        from policyfactory.simulate.rlscheduler import simulate_rlscheduler
+
+        return simulate_rlscheduler(workload, policy, rules)
     prepared = prepare(workload, rules, prediction, tie_rank)
     # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):

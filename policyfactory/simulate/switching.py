@@ -37,8 +37,8 @@ class SwitchingSimulation:
     policies : sequence of Policy
         Those that can be in force, static and time-dependent ones.
     rules : Rules, optional
-        As for `policyfactory.simulate.simulate.simulate`; no conservative backfilling, not compatibility "sc17". The
-        threshold is that of the rules or, where they have none, of the policy in force.
+        As for `policyfactory.simulate.simulate.simulate`; no conservative backfilling, not compatibility "sc17" or
+        "rlscheduler". The threshold is that of the rules or, where they have none, of the policy in force.
     prediction, tie_rank : int64 array (n,), optional
         As for `policyfactory.simulate.simulate.simulate`.
 
@@ -178,7 +178,7 @@ class SwitchingSimulation:
 
 
 def _can_switch(rules: Rules) -> bool:
-    return rules.backfill != "conservative" and rules.compatibility != "sc17"
+    return rules.backfill != "conservative" and rules.compatibility in {"none", "ocst"}
 
 
 def _read_only(column: Int64Array) -> Int64Array:

@@ -169,8 +169,11 @@ class _Cleaning:
     def _times(self) -> None:
         log = self.log
         self.drop(log.submit < 0, "no submit time", "it cannot be put into the queue")
-        self.drop(log.run_time < 0, "no run time", "it never ran, or its end is unknown")
-        zero = log.run_time == 0
+        unknown, zero = log.run_time < 0, log.run_time == 0
+        if self.preset.negative_run is None:
+            self.drop(unknown, "no run time", "it never ran, or its end is unknown")
+        else:
+            self.note("changed", unknown, f"no run time, {self.preset.negative_run} s taken", "as the program does")
         if self.preset.zero_run == "drop":
             self.drop(zero, "run time 0", "it was cancelled before it ran, or took less than half a second")
         elif self.preset.zero_run == "one":
@@ -181,13 +184,16 @@ class _Cleaning:
         self.run_time = _whole(log.run_time)
         least = np.where(zero & (self.preset.zero_run != "one"), 0, 1)
         self.run_time = np.maximum(self.run_time, least)
+        self.run_time[unknown] = self.preset.negative_run or 1
 
     def _sizes(self) -> None:
         log, preset = self.log, self.preset
         names = {"allocated": log.allocated, "requested": log.requested}
         other_name = "requested" if preset.size == "allocated" else "allocated"
-        size, other = names[preset.size], names[other_name]
-        if preset.other_size:
+        size, other = names.get(preset.size, np.maximum(log.allocated, log.requested)), names[other_name]
+        if preset.size == "larger":
+            self.drop(size <= 0, "no number of processors", "neither allocated nor requested is known")
+        elif preset.other_size:
             self.drop((size <= 0) & (other <= 0), "no number of processors", "neither allocated nor requested is known")
             filled = (size <= 0) & (other > 0)
             what = f"no {preset.size} processors, the {other_name} ones taken"
@@ -287,7 +293,7 @@ class _Cleaning:
         self.note("changed", early, "out of submit order, sorted", "the queue is in submit order")
         if early.any():
             rows = rows[np.argsort(submit, kind="stable")]
-        return rows, int(self.submit[rows[0]])
+        return rows, 0 if self.preset.keep_clock else int(self.submit[rows[0]])
 
     def _numbers(self) -> Int64Array:
         """Return the job numbers; one that was used before is replaced by a new one."""

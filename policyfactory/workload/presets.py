@@ -40,7 +40,7 @@ ABSURD_REQUEST = 90 * DAY
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Preset:
-    """What a filter does; every preset sorts by submit time and counts times from the first job kept.
+    """What a filter does; every preset sorts by submit time.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Preset:
     description : str
         What it does and whose it is, in a sentence.
     size : str
-        Which number of processors is a job's q: ``"allocated"`` or ``"requested"``.
+        Which number of processors is a job's q: ``"allocated"``, ``"requested"``, or the ``"larger"`` of them.
     other_size : bool
         Take the other number where the one of ``size`` is missing.
     large : str
@@ -65,11 +65,15 @@ class Preset:
         Drop and repair nothing: a job that cannot be used is an error.
     longest_request : int or None
         Cap for requested times in seconds.
+    negative_run : int or None
+        What a negative run time becomes, in seconds; None drops the job.
+    keep_clock : bool
+        Times stay those of the log.
     """
 
     name: str
     description: str
-    size: Literal["allocated", "requested"] = "allocated"
+    size: Literal["allocated", "requested", "larger"] = "allocated"
     other_size: bool = True
     large: Literal["used", "either"] = "used"
     zero_run: ZeroRun = "drop"
@@ -77,6 +81,8 @@ class Preset:
     drop_missing_request: bool = False
     strict: bool = False
     longest_request: int | None = None
+    negative_run: int | None = None
+    keep_clock: bool = False
 
 
 def _read_presets() -> dict[str, Preset]:

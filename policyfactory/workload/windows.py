@@ -1,12 +1,14 @@
-"""Cutting a workload into windows: by time, by number of jobs, between two dates, and as the SC'17 programs do.
+"""Cutting a workload into windows: by time, by number of jobs, and as the programs of SC'17 and RLScheduler do.
 
 Each rule is a function of the submit times that returns slices; the others apply it to a workload, each window
-re-based to its own first job. The machine is empty when a window begins.
+re-based to its own first job (but those of RLScheduler, whose program keeps the log's clock). The machine is empty when
+a window begins.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 
 import numpy as np
@@ -23,13 +25,18 @@ __all__ = [
     "slices_by_jobs",
     "slices_by_time",
     "slices_of",
+    "slices_rlscheduler",
     "slices_sc17",
+    "starts_rlscheduler",
 ]
 
 _SPEC = re.compile(r"(?:(sc17):)?(?:(\d{1,6})x)?(.+)", re.IGNORECASE)
 _JOBS = re.compile(r"(\d{1,9})jobs?", re.IGNORECASE)
+_DRAWN = re.compile(r"rlscheduler:(\d{1,6})x(\d{1,9})jobs?:((?:numpy)?\d{1,9})", re.IGNORECASE)
 # The trial program of SC'17 gives each window 16 jobs before it looks at the clock.
 SC17_FIRST_JOBS = 16
+# RLScheduler draws the windows of real logs from their first jobs only.
+RLSCHEDULER_JOBS = 10_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,30 +52,50 @@ class WindowSpec:
     jobs : int
         Jobs in a window; 0 if windows are measured in time.
     rule : str
-        ``"time"``, ``"jobs"`` or ``"sc17"``.
+        ``"time"``, ``"jobs"``, ``"sc17"`` or ``"rlscheduler"``.
+    seed : str
+        Of windows that are drawn; see `starts_rlscheduler`.
     """
 
     count: int | None
     length: int
     jobs: int = 0
     rule: str = "time"
+    seed: str = ""
+
+    @property
+    def keeps_clock(self) -> bool:
+        """Whether times stay those of the log."""
+        return self.rule == "rlscheduler"
 
     def __str__(self) -> str:
+        if self.rule == "rlscheduler":
+            return f"{self.count} windows of {self.jobs:,} jobs drawn as RLScheduler does (seed {self.seed})"
         count = "" if self.count is None else f"{self.count} x "
         size = f"{self.jobs:,} jobs" if self.rule == "jobs" else format_duration(self.length)
         return f"{count}{size}{' (SC17 rule)' if self.rule == 'sc17' else ''}"
 
 
 def parse_windows(text: str) -> WindowSpec:
-    """Return the cut that ``text`` asks for: ``10x15d``, ``15d`` (all there are), ``10x5000jobs``, ``sc17:10x15d``.
+    """Return the cut that ``text`` asks for.
+
+    For example ``10x15d``, ``15d`` (all there are), ``10x5000jobs``, ``sc17:10x15d``, ``rlscheduler:10x1024jobs:1``.
 
     Raises
     ------
     UsageError
         If it is none of these.
     """
-    parts = _SPEC.fullmatch(text.strip())
-    expected = "write for example 10x15d (10 windows of 15 days), 15d, 10x5000jobs or sc17:10x15d"
+    parts, drawn = _SPEC.fullmatch(text.strip()), _DRAWN.fullmatch(text.strip())
+    expected = (
+        "write for example 10x15d (10 windows of 15 days), 15d, 10x5000jobs, sc17:10x15d or rlscheduler:10x1024jobs:1 "
+        "(ten windows of 1,024 jobs, drawn with seed 1)"
+    )
+    if drawn:
+        windows, jobs = int(drawn.group(1)), int(drawn.group(2))
+        if not (windows and jobs):
+            raise UsageError(f"windows {text!r}: nothing to draw; {expected}")
+        return WindowSpec(windows, 0, jobs, "rlscheduler", drawn.group(3).lower())
     if not parts:
         raise UsageError(f"windows {text!r}: {expected}")
     rule, number, size = parts.groups()
@@ -159,6 +186,46 @@ def slices_sc17(
     return slices
 
 
+def starts_rlscheduler(jobs_of_log: int, jobs: int, count: int, seed: str) -> NDArray[np.int64]:
+    """Return where the windows of RLScheduler's program begin: any two may overlap.
+
+    One draw a window, from job ``jobs`` of the log (counted from 0) up to ``jobs`` + 2 before its end, or before job
+    10,000. The generator is that of gym 0.14, numpy's seeded with two words of the SHA-512 digest of the seed.
+
+    Parameters
+    ----------
+    jobs_of_log : int
+        Jobs of the log.
+    jobs : int
+        Jobs of a window.
+    count : int
+        Windows.
+    seed : str
+        A whole number; ``numpy99`` seeds numpy's generator with 99 itself.
+
+    Raises
+    ------
+    WorkloadError
+        If the log has too few jobs.
+    """
+    end = min(jobs_of_log, RLSCHEDULER_JOBS) - jobs - 1
+    if end <= jobs:
+        raise WorkloadError(
+            f"windows of {jobs:,} jobs cannot be drawn as RLScheduler does from {jobs_of_log:,} jobs (of which it uses "
+            f"the first {RLSCHEDULER_JOBS:,}): more than {2 * jobs + 1:,} are needed; ask for shorter windows"
+        )
+    own = seed.removeprefix("numpy")
+    words = np.frombuffer(hashlib.sha512(seed.encode()).digest()[:8], dtype="<u4")
+    random = np.random.RandomState(int(own) if own != seed else words)
+    return np.array([random.randint(jobs, end) for _ in range(count)], dtype=np.int64)
+
+
+def slices_rlscheduler(submit: NDArray[np.int64], jobs: int, count: int, seed: str) -> list[slice]:
+    """Return windows as RLScheduler's program draws them; see `starts_rlscheduler`."""
+    starts = starts_rlscheduler(len(submit), jobs, count, seed).tolist()
+    return [slice(first, first + jobs) for first in starts]
+
+
 def slices_of(spec: WindowSpec, submit: NDArray[np.int64], name: str, ticks: int = 1) -> list[slice]:
     """Return the jobs of each window that ``spec`` asks for, by whichever rule it names.
 
@@ -180,6 +247,8 @@ def slices_of(spec: WindowSpec, submit: NDArray[np.int64], name: str, ticks: int
     """
     if spec.rule == "jobs":
         slices = slices_by_jobs(submit, spec.jobs, spec.count)
+    elif spec.rule == "rlscheduler":
+        slices = slices_rlscheduler(submit, spec.jobs, spec.count or 0, spec.seed)
     else:
         rule = slices_sc17 if spec.rule == "sc17" else slices_by_time
         slices = rule(submit, spec.length * ticks, spec.count)
@@ -193,7 +262,7 @@ def slices_of(spec: WindowSpec, submit: NDArray[np.int64], name: str, ticks: int
 
 
 def cut(workload: Workload, windows: WindowSpec | str) -> list[Workload]:
-    """Return the windows, numbered from 1 in their names, each re-based to its first job.
+    """Return the windows, numbered from 1 in their names, each re-based to its first job if the rule has them so.
 
     Parameters
     ----------
@@ -212,6 +281,6 @@ def cut(workload: Workload, windows: WindowSpec | str) -> list[Workload]:
     spec = parse_windows(windows) if isinstance(windows, str) else windows
     slices = slices_of(spec, workload.submit, workload.name, workload.ticks)
     return [
-        workload.select(rows, name=f"{workload.name}[{number}]", rebase=True)
+        workload.select(rows, name=f"{workload.name}[{number}]", rebase=not spec.keeps_clock)
         for number, rows in enumerate(slices, start=1)
     ]

@@ -1,0 +1,319 @@
+"""The simulation of RLScheduler to the letter: ``Rules(compatibility="rlscheduler")``, and its episodes step by step.
+
+Zhang, Dai, He, Bao and Xie, "RLScheduler: an automated HPC batch job scheduler using reinforcement learning", SC 2020.
+docs/rlscheduler.md has the rules of its program and says what they change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.interruptible import interruptible
+from policyfactory.engine.compat.rlscheduler import FIRST, NOW, SHOWN, VIEW, Committed, new_episodes
+from policyfactory.engine.compat.rlscheduler_play import play
+from policyfactory.engine.compat.rlscheduler_view import NEARLY_ONE, reset_all, step_all
+from policyfactory.policy.policy import Policy
+from policyfactory.simulate.prepare import formula_of
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["CommittedEpisodes", "CommittedLog", "simulate_rlscheduler", "starts_by_formula"]
+
+_NO_KEYS, _NO_CODES = np.empty(0), np.empty(0, dtype=np.int64)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class CommittedLog:
+    """A log as the program reads it.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    jobs : Committed
+        Its jobs, for the kernels.
+    processors : int64 array (n,)
+        Of each job.
+    job_id, user : int64 array (n,)
+        As in the log.
+    machine, nodes : int
+        Processors and nodes of the machine.
+    longest_run : int
+        The largest run time of the log, by which requests are divided, in seconds.
+    """
+
+    name: str
+    jobs: Committed
+    processors: Int64Array
+    job_id: Int64Array
+    user: Int64Array
+    machine: int
+    nodes: int
+    longest_run: int
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    @classmethod
+    def of_swf(cls, log: SwfLog) -> CommittedLog:
+        """Return a log in the Standard Workload Format.
+
+        Processors are the larger of allocated and requested ones; a missing requested time is the run time; a run
+        time under 0 is 10 s, of 0 drops the job; jobs are in the order of their numbers, and take whole nodes.
+
+        Raises
+        ------
+        EvaluationError
+            If the header does not say how large the machine is, or a job is larger.
+        """
+        machine = log.header.positive("MaxProcs") or log.header.positive("MaxNodes")
+        if not machine:
+            raise EvaluationError(f"{log.name}: the header has neither MaxProcs nor MaxNodes; add the machine's size")
+        nodes = log.header.positive("MaxNodes") or machine
+        size = np.maximum(log.allocated, log.requested)
+        request = np.where(log.requested_time == -1, log.run_time, log.requested_time)
+        run_time = np.where(log.run_time < 0, 10, log.run_time)
+        longest = max(int(log.run_time.max(initial=0)), 1)
+        shares = [request / longest, size / machine]
+        others = (log.requested_memory, log.user, log.group, log.executable)
+        shares += [np.where(one == -1, 2.0, one / max(float(one.max(initial=0)), 1e-300)) for one in others]
+        features = np.minimum(np.stack(shares, axis=1), NEARLY_ONE)
+        # A missing number is 1, more than any share that is shown.
+        features[:, 2:][np.stack(shares[2:], axis=1) == 2.0] = 1.0
+        rows = np.flatnonzero(run_time > 0)
+        rows = rows[np.argsort(log.job_id[rows], kind="stable")]
+        columns = [np.asarray(column[rows], dtype=np.int64) for column in (log.submit, run_time, request, size)]
+        kept = (np.asarray(log.job_id[rows], dtype=np.int64), np.asarray(log.user[rows], dtype=np.int64))
+        return cls._made(log.name, columns, features[rows].astype(np.float32), kept, (machine, nodes, longest))
+
+    @classmethod
+    def of_workload(cls, workload: Workload, *, by_run_time: bool = False) -> CommittedLog:
+        """Return jobs that are read already; each processor is a node, and memory, group and executable are unknown.
+
+        Parameters
+        ----------
+        workload : Workload
+            Times in whole seconds.
+        by_run_time : bool
+            The scheduler knows the run times instead of the requests.
+
+        Raises
+        ------
+        EvaluationError
+            If times are no whole seconds.
+        """
+        ticks = workload.ticks
+        times = (workload.submit, workload.run_time, workload.run_time if by_run_time else workload.requested_time)
+        if any((column % ticks).any() for column in times):
+            raise EvaluationError(
+                f"{workload.name}: times are in 1/{ticks} s, the program of RLScheduler has whole seconds; "
+                "round the log to seconds, or use no compatibility mode"
+            )
+        columns = [*(column // ticks for column in times), workload.processors]
+        longest = max(int(columns[1].max(initial=0)), 1)
+        features = np.ones((len(workload), 6), dtype=np.float32)
+        for at, share in enumerate((columns[2] / longest, workload.processors / workload.machine)):
+            features[:, at] = np.minimum(share, NEARLY_ONE)
+        kept = (workload.job_id, workload.user)
+        machine = workload.machine
+        return cls._made(workload.name, columns, features, kept, (machine, machine, longest))
+
+    @classmethod
+    def _made(
+        cls,
+        name: str,
+        columns: Sequence[Int64Array],
+        features: NDArray[np.float32],
+        kept: tuple[Int64Array, Int64Array],
+        sizes: tuple[int, int, int],
+    ) -> CommittedLog:
+        submit, run_time, request, size = columns
+        machine, nodes, longest = sizes
+        takes = -(-size * nodes // machine)
+        if (takes > nodes).any():
+            at = int(np.argmax(takes > nodes))
+            raise EvaluationError(
+                f"{name}: job {kept[0][at]} has {size[at]} processors, the machine {machine}; "
+                "drop it, or mend the header"
+            )
+        ranks = (_rank(request, submit, size), _rank(size, submit, request))
+        times = (np.ascontiguousarray(submit), np.ascontiguousarray(run_time), np.ascontiguousarray(request))
+        jobs = Committed(*times, np.ascontiguousarray(takes), np.ascontiguousarray(features), *ranks)
+        return cls(name, jobs, size, *kept, machine, nodes, longest)
+
+
+def _rank(*columns: Int64Array) -> Int64Array:
+    """Return the rank of each job by these columns, the first first; equal ones by their place."""
+    rank = np.empty(len(columns[0]), dtype=np.int64)
+    rank[np.lexsort(columns[::-1])] = np.arange(len(rank))
+    return rank
+
+
+class CommittedEpisodes:
+    """Windows of a log, played side by side; each waits for one decision after another.
+
+    Parameters
+    ----------
+    log : CommittedLog
+        The log.
+    episodes, jobs : int
+        How many windows are played, and how many jobs a window has.
+    backfill : bool
+        Whether jobs may start while a chosen one is waited for.
+
+    Attributes
+    ----------
+    observation : float32 array (episodes, 128, 8)
+        What is shown of each queue.
+    over : bool array (episodes,)
+        Which episodes are over; all of them before `reset`.
+    """
+
+    def __init__(self, log: CommittedLog, episodes: int, jobs: int, *, backfill: bool = False) -> None:
+        if not 1 <= jobs <= len(log):
+            raise EvaluationError(f"{log.name}: windows of {jobs} jobs asked for, the log has {len(log):,} jobs")
+        self.log = log
+        self.backfill = backfill
+        self.observation = np.zeros((episodes, VIEW, 8), dtype=np.float32)
+        self.over = np.ones(episodes, dtype=np.bool_)
+        self._episodes = new_episodes(episodes, jobs)
+
+    def reset(self, first: Int64Array, which: NDArray[np.bool_] | None = None) -> None:
+        """Begin windows.
+
+        Parameters
+        ----------
+        first : int64 array (episodes,)
+            Place of the first job of each window in the log.
+        which : bool array (episodes,), optional
+            Which of them begin; all, if not given.
+        """
+        chosen = np.ones(len(self.over), dtype=np.bool_) if which is None else which
+        reset_all(self.log.jobs, self._episodes, chosen, first, self.log.nodes, self.observation)
+        self.over[chosen] = False
+
+    def step(self, places: Int64Array) -> None:
+        """Choose the job at one of the places shown in each episode that is not over; errors as a place is wrong.
+
+        Raises
+        ------
+        UsageError
+            If nothing is shown at a place.
+        """
+        wrong = ~self.over & ((places < 0) | (places >= self.shown))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise UsageError(f"place {places[at]} was chosen, {self.shown[at]} jobs are shown; choose one from 0")
+        step_all(self.log.jobs, self._episodes, places, self.backfill, self.observation, self.over)
+
+    @property
+    def shown(self) -> Int64Array:
+        """How many jobs are shown in each episode: int64 array (episodes,)."""
+        shown: Int64Array = self._episodes.state[:, SHOWN]
+        return shown
+
+    @property
+    def now(self) -> Int64Array:
+        """The instant of each episode, s: int64 array (episodes,)."""
+        now: Int64Array = self._episodes.state[:, NOW]
+        return now
+
+    @property
+    def first(self) -> Int64Array:
+        """The first job of each window: int64 array (episodes,)."""
+        first: Int64Array = self._episodes.state[:, FIRST]
+        return first
+
+    @property
+    def jobs_shown(self) -> Int64Array:
+        """Place in the window of each job that is shown: int64 array (episodes, 128)."""
+        return self._episodes.shown
+
+    @property
+    def start(self) -> Int64Array:
+        """Start of each job, s; -1 before it: int64 array (episodes, jobs)."""
+        return self._episodes.start
+
+
+def starts_by_formula(
+    log: CommittedLog, policy: Policy, first: Int64Array, jobs: int, *, backfill: bool, r: NDArray[np.float64]
+) -> tuple[Int64Array, NDArray[np.bool_]]:
+    """Return the start of each job of windows in which the job of the least value is chosen.
+
+    Parameters
+    ----------
+    log : CommittedLog
+        The log.
+    policy : Policy
+        Sees the whole queue.
+    first : int64 array (k,)
+        First job of each window.
+    jobs : int
+        Jobs of a window.
+    backfill : bool
+        Whether jobs may start while the chosen one is waited for.
+    r : float64 array (n,)
+        Submit time of each job of the log since the policy's epoch, s.
+
+    Returns
+    -------
+    int64 array (k, jobs)
+        Seconds.
+    bool array (k, jobs)
+        Whether it was started while another was waited for.
+    """
+    columns = np.stack([log.jobs.request.astype(np.float64), log.processors.astype(np.float64), r])
+    episodes = new_episodes(len(first), jobs)
+    keys, codes, operands, depth = _NO_KEYS, _NO_CODES, _NO_KEYS, 1
+    # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
+    with np.errstate(all="ignore"):
+        if policy.is_static:
+            keys = policy.scores(columns[0], columns[1], columns[2], m=log.machine)
+        else:
+            codes, operands, depth = policy.program.codes, policy.program.operands, policy.program.depth
+        machine, work = (log.nodes, log.machine), np.empty((6 + depth, jobs))
+        interruptible(play, log.jobs, episodes, first, machine, backfill, codes, operands, keys, columns, work)
+    return episodes.start, episodes.backfilled
+
+
+def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Schedule:
+    """Return the schedule of ``workload`` as the program of RLScheduler makes it with a formula as its agent.
+
+    Parameters
+    ----------
+    workload : Workload
+        One window; times in whole seconds. A formula's r is the time on the workload's clock, as in the program,
+        unless the policy has an epoch of a fixed date.
+    policy : Policy
+        The order of the queue; equal values go by submit time, then job id.
+    rules : Rules
+        ``backfill`` "none" or "easy": the program's own backfilling. The others as they are by default.
+
+    Raises
+    ------
+    UsageError
+        If the policy has a threshold; `Rules` refuses the other rules that the program does not have.
+    EvaluationError
+        If times are no whole seconds.
+    """
+    if not math.isinf(policy.threshold):
+        raise UsageError(
+            f"policy {policy.name} has a threshold of {policy.threshold:g} s, which the program of RLScheduler does "
+            "not have; use it without compatibility rlscheduler, or a policy without one"
+        )
+    log = CommittedLog.of_workload(workload, by_run_time=rules.decide_by == "runtime")
+    r = workload.submit / workload.ticks if policy.epoch.rule == "window-start" else formula_of(workload, policy).r
+    first = np.zeros(min(len(workload), 1), dtype=np.int64)
+    with_backfilling = rules.backfill == "easy"
+    start, backfilled = starts_by_formula(log, policy, first, len(workload), backfill=with_backfilling, r=r)
+    start = start.ravel() * workload.ticks
+    return Schedule(start, start + workload.run_time, backfilled.ravel(), workload, policy.name, rules)
