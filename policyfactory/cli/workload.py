@@ -125,7 +125,9 @@ def clean(
             help="Log to write (.gz is packed); without it only the account.",
         ),
     ] = None,
-    preset: Annotated[str, typer.Option(help="Filter: default, tpds18, tpds18-workflow, sc17 or none.")] = "default",
+    preset: Annotated[
+        str, typer.Option(help="Filter: default, tpds18, tpds18-workflow, sc17, rlscheduler or none.")
+    ] = "default",
     estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
     processors: _PROCESSORS = None,
     force_processors: _FORCE = False,
@@ -206,7 +208,10 @@ def window(
     ],
     windows: Annotated[
         str | None,
-        typer.Option(help="Cut into windows: 10x15d, 15d (as many as there are), 10x5000jobs, sc17:10x15d."),
+        typer.Option(
+            help="Cut into windows: 10x15d, 15d (as many as there are), 10x5000jobs, sc17:10x15d, "
+            "rlscheduler:10x1024jobs:1."
+        ),
     ] = None,
     start: Annotated[
         str | None,

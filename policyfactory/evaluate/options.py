@@ -204,7 +204,8 @@ class ExperimentTable(OptionTable):
     logs: Names = key((), "names of logs", stated="all")
     windows: Windows | None = option(
         None,
-        "how each log is cut: `10x15d`, `15d`, `10x5000jobs`, `sc17:10x15d`; without it the whole log is one case",
+        "how each log is cut: `10x15d`, `15d`, `10x5000jobs`, `sc17:10x15d`, `rlscheduler:10x1024jobs:1`; without it "
+        "the whole log is one case",
         metavar="NxLENGTH",
     )
     lead_in: Beginning | None = option(

@@ -98,6 +98,7 @@ FORMULAS = {
     "p": lambda job, now, free: job["request"],
     "p*q": lambda job, now, free: job["request"] * job["size"],
     "p - 3*w": lambda job, now, free: job["request"] - 3 * (now - job["submit"]),
+    "p + 100*min(1, max(0, f - q + 1))": lambda job, now, free: job["request"] + 100 * (job["size"] <= free),
     "q/(1 + w)": lambda job, now, free: job["size"] / (1 + now - job["submit"]),
 }
 

@@ -57,6 +57,7 @@ EXPECTED = {
     "p99_turnaround": 28 + 0.97 * 2,
     "max_turnaround": 30,
     "utilisation": 100 * 108 / 160,
+    "utilisation_to_last_start": 100 * 108 / (4 * 32),
     "makespan": 40,
     "area_weighted_response": (12 * 12 + 60 * 30 + 4 * 2 + 32 * 28) / 108,
     "area_weighted_wait": (60 * 10 + 32 * 20) / 108,

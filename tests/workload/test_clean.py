@@ -347,7 +347,7 @@ def test_without_a_header_the_machine_must_be_given() -> None:
 def test_unknown_presets_are_named_with_the_known() -> None:
     with pytest.raises(UsageError, match="no cleaning preset is called 'tpds'; did you mean tpds18"):
         clean(log_of([{}]), preset="tpds")
-    with pytest.raises(UsageError, match="there are default, tpds18, tpds18-workflow, sc17, none"):
+    with pytest.raises(UsageError, match="there are default, tpds18, tpds18-workflow, sc17, rlscheduler, none"):
         clean(log_of([{}]), preset="zzz")
 
 
@@ -451,3 +451,19 @@ def test_a_machine_of_more_processors_than_any_is_refused(processors: int, tmp_p
     path.write_text(f"; MaxProcs: {processors}\n{path.read_text()}")
     with pytest.raises(WorkloadError, match="--processors"):
         read(path)
+
+
+def test_rlschedulers_filter_reads_a_log_as_its_program_does() -> None:
+    jobs = [
+        {"submit": 50, "allocated": 4, "requested": 6},
+        {"submit": 60, "allocated": 4, "requested": -1, "run_time": -1},
+        {"submit": 70, "run_time": 0},
+    ]
+    workload = clean(log_of(jobs), preset="rlscheduler")
+    assert workload.processors.tolist() == [6, 4]
+    assert workload.run_time.tolist() == [10, 10]
+    assert workload.submit.tolist() == [50, 60]
+    assert steps(workload.cleaning) == {
+        "run time 0": ("dropped", 1, 3),
+        "no run time, 10 s taken": ("changed", 1, 2),
+    }

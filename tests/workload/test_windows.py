@@ -24,6 +24,7 @@ from policyfactory.workload.windows import (
     slices_by_jobs,
     slices_by_time,
     slices_sc17,
+    starts_rlscheduler,
 )
 
 DAY = 86400
@@ -45,6 +46,8 @@ TEXTS = {
     "10x5000jobs": WindowSpec(10, 0, 5000, "jobs"),
     "1job": WindowSpec(None, 0, 1, "jobs"),
     "sc17:10x15d": WindowSpec(10, 15 * DAY, 0, "sc17"),
+    "rlscheduler:10x1024jobs:1": WindowSpec(10, 0, 1024, "rlscheduler", "1"),
+    "RLScheduler:100x1024job:numpy99": WindowSpec(100, 0, 1024, "rlscheduler", "numpy99"),
     "SC17:15D": WindowSpec(None, 15 * DAY, 0, "sc17"),
 }
 
@@ -55,7 +58,23 @@ def test_windows_as_people_write_them(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "0x15d", "10x", "10x0", "10xinf", "tenx15d", "10x15y", "0jobs", "sc17:5jobs", "-1x5d"]
+    "text",
+    [
+        "",
+        "x",
+        "0x15d",
+        "10x",
+        "10x0",
+        "10xinf",
+        "tenx15d",
+        "10x15y",
+        "0jobs",
+        "sc17:5jobs",
+        "-1x5d",
+        "rlscheduler:10x15d:1",
+        "rlscheduler:10x5jobs",
+        "rlscheduler:0x5jobs:1",
+    ],
 )
 def test_what_is_no_window(text: str) -> None:
     with pytest.raises(UsageError, match=r"write for example 10x15d \(10 windows of 15 days\)"):
@@ -242,3 +261,21 @@ def test_moments_that_are_neither_dates_nor_durations() -> None:
         cut_between(log, start="40d")
     with pytest.raises(WorkloadError, match="no job is left"):
         cut_between(log, skip=6)
+
+
+def test_windows_of_rlscheduler_are_drawn_by_its_two_generators() -> None:
+    # Those of gym 0.14 are in RLScheduler's own records (tests/engine/test_rlscheduler_oracle.py).
+    random = np.random.RandomState(99)
+    assert starts_rlscheduler(5000, 1000, 3, "numpy99").tolist() == [random.randint(1000, 3999) for _ in range(3)]
+    assert (starts_rlscheduler(10**6, 1000, 50, "1") < 10_000 - 1001).all()
+    assert starts_rlscheduler(12, 5, 4, "1").tolist() == [5, 5, 5, 5]
+    with pytest.raises(
+        WorkloadError, match=r"windows of 5 jobs cannot be drawn .* from 11 jobs .* more than 11 are needed"
+    ):
+        starts_rlscheduler(11, 5, 4, "1")
+
+
+def test_windows_of_rlscheduler_keep_the_clock_of_the_log() -> None:
+    window = cut(workload_at(*range(100, 124, 2)), "rlscheduler:2x5jobs:1")[1]
+    assert window.submit.tolist() == [10, 12, 14, 16, 18]
+    assert str(parse_windows("rlscheduler:2x5jobs:1")) == "2 windows of 5 jobs drawn as RLScheduler does (seed 1)"

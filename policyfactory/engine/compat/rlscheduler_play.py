@@ -12,6 +12,7 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.compat.rlscheduler import (
     FIRST,
+    FREE,
     NOW,
     QUEUED,
     Committed,
@@ -19,7 +20,6 @@ from policyfactory.engine.compat.rlscheduler import (
     begin,
     commit,
     one_of,
-    sort_by_submit,
 )
 from policyfactory.engine.formula import evaluate
 
@@ -67,21 +67,37 @@ def play(
         begin(jobs, episode, first[at], machine[0])
         over = False
         while not over:
-            sort_by_submit(jobs, episode)
+            _sort(jobs, episode)
             scores = work[0]
             if len(keys):
                 for place in range(episode.state[QUEUED]):
                     scores[place] = keys[first[at] + episode.queue[place]]
             else:
-                _score(jobs, episode, machine[1], codes, operands, columns, work)
+                _score(jobs, episode, machine, codes, operands, columns, work)
             over = commit(jobs, episode, _least(jobs, episode, scores, backfill), backfill)
+
+
+@inlined
+def _sort(jobs: Committed, episode: Episode) -> None:
+    """Sort the queue by submit time, then by number."""
+    first, queue = episode.state[FIRST], episode.queue
+    for count in range(1, episode.state[QUEUED]):
+        job, at = queue[count], count
+        submit = jobs.submit[first + job]
+        while at > 0:
+            before = jobs.submit[first + queue[at - 1]]
+            if before < submit or (before == submit and queue[at - 1] < job):
+                break
+            queue[at] = queue[at - 1]
+            at -= 1
+        queue[at] = job
 
 
 @kernel
 def _score(
     jobs: Committed,
     episode: Episode,
-    processors: int,
+    machine: tuple[int, int],
     codes: Int64Array,
     operands: FloatArray,
     columns: FloatArray,
@@ -94,8 +110,10 @@ def _score(
         for column in range(3):
             work[1 + column, place] = columns[column, job]
         work[4, place] = state[NOW] - jobs.submit[job]
+    nodes, processors = machine
+    free = float(state[FREE] * processors // nodes)
     p, q, r, w = work[1, :count], work[2, :count], work[3, :count], work[4, :count]
-    evaluate(codes, operands, p, q, r, w, float(processors), work[5:])
+    evaluate(codes, operands, p, q, r, w, float(processors), free, work[5:])
     for place in range(count):
         work[0, place] = np.inf if np.isnan(work[5, place]) else work[5, place]
 
