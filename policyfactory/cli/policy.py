@@ -11,6 +11,7 @@ from policyfactory.core.errors import UsageError
 
 if TYPE_CHECKING:
     from policyfactory.policy.explain import Explanation
+    from policyfactory.policy.network import Network
     from policyfactory.policy.policy import Policy
     from policyfactory.policy.store import Model
 
@@ -55,8 +56,14 @@ def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
         _print_json(model_to_json(model))
         return
     from policyfactory.policy.simplify import SHOWN_DIGITS
-    from policyfactory.report.terminal import show_table
+    from policyfactory.report.terminal import note, show_table
 
+    if (network := model.policy.network) is not None:
+        show_table(
+            f"Network {network.name}", ["", "value"], [list(row) for row in _network_facts(network)], left=(0, 1)
+        )
+        note(f"what each input does to a job: policyfactory policy explain {name}")
+        return
     show_table(f"Policy {model.policy.name}", ["", "value"], [list(row) for row in _facts(model)], left=(0, 1))
     if model.coefficients:
         rows = [[c.name, c.term, f"{c.value:.{SHOWN_DIGITS}g}", f"{c.stderr:.2g}", c.unit] for c in model.coefficients]
@@ -110,6 +117,17 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     facts.append(("threshold", f"jobs that waited longer than this go first: {format_duration(policy.threshold)}"))
     facts += [("what it does", policy.description), ("source", policy.source)]
     return [(key, value) for key, value in facts if value]
+
+
+def _network_facts(network: Network) -> list[tuple[str, str]]:
+    from policyfactory.policy.policy import Policy
+
+    facts = [(f"input {place}", formula) for place, formula in enumerate(network.inputs, start=1)]
+    facts.append(("layers", f"{'-'.join(map(str, network.widths))}, {network.parameters:,} numbers"))
+    facts.append(("sorted by", "the output, highest runs first; ties by submit time, then job id"))
+    facts.append(("static", _static_words(Policy.from_network(network))))
+    facts += [("mode", network.mode), ("digest", network.digest), ("what it does", network.description)]
+    return [(key, value) for key, value in (*facts, ("source", network.source)) if value]
 
 
 def _static_words(policy: Policy) -> str:

@@ -6,7 +6,8 @@ and no text is ever turned into Python code.
 
 Arithmetic is IEEE double: 1/0 is inf, log10(0) is -inf, 0/0 and the square root of a negative number are NaN.
 ``POWI`` multiplies repeatedly (left to right), so that x**3 is x*x*x in every language that a policy is exported
-to; the other functions are the C library's.
+to; the other functions are the C library's. ``DENSE`` is a layer of a network: it takes as many rows as the layer has
+inputs and leaves as many as it has outputs, each the bias plus the weighted inputs, added in their order.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from numpy.typing import NDArray
 from policyfactory.core.jit import kernel
 
 __all__ = [
-    "ABS", "ADD", "CONST", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG", "POW", "POWI", "SQRT",
-    "SUB", "VAR_F", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_W", "evaluate",
+    "ABS", "ADD", "CONST", "DENSE", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG", "POW", "POWI",
+    "SQRT", "SUB", "VAR_F", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_W", "evaluate",
 ]  # fmt: skip
 
 CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_M, VAR_F = range(7)
 ADD, SUB, MUL, DIV, POW, MIN, MAX = range(7, 14)
 NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(14, 22)
+DENSE = 22
 
 
 @kernel
@@ -46,8 +48,10 @@ def evaluate(
     ----------
     codes : int64 array (k,)
         Instructions in postfix order.
-    operands : float64 array (k,)
-        The constant of CONST and the exponent (a whole number from 0) of POWI; not read elsewhere.
+    operands : float64 array (at least k,)
+        The constant of CONST, the exponent (a whole number from 0) of POWI, and of DENSE where in this array its layer
+        begins: inputs, outputs, 1 if negative outputs become 0 (else 0), the weights of the first input, of the
+        second, ..., the biases. Not read elsewhere.
     p, q, r, w : float64 array (n,)
         Seconds, processors, seconds since the epoch, seconds waited.
     m, f : float
@@ -72,6 +76,11 @@ def evaluate(
         elif code <= MAX:
             top -= 1
             _binary(code, stack[top], stack[top + 1], n)
+        elif code == DENSE:
+            layer = operands[int(operands[step]) :]
+            top -= int(layer[0]) - 1
+            _dense(layer, stack[top:], n)
+            top += int(layer[1]) - 1
         else:
             _unary(code, operands[step], stack[top], n)
 
@@ -102,6 +111,30 @@ def _binary(code: int, a: NDArray[np.float64], b: NDArray[np.float64], n: int) -
         for i in range(n):
             if not (a[i] >= b[i] or a[i] != a[i]):
                 a[i] = b[i]
+
+
+@kernel
+def _dense(layer: NDArray[np.float64], rows: NDArray[np.float64], n: int) -> None:
+    """Replace the inputs of a layer, the first rows, by its outputs.
+
+    Job by job: queues are short and layers wide, so the inner loop, which the compiler turns into vector instructions,
+    goes over outputs.
+    """
+    inputs, outputs, cut = int(layer[0]), int(layer[1]), layer[2] != 0.0
+    weights = layer[3 : 3 + inputs * outputs]
+    biases = layer[3 + inputs * outputs : 3 + (inputs + 1) * outputs]
+    sums = np.empty(outputs)
+    for job in range(n):
+        for to in range(outputs):
+            sums[to] = biases[to]
+        for at in range(inputs):
+            value = rows[at, job]
+            first = at * outputs
+            for to in range(outputs):
+                sums[to] += value * weights[first + to]
+        for to in range(outputs):
+            # NaN stays NaN.
+            rows[to, job] = 0.0 if cut and sums[to] < 0.0 else sums[to]
 
 
 @kernel

@@ -52,10 +52,12 @@ class Arms(NamedTuple):
     threshold : int64 array (arms,)
         Ticks.
     programs : int64 array (arms + 1,)
-        Where the program of each begins in ``codes`` and ``operands``.
+        Where the program of each begins in ``codes``.
+    places : int64 array (arms + 1,)
+        Where its operands begin in ``operands``.
     codes : int64 array (k,)
         Instructions.
-    operands : float64 array (k,)
+    operands : float64 array (at least k,)
         Their operands.
     depth : int
         Deepest stack.
@@ -70,6 +72,7 @@ class Arms(NamedTuple):
     own: Int64Array
     threshold: Int64Array
     programs: Int64Array
+    places: Int64Array
     codes: Int64Array
     operands: NDArray[np.float64]
     depth: int
@@ -146,8 +149,9 @@ def _with_keys(jobs: Jobs, key: Int64Array, backfill_key: Int64Array) -> Jobs:
 
 @kernel
 def _formula(arms: Arms, arm: int) -> Formula:
-    first, last = arms.programs[arm], arms.programs[arm + 1]
-    return Formula(arms.codes[first:last], arms.operands[first:last], arms.depth, arms.r[arm], arms.from_oldest[arm])
+    codes = arms.codes[arms.programs[arm] : arms.programs[arm + 1]]
+    operands = arms.operands[arms.places[arm] : arms.places[arm + 1]]
+    return Formula(codes, operands, arms.depth, arms.r[arm], arms.from_oldest[arm])
 
 
 @kernel

@@ -48,8 +48,8 @@ class Formula(NamedTuple):
     ----------
     codes : int64 array (k,)
         Instructions.
-    operands : float64 array (k,)
-        Their operands.
+    operands : float64 array (at least k,)
+        Their operands, and behind them the layers of a network.
     depth : int
         Deepest stack.
     r : float64 array (n,)

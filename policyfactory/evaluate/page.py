@@ -93,7 +93,7 @@ def _choice(outcome: Outcome) -> str:
     policy = next((one for one in outcome.evaluation.contenders if one.name == outcome.chosen), None)
     if not isinstance(policy, Policy):
         return ""
-    formula = round_coefficients(policy.expression).text()
+    formula = round_coefficients(policy.expression).text() if policy.has_formula else policy.formula
     late = (
         "" if math.isinf(policy.threshold) else f"; jobs that have waited {format_duration(policy.threshold)} go first"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from policyfactory.policy.nodes import (
     whole_exponent,
 )
 
-__all__ = ["Program", "compile_expression", "value_at"]
+__all__ = ["Program", "compile_expression", "compile_network", "value_at"]
 
 # The machine has an instruction for each name of the grammar: VAR_P reads p, LOG10 is log10.
 _VARIABLE: dict[str, int] = {name: getattr(machine, f"VAR_{name.upper()}") for name in VARIABLES}
@@ -39,8 +39,8 @@ class Program:
     ----------
     codes : int64 array (k,)
         Instructions in postfix order.
-    operands : float64 array (k,)
-        Constants and whole exponents; 0 where an instruction has none.
+    operands : float64 array (at least k,)
+        Constants and whole exponents; 0 where an instruction has none. Behind them the layers of a network.
     depth : int
         Rows of work space that the machine needs.
     """
@@ -62,6 +62,34 @@ def compile_expression(expression: Expression) -> Program:
     operands: list[float] = []
     depth = _emit(expression, codes, operands)
     return Program(np.array(codes, dtype=np.int64), np.array(operands, dtype=np.float64), depth)
+
+
+def compile_network(
+    inputs: Sequence[Expression], layers: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]
+) -> Program:
+    """Return the program of a network: its inputs, its layers, and a minus sign, as the highest output runs first.
+
+    Parameters
+    ----------
+    inputs : sequence of Expression
+        Without named coefficients.
+    layers : sequence of (float32 array (inputs, outputs), float32 array (outputs,))
+        Weights and biases; negative outputs of all but the last become 0.
+    """
+    codes: list[int] = []
+    operands: list[float] = []
+    depth = max(place + _emit(one, codes, operands) for place, one in enumerate(inputs))
+    depth = max(depth, *(len(biases) for _, biases in layers))
+    place = len(codes) + len(layers) + 1
+    parts = []
+    for number, (weights, biases) in enumerate(layers, start=1):
+        parts.append(np.concatenate(([*weights.shape, number < len(layers)], weights.ravel(), biases)))
+        codes.append(machine.DENSE)
+        operands.append(float(place))
+        place += len(parts[-1])
+    codes.append(machine.NEG)
+    operands.append(0.0)
+    return Program(np.array(codes, dtype=np.int64), np.concatenate((operands, *parts)).astype(np.float64), depth)
 
 
 def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:

@@ -20,6 +20,7 @@ from policyfactory.policy.nodes import Expression
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
+    from policyfactory.policy.network import Network
 
 __all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy"]
 
@@ -127,6 +128,8 @@ class Policy:
         Jobs that have waited longer (s) go first, in submit order; ``math.inf`` for never.
     function : callable or None
         What computes the scores in place of a formula; see `from_function`.
+    network : Network or None
+        The same; see `from_network`.
     """
 
     name: str
@@ -136,6 +139,7 @@ class Policy:
     epoch: Epoch = Epoch()
     threshold: float = math.inf
     function: Callable[[JobColumns], ArrayLike] | None = None
+    network: Network | None = None
 
     @classmethod
     def from_function(
@@ -175,6 +179,19 @@ class Policy:
             raise UsageError(f"policy {name}: {type(function).__name__} is no function and has no method predict")
         return cls(name, f"Python function {kind}, digest {_digest(made)}", description, function=function)
 
+    @classmethod
+    def from_network(cls, network: Network) -> Policy:
+        """Return the policy that sorts the queue by a network's output, the highest first.
+
+        It is simulated, evaluated and tuned with as a formula is; what needs a formula refuses it.
+
+        Parameters
+        ----------
+        network : Network
+            Of `policyfactory.policy.network`.
+        """
+        return cls(network.name, network.describe(), network.description, network.source, network=network)
+
     def __repr__(self) -> str:
         return f"<Policy {self.name}: {self.formula if self.function is None else 'Python function'}>"
 
@@ -198,7 +215,7 @@ class Policy:
                 )
         if not self.threshold >= 0:
             raise UsageError(f"the threshold {self.threshold} of policy {self.name} is not a time >= 0 s (or inf)")
-        if self.function is None and not self.expression.variables - {"m", "f"}:
+        if self.has_formula and not self.expression.variables - {"m", "f"}:
             raise FormulaError(
                 f"{self.formula[:60]!r} is the same for all jobs and ranks none; use p, q, r or w in it",
                 self.formula,
@@ -215,8 +232,24 @@ class Policy:
         return _restored, (values | {"function": None}, cloudpickle.dumps(self.function))
 
     @property
+    def has_formula(self) -> bool:
+        """Whether it is a formula, and neither a function nor a network."""
+        return self.function is None and self.network is None
+
+    @property
     def expression(self) -> Expression:
-        """The formula as a tree."""
+        """The formula as a tree.
+
+        Raises
+        ------
+        UsageError
+            If it has none.
+        """
+        if self.network is not None:
+            raise UsageError(
+                f"policy {self.name} is a network without a formula: it can be simulated, evaluated and tuned with, "
+                "not exported or simplified; make a formula of it first: policyfactory distill net.json"
+            )
         if self.function is not None:
             raise UsageError(
                 f"policy {self.name} is a Python function without a formula: it can be simulated and evaluated, not "
@@ -226,12 +259,16 @@ class Policy:
 
     @property
     def program(self) -> Program:
-        """The formula as a program of the array machine; of a function, one that reads its scores as r."""
+        """Formula or network as a program of the array machine; of a function, one that reads its scores as r."""
+        if self.network is not None:
+            return self.network.program
         return _compiled(self.formula if self.function is None else "r")
 
     @property
     def variables(self) -> frozenset[str]:
-        """The names among p, q, r, w, m, f that the formula has; a function may use all but w and f."""
+        """The names among p, q, r, w, m, f that formula or network has; a function may use all but w and f."""
+        if self.network is not None:
+            return self.network.variables
         return self.expression.variables if self.function is None else frozenset("pqrm")
 
     @property

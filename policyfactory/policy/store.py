@@ -7,17 +7,27 @@ through the parser of the grammar.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
 from policyfactory.core.together import atomic_write
 from policyfactory.core.version import __version__
+from policyfactory.policy.file_fields import (
+    Check,
+    Schema,
+    decode,
+    finite,
+    is_number,
+    is_text,
+    is_whole,
+    kind_word,
+    plain,
+)
 from policyfactory.policy.latex import to_latex
+from policyfactory.policy.network import NETWORK_KIND, network_from_json, network_to_json
 from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy
 
@@ -102,8 +112,10 @@ class Model:
 
 
 def model_to_json(model: Model) -> dict[str, Any]:
-    """Return the model as plain JSON values."""
+    """Return the model as plain JSON values; that of a network as `policyfactory.policy.network` writes it."""
     policy = model.policy
+    if policy.network is not None:
+        return network_to_json(policy.network)
     return {
         "kind": _KIND,
         "schema_version": MODEL_SCHEMA,
@@ -117,13 +129,13 @@ def model_to_json(model: Model) -> dict[str, Any]:
         "description": policy.description,
         "source": policy.source,
         "epoch": {"rule": policy.epoch.rule, "unix_time": policy.epoch.unix_time},
-        "threshold_s": _finite(policy.threshold),
+        "threshold_s": finite(policy.threshold),
         "coefficients": [
-            {"name": c.name, "term": c.term, "value": _finite(c.value), "stderr": _finite(c.stderr), "unit": c.unit}
+            {"name": c.name, "term": c.term, "value": finite(c.value), "stderr": finite(c.stderr), "unit": c.unit}
             for c in model.coefficients
         ],
-        "diagnostics": _plain(model.diagnostics),
-        "provenance": _plain(model.provenance),
+        "diagnostics": plain(model.diagnostics),
+        "provenance": plain(model.provenance),
     }
 
 
@@ -139,7 +151,7 @@ def save_model(model: Model, path: Path) -> None:
 
 
 def load_model(path: Path) -> Model:
-    """Read a model file.
+    """Read a model file, of a formula or of a network.
 
     Raises
     ------
@@ -149,7 +161,7 @@ def load_model(path: Path) -> Model:
         If it is no model, or one of a newer schema.
     """
     data = read_bytes(Path(path), limit=LARGEST_FILE)
-    return dataclasses.replace(model_from_json(_decode(data, str(path)), str(path)), sha256=sha256_bytes(data))
+    return dataclasses.replace(model_from_json(decode(data, str(path)), str(path)), sha256=sha256_bytes(data))
 
 
 def model_from_json(value: Any, place: str) -> Model:
@@ -161,8 +173,11 @@ def model_from_json(value: Any, place: str) -> Model:
         If a field is missing, unknown, or not what it should be.
     """
     if not isinstance(value, dict):
-        raise ModelFileError(f"{place}: a model file is a JSON object, this one is a {_kind(value)}")
-    _check_fields(value, place)
+        raise ModelFileError(f"{place}: a model file is a JSON object, this one is a {kind_word(value)}")
+    if value.get("kind") == NETWORK_KIND:
+        network = network_from_json(value, place)
+        return Model(Policy.from_network(network), (), network.diagnostics, network.provenance)
+    _SCHEMA.check(value, place)
     threshold = value.get("threshold_s")
     try:
         policy = Policy(
@@ -184,100 +199,23 @@ def model_from_json(value: Any, place: str) -> Model:
     return Model(policy, coefficients, value.get("diagnostics", {}), value.get("provenance", {}))
 
 
-def _check_fields(value: dict[str, Any], place: str) -> None:
-    """Refuse a newer schema, and a field that is missing, unknown, or not what `_FIELDS` says."""
-
-    def check(field: str) -> None:
-        is_right, expected = _FIELDS[field]
-        if not is_right(value.get(field)):
-            raise ModelFileError(f"{place}: field {field}: expected {expected}, got {_shown(value.get(field))}")
-
-    check("kind")
-    check("schema_version")
-    if value["schema_version"] > MODEL_SCHEMA:
-        written = value.get("written_by")
-        by = f", written by {written}," if isinstance(written, str) and written.isprintable() else ""
-        raise ModelFileError(
-            f"{place}: has model schema {value['schema_version']}{by[:80]} but policyfactory {__version__} reads "
-            f"schemas up to {MODEL_SCHEMA}; install a newer policyfactory, or write the file again with this one"
-        )
-    for field in _REQUIRED:
-        if field not in value:
-            raise ModelFileError(f"{place}: field {field} is missing; a model has {', '.join(_REQUIRED)}")
-    unknown = sorted(set(value) - _ALLOWED)
-    if unknown:
-        raise ModelFileError(
-            f"{place}: unknown field {_shown(unknown[0])}; schema {MODEL_SCHEMA} has {', '.join(sorted(_ALLOWED))}"
-        )
-    for field in _FIELDS:
-        if field in value:
-            check(field)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _plain(value: Any) -> Any:
-    """Return numpy scalars and arrays as JSON values, and what is not finite as null."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return _finite(value) if isinstance(value, float) else value
-
-
-def _decode(data: bytes, place: str) -> Any:
-    def refuse(token: str) -> NoReturn:
-        raise ModelFileError(f"{place}: {token} is not JSON; write null where a number is unknown")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            raise ModelFileError(f"{place}: a field is given twice; keep one of them")
-        return fields
-
-    try:
-        return json.loads(data.decode("utf-8"), parse_constant=refuse, object_pairs_hook=unique)
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"{place}: is not UTF-8 text (byte {error.start + 1}); is it a model file?") from None
-    except json.JSONDecodeError as error:
-        raise ModelFileError(f"{place}:{error.lineno}: is not JSON: {error.msg}; is it a model file?") from None
-    except (RecursionError, ValueError):
-        raise ModelFileError(f"{place}: is nested too deeply or holds a number too long; is it a model file?") from None
-
-
 def _known(value: float | None) -> float:
     return math.nan if value is None else float(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_text(value: Any, longest: int) -> bool:
-    return isinstance(value, str) and len(value) <= longest
 
 
 def _is_epoch(value: Any) -> bool:
     if value is None or not isinstance(value, dict):
         return value is None
     rule, unix_time = value.get("rule", "window-start"), value.get("unix_time")
-    whole = unix_time is None or (_is_whole(unix_time) and abs(unix_time) <= 1 << 40)
+    whole = unix_time is None or (is_whole(unix_time) and abs(unix_time) <= 1 << 40)
     return rule in EPOCH_RULES and whole and not set(value) - {"rule", "unix_time"}
 
 
 def _is_coefficient(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {"name", "term", "unit", "value", "stderr"}:
         return False
-    texts = all(_is_text(value[key], 200) and value[key].isprintable() for key in ("name", "term", "unit"))
-    return texts and all(value[key] is None or _is_number(value[key]) for key in ("value", "stderr"))
+    texts = all(is_text(value[key], 200) and value[key].isprintable() for key in ("name", "term", "unit"))
+    return texts and all(value[key] is None or is_number(value[key]) for key in ("value", "stderr"))
 
 
 def _are_coefficients(value: Any) -> bool:
@@ -285,16 +223,16 @@ def _are_coefficients(value: Any) -> bool:
 
 
 # Field -> what it has to be: a check, and its words. What is not here is for readers of the file only.
-_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_FIELDS: dict[str, Check] = {
     "kind": (lambda value: value == _KIND, f"{_KIND!r} (is it a file of policyfactory fit or export --to json?)"),
-    "schema_version": (lambda value: _is_whole(value) and value >= 1, "a whole number from 1"),
-    "name": (lambda value: _is_text(value, 100), "a text of at most 100 characters"),
-    "formula": (lambda value: _is_text(value, 4000), "a text of at most 4000 characters"),
-    "description": (lambda value: _is_text(value, 2000), "a text of at most 2000 characters"),
-    "source": (lambda value: _is_text(value, 2000), "a text of at most 2000 characters"),
+    "schema_version": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "name": (lambda value: is_text(value, 100), "a text of at most 100 characters"),
+    "formula": (lambda value: is_text(value, 4000), "a text of at most 4000 characters"),
+    "description": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
+    "source": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
     "epoch": (_is_epoch, f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"),
     "threshold_s": (
-        lambda value: value is None or (_is_number(value) and value >= 0),
+        lambda value: value is None or (is_number(value) and value >= 0),
         "seconds >= 0, or null for none",
     ),
     "coefficients": (
@@ -307,14 +245,6 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "diagnostics": (lambda value: isinstance(value, dict), "an object"),
     "provenance": (lambda value: isinstance(value, dict), "an object"),
 }
-_ALLOWED = {*_FIELDS, "latex", "order", "units", "static", "written_by"}
-
-
-def _kind(value: Any) -> str:
-    names = {list: "list", str: "text", bool: "truth value", type(None): "null"}
-    return names.get(type(value), "number")
-
-
-def _shown(value: Any) -> str:
-    shown = ascii(value)
-    return shown if len(shown) <= 60 else shown[:60] + "..."
+_SCHEMA = Schema(
+    "model", MODEL_SCHEMA, _FIELDS, _REQUIRED, frozenset({"latex", "order", "units", "static", "written_by"})
+)

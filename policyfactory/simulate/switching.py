@@ -206,6 +206,7 @@ class _Arms:
             own=own_arm.astype(np.int64),
             threshold=np.array([prepared.threshold(policy) for policy in self._policies], dtype=np.int64),
             programs=np.cumsum([0, *(len(program.codes) for program in programs)], dtype=np.int64),
+            places=np.cumsum([0, *(len(program.operands) for program in programs)], dtype=np.int64),
             codes=np.concatenate([program.codes for program in programs]),
             operands=np.concatenate([program.operands for program in programs]),
             depth=max(program.depth for program in programs),

@@ -45,6 +45,15 @@ PROGRAMS = {
     "abs(p)": ([("VAR_P", 0), ("ABS", 0)], [5.0, 2.0, 0.0]),
     "p**3": ([("VAR_P", 0), ("POWI", 3)], [125.0, -8.0, 0.0]),
     "p**0": ([("VAR_P", 0), ("POWI", 0)], [1.0, 1.0, 1.0]),
+    "p, q and w through a layer of two, one after another": (
+        [("VAR_P", 0), ("VAR_Q", 0), ("VAR_W", 0), ("DENSE", 5), ("SUB", 0)],
+        # 10 + 2 p + 3 q + 0.5 w, 20 - p + 4 q - w, negative ones 0, the first less the second.
+        [33.5 - 28, 24 - 0, 187 - 0],
+    ),
+    "the last layer keeps what is negative": (
+        [("VAR_R", 0), ("VAR_P", 0), ("DENSE", 4), ("ADD", 0)],
+        [100.0 - 6, 0.0 + 1, 7.0 - 1],
+    ),
     "p - (q - (r - w))": (
         [("VAR_P", 0), ("VAR_Q", 0), ("VAR_R", 0), ("VAR_W", 0), ("SUB", 0), ("SUB", 0), ("SUB", 0)],
         [5.0 - (4.0 - 97.0), -2.0 - (1.0 + 30.0), 0.0 - (9.0 + 293.0)],
@@ -52,9 +61,14 @@ PROGRAMS = {
 }
 
 
+# Behind a program's own operands: inputs, outputs, whether negative outputs become 0, weights, biases.
+LAYERS = {5: [3, 2, 1, 2, -1, 3, 4, 0.5, -1, 10, 20], 4: [1, 1, 0, -1, -1]}
+
+
 def run(program: list[tuple[str, float]], depth: int = 4) -> np.ndarray:
     codes = np.array([getattr(machine, name) for name, _ in program])
-    operands = np.array([operand for _, operand in program], dtype=np.float64)
+    layers = [number for name, operand in program if name == "DENSE" for number in LAYERS[int(operand)]]
+    operands = np.array([*(operand for _, operand in program), *layers], dtype=np.float64)
     columns = (np.array(column) for column in (P, Q, R, W))
     stack = np.full((depth + 1, 4), -7.5)
     with np.errstate(all="ignore"):
@@ -94,4 +108,4 @@ def test_a_power_is_multiplied_from_left_to_right() -> None:
 
 def test_every_instruction_has_a_number_of_its_own() -> None:
     numbers = {name: getattr(machine, name) for name in machine.__all__ if name.isupper()}
-    assert len(set(numbers.values())) == len(numbers) == 21 + 1
+    assert len(set(numbers.values())) == len(numbers) == 22 + 1

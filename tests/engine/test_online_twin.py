@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from naive.online_cases import (
     FORMULAS,
+    NETWORKS,
     STATIC,
     TIMED,
     Extra,
@@ -49,6 +52,21 @@ def test_random_workloads(shape: Shape, formulas: tuple[str, ...], backfill: str
         rule = "oldest-waiting" if rng.random() < 0.2 else "window-start"
         prediction = rng.integers(0, shape.longest + 1, len(workload))
         assert_same(workload, policy(str(rng.choice(formulas)), rule), random_rules(rng, backfill), prediction)
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda policy: policy.formula)
+def test_networks(network: Policy, backfill: str) -> None:
+    rng = np.random.default_rng([24, NETWORKS.index(network), len(backfill)])
+    for _ in range(40):
+        shape = SHAPES[int(rng.integers(len(SHAPES)))]
+        workload = random_workload(rng, shape)
+        prediction = rng.integers(0, shape.longest + 1, len(workload))
+        rules = random_rules(rng, backfill)
+        assert_same(workload, network, rules, prediction)
+        if backfill == "easy":
+            own = dataclasses.replace(rules, backfill_policy=network)
+            assert_same(workload, policy(str(rng.choice(list(FORMULAS)))), own, prediction)
 
 
 @st.composite

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from naive.network import random_network
+from naive.network import score as network_score
 from naive.online import Job, Online, Score
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.simulate.simulate import Rules
@@ -48,6 +50,14 @@ STATIC = tuple(text for text in FORMULAS if text not in TIMED)
 def policy(text: str, rule: str = "window-start") -> Policy:
     """Return the policy of a formula."""
     return Policy(name=text, formula=text, epoch=Epoch(rule))
+
+
+# The last is static: a network of what never changes.
+NETWORKS = (
+    Policy.from_network(random_network(1)),
+    Policy.from_network(random_network(2, (2, 9, 1), ("w/(p + 1)", "min(1, max(0, f - q + 1))"))),
+    Policy.from_network(random_network(3, (3, 4, 1), ("log10(p)", "q/m", "0.5"))),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,9 +103,22 @@ def random_rules(rng: np.random.Generator, backfill: str, compatibility: str = "
     )
 
 
+def plain_of(policy_: Policy, machine: int) -> Plain:
+    """Return the policy as a plain function of p, q, r, w and f."""
+    network = policy_.network
+    if network is None:
+        return FORMULAS[policy_.formula]
+
+    def plain(*values: np.float64) -> np.float64:
+        p, q, r, w, f = map(float, values)
+        return np.float64(network_score(network, {"p": p, "q": q, "r": r, "w": w, "f": f, "m": machine}))
+
+    return plain
+
+
 def score_of(workload: Workload, policy_: Policy, since: int | None = None) -> Score:
     """Return the policy as a plain function of a job; r counts from ``since``, or the workload's first submission."""
-    plain, ticks = FORMULAS[policy_.formula], workload.ticks
+    plain, ticks = plain_of(policy_, workload.machine), workload.ticks
     first = int(workload.submit.min()) if since is None else since
     from_oldest = policy_.epoch.rule == "oldest-waiting"
 

@@ -50,7 +50,7 @@ _ACCOUNTING = {
     ),
     "an accounting log of PBS": re.compile(rb"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];"),
 }
-_MODEL_FILE = re.compile(rb'"kind"\s*:\s*"policyfactory-model"')
+_MODEL_FILE = re.compile(rb'"kind"\s*:\s*"policyfactory-(?:model|network)"')
 _LARGEST_MODEL = 8 << 20
 # Widths like those of the archive's own files; a longer number moves the rest of its line.
 WIDTHS = (5, 8, 6, 6, 4, 6, 5, 4, 6, 5, 2, 3, 3, 3, 2, 2, 2, 2)

@@ -1,0 +1,374 @@
+"""A network that scores each job by itself: formulas in p, q, w, m, f, then dense layers.
+
+What comes out is a preference, the highest first, so the score of its policy is minus it. A network file may come
+from a stranger: it is JSON, its sizes are bounded, and every field is checked before it is used.
+
+The kernel network of Zhang, Dai, He, Bao and Xie, "RLScheduler: an automated HPC batch job scheduler using
+reinforcement learning", SC 2020, is one: 8 inputs, hidden layers of 32, 16 and 8, 961 numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
+from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
+from policyfactory.core.together import atomic_write
+from policyfactory.core.version import __version__
+from policyfactory.policy.expression import parse
+from policyfactory.policy.file_fields import Check, Schema, decode, is_number, is_text, is_whole, kind_word, plain
+from policyfactory.policy.layer import WIDEST, FloatArray32, Layer
+
+if TYPE_CHECKING:
+    from policyfactory.policy.compile import Program
+
+__all__ = [
+    "LARGEST_FILE",
+    "MODES",
+    "NETWORK_KIND",
+    "NETWORK_SCHEMA",
+    "STANDARD_INPUTS",
+    "Mode",
+    "Network",
+    "load_network",
+    "network_from_json",
+    "network_to_json",
+    "paper_inputs",
+    "save_network",
+]
+
+Mode = Literal["standard", "paper"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+NETWORK_KIND = "policyfactory-network"
+NETWORK_SCHEMA = 1
+LARGEST_FILE = 8 << 20  # bytes
+MOST_INPUTS, MOST_LAYERS = 64, 16
+_LARGEST = 1e30  # of a weight
+_SEEN = frozenset("pqwmf")
+_FORMULA_LENGTH = 1000
+
+# What a network of mode standard sees of a job, unless it is told otherwise.
+STANDARD_INPUTS = (
+    "log10(w + 10) - 1",
+    "log10(max(p, 1))",
+    "log10(q)",
+    "log10(q/m)",
+    "min(1, max(0, f - q + 1))",
+    "f/m",
+)
+
+
+def paper_inputs(longest: float, constants: Sequence[float] = (1.0, 1.0, 1.0, 1.0)) -> tuple[str, ...]:
+    """Return the eight inputs of the SC'20 paper's program as formulas.
+
+    Parameters
+    ----------
+    longest : float
+        The longest run time of the log, s, by which requests are divided.
+    constants : sequence of 4 floats
+        Memory, user, group and executable, for a log in which they are the same for all jobs: 1 where the log has none.
+    """
+    fixed = tuple(f"{float(value):.12g}" for value in constants)
+    return (
+        "min(w/43200, 0.99999)",
+        f"min(p/{float(longest):.12g}, 0.99999)",
+        "min(q/m, 0.99999)",
+        *fixed,
+        "0.00001 + 0.99998*min(1, max(0, f - q + 1))",
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Formulas and layers. Negative outputs of all layers but the last become 0 (ReLU); the last has one output.
+
+    Two networks are equal if they have the same name and give the same numbers for all jobs (`digest`).
+
+    Parameters
+    ----------
+    name : str
+        As of a `policyfactory.policy.policy.Policy`.
+    inputs : tuple of str
+        Formulas in p, q, w, m, f; what the first layer takes.
+    layers : tuple of Layer
+        From the inputs to the one output.
+    description, source : str
+        What it does; where it is from.
+    mode : {"standard", "paper"}
+        Whose decisions it was trained on: those of `policyfactory.simulate`, or of the SC'20 paper's program.
+    diagnostics, provenance : dict
+        JSON values: what is known of its training; command, seed, digests of inputs, versions.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    layers: tuple[Layer, ...]
+    description: str = ""
+    source: str = ""
+    mode: Mode = "standard"
+    diagnostics: dict[str, Any] = dataclasses.field(default_factory=dict)
+    provenance: dict[str, Any] = dataclasses.field(default_factory=dict)
+    digest: str = dataclasses.field(init=False, default="")
+
+    @classmethod
+    def of(
+        cls, name: str, inputs: Sequence[str], layers: Sequence[tuple[ArrayLike, ArrayLike]], **fields: Any
+    ) -> Network:
+        """Return a network of weights (inputs, outputs) and biases, layer by layer; ``fields``: the others."""
+        made = []
+        for place, (weights, biases) in enumerate(layers):
+            try:
+                made.append(Layer(np.asarray(weights), np.asarray(biases)))
+            except UsageError as error:
+                raise UsageError(f"network {name}: layer {place + 1} {error}") from None
+        return cls(name, tuple(inputs), tuple(made), **fields)
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be evaluated.
+
+        Raises
+        ------
+        UsageError
+            If an input is no formula in p, q, w, m, f, there are too many of anything, or layers do not fit.
+        """
+        if not 1 <= len(self.inputs) <= MOST_INPUTS:
+            raise UsageError(f"network {self.name}: has {len(self.inputs)} inputs; give 1 to {MOST_INPUTS} formulas")
+        if not 1 <= len(self.layers) <= MOST_LAYERS:
+            raise UsageError(f"network {self.name}: has {len(self.layers)} layers; give 1 to {MOST_LAYERS}")
+        if self.mode not in MODES:
+            raise UsageError(f"network {self.name}: unknown mode {self.mode!r}; choose one of {', '.join(MODES)}")
+        self._check_inputs()
+        self._check_widths()
+        numbers = b"".join(layer.weights.tobytes() + layer.biases.tobytes() for layer in self.layers)
+        content = "\n".join((*self.inputs, str(self.widths))).encode() + numbers
+        object.__setattr__(self, "digest", sha256_bytes(content))
+
+    def _check_inputs(self) -> None:
+        seen: set[str] = set()
+        for place, formula in enumerate(self.inputs):
+            try:
+                variables = parse(formula).variables
+            except FormulaError as error:
+                raise UsageError(f"network {self.name}: input {place + 1}: {error}") from None
+            if len(formula) > _FORMULA_LENGTH:
+                raise UsageError(
+                    f"network {self.name}: input {place + 1} has {len(formula):,} characters; at most "
+                    f"{_FORMULA_LENGTH:,} are taken"
+                )
+            if variables - _SEEN:
+                raise UsageError(
+                    f"network {self.name}: input {place + 1}, {formula[:60]}, has {min(variables - _SEEN)}; inputs are "
+                    "formulas in p, q, w, m and f"
+                )
+            seen |= variables
+        if not seen - {"m", "f"}:
+            raise UsageError(f"network {self.name}: its inputs are the same for all jobs; use p, q or w in them")
+
+    def _check_widths(self) -> None:
+        taken = self.layers[0].weights.shape[0]
+        if taken != len(self.inputs):
+            raise UsageError(
+                f"network {self.name}: has {len(self.inputs)} inputs, but its first layer takes {taken}; was it "
+                "trained on another observation?"
+            )
+        for place, (one, other) in enumerate(itertools.pairwise(self.layers)):
+            given, taken = one.weights.shape[1], other.weights.shape[0]
+            if given != taken:
+                raise UsageError(
+                    f"network {self.name}: layer {place + 1} gives {given} outputs, but layer {place + 2} takes {taken}"
+                )
+        last = self.layers[-1].weights.shape[1]
+        if last != 1:
+            raise UsageError(
+                f"network {self.name}: its last layer gives {last} outputs; a policy's network has one, the preference "
+                "for the job"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Network):
+            return NotImplemented
+        return (self.name, self.mode, self.digest) == (other.name, other.mode, other.digest)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.mode, self.digest))
+
+    def __repr__(self) -> str:
+        return f"<Network {self.name}: {self.describe()}>"
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The number of inputs, and of outputs of each layer: 8, 32, 16, 8, 1."""
+        return (self.layers[0].weights.shape[0], *(layer.weights.shape[1] for layer in self.layers))
+
+    @property
+    def parameters(self) -> int:
+        """How many weights and biases it has."""
+        return sum(layer.weights.size + layer.biases.size for layer in self.layers)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names among p, q, w, m, f that its inputs have."""
+        return frozenset().union(*(parse(formula).variables for formula in self.inputs))
+
+    @property
+    def program(self) -> Program:
+        """What the array machine runs: inputs, layers, and a minus sign (the highest output first)."""
+        return _compiled(self)
+
+    def describe(self) -> str:
+        """Return its shape and some letters of its digest, in the place of a formula."""
+        return f"network {'-'.join(map(str, self.widths))}, digest {self.digest[:12]}"
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(network: Network) -> Program:
+    # Imported here: reading and printing networks must not wait for the compiler.
+    from policyfactory.policy.compile import compile_network
+
+    layers = [(layer.weights, layer.biases) for layer in network.layers]
+    return compile_network([parse(formula) for formula in network.inputs], layers)
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def network_to_json(network: Network) -> dict[str, Any]:
+    """Return the network as plain JSON values; numbers are the shortest that are read as the same float32."""
+    return {
+        "kind": NETWORK_KIND,
+        "schema_version": NETWORK_SCHEMA,
+        "written_by": f"policyfactory {__version__}",
+        "name": network.name,
+        "order": "the highest output runs first",
+        "mode": network.mode,
+        "inputs": list(network.inputs),
+        "layers": [{"weights": _numbers(layer.weights), "biases": _numbers(layer.biases)} for layer in network.layers],
+        "parameters": network.parameters,
+        "description": network.description,
+        "source": network.source,
+        "diagnostics": plain(network.diagnostics),
+        "provenance": plain(network.provenance),
+    }
+
+
+def _numbers(values: FloatArray32) -> Any:
+    if values.ndim > 1:
+        return [_numbers(row) for row in values]
+    return [float(str(value)) for value in values]
+
+
+def save_network(network: Network, path: Path | str) -> None:
+    """Write the network as JSON, whole or not at all.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    UsageError
+        If it would be larger than what is read (8 MiB).
+    """
+    text = dump_json(network_to_json(network))
+    if len(text.encode()) > LARGEST_FILE:
+        raise UsageError(
+            f"network {network.name}: its file would have {len(text):,} bytes, more than the {LARGEST_FILE:,} that are "
+            "read; use narrower layers"
+        )
+    atomic_write(Path(path), text)
+
+
+def load_network(path: Path | str) -> Network:
+    """Read a network file.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    ModelFileError
+        If it is no network, or one of a newer schema.
+    """
+    return network_from_json(decode(read_bytes(Path(path), limit=LARGEST_FILE), str(path)), str(path))
+
+
+def network_from_json(value: Any, place: str) -> Network:
+    """Return the network of plain JSON values; ``place`` names the file in messages.
+
+    Raises
+    ------
+    ModelFileError
+        If a field is missing, unknown, or not what it should be.
+    """
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{place}: a network file is a JSON object, this one is a {kind_word(value)}")
+    _SCHEMA.check(value, place)
+    layers = [_layer(item) for item in value["layers"]]
+    if None in layers:
+        raise ModelFileError(
+            f"{place}: field layers: the rows of weights of layer {layers.index(None) + 1} have different lengths"
+        )
+    known = {key: value[key] for key in ("description", "source", "mode", "diagnostics", "provenance") if key in value}
+    try:
+        return Network.of(value["name"], value["inputs"], [layer for layer in layers if layer is not None], **known)
+    except UsageError as error:
+        raise ModelFileError(f"{place}: {error}") from None
+
+
+def _layer(item: dict[str, Any]) -> tuple[FloatArray32, FloatArray32] | None:
+    rows = item["weights"]
+    if len({len(row) for row in rows}) != 1:
+        return None
+    return np.array(rows, dtype=np.float32), np.array(item["biases"], dtype=np.float32)
+
+
+def _are_numbers(value: Any) -> bool:
+    small = isinstance(value, list) and 1 <= len(value) <= WIDEST
+    return small and all(is_number(part) and abs(part) <= _LARGEST for part in value)
+
+
+def _is_layer(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {"weights", "biases"} or not _are_numbers(value["biases"]):
+        return False
+    rows = value["weights"]
+    return isinstance(rows, list) and 1 <= len(rows) <= WIDEST and all(map(_are_numbers, rows))
+
+
+_FIELDS: dict[str, Check] = {
+    "kind": (lambda value: value == NETWORK_KIND, f"{NETWORK_KIND!r} (is it a file of policyfactory train?)"),
+    "schema_version": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "name": (lambda value: is_text(value, 100), "a text of at most 100 characters"),
+    "inputs": (
+        lambda value: (
+            isinstance(value, list)
+            and 1 <= len(value) <= MOST_INPUTS
+            and all(is_text(part, _FORMULA_LENGTH) for part in value)
+        ),
+        f"a list of 1 to {MOST_INPUTS} formulas in p, q, w, m, f",
+    ),
+    "layers": (
+        lambda value: isinstance(value, list) and 1 <= len(value) <= MOST_LAYERS and all(map(_is_layer, value)),
+        (
+            f"a list of 1 to {MOST_LAYERS} objects of weights (a list of numbers for each input) and biases, at most "
+            f"{WIDEST:,} wide, numbers up to {_LARGEST:g}"
+        ),
+    ),
+    "mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
+    "description": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
+    "source": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
+    "diagnostics": (lambda value: isinstance(value, dict), "an object"),
+    "provenance": (lambda value: isinstance(value, dict), "an object"),
+}
+_SCHEMA = Schema(
+    "network",
+    NETWORK_SCHEMA,
+    _FIELDS,
+    ("kind", "schema_version", "name", "inputs", "layers"),
+    frozenset({"order", "parameters", "written_by"}),
+)
