@@ -1,0 +1,304 @@
+"""Episodes over windows of a log: begun, decided job by job, and measured.
+
+`Episodes` holds many of them side by side, on the arrays of `policyfactory.engine.episodes`; the Gymnasium environment
+is one of them, the vector environment several, and a learner may use it as it is.
+
+An episode is a window of consecutive jobs. Without a lead-in the machine is empty when the first is submitted. With
+one, the jobs before the window have been scheduled by a policy until then, and those that run or wait are there; those
+that wait are the agent's to start and are measured as the window's jobs are, from their own submission on. No job
+comes after the window. The last decision is the last start, and what is measured goes on to the last completion: no
+job can be pushed out of sight.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.engine.episodes import begin, step_all
+from policyfactory.engine.events import NOW
+from policyfactory.engine.observed import (
+    BSLD,
+    COUNT,
+    FREE_THEN,
+    HELD,
+    NO_COST,
+    SINCE,
+    SLOWDOWN,
+    TURNAROUND,
+    WAIT,
+    Log,
+    Setting,
+    View,
+    new_batch,
+    new_view,
+)
+from policyfactory.environment.goals import Goal, GoalLike, check_goal, goal_of
+from policyfactory.environment.guards import measure_guards
+from policyfactory.environment.observation import facts_of
+from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.simulate.prepare import formula_of, prepare
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Carried, Schedule
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["EpisodeOptions", "Episodes", "Reward"]
+
+Reward = Literal["end", "interval"]
+# What accrues while jobs wait, where a goal is its mean.
+_ACCRUES = {"mean_wait": WAIT, "mean_turnaround": TURNAROUND, "mean_bsld": BSLD, "mean_slowdown": SLOWDOWN}
+_NONE = np.empty(0, dtype=np.int64)
+_RULES = Rules()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EpisodeOptions:
+    """What an episode is.
+
+    Parameters
+    ----------
+    jobs : int
+        Jobs of a window.
+    goal : str, Goal or callable
+        What is rewarded; see `policyfactory.environment.goals`.
+    reward : {"end", "interval"}
+        Minus the goal's cost after the last decision and 0 before; or after each decision minus what has accrued
+        since the one before, for the goals that are a mean over the jobs of something that grows while they wait. Both
+        add up to the same.
+    lead_in : int
+        So many jobs before the window are scheduled until it begins; 0: an empty machine.
+    lead_in_policy : Policy, or name of one
+        By which, under the same rules.
+    starts : (int, int) or None
+        The first and the last job, from 0, that a window may begin with; None: all that leave a whole window.
+    running : int
+        How many running jobs are shown.
+    rules : Rules
+        ``backfill`` "easy" or "none", ``decide_by`` "request" or "runtime", ``overrun``.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range, a rule is one that leaves the agent no order of its own, or the goal does not
+        accrue.
+    """
+
+    jobs: int = 256
+    goal: GoalLike = "mean_bsld"
+    reward: Reward = "end"
+    lead_in: int = 0
+    lead_in_policy: PolicyLike = "FCFS"
+    starts: tuple[int, int] | None = None
+    running: int = 16
+    rules: Rules = _RULES
+
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("lead_in", 0), ("running", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise UsageError(f"{name} is {value!r}; give a whole number from {least}")
+        if self.reward not in {"end", "interval"}:
+            raise UsageError(f"reward is {self.reward!r}; choose end or interval")
+        goal = goal_of(self.goal)
+        if self.reward == "interval" and goal.name not in _ACCRUES:
+            raise UsageError(
+                f"goal {goal.name} does not accrue while jobs wait; choose reward end, or one of the goals "
+                f"{', '.join(_ACCRUES)}"
+            )
+        rules, plain = self.rules, _RULES
+        refused = (
+            ("backfill", rules.backfill == "conservative", "easy or none"),
+            ("decide_by", rules.decide_by == "prediction", "request or runtime"),
+            ("threshold", rules.threshold != plain.threshold, "left out: the agent decides who is next"),
+            ("ties", rules.ties != plain.ties, "fifo: the slots are in submit order"),
+            ("backfill_policy", rules.backfill_policy is not None, "left out: the agent decides who is backfilled"),
+            ("compatibility", rules.compatibility != plain.compatibility, "none, or the environment of mode paper"),
+        )
+        for name, wrong, cure in refused:
+            if wrong:
+                raise UsageError(f"rule {name} is {getattr(rules, name)!r}; in an episode it must be {cure}")
+
+
+class Episodes:
+    """Many episodes over windows of one log, side by side.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    options : EpisodeOptions
+        What an episode is.
+    count : int
+        How many stand side by side.
+
+    Raises
+    ------
+    EvaluationError
+        If a window is longer than the log, or the log cannot give the goal.
+    UsageError
+        If the starts are not inside the log.
+    """
+
+    def __init__(self, workload: Workload, options: EpisodeOptions | None = None, count: int = 1) -> None:
+        self.options = options = options or EpisodeOptions()
+        self.goal: Goal = goal_of(options.goal)
+        check_goal(self.goal, workload)
+        self.first, self.last = _starts(workload, options)
+        prepared = prepare(workload, options.rules)
+        self.workload = jobs = prepared.workload
+        self.slots = options.jobs + options.lead_in
+        facts = facts_of(jobs, prepared.estimate)
+        self._log = Log(jobs.submit, _whole(prepared.run_time), _whole(prepared.estimate), jobs.processors, facts)
+        cost = _ACCRUES[self.goal.name] if options.reward == "interval" else NO_COST
+        self._setting = Setting(jobs.machine, jobs.ticks, options.rules.backfill == "easy", cost)
+        self._batch = new_batch(count, self.slots, jobs.machine)
+        self.view: View = new_view(count, self.slots, options.running)
+        self._lead_in_policy = resolve(options.lead_in_policy)
+        self._rows: list[Int64Array] = [_NONE] * count
+        self._carried: list[Carried | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def begin(self, episode: int, first: int) -> None:
+        """Begin an episode anew with the window whose first job is row ``first`` of the log (by submission, from 0).
+
+        Raises
+        ------
+        UsageError
+            If no whole window, lead-in included, begins there.
+        """
+        first = int(first)
+        if not self.options.lead_in <= first <= len(self.workload) - self.options.jobs:
+            raise UsageError(
+                f"start {first}: windows of {self.options.jobs} jobs of {self.workload.name} begin with job "
+                f"{self.options.lead_in} to {len(self.workload) - self.options.jobs}; give one of these"
+            )
+        window = np.arange(first, first + self.options.jobs)
+        now = int(self._log.submit[first])
+        held, started, self._carried[episode] = _NONE, _NONE, None
+        if self.options.lead_in:
+            held, started, waits, self._carried[episode] = self._lead_in(first, now)
+            window = np.concatenate([waits, window])
+        rows = np.concatenate([held, window])
+        begin(self._batch, self.view, self._setting, episode, self._log, rows, started, now)
+        self._rows[episode] = rows
+
+    def _lead_in(self, first: int, now: int) -> tuple[Int64Array, Int64Array, Int64Array, Carried]:
+        """Return which jobs of the lead-in run, since when, which wait, and what runs beside the measured ones."""
+        before = np.arange(first - self.options.lead_in, first)
+        schedule = simulate(self.workload.select(before), self._lead_in_policy, self.options.rules)
+        # Nothing that is submitted from now on changes what was started before.
+        begun = schedule.start < now
+        runs, waits = begun & (schedule.end >= now), before[~begun]
+        zero = int(self._log.submit[waits[0]]) if len(waits) else now
+        beside = begun & (schedule.end > zero)
+        carried = Carried(
+            np.maximum(schedule.start[beside] - zero, 0),
+            schedule.end[beside] - zero,
+            schedule.workload.processors[beside],
+        )
+        return before[runs], schedule.start[runs], waits, carried
+
+    def step(self, actions: NDArray[np.integer[Any]]) -> None:
+        """Take one decision in each episode that is not over; ``view`` says what is seen then.
+
+        Parameters
+        ----------
+        actions : int array (count,)
+            The slot that each chooses. In place of one that is masked the first that is not is taken.
+        """
+        step_all(self._batch, self.view, self._setting, np.ascontiguousarray(actions, dtype=np.int64))
+
+    def reward(self, episode: int) -> float:
+        """Return the reward of the last decision."""
+        if self.options.reward == "interval":
+            return -float(self.view.cost[episode, SINCE]) / self._measured(episode)
+        return -self.goal.cost(self.schedule(episode)) if self.view.done[episode] else 0.0
+
+    def _measured(self, episode: int) -> int:
+        state = self._batch.state[episode]
+        return int(state[COUNT] - state[HELD])
+
+    def now(self, episode: int) -> float:
+        """Return the seconds since the beginning of the window."""
+        first = self._rows[episode][-self.options.jobs]
+        return float(self._batch.state[episode, NOW] - self._log.submit[first]) / self.workload.ticks
+
+    def scores(self, policy: PolicyLike, episode: int = 0) -> NDArray[np.float64]:
+        """Return a policy's score of the job in each slot: float64 array (slots,), inf where it cannot be chosen.
+
+        Who always takes the least plays the schedule that `policyfactory.simulate` gives for the policy.
+        """
+        policy, batch, mask = resolve(policy), self._batch, self.view.mask[episode]
+        state, waiting = batch.state[episode], batch.waiting[episode]
+        jobs = waiting[1 : 1 + waiting[0]]
+        values = np.full(self.slots, np.inf)
+        rows, first = self._rows[episode], self._rows[episode][state[HELD]]
+        if len(jobs):
+            shown = self.workload.select(rows[jobs])
+            oldest = policy.epoch.rule == "oldest-waiting"
+            since = shown.submit[0] if oldest else self._log.submit[first]
+            r = formula_of(shown, policy, np.full(len(jobs), since)).r
+            p, w = batch.estimate[episode, jobs] / shown.ticks, (state[NOW] - shown.submit) / shown.ticks
+            values[: len(jobs)] = policy.scores(p, shown.processors, r, w, shown.machine, float(state[FREE_THEN]))
+        # Least of all is what cannot be: a job that scores inf itself is still before none at all.
+        values[mask] = np.minimum(values[mask], np.finfo(np.float64).max)
+        values[~mask] = np.inf
+        return values
+
+    def schedule(self, episode: int = 0) -> Schedule:
+        """Return the schedule of an episode that is over: of all jobs that the agent started.
+
+        Raises
+        ------
+        EvaluationError
+            If it is not over.
+        """
+        if not self.view.done[episode]:
+            raise EvaluationError(f"{self.workload.name}: the episode is not over; step until it is")
+        batch, rows = self._batch, self._rows[episode]
+        held = int(batch.state[episode, HELD])
+        measured, zero = slice(held, len(rows)), int(self._log.submit[rows[held]])
+        first = rows[-self.options.jobs]
+        jobs = self.workload.select(rows[held:], name=f"{self.workload.name}[{first}]", rebase=True)
+        start = batch.start[episode, measured] - zero
+        end = start + batch.run_time[episode, measured]
+        backfilled = batch.backfilled[episode, measured].copy()
+        return Schedule(start, end, backfilled, jobs, "AGENT", self.options.rules, carried=self._carried[episode])
+
+    def outcome(self, episode: int = 0) -> dict[str, Any]:
+        """Return what is said of an episode that is over: the goal's value, and the guards by name."""
+        schedule = self.schedule(episode)
+        return {"goal": self.goal.value(schedule), "guards": measure_guards(schedule)}
+
+
+def _whole(column: Int64Array) -> Int64Array:
+    # Read-only like the workload's own columns: else the kernels would be compiled once more.
+    view = np.ascontiguousarray(column, dtype=np.int64).view()
+    view.flags.writeable = False
+    return view
+
+
+def _starts(workload: Workload, options: EpisodeOptions) -> tuple[int, int]:
+    """Return the first and the last job that a window may begin with."""
+    least, most = options.lead_in, len(workload) - options.jobs
+    if most < least:
+        lead_in = f" behind a lead-in of {options.lead_in:,}" if options.lead_in else ""
+        raise EvaluationError(
+            f"{workload.name}: windows of {options.jobs:,} jobs{lead_in} asked for, the log has {len(workload):,}; ask "
+            "for shorter ones or give a longer log"
+        )
+    first, last = (least, most) if options.starts is None else options.starts
+    if not least <= first <= last <= most:
+        raise UsageError(
+            f"{workload.name}: starts from {first} to {last}; windows of {options.jobs:,} jobs begin with job {least} "
+            f"to {most}; give a first and a last among these"
+        )
+    return int(first), int(last)
