@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.interruptible import interruptible
-from policyfactory.engine.compat.rlscheduler import FIRST, NOW, SHOWN, VIEW, Committed, new_episodes
+from policyfactory.engine.compat.rlscheduler import FIRST, NOW, SHOWN, VIEW, Committed, Episode, new_episodes
 from policyfactory.engine.compat.rlscheduler_play import play
 from policyfactory.engine.compat.rlscheduler_view import NEARLY_ONE, reset_all, step_all
 from policyfactory.policy.policy import Policy
@@ -214,6 +214,11 @@ class CommittedEpisodes:
             at = int(np.argmax(wrong))
             raise UsageError(f"place {places[at]} was chosen, {self.shown[at]} jobs are shown; choose one from 0")
         step_all(self.log.jobs, self._episodes, places, self.backfill, self.observation, self.over)
+
+    @property
+    def episodes(self) -> Episode:
+        """Where they stand, for kernels."""
+        return self._episodes
 
     @property
     def shown(self) -> Int64Array:
