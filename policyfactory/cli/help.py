@@ -15,6 +15,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "evaluate": ("policies", "metrics", "threshold", "windows", "output"),
     "tune": ("policies", "feedback", "period", "metrics", "output"),
     "learn": ("output", "tuples", "metric", "threshold", "workers"),
+    "train": ("output", "goal", "learner", "family", "mode"),
     "export": ("to", "output", "workload", "begin", "preview"),
     "shadow": ("accounting", "policy", "output", "overwrite"),
     "review": ("before", "after", "policy", "output", "overwrite"),
@@ -35,14 +36,16 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "What is simulated": (
         "windows", "lead_in", "resamples", "length", "draw", "load", "estimates", "formula", "epsilon", "discount",
-        "noise", "state_size", "queue_size", "estimator", "tuples", "trials",
+        "noise", "state_size", "queue_size", "estimator", "tuples", "trials", "window_jobs", "training_windows",
+        "choosing_windows", "judged_windows", "parts",
     ),
+    "How it searches": ("start", "restarts", "evaluations", "step", "objective", "pull"),
     "The scheduler": (
         "backfill", "decide_by", "threshold", "ties", "overrun", "backfill_order", "compatibility",
     ),
     "What is measured and said": (
         "metrics", "statistic", "recorded", "analyses", "precision", "max_resamples", "seed", "starts", "convergence",
-        "repeats", "top", "bootstrap", "certainty", "trace",
+        "repeats", "top", "bootstrap", "certainty", "trace", "bands",
     ),
     "Protocols": ("only", "log", "traces"),
     "How it runs": (
@@ -56,6 +59,7 @@ EXAMPLES: dict[str, str] = {
     "evaluate": "policyfactory evaluate site.swf.gz --policies FCFS,SAF,model.json --output results",
     "tune": "policyfactory tune site.swf.gz --policies FCFS,SPF,SAF --period 1w --output tuned",
     "learn": "policyfactory learn site.swf.gz --output learned",
+    "train": "policyfactory train site.swf.gz --family linear --output trained",
     "export": "policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua",
     "shadow": "policyfactory shadow slurmctld.log --accounting sacct.txt --output shadow",
     "review": "policyfactory review --before before.txt --after after.txt --policy policy.json --output review",

@@ -24,7 +24,20 @@ def build_app() -> typer.Typer:
     """Return the whole command."""
     import typer
 
-    from policyfactory.cli import demo, evaluate, export, fit, generate, learn, policy, review, shadow, tune, workload
+    from policyfactory.cli import (
+        demo,
+        evaluate,
+        export,
+        fit,
+        generate,
+        learn,
+        policy,
+        review,
+        shadow,
+        train,
+        tune,
+        workload,
+    )
     from policyfactory.cli.usage import Commands
 
     app = typer.Typer(
@@ -53,6 +66,7 @@ def build_app() -> typer.Typer:
     app.command("evaluate")(evaluate.evaluate)
     app.command("tune")(tune.tune)
     app.command("learn")(learn.learn)
+    app.command("train")(train.train)
     app.command("export")(export.export)
     app.command("shadow")(shadow.shadow)
     app.command("review")(review.review)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, UnitExecutor, Workers, never_stop
 
-__all__ = ["results"]
+__all__ = ["batches", "results"]
 
 _LOOK = 0.1  # seconds between two checks of the workers
 
@@ -57,14 +57,34 @@ def results(
     Exception
         What the function raises.
     """
+    with batches(function, shared, workers, notify=notify) as compute:
+        yield from compute(work_units)
+
+
+@contextlib.contextmanager
+def batches(
+    function: Function[S, U, R],
+    shared: S,
+    workers: Workers | int = 1,
+    *,
+    notify: Notify = lambda _: None,
+) -> Iterator[Callable[[Iterable[U]], Iterator[R]]]:
+    """Give what computes batches of work units, one batch after another, by the same workers.
+
+    For work whose next units depend on the results of the last ones. What is given takes work units and yields the
+    result of each as it is finished; a batch must be taken to its end before the next.
+
+    Parameters
+    ----------
+    function, shared, workers, notify
+        As for `results`.
+    """
     workers = Workers.of(workers)
     if workers.count == 1 and workers.backend == "threading":
-        for unit in work_units:
-            yield function(shared, unit, never_stop)
+        yield lambda units: (function(shared, unit, never_stop) for unit in units)
         return
     with _executor(function, shared, workers, notify) as executor:
-        for future in _finished(executor, iter(work_units)):
-            yield future.result()
+        yield lambda units: (future.result() for future in _finished(executor, iter(units)))
 
 
 def _executor(function: Function[S, U, R], shared: S, workers: Workers, notify: Notify) -> UnitExecutor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ from policyfactory.policy.nodes import (
     whole_exponent,
 )
 
-__all__ = ["Program", "compile_expression", "compile_network", "value_at"]
+__all__ = ["Program", "compile_expression", "compile_form", "compile_network", "value_at"]
 
 # The machine has an instruction for each name of the grammar: VAR_P reads p, LOG10 is log10.
 _VARIABLE: dict[str, int] = {name: getattr(machine, f"VAR_{name.upper()}") for name in VARIABLES}
@@ -58,10 +59,28 @@ def compile_expression(expression: Expression) -> Program:
     FormulaError
         If a named coefficient has no value yet.
     """
+    program, places = compile_form(expression)
+    if places:
+        name = next(iter(places))
+        raise FormulaError(f"the coefficient {name} has no value; fit it first (policyfactory fit --form)")
+    return program
+
+
+def compile_form(expression: Expression) -> tuple[Program, dict[str, list[int]]]:
+    """Return the program of ``expression``, and where in its operands the value of each named coefficient goes."""
     codes: list[int] = []
-    operands: list[float] = []
+    operands: list[float | str] = []
     depth = _emit(expression, codes, operands)
-    return Program(np.array(codes, dtype=np.int64), np.array(operands, dtype=np.float64), depth)
+    places: dict[str, list[int]] = {}
+    for at, operand in enumerate(operands):
+        if isinstance(operand, str):
+            places.setdefault(operand, []).append(at)
+    return Program(np.array(codes, dtype=np.int64), _values(operands), depth), places
+
+
+def _values(operands: Sequence[float | str]) -> NDArray[np.float64]:
+    """Return the operands as numbers, a coefficient that has no value yet as NaN."""
+    return np.array([math.nan if isinstance(one, str) else one for one in operands], dtype=np.float64)
 
 
 def compile_network(
@@ -77,7 +96,7 @@ def compile_network(
         Weights and biases; negative outputs of all but the last become 0.
     """
     codes: list[int] = []
-    operands: list[float] = []
+    operands: list[float | str] = []
     depth = max(place + _emit(one, codes, operands) for place, one in enumerate(inputs))
     depth = max(depth, *(len(biases) for _, biases in layers))
     place = len(codes) + len(layers) + 1
@@ -89,13 +108,13 @@ def compile_network(
         place += len(parts[-1])
     codes.append(machine.NEG)
     operands.append(0.0)
-    return Program(np.array(codes, dtype=np.int64), np.concatenate((operands, *parts)).astype(np.float64), depth)
+    return Program(np.array(codes, dtype=np.int64), np.concatenate((_values(operands), *parts)), depth)
 
 
-def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:
-    """Append the instructions of ``node``; return the rows that they need."""
+def _emit(node: Expression, codes: list[int], operands: list[float | str]) -> int:
+    """Append the instructions of ``node``; return the rows that they need. A coefficient's operand is its name."""
 
-    def add(code: int, operand: float = 0.0) -> None:
+    def add(code: int, operand: float | str = 0.0) -> None:
         codes.append(code)
         operands.append(operand)
 
@@ -127,7 +146,8 @@ def _emit(node: Expression, codes: list[int], operands: list[float]) -> int:
                 add(_FUNCTION[function])
             return depth
         case Coefficient(name):
-            raise FormulaError(f"the coefficient {name} has no value; fit it first (policyfactory fit --form)")
+            add(machine.CONST, name)
+            return 1
     raise FormulaError(f"{type(node).__name__} is no part of a formula")
 
 

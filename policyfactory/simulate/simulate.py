@@ -26,7 +26,7 @@ from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Rules", "Schedule", "simulate"]
+__all__ = ["Rules", "Schedule", "run_prepared", "simulate"]
 
 
 def simulate(
@@ -80,14 +80,14 @@ def simulate(
     prepared = prepare(workload, rules, prediction, tie_rank)
     # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):
-        start, backfilled = _run(prepared, policy)
+        start, backfilled = run_prepared(prepared, policy)
     end = prepared.in_rows(start + prepared.run_time)
     if math.isinf(rules.threshold) and not math.isinf(policy.threshold):
         rules = dataclasses.replace(rules, threshold=policy.threshold)
     return Schedule(prepared.in_rows(start), end, prepared.in_rows(backfilled), workload, policy.name, rules)
 
 
-def _run(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def run_prepared(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Choose the engine's kernel for the rules, run it, and return start and backfilled."""
     machine, order = prepared.workload.machine, prepared.order(policy)
     if prepared.rules.backfill == "conservative":

@@ -1,0 +1,151 @@
+"""``policyfactory train``: learn a policy with the simulator in the loop, and judge it on later windows of the log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
+from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.plain import OPTIONS
+from policyfactory.report.terminal import note
+
+if TYPE_CHECKING:
+    from policyfactory.search.learner import Learner
+
+__all__ = ["train"]
+
+_READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
+
+Family = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--family",
+        metavar="NAME|FORMULA",
+        help="Of search: a family of formulas (power, curved, linear, stretch, ageing, fits, products), or a formula "
+        "with named coefficients, log10(p) + a*log10(q); can be repeated (default: linear).",
+    ),
+]
+Start = Annotated[
+    str,
+    typer.Option(metavar="NAME=NUMBER,...", help="Of search: first values of coefficients: a=0.5,b=0.1."),
+]
+
+
+@with_options(OPTIONS[name] for name in _READING)
+def train(
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")] = Path(
+        "trained"
+    ),
+    goal: Annotated[
+        str,
+        typer.Option(
+            help="What is improved: mean_bsld, mean_wait, mean_turnaround, utilisation, mean_slowdown, "
+            "user_mean_bsld, user_max_bsld."
+        ),
+    ] = "mean_bsld",
+    learner: Annotated[
+        Literal["search"], typer.Option(help="How: search finds the coefficients of formulas by CMA-ES.")
+    ] = "search",
+    mode: Annotated[
+        Literal["standard"],
+        typer.Option(help="The rules: those of this simulator (standard)."),
+    ] = "standard",
+    backfill: Annotated[Literal["easy", "none"], typer.Option(help="Backfilling: easy, none.")] = "easy",
+    window_jobs: Annotated[int, typer.Option(help="Jobs of a window.")] = 256,
+    training_windows: Annotated[int, typer.Option(help="Windows to learn from.")] = 40,
+    choosing_windows: Annotated[int, typer.Option(help="Windows to choose by.")] = 40,
+    judged_windows: Annotated[int, typer.Option(help="Windows to judge on: at most so many, side by side.")] = 100,
+    parts: Annotated[
+        str,
+        typer.Option(
+            metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to learn, to choose, to judge."
+        ),
+    ] = "40,20,40",
+    starts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROW,...",
+            help="Rows (from 0) at which windows begin, to learn, choose and judge on: nothing is held out.",
+        ),
+    ] = None,
+    bands: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GUARD=FACTOR,...",
+            help="How many times SAF's value each guard may be (default: utilisation=0.95, p99_wait=1.5, "
+            "max_wait=1.5, area_weighted_wait=1.5; none: no bands).",
+        ),
+    ] = None,
+    family: Family = None,
+    start: Start = "",
+    restarts: Annotated[int, typer.Option(help="Of search: searches of each family.")] = 3,
+    evaluations: Annotated[int, typer.Option(help="Of search: most candidates of a search.")] = 600,
+    step: Annotated[float, typer.Option(help="Of search: the first step.")] = 0.5,
+    objective: Annotated[
+        Literal["log-ratio", "mean"],
+        typer.Option(
+            help="Of search: what is minimised over the windows: the mean log ratio to SAF (log-ratio), which no "
+            "single window decides, or the ratio of the means (mean)."
+        ),
+    ] = "log-ratio",
+    pull: Annotated[
+        float, typer.Option(help="Of search: what a unit of distance from the start, squared, costs.")
+    ] = 0.001,
+    seed: Annotated[int, typer.Option(help="Seed of windows and learner.")] = 1,
+    workers: WorkersOption = None,
+    backend: BackendOption = None,
+    scheduler: SchedulerOption = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")] = False,
+    **reading: Any,
+) -> None:
+    """Learn a policy with the simulator in the loop, and judge it on windows later in time.
+
+    Candidates are learned on windows of the first part of the log, one is chosen by windows of the second, and the
+    third says what the choice is worth beside SAF and p*sqrt(q). An interrupted run goes on with the same command.
+    """
+    from policyfactory.cli.train_screen import TrainScreen, show_trained
+    from policyfactory.search.families import parse_start
+    from policyfactory.search.formulas import FormulaSearch
+    from policyfactory.search.options import SearchOptions, TrainOptions, parse_bands
+    from policyfactory.search.run import train as train_policy
+
+    options = TrainOptions(
+        goal=goal,
+        mode=mode,
+        backfill=backfill,
+        window_jobs=window_jobs,
+        training_windows=training_windows,
+        choosing_windows=choosing_windows,
+        judged_windows=judged_windows,
+        parts=_numbers("parts", parts),  # type: ignore[arg-type]
+        starts=None if starts is None else _numbers("starts", starts),
+        bands=None if bands is None else parse_bands(bands),
+        seed=seed,
+        **reading,
+    )
+    first = tuple(parse_start(start).items())
+    own = SearchOptions(tuple(family or ["linear"]), first, restarts, evaluations, step, objective, pull)
+    who = workers_of(workers, backend, scheduler)
+    learners: dict[str, Callable[[], Learner]] = {"search": lambda: FormulaSearch.of(own)}
+    made = learners[learner]()
+    begin = time.monotonic()
+    with TrainScreen() as screen:
+        trained = train_policy(log, made, options, output=output, overwrite=overwrite, workers=who, follower=screen)
+    show_trained(trained)
+    note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): policy.json, history.csv, report.json")
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() and len(part) <= 18 for part in parts):
+        raise UsageError(f"--{option} {text[:60]!a}: write whole numbers separated by commas")
+    return tuple(map(int, parts))

@@ -1,0 +1,115 @@
+"""The terminal of ``policyfactory train``: a bar with the time left, and the tables of the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from policyfactory.cli.screen import CountBar
+from policyfactory.core.progress import WorkCounter
+from policyfactory.core.text import number_text, shortened
+from policyfactory.environment.guards import GUARDS
+from policyfactory.report.terminal import console, note, note_kept, progress, show_table, warn
+from policyfactory.search.learner import Follower
+from policyfactory.simulate.metrics import METRICS
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from policyfactory.search.judging import Ranked, Standing
+    from policyfactory.search.result import Trained
+
+__all__ = ["TrainScreen", "show_trained"]
+
+_MOST_SHOWN = 12  # candidates; the report has all
+_LONGEST_FORMULA = 80
+
+
+class TrainScreen(Follower):
+    """Shows how far a run is."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop()
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:
+        """Return a bar."""
+        from rich.progress import TextColumn
+
+        if self._bar is None:
+            self._bar = progress(TextColumn("{task.fields[speed]}"))
+            self._bar.start()
+        return CountBar(self._bar, title, unit)
+
+    def message(self, sentence: str) -> None:
+        """Print a sentence on stderr, above the bar."""
+        if self._bar is None:
+            note(sentence)
+        else:
+            self._bar.console.print(sentence, markup=False, soft_wrap=True)
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept."""
+        self._stop()
+        note_kept(stop, what, partial)
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def show_trained(trained: Trained) -> None:
+    """Print what a run has found: the candidates, the judged windows, and the verdict."""
+    goal = trained.task.options.goal
+    ranked = trained.chosen.ranked
+    show_table(
+        f"On the {len(trained.task.windows.choosing)} windows for choosing",
+        ["policy", goal, "log ratio to SAF", "sort key"],
+        [_candidate_row(one) for one in ranked[:_MOST_SHOWN]],
+        caption=f"{_MOST_SHOWN} of {len(ranked)}; report.json has all" if len(ranked) > _MOST_SHOWN else None,
+        left=(0, 3),
+    )
+    windows = trained.task.windows
+    where = "later windows" if windows.held_out else "windows, the ones that were learned on"
+    titles = [METRICS[name].title for name in GUARDS]
+    show_table(
+        f"Judged on {len(windows.judged)} {where}: means, and the choice against each",
+        ["policy", goal, f"{trained.policy.name} against it", "", *titles],
+        [_standing_row(one) for one in trained.standings],
+        left=(0, 3),
+    )
+    console().print(trained.verdict, markup=False, soft_wrap=True)
+    console().print(f"{trained.policy.name}: {trained.policy.formula}", markup=False, soft_wrap=True)
+    for text in trained.warnings:
+        warn(text)
+
+
+def _candidate_row(one: Ranked) -> list[str]:
+    out = " (out of its bands)" if one.out else ""
+    name = f"{one.candidate.policy.name}{out if one.learned else ' (published)'}"
+    return [name, number_text(one.value), f"{one.gain:+.4f}", shortened(one.candidate.policy.formula, _LONGEST_FORMULA)]
+
+
+def _standing_row(one: Standing) -> list[str]:
+    goal, *guards = one.means
+    shown = [_guard(name, value) for name, value in zip(GUARDS, guards, strict=True)]
+    if one.margin is None:
+        return [f"{one.policy.name} ({one.role})", number_text(goal), "", "", *shown]
+    interval = one.margin.estimate.interval
+    ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
+    change = f"{one.margin.estimate.value:+.1f}{ends} %"
+    word = {"no difference": "cannot tell"}.get(one.margin.verdict, one.margin.verdict)
+    role = " (runner-up)" if one.role == "runner-up" else ""
+    return [f"{one.policy.name}{role}", number_text(goal), change, word, *shown]
+
+
+def _guard(name: str, value: float) -> str:
+    if METRICS[name].unit == "s":
+        return f"{value / 3600:.1f} h"
+    return f"{number_text(value)} {METRICS[name].unit}"

@@ -1,0 +1,124 @@
+"""Formulas with free coefficients, as a search tries them: values go into a program that was compiled once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.policy.compile import Program, compile_form
+from policyfactory.policy.expression import parse
+from policyfactory.policy.nodes import Expression, substitute
+from policyfactory.policy.policy import Policy
+
+__all__ = ["MOST_COEFFICIENTS", "Form", "FormPolicy"]
+
+MOST_COEFFICIENTS = 40
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """A formula whose named coefficients have no values yet.
+
+    Parameters
+    ----------
+    name : str
+        Its short name.
+    text : str
+        The formula, as it was written.
+    expression : Expression
+        It, parsed.
+    names : tuple of str
+        The coefficients, in order of first appearance.
+    program : Program
+        The formula for the array machine; the operands of the coefficients are NaN.
+    places : tuple of int array
+        Where in the operands the value of each coefficient goes.
+    """
+
+    name: str
+    text: str
+    expression: Expression
+    names: tuple[str, ...]
+    program: Program
+    places: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, name: str, text: str) -> Form:
+        """Return the form that a text is, for example ``log10(p) + a*log10(q)``.
+
+        Raises
+        ------
+        FormulaError
+            If it is no formula, or is the same for all jobs.
+        UsageError
+            If it has no coefficient, or more than `MOST_COEFFICIENTS`.
+        """
+        expression = parse(text, coefficients=True)
+        names = expression.coefficients
+        if not 0 < len(names) <= MOST_COEFFICIENTS:
+            raise UsageError(
+                f"the form {name} has {len(names)} coefficients, expected 1 to {MOST_COEFFICIENTS}; name what is to be "
+                "found, for example log10(p) + a*log10(q)"
+            )
+        if not expression.variables - {"m"}:
+            raise FormulaError(f"the form {name} is the same for all jobs and ranks none; use p, q, r or w in it")
+        program, places = compile_form(expression)
+        return cls(name, text, expression, names, program, tuple(np.array(places[one]) for one in names))
+
+    @property
+    def is_static(self) -> bool:
+        """Whether a job's value never changes while it waits, with r counted from a fixed instant."""
+        return not self.expression.variables & {"w", "f"}
+
+    def with_values(self, values: Sequence[float] | FloatArray) -> FormPolicy:
+        """Return the policy with these values, in the order of `names`; nothing is parsed or compiled."""
+        operands = self.program.operands.copy()
+        for places, value in zip(self.places, values, strict=True):
+            operands[places] = value
+        program = dataclasses.replace(self.program, operands=operands)
+        return FormPolicy(self.name, self.text, form=self, substituted=program)
+
+    def fixed(self, values: Mapping[str, float], name: str, *, description: str = "", source: str = "") -> Policy:
+        """Return an ordinary policy, with numbers in place of all coefficients.
+
+        Raises
+        ------
+        FormulaError
+            If nothing is left that tells jobs apart.
+        """
+        return Policy(name, substitute(self.expression, values).text(), description, source)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class FormPolicy(Policy):
+    """A form with values, for a simulation: its ``formula`` still has the names of the coefficients.
+
+    Parameters
+    ----------
+    form : Form
+        What it is made of.
+    substituted : Program
+        The program with the values.
+    """
+
+    form: Form | None = None
+    substituted: Program | None = None
+
+    def __post_init__(self) -> None:
+        """Trust the form, which was checked."""
+
+    @property
+    def expression(self) -> Expression:
+        """The formula as a tree, with coefficients in it."""
+        assert self.form is not None  # noqa: S101 (only `Form.with_values` makes it)
+        return self.form.expression
+
+    @property
+    def program(self) -> Program:
+        """The program with the values."""
+        assert self.substituted is not None  # noqa: S101 (as above)
+        return self.substituted

@@ -1,0 +1,1 @@
+"""Policies learned with the simulator in the loop."""

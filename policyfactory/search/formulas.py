@@ -1,0 +1,358 @@
+"""The learner ``search``: coefficients of formulas by CMA-ES, with the simulator in the loop.
+
+Each candidate is simulated on all windows for training; only its coefficients differ from the last one's, so nothing
+is parsed, compiled or prepared for it. What is finished is in a journal: an interrupted search is asked and told the
+same again, and goes the same way on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.journal import Journal, claim, library_versions
+from policyfactory.core.version import __version__
+from policyfactory.environment.goals import goal_of
+from policyfactory.parallel.pool import batches
+from policyfactory.parallel.workers import StopCheck
+from policyfactory.policy.form import Form
+from policyfactory.policy.nodes import Binary, Coefficient
+from policyfactory.policy.store import FittedNumber
+from policyfactory.search.evolution import Evolution, digits, population
+from policyfactory.search.families import REFERENCES, Family, family_of
+from policyfactory.search.learner import Candidate, Learned, Task
+from policyfactory.search.objective import Worth, distance_of, worth
+from policyfactory.search.options import SearchOptions, TrainOptions
+from policyfactory.search.play import Played, measured, played
+
+__all__ = ["FormulaSearch"]
+
+# Raised whenever the same options would find other formulas: a journal of older code is not continued.
+_METHOD = 1
+_LONGEST_TERM = 200
+
+
+class _Shared(NamedTuple):
+    """What every worker has."""
+
+    windows: Played
+    forms: tuple[Form, ...]
+    goal: str
+
+
+class _Unit(NamedTuple):
+    """One candidate: its place in the batch, its form and its coefficients."""
+
+    place: int
+    form: int
+    values: tuple[float, ...]
+
+
+def _measure(shared: _Shared, unit: _Unit, go_on: StopCheck) -> tuple[int, FloatArray]:
+    go_on()
+    policy = shared.forms[unit.form].with_values(unit.values)
+    return unit.place, measured(shared.windows, policy, goal_of(shared.goal))
+
+
+_Compute = Callable[[Iterable[_Unit]], Iterator[tuple[int, FloatArray]]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FormulaSearch:
+    """The learner.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        How coefficients are searched.
+    families : tuple of Family
+        What is searched.
+    """
+
+    options: SearchOptions
+    families: tuple[Family, ...]
+    name: str = "search"
+
+    @classmethod
+    def of(cls, options: SearchOptions) -> FormulaSearch:
+        """Return the learner of these options.
+
+        Raises
+        ------
+        UsageError, FormulaError
+            As `family_of`.
+        """
+        start = dict(options.start)
+        return cls(options, tuple(family_of(text, start) for text in dict.fromkeys(options.families)))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what determines the search."""
+        import cma
+
+        forms = {one.name: [one.form.text, list(one.start), list(one.scale)] for one in self.families}
+        return {**dataclasses.asdict(self.options), "families": forms, "method": _METHOD, "cma": cma.__version__}
+
+    def learn(self, task: Task) -> Learned:
+        """Search all families, as often as asked for."""
+        windows = played(task.windows.cut(task.workload, "training"), task.options.rules)
+        baseline = measured(windows, REFERENCES["SAF"], goal_of(task.options.goal))
+        shared = _Shared(windows, tuple(one.form for one in self.families), task.options.goal)
+        counter = task.follower.counter("candidates", "candidates")
+        counter.expect(
+            self._restarts * sum(self._batches(one) * population(len(one.start)) + 1 for one in self.families)
+        )
+        history: list[dict[str, Any]] = []
+        candidates: list[Candidate] = []
+        with (
+            self._journal(task) as journal,
+            batches(_measure, shared, task.workers, notify=task.follower.message) as compute,
+        ):
+            for number, family in enumerate(self.families):
+                for restart in range(self._restarts):
+                    judge = _Judge(family, baseline, task.options, self.options)
+                    run = _Run(judge, number, restart, journal, self._first(number, restart), compute, counter.done)
+                    run.search(self._batches(family), task.options.seed)
+                    history += run.history
+                    candidates += run.candidates()
+        return Learned(tuple(candidates), tuple(history), _curves(history), "candidates")
+
+    @property
+    def _restarts(self) -> int:
+        return self.options.restarts
+
+    def _batches(self, family: Family) -> int:
+        return math.ceil(self.options.evaluations / population(len(family.start)))
+
+    def _first(self, number: int, restart: int) -> int:
+        """Return the number of the first record of a search: one a batch, and one for its centre."""
+        sizes = [self._batches(one) + 1 for one in self.families]
+        return sum(sizes[:number]) * self._restarts + sizes[number] * restart
+
+    @contextlib.contextmanager
+    def _journal(self, task: Task) -> Iterator[Journal | None]:
+        if task.journal is None:
+            yield None
+            return
+        run = {
+            "learner": self.name,
+            "policyfactory": __version__,
+            **library_versions(),
+            "workload_sha256": task.workload.sha256(),
+            "options": json.loads(json.dumps(dataclasses.asdict(task.options))),
+            "search": json.loads(json.dumps(self.describe())),
+        }
+        claim(task.journal, run, "candidates", _difference, overwrite=task.overwrite)
+        with Journal(task.journal, run, self._first(len(self.families) - 1, self._restarts), _is_record) as journal:
+            if len(journal):
+                batch = "batch" if len(journal) == 1 else "batches"
+                task.follower.message(f"{len(journal):,} {batch} of candidates were finished by an earlier run")
+            if words := journal.in_words():
+                task.follower.message(words)
+            try:
+                yield journal
+            except BaseException as stop:
+                task.follower.kept(stop, f"{len(journal):,} batches of candidates", task.journal)
+                raise
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Judge:
+    """What makes one number of what was measured."""
+
+    family: Family
+    baseline: FloatArray
+    options: TrainOptions
+    search: SearchOptions
+
+    def __call__(self, values: tuple[float, ...], measured_: FloatArray) -> Worth:
+        distance = self.search.pull * distance_of(self.family, np.array(values))
+        return worth(
+            measured_,
+            self.baseline,
+            self.options.goal,
+            self.options.guard_bands,
+            objective=self.search.objective,
+            distance=distance,
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class _Tried:
+    """A candidate that was tried: its coefficients and what they are worth."""
+
+    values: tuple[float, ...]
+    worth: Worth
+
+    @property
+    def place(self) -> tuple[bool, float]:
+        """What candidates are sorted by: one inside the bands before any outside."""
+        return bool(self.worth.out), self.worth.objective
+
+
+class _Run:
+    """One search of one family."""
+
+    def __init__(
+        self,
+        judge: _Judge,
+        number: int,
+        restart: int,
+        journal: Journal | None,
+        first: int,
+        compute: _Compute,
+        done: Callable[[int], None],
+    ) -> None:
+        self._judge, self._number, self._restart = judge, number, restart
+        self._journal, self._first, self._compute, self._done = journal, first, compute, done
+        self.history: list[dict[str, Any]] = []
+        self._best: _Tried | None = None
+        self._centre: _Tried | None = None
+
+    def search(self, most: int, seed: int) -> None:
+        """Search until it ends by itself, or after ``most`` batches."""
+        options = self._judge.search
+        evolution = Evolution(self._judge.family, seed, (self._number, self._restart), options.step)
+        for batch in range(most):
+            asked = evolution.ask()
+            # Rounded before it is simulated: what is judged is what is written.
+            tried = self._try(batch, [digits(one) for one in asked])
+            for one in tried:
+                self._keep(one)
+            evolution.tell(asked, [one.worth.objective for one in tried])
+            self._note(batch, tried, evolution.step)
+            if evolution.over:
+                break
+        # A search that ends early leaves the rest of the count behind.
+        for _ in range((most - len(self.history)) * population(len(self._judge.family.start))):
+            self._done(0)
+        (self._centre,) = self._try(most, [digits(evolution.centre)])
+
+    def candidates(self) -> list[Candidate]:
+        """Return the best that was tried, and where the search stood at its end."""
+        found = [(self._best, "best tried"), (self._centre, "centre at the end")]
+        made: dict[tuple[float, ...], Candidate] = {}
+        for tried, what in found:
+            if tried is not None and tried.values not in made:
+                made[tried.values] = self._candidate(tried, what)
+        return list(made.values())
+
+    def _candidate(self, tried: _Tried, what: str) -> Candidate:
+        family = self._judge.family
+        letter = "b" if what == "best tried" else "c"
+        name = f"{family.name}-{self._restart + 1}{letter}"
+        form = family.form
+        policy = form.fixed(
+            dict(zip(form.names, tried.values, strict=True)),
+            name,
+            description=f"{family.words}; coefficients by search with the simulator in the loop",
+            source="policyfactory train",
+        )
+        numbers = tuple(
+            FittedNumber(one, _term(form, one), value) for one, value in zip(form.names, tried.values, strict=True)
+        )
+        origin = f"{family.name}, search {self._restart + 1}, {what}"
+        return Candidate(policy, tried.worth.objective, numbers, origin, tried.worth.out)
+
+    def _try(self, batch: int, values: list[tuple[float, ...]]) -> list[_Tried]:
+        """Return what candidates are worth: from the journal, or by simulation."""
+        number = self._first + batch
+        kept = None if self._journal is None else self._journal.read(number)
+        if kept is not None:
+            worths = _decode(kept)
+            if len(worths) == len(values):
+                self._count(len(values))
+                return [_Tried(*one) for one in zip(values, worths, strict=True)]
+        units = [_Unit(place, self._number, one) for place, one in enumerate(values)]
+        made: dict[int, Worth] = {}
+        for place, result in self._compute(units):
+            made[place] = self._judge(values[place], result)
+            self._count(1)
+        worths = [made[place] for place in range(len(values))]
+        if self._journal is not None:
+            self._journal.append(number, _encode(worths))
+        return [_Tried(*one) for one in zip(values, worths, strict=True)]
+
+    def _count(self, candidates: int) -> None:
+        for _ in range(candidates):
+            self._done(1)
+
+    def _keep(self, tried: _Tried) -> None:
+        """Keep the best."""
+        best = self._best
+        if best is None or (bool(tried.worth.out), tried.worth.objective) < (
+            bool(best.worth.out),
+            best.worth.objective,
+        ):
+            self._best = tried
+
+    def _note(self, batch: int, tried: Sequence[_Tried], step: float) -> None:
+        best = self._best
+        objective = [one.worth.objective for one in tried]
+        self.history.append(
+            {
+                "family": self._judge.family.name,
+                "search": self._restart + 1,
+                "batch": batch + 1,
+                "candidates": (batch + 1) * len(tried),
+                "best": None if best is None or best.worth.out else best.worth.gain,
+                "least": min(objective),
+                "median": float(np.median(objective)),
+                "in_bands": sum(not one.worth.out for one in tried) / len(tried),
+                "step": step,
+            }
+        )
+
+
+def _curves(history: Sequence[dict[str, Any]]) -> dict[str, list[tuple[float, float]]]:
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for row in history:
+        if row["best"] is not None:
+            curves.setdefault(f"{row['family']}, search {row['search']}", []).append((row["candidates"], row["best"]))
+    return curves
+
+
+def _term(form: Form, name: str) -> str:
+    """Return what a coefficient multiplies; of another, the whole form."""
+    for node in form.expression.walk():
+        if isinstance(node, Binary) and node.operator == "*" and node.left == Coefficient(name):
+            return node.right.text()[:_LONGEST_TERM]
+    return form.text[:_LONGEST_TERM]
+
+
+def _encode(worths: Sequence[Worth]) -> bytes:
+    return json.dumps([[one.objective, one.gain, list(one.means), one.out] for one in worths]).encode("ascii")
+
+
+def _decode(record: bytes) -> list[Worth]:
+    return [Worth(objective, gain, tuple(means), out) for objective, gain, means, out in json.loads(record)]
+
+
+def _is_record(_: int, record: bytes) -> bool:
+    """Say whether a record is one of ours, each value of the type that it must be."""
+    try:
+        worths = _decode(record)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return all(
+        isinstance(one.out, str) and all(isinstance(value, float) for value in (one.objective, one.gain, *one.means))
+        for one in worths
+    )
+
+
+def _difference(there: Any, here: Any) -> str:
+    """Return in words in what two runs differ."""
+    words = []
+    for key in sorted({*there, *here}):
+        old, new = there.get(key), here.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            words += [f"{name} {old.get(name)}" for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+        elif old != new:
+            words.append(f"other {key}")
+    return ", ".join(words)[:300] or "other options"

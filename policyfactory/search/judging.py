@@ -1,0 +1,174 @@
+"""Which candidate is taken, by windows that the learner has not seen; and what it is worth on windows after those.
+
+The choice looks at the windows for choosing only, the verdict at the judged ones only: what is taken because it was
+lucky on the windows that it was taken by is found out on the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.errors import EvaluationError
+from policyfactory.environment.goals import Goal, goal_of
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import StopCheck
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Policy
+from policyfactory.search.families import REFERENCES
+from policyfactory.search.learner import Candidate, Task
+from policyfactory.search.objective import breaches_of, gain
+from policyfactory.search.play import Played, measured, played
+from policyfactory.statistics.compare import Paired, compare_values
+
+__all__ = ["Chosen", "Ranked", "Standing", "choose", "judge_choice"]
+
+BASELINE = "SAF"
+# Beside these every choice is judged: what queues have without anybody's doing, and what is hard to beat.
+_BESIDE = (CATALOGUE["FCFS"], *REFERENCES.values())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate, or a policy beside, on the windows for choosing.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        What it is.
+    value : float
+        Mean of the goal.
+    gain : float
+        Logarithm of the ratio to the baseline's goal, mean over the windows; less is better.
+    out : str
+        The guards that left their bands here or while learning, in words; empty if none did.
+    learned : bool
+        Whether it may be chosen.
+    """
+
+    candidate: Candidate
+    value: float
+    gain: float
+    out: str
+    learned: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chosen:
+    """The choice.
+
+    Parameters
+    ----------
+    winner : Candidate
+        The best on the windows for choosing of those that kept within all bands.
+    runner_up : Candidate or None
+        The second of them that does not make the same schedules.
+    ranked : tuple of Ranked
+        All, the best first.
+    """
+
+    winner: Candidate
+    runner_up: Candidate | None
+    ranked: tuple[Ranked, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """A policy on the judged windows.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    role : str
+        ``choice``, ``runner-up`` or ``beside``.
+    means : tuple of float
+        Mean over the windows of the goal and of each guard (`policyfactory.search.play.MEASURED`).
+    margin : Paired or None
+        The choice against it, window by window, as a ratio of sums in %; None for the choice.
+    out : str
+        The guards that are outside the bands here, in words.
+    """
+
+    policy: Policy
+    role: str
+    means: tuple[float, ...]
+    margin: Paired | None
+    out: str
+
+
+def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
+    """Return the choice.
+
+    Raises
+    ------
+    EvaluationError
+        If no candidate kept within the bands.
+    """
+    options, goal = task.options, goal_of(task.options.goal)
+    windows = played(task.windows.cut(task.workload, "choosing"), options.rules)
+    beside = [Candidate(policy, None, origin="published") for policy in _BESIDE]
+    every = [*candidates, *beside]
+    values = _values(task, windows, [one.policy for one in every])
+    baseline = values[[one.policy.name for one in every].index(BASELINE, len(candidates))]
+    ranked = []
+    for at, one in enumerate(every):
+        here = "; ".join(map(str, breaches_of(values[at], baseline, options.guard_bands)))
+        out = one.out or here if at < len(candidates) else ""
+        ranked.append((Ranked(one, float(values[at][:, 0].mean()), _gain(values[at], baseline, goal), out,
+                              at < len(candidates)), values[at]))  # fmt: skip
+    ranked.sort(key=lambda row: row[0].gain)
+    inside = [row for row in ranked if row[0].learned and not row[0].out]
+    if not inside:
+        reasons = next((one.out for one, _ in ranked if one.learned), "")
+        raise EvaluationError(
+            f"{task.workload.name}: none of the {len(candidates)} candidates kept within the bands of the guards; of "
+            f"the best, {reasons}; search longer (--evaluations, --restarts), other families (--family), or wider "
+            "--bands"
+        )
+    (winner, own), *others = inside
+    second = next((row.candidate for row, other in others if not np.array_equal(own, other)), None)
+    return Chosen(winner.candidate, second, tuple(row for row, _ in ranked))
+
+
+def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
+    """Return how the choice, the runner-up and the policies beside stand on the judged windows."""
+    options, goal = task.options, goal_of(task.options.goal)
+    windows = played(task.windows.cut(task.workload, "judged"), options.rules)
+    named = [(chosen.winner.policy, "choice")]
+    if chosen.runner_up is not None:
+        named.append((chosen.runner_up.policy, "runner-up"))
+    named += [(policy, "beside") for policy in _BESIDE]
+    values = _values(task, windows, [policy for policy, _ in named])
+    baseline = values[[policy.name for policy, _ in named].index(BASELINE)]
+    standings = []
+    for (policy, role), own in zip(named, values, strict=True):
+        margin = None if role == "choice" else _margin(values[0], own, goal, options.seed)
+        out = "; ".join(map(str, breaches_of(own, baseline, options.guard_bands)))
+        standings.append(Standing(policy, role, tuple(own.mean(axis=0).tolist()), margin, out))
+    return tuple(standings)
+
+
+def _gain(values: FloatArray, baseline: FloatArray, goal: Goal) -> float:
+    return gain(values[:, 0], baseline[:, 0], goal, "log-ratio")
+
+
+def _margin(own: FloatArray, other: FloatArray, goal: Goal, seed: int) -> Paired:
+    return compare_values(
+        own[:, 0], other[:, 0], lower_is_better=goal.lower_is_better, statistic="ratio", seed=seed
+    )  # fmt: skip
+
+
+def _measure(shared: tuple[Played, str], unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:
+    go_on()
+    windows, goal = shared
+    return unit[0], measured(windows, unit[1], goal_of(goal))
+
+
+def _values(task: Task, windows: Played, policies: Sequence[Policy]) -> list[FloatArray]:
+    shared = windows, task.options.goal
+    made = dict(results(_measure, shared, enumerate(policies), task.workers, notify=task.follower.message))
+    return [made[at] for at in range(len(policies))]

@@ -1,0 +1,193 @@
+"""What can be said of how a policy is learned with the simulator in the loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, TypeAlias, get_args
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.random import check_seed
+from policyfactory.environment.goals import goal_of
+from policyfactory.environment.guards import BANDS, GUARDS, Band
+from policyfactory.simulate.rules import Rules
+from policyfactory.workload.presets import EstimateMissing
+
+__all__ = ["MODES", "Mode", "Objective", "SearchOptions", "TrainOptions", "parse_bands"]
+
+Mode: TypeAlias = Literal["standard"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+Objective: TypeAlias = Literal["log-ratio", "mean"]
+
+_MOST_WINDOWS = 10_000
+_MOST_EVALUATIONS = 10**6
+
+
+# Without slots, so that the class has the defaults: TrainOptions.window_jobs.
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """What every learner is told: the goal, the rules, the windows, the bands, and how the log is read.
+
+    Parameters
+    ----------
+    goal : str
+        What is to be improved (`policyfactory.environment.goals`).
+    mode : {"standard"}
+        The rules of this simulator.
+    backfill : {"easy", "none"}
+        As in `Rules`.
+    window_jobs : int
+        Consecutive jobs of a window.
+    training_windows, choosing_windows, judged_windows : int
+        How many windows to learn from, to choose by, and to judge on; of the last as many as fit side by side.
+    parts : tuple of int
+        Percent of the jobs, from the first on, that windows for learning, choosing and judging are drawn from.
+    starts : tuple of int or None
+        Rows at which windows begin, from 0: these are learned from, chosen by and judged on, and nothing is held out.
+    seed : int
+        Seed of windows and of the learner.
+    bands : tuple of (str, float), or None
+        Guard -> how many times the value of SAF its mean over the windows may be, at most or, of the utilisation, at
+        least; None: those of `policyfactory.environment.guards`. Empty: no formula is out.
+    preset, processors, force_processors, estimate_missing
+        How the log is read (`policyfactory.workload.clean.clean`).
+
+    Raises
+    ------
+    UsageError
+        If a value is outside its limits or unknown.
+    """
+
+    goal: str = "mean_bsld"
+    mode: Mode = "standard"
+    backfill: Literal["easy", "none"] = "easy"
+    window_jobs: int = 256
+    training_windows: int = 40
+    choosing_windows: int = 40
+    judged_windows: int = 100
+    parts: tuple[int, int, int] = (40, 20, 40)
+    starts: tuple[int, ...] | None = None
+    seed: int = 1
+    bands: tuple[tuple[str, float], ...] | None = None
+    preset: str = "default"
+    processors: int | None = None
+    force_processors: bool = False
+    estimate_missing: EstimateMissing = "error"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "goal", goal_of(self.goal).name)
+        check_seed(self.seed)
+        if self.mode not in MODES:
+            raise UsageError(f"--mode {self.mode!r}: choose one of {', '.join(MODES)}")
+        if self.window_jobs < 2:
+            raise UsageError(f"--window-jobs {self.window_jobs}: a window has at least 2 jobs")
+        for name in ("training_windows", "choosing_windows", "judged_windows"):
+            if not 1 <= getattr(self, name) <= _MOST_WINDOWS:
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option} {getattr(self, name)}: give 1 to {_MOST_WINDOWS:,} windows")
+        if len(self.parts) != 3 or min(self.parts) < 1 or sum(self.parts) > 100:
+            raise UsageError(
+                f"--parts {','.join(map(str, self.parts))}: give three whole percentages, for learning, choosing and "
+                "judging, that add up to at most 100: 40,20,40"
+            )
+        if self.starts is not None and not 0 < len(self.starts) <= _MOST_WINDOWS:
+            raise UsageError(f"--starts has {len(self.starts):,} windows; give 1 to {_MOST_WINDOWS:,}")
+        # Their words are checked there.
+        _ = self.rules, self.guard_bands
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that are learned under and judged by."""
+        return Rules(backfill=self.backfill)
+
+    @property
+    def guard_bands(self) -> tuple[Band, ...]:
+        """How much worse than SAF's each guard may be."""
+        if self.bands is None:
+            return BANDS
+        # The slack of the ones that everybody has: where hardly a job waits a factor alone would allow nothing.
+        slack = {band.guard: band.slack for band in BANDS}
+        return tuple(Band(guard, factor, slack.get(guard, 0.0)) for guard, factor in self.bands)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the log is read: keywords of `policyfactory.workload.clean.clean`."""
+        names = ("preset", "processors", "force_processors", "estimate_missing")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchOptions:
+    """How coefficients are searched.
+
+    Parameters
+    ----------
+    families : tuple of str
+        Names of stock families, or formulas with named coefficients (`policyfactory.search.families`).
+    start : tuple of (str, float)
+        First values of coefficients, in place of a family's own.
+    restarts : int
+        Searches of each family, each with its own random numbers.
+    evaluations : int
+        Most candidates that one search tries.
+    step : float
+        The first step, in units of each coefficient's scale.
+    objective : {"log-ratio", "mean"}
+        What is minimised: the mean over the windows of the logarithm of the goal's ratio to the baseline's, which no
+        single window can decide; or the ratio of the means.
+    pull : float
+        What one unit of distance from the start, squared, costs in the objective.
+
+    Raises
+    ------
+    UsageError
+        If a value is outside its limits.
+    """
+
+    families: tuple[str, ...] = ("linear",)
+    start: tuple[tuple[str, float], ...] = ()
+    restarts: int = 3
+    evaluations: int = 600
+    step: float = 0.5
+    objective: Objective = "log-ratio"
+    pull: float = 0.001
+
+    def __post_init__(self) -> None:
+        if not self.families:
+            raise UsageError("--family is empty; name a family or write a formula with named coefficients")
+        if not 1 <= self.restarts <= 100:
+            raise UsageError(f"--restarts {self.restarts}: give 1 to 100")
+        if not 10 <= self.evaluations <= _MOST_EVALUATIONS:
+            raise UsageError(f"--evaluations {self.evaluations}: give 10 to {_MOST_EVALUATIONS:,}")
+        if not 0 < self.step <= 100:
+            raise UsageError(f"--step {self.step}: give a number above 0, at most 100")
+        if self.objective not in get_args(Objective):
+            raise UsageError(f"--objective {self.objective!r}: choose one of {', '.join(get_args(Objective))}")
+        if not 0 <= self.pull <= 1000:
+            raise UsageError(f"--pull {self.pull}: give a number from 0 to 1000")
+
+
+def parse_bands(text: str) -> tuple[tuple[str, float], ...]:
+    """Return the bands that a text gives: ``utilisation=0.95,max_wait=1.5``; ``none`` for none.
+
+    Raises
+    ------
+    UsageError
+        If it is no such list, or names what is no guard.
+    """
+    if text.strip().lower() == "none":
+        return ()
+    bands = []
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        name, _, number = part.partition("=")
+        try:
+            factor = float(number)
+        except ValueError:
+            factor = float("nan")
+        name = name.strip().lower().replace("-", "_")
+        if name not in GUARDS or factor != factor:  # noqa: PLR0124 (NaN)
+            raise UsageError(
+                f"--bands {part[:60]!a}: write GUARD=FACTOR, several separated by commas, as in "
+                f"utilisation=0.95,max_wait=1.5 (guards: {', '.join(GUARDS)}), or none"
+            )
+        bands.append((name, factor))
+    return tuple(bands)

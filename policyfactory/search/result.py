@@ -1,0 +1,186 @@
+"""What a run has found: the choice, how it was chosen, what it is worth, and how to say so."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from policyfactory.core.artefact import command_line, package_versions
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model
+from policyfactory.search.judging import Chosen, Standing
+from policyfactory.search.learner import Learned, Task
+from policyfactory.search.play import MEASURED
+from policyfactory.search.windows import STEPS
+
+__all__ = ["Trained"]
+
+KIND = "trained-policy"
+SCHEMA = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """What a run has found.
+
+    Parameters
+    ----------
+    task : Task
+        What it learned from.
+    learner : str
+        How.
+    settings : dict
+        The learner's own options.
+    learned : Learned
+        All candidates and the history.
+    chosen : Chosen
+        The choice.
+    standings : tuple of Standing
+        The judged windows: the choice first.
+    """
+
+    task: Task
+    learner: str
+    settings: dict[str, Any]
+    learned: Learned
+    chosen: Chosen
+    standings: tuple[Standing, ...]
+
+    @property
+    def policy(self) -> Policy:
+        """The choice."""
+        return self.chosen.winner.policy
+
+    @property
+    def model(self) -> Model:
+        """The choice with its coefficients, what it is worth, and how it was made."""
+        diagnostics = {
+            "goal": self.task.options.goal,
+            "chosen_by": self.chosen.winner.origin,
+            "judged": [self._standing(one) for one in self.standings],
+            "warnings": self.warnings,
+            "verdict": self.verdict,
+        }
+        return Model(self.policy, self.chosen.winner.coefficients, diagnostics, self.provenance)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How it was made."""
+        options = self.task.options
+        return {
+            "command": command_line(),
+            "seed": options.seed,
+            "workload": self.task.workload.name,
+            "workload_sha256": self.task.workload.sha256(),
+            "learner": self.learner,
+            "options": dataclasses.asdict(options),
+            "settings": self.settings,
+            "versions": package_versions(),
+        }
+
+    @property
+    def verdict(self) -> str:
+        """What the judged windows say of the choice, in sentences."""
+        goal = self.task.options.goal
+        windows = len(self.task.windows.judged)
+        others = [one for one in self.standings[1:] if one.policy.name != "FCFS"]
+        said = [f"{_verdict(one)} {one.policy.name}{_interval(one)}" for one in others]
+        later = "later windows" if self.task.windows.held_out else "windows, the same that it was learned on,"
+        return f"{goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the result should not be trusted as it stands."""
+        said = []
+        windows = self.task.windows
+        if not windows.held_out:
+            said.append("nothing was held out: it was learned, chosen and judged on the same windows")
+        elif len(windows.judged) < self.task.options.judged_windows:
+            said.append(
+                f"{len(windows.judged)} of {self.task.options.judged_windows} windows to judge on fit side by side in "
+                "the last part of the log"
+            )
+        if self.standings[0].out:
+            said.append(f"on the judged windows {self.standings[0].out}")
+        better = [one.candidate.policy.name for one in self.chosen.ranked if not one.learned]
+        first = self.chosen.ranked[0]
+        if better and not first.learned:
+            said.append(f"on the windows for choosing {first.candidate.policy.name} was better than all candidates")
+        return said
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        windows = self.task.windows
+        report = {
+            "kind": KIND,
+            "schema_version": SCHEMA,
+            "policy": self.policy.name,
+            "formula": self.policy.formula,
+            "verdict": self.verdict,
+            "warnings": self.warnings,
+            "goal": self.task.options.goal,
+            "bands": {one.guard: one.factor for one in self.task.options.guard_bands},
+            "windows": {
+                "jobs": windows.jobs,
+                "held_out": windows.held_out,
+                **{step: getattr(windows, step).tolist() for step in STEPS},
+            },
+            "candidates": [
+                {
+                    "policy": one.candidate.policy.name,
+                    "formula": one.candidate.policy.formula,
+                    "origin": one.candidate.origin,
+                    "training": one.candidate.training,
+                    "choosing": one.value,
+                    "gain": one.gain,
+                    "out": one.out,
+                    "learned": one.learned,
+                }
+                for one in self.chosen.ranked
+            ],
+            "judged": [self._standing(one) for one in self.standings],
+            "provenance": self.provenance,
+        }
+        return {name: _plain(value) for name, value in report.items()}
+
+    def _standing(self, one: Standing) -> dict[str, Any]:
+        goal = self.task.options.goal
+        values = dict(zip((goal, *(f"guard_{name}" for name in MEASURED[1:])), one.means, strict=True))
+        margin = one.margin
+        row: dict[str, Any] = {"policy": one.policy.name, "formula": one.policy.formula, "role": one.role, **values}
+        if margin is not None:
+            interval = margin.estimate.interval
+            row |= {
+                "change_percent": margin.estimate.value,
+                "interval": None if interval is None else [interval.low, interval.high],
+                "verdict": margin.verdict,
+                "wins": margin.wins,
+                "losses": margin.losses,
+            }
+        return {**row, "out": one.out}
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON values with null in place of numbers that are not finite."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _verdict(one: Standing) -> str:
+    words = {"better": "better than", "worse": "worse than", "differs": "other than"}
+    margin = one.margin
+    return words.get(margin.verdict, "not to be told from") if margin is not None else ""
+
+
+def _interval(one: Standing) -> str:
+    """Return the change against a policy with its interval, in percent."""
+    margin = one.margin
+    if margin is None:
+        return ""
+    interval = margin.estimate.interval
+    more = "" if interval is None else f", 95 % interval {interval.low:+.1f} to {interval.high:+.1f} %"
+    return f" ({margin.estimate.value:+.1f} %{more})"
