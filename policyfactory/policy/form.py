@@ -11,7 +11,7 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.compile import Program, compile_form
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Expression, substitute
+from policyfactory.policy.nodes import Binary, Expression, Negative, rewritten, substitute
 from policyfactory.policy.policy import Policy
 
 __all__ = ["MOST_COEFFICIENTS", "Form", "FormPolicy"]
@@ -64,7 +64,7 @@ class Form:
                 f"the form {name} has {len(names)} coefficients, expected 1 to {MOST_COEFFICIENTS}; name what is to be "
                 "found, for example log10(p) + a*log10(q)"
             )
-        if not expression.variables - {"m"}:
+        if not expression.variables - {"m", "f"}:
             raise FormulaError(f"the form {name} is the same for all jobs and ranks none; use p, q, r or w in it")
         program, places = compile_form(expression)
         return cls(name, text, expression, names, program, tuple(np.array(places[one]) for one in names))
@@ -90,7 +90,16 @@ class Form:
         FormulaError
             If nothing is left that tells jobs apart.
         """
-        return Policy(name, substitute(self.expression, values).text(), description, source)
+        return Policy(name, rewritten(substitute(self.expression, values), _signed).text(), description, source)
+
+
+def _signed(expression: Expression) -> Expression | None:
+    """Return ``a - 2*b`` for ``a + -2*b``: the same number for every job."""
+    match expression:
+        case Binary("+" | "-" as operator, left, Binary("*", Negative(factor), right)):
+            other = "-" if operator == "+" else "+"
+            return Binary(other, rewritten(left, _signed), Binary("*", factor, right))
+    return None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)

@@ -87,7 +87,10 @@ class Trained:
         others = [one for one in self.standings[1:] if one.policy.name != "FCFS"]
         said = [f"{_verdict(one)} {one.policy.name}{_interval(one)}" for one in others]
         later = "later windows" if self.task.windows.held_out else "windows, the same that it was learned on,"
-        return f"{goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
+        margins = [one.margin for one in others if one.role == "beside"]
+        shown = self.task.windows.held_out and all(one is not None and one.verdict == "better" for one in margins)
+        light = "Shown to be better" if shown and not self.standings[0].out else "Not shown to be better"
+        return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
 
     @property
     def warnings(self) -> list[str]:

@@ -1,0 +1,67 @@
+"""The families: what they are, from where they are searched, and what a user may write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.policy.catalogue import resolve
+from policyfactory.search.families import FAMILIES, REFERENCES, family_of, parse_start
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_stock_family_has_a_start_for_each_coefficient_and_is_a_formula(name: str) -> None:
+    family = family_of(name)
+    assert family.name == name
+    assert len(family.start) == len(family.scale) == len(family.form.names)
+    policy = family.form.fixed(dict(zip(family.form.names, family.start, strict=True)), "x")
+    assert np.isfinite(policy.scores([100, 1], [4, 1], [0, 5], [60, 0], m=16)).all()
+
+
+def test_the_products_are_twelve_terms_beside_that_of_the_length() -> None:
+    names = family_of("products").form.names
+    assert set(names) == {f"k_{one}" for one in ("y", "v", "c", "xx", "yy", "vv", "xy", "xv", "xc", "yv", "yc", "vc")}
+    p, q, w, f = 1000.0, 8.0, 90.0, 4.0
+    x, y, v, c = 3.0, np.log10(8.0), 1.0, 0.0
+    values = dict(zip(names, np.arange(1.0, 13.0), strict=True))
+    terms = {"y": y, "v": v, "c": c, "xx": x * x, "yy": y * y, "vv": v * v, "xy": x * y, "xv": x * v, "xc": x * c,
+             "yv": y * v, "yc": y * c, "vc": v * c}  # fmt: skip
+    expected = x + sum(values[f"k_{name}"] * term for name, term in terms.items())
+    got = family_of("products").form.fixed(values, "x").scores([p], [q], [0], [w], m=16, f=f)
+    assert got[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_every_choice_is_judged_beside_is_what_its_name_says() -> None:
+    assert REFERENCES["SAF"].formula == resolve("SAF").formula
+    assert REFERENCES["P*SQRT(Q)"].scores([10], [16], [0]).tolist() == [40.0]
+
+
+def test_a_formula_of_the_users_with_starts_of_his_own() -> None:
+    family = family_of("mine=log10(p) + a*q - big*w", {"big": 250.0})
+    assert (family.name, family.start, family.scale) == ("mine", (0.0, 250.0), (1.0, 250.0))
+    assert family_of("p + a*q").name == "form"
+    # Of several families each takes the starts that it knows.
+    assert family_of("linear", {"b": 0.3, "zz": 1.0}).start == (0.5, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "said"),
+    [
+        ("liner", {}, "there is no family 'liner'; there are power, curved, linear"),
+        ("p*q", {}, "has 0 coefficients"),
+        ("a b=p + a*q", {}, "cannot be used; write NAME=FORMULA"),
+        ("p + a*x(", {}, "family form"),
+        ("p + a*q", {"b": 1.0}, "--start names b; the coefficients of form are a"),
+    ],
+)
+def test_what_is_no_family_is_refused(text: str, start: dict[str, float], said: str) -> None:
+    with pytest.raises((FormulaError, UsageError), match=said.replace("(", r"\(")):
+        family_of(text, start)
+
+
+def test_starts_are_read_from_a_list() -> None:
+    assert parse_start(" a=0.5, b=-1e3 ,") == {"a": 0.5, "b": -1000.0}
+    for bad in ("a", "a=x", "a=nan", "a=inf"):
+        with pytest.raises(UsageError, match="write NAME=NUMBER"):
+            parse_start(bad)

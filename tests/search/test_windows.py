@@ -1,0 +1,66 @@
+"""Where windows begin: in time, apart, and as often as asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.search.options import TrainOptions
+from policyfactory.search.windows import draw_windows
+from policyfactory.workload.models.lublin import generate_lublin
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return generate_lublin(64, 2000, seed=3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_windows_to_learn_from_come_before_those_to_choose_by_and_those_before_the_judged(workload, seed: int) -> None:
+    options = TrainOptions(window_jobs=100, training_windows=30, choosing_windows=9, judged_windows=5, seed=seed)
+    windows = draw_windows(workload, options)
+    assert (len(windows.training), len(windows.choosing), len(windows.judged)) == (30, 9, 5)
+    assert windows.training.min() >= 0
+    assert windows.training.max() + 100 <= 800 <= windows.choosing.min()
+    assert windows.choosing.max() + 100 <= 1200 <= windows.judged.min()
+    assert windows.judged.max() + 100 <= 2000
+    # Those that the intervals rest on share no job.
+    assert (np.diff(windows.judged) >= 100).all()
+    again = draw_windows(workload, options)
+    assert again.judged.tolist() == windows.judged.tolist()
+    assert windows.held_out
+
+
+def test_another_seed_draws_other_windows_and_as_many_are_judged_as_fit(workload) -> None:
+    one, other = (draw_windows(workload, TrainOptions(window_jobs=100, seed=seed)) for seed in (1, 2))
+    assert one.training.tolist() != other.training.tolist()
+    assert one.judged.tolist() == [1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900]
+
+
+def test_the_windows_are_those_rows_counted_from_their_first_job(workload) -> None:
+    windows = draw_windows(workload, TrainOptions(window_jobs=50, starts=(700, 10)))
+    assert not windows.held_out
+    first, second = windows.cut(workload, "judged")
+    assert first.job_id.tolist() == workload.job_id[10:60].tolist()
+    assert second.job_id.tolist() == workload.job_id[700:750].tolist()
+    assert first.submit[0] == 0
+    assert windows.cut(workload, "training")[1].job_id.tolist() == second.job_id.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"window_jobs": 2001}, WorkloadError, "has 2,000 jobs, fewer than the 2,001 of a window"),
+        ({"window_jobs": 401}, WorkloadError, "windows of 401 jobs, and the shortest of the parts .* has 400 jobs"),
+        ({"starts": (1800,)}, UsageError, "--starts 1800: a window of 256 of the 2,000 jobs begins at 0 to 1,744"),
+        ({"parts": (50, 50, 1)}, UsageError, "--parts 50,50,1: give three whole percentages"),
+        ({"training_windows": 0}, UsageError, "--training-windows 0"),
+        ({"window_jobs": 1}, UsageError, "--window-jobs 1"),
+        ({"goal": "speed"}, UsageError, "there is no goal 'speed'"),
+        ({"bands": (("utilisation", 1.2),)}, UsageError, "band of utilisation: factor 1.2"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(workload, options, error, said: str) -> None:
+    with pytest.raises(error, match=said):
+        draw_windows(workload, TrainOptions(**options))
