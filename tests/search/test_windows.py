@@ -52,7 +52,7 @@ def test_the_windows_are_those_rows_counted_from_their_first_job(workload) -> No
     ("options", "error", "said"),
     [
         ({"window_jobs": 2001}, WorkloadError, "has 2,000 jobs, fewer than the 2,001 of a window"),
-        ({"window_jobs": 401}, WorkloadError, "windows of 401 jobs, and the shortest of the parts .* has 400 jobs"),
+        ({"window_jobs": 401}, WorkloadError, "windows of 401 jobs, and the shortest of the parts .* has 400 of"),
         ({"starts": (1800,)}, UsageError, "--starts 1800: a window of 256 of the 2,000 jobs begins at 0 to 1,744"),
         ({"parts": (50, 50, 1)}, UsageError, "--parts 50,50,1: give three whole percentages"),
         ({"training_windows": 0}, UsageError, "--training-windows 0"),
