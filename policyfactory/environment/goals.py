@@ -10,12 +10,8 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.engine.metrics import total
-from policyfactory.simulate.metrics import METRICS, job_values
+from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 
@@ -80,30 +76,11 @@ class Goal:
 GoalLike: TypeAlias = str | Goal | Callable[[Schedule], float]
 
 
-def _of_users(schedule: Schedule) -> NDArray[np.float64]:
-    """Return the mean bounded slowdown of each user's jobs; jobs of nobody known are left out."""
-    user, bsld = schedule.workload.user, job_values(schedule, "bsld")
-    known = user >= 0
-    if not known.any():
-        raise EvaluationError(_no_users(schedule.workload))
-    _, number = np.unique(user[known], return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    bounds = np.flatnonzero(np.diff(number[order])) + 1
-    return np.array([total(values) / len(values) for values in np.split(bsld[known][order], bounds)])
-
-
-def _user_mean(schedule: Schedule) -> float:
-    values = _of_users(schedule)
-    return float(total(values) / len(values))
-
-
-def _user_max(schedule: Schedule) -> float:
-    return float(_of_users(schedule).max())
-
-
-def _no_users(workload: Workload) -> str:
+def _check_users(workload: Workload) -> None:
+    if (workload.user >= 0).any():
+        return
     others = ", ".join(name for name, goal in GOALS.items() if not goal.of_users)
-    return (
+    raise EvaluationError(
         f"{workload.name}: the log does not say whose its jobs are (user -1), and this goal is about users; choose "
         f"another goal ({others}) or give a log with users"
     )
@@ -111,27 +88,20 @@ def _no_users(workload: Workload) -> str:
 
 def _metric(name: str) -> Goal:
     metric = METRICS[name]
-    return Goal(name, metric.function, bool(metric.lower_is_better), metric.unit, metric.description)
+    of_users = name.startswith("user_")
+
+    def value(schedule: Schedule) -> float:
+        if of_users:
+            _check_users(schedule.workload)
+        return metric.function(schedule)
+
+    return Goal(name, value, bool(metric.lower_is_better), metric.unit, metric.description, of_users)
 
 
-GOALS: dict[str, Goal] = {
-    goal.name: goal
-    for goal in (
-        *map(_metric, ("mean_bsld", "mean_wait", "mean_turnaround", "utilisation", "mean_slowdown")),
-        Goal(
-            "user_mean_bsld",
-            _user_mean,
-            description="mean over the users of the mean bounded slowdown of each one's jobs",
-            of_users=True,
-        ),
-        Goal(
-            "user_max_bsld",
-            _user_max,
-            description="largest over the users of the mean bounded slowdown of each one's jobs",
-            of_users=True,
-        ),
-    )
-}
+_NAMES = (
+    "mean_bsld", "mean_wait", "mean_turnaround", "utilisation", "mean_slowdown", "user_mean_bsld", "user_max_bsld",
+)  # fmt: skip
+GOALS: dict[str, Goal] = {name: _metric(name) for name in _NAMES}
 
 
 def goal_of(goal: GoalLike) -> Goal:
@@ -161,5 +131,5 @@ def check_goal(goal: Goal, workload: Workload) -> None:
     EvaluationError
         If it is about users and the log names none.
     """
-    if goal.of_users and not (workload.user >= 0).any():
-        raise EvaluationError(_no_users(workload))
+    if goal.of_users:
+        _check_users(workload)

@@ -189,6 +189,12 @@ class ReferenceTable(OptionTable):
     statistic: Statistic = key("median", "what they are; `ratio` in %")
     digits: int = key(2, "decimals that are printed; negative for tens (-1), hundreds (-2)", ge=-9, le=9)
     cut: bool = key(False, "further decimals were cut off, not rounded")
+    significant: Annotated[int, Field(ge=1, le=15)] | None = key(
+        None, "no number has more significant figures than this", stated="no bound"
+    )
+    rounded_first: Annotated[int, Field(ge=0, le=9)] | None = key(
+        None, "decimals to which a number was rounded before it was rounded to those that are printed", stated="none"
+    )
     values: ByLogAndPolicy[Number] = key(..., "by log and policy: `values.kth = { FCFS = 299.83 }`")
     first: Cases | None = key(None, "only so many of the first cases of a log", stated="all")
     drop: ByLogAndPolicy[Seed] = key(

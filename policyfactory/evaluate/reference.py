@@ -46,6 +46,10 @@ class Reference:
         Use only so many of the first cases of a log; None: all.
     cut : bool
         The paper cuts further decimals off, where others round.
+    significant : int or None
+        No number is printed with more significant figures than this, whatever ``digits`` says; None: no such bound.
+    rounded_first : int or None
+        The paper has rounded to so many decimals before it rounded to those that it prints; None: it rounded once.
 
     Raises
     ------
@@ -61,6 +65,8 @@ class Reference:
     drop: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
     first: int | None = None
     cut: bool = False
+    significant: int | None = None
+    rounded_first: int | None = None
 
     def __post_init__(self) -> None:
         check_statistic(self.statistic)
@@ -146,7 +152,12 @@ def _ours(reference: Reference, column: FloatArray, baseline: FloatArray, drop: 
 
 def _is_met(value: float, published: float, reference: Reference) -> bool:
     """Return whether ``value`` is printed as ``published``; half a unit of the last digit may be rounded either way."""
-    unit = 10.0**-reference.digits
+    digits = reference.digits
+    if reference.significant is not None and published:
+        digits = min(digits, reference.significant - 1 - math.floor(math.log10(abs(published))))
+    unit = 10.0**-digits
+    if reference.rounded_first is not None and math.isfinite(value):
+        value = round(value, reference.rounded_first)
     if reference.cut:
         return math.isfinite(value) and -1e-9 * unit <= (value - published) * math.copysign(1.0, published) < unit
     return math.isfinite(value) and abs(value - published) <= unit / 2 * (1 + 1e-9)
@@ -201,6 +212,8 @@ def _how(reference: Reference) -> str:
     parts = []
     if reference.cut:
         parts.append("The paper cuts further decimals off.")
+    if reference.rounded_first is not None:
+        parts.append(f"The paper rounded to {reference.rounded_first} decimals first, and then once more.")
     if reference.first is not None:
         parts.append(f"Of each log the first {counted(reference.first, 'case')}, as in the paper.")
     dropped = [

@@ -234,6 +234,16 @@ def _utilisation(schedule: Ran) -> float:
     return 100.0 * float(work) / capacity if capacity else 0.0
 
 
+def _of_users(schedule: Ran) -> NDArray[np.float64]:
+    """Return the mean bounded slowdown of each known user's jobs; where nobody is known, that of all."""
+    user, bsld = schedule.workload.user, job_values(schedule, "bsld")
+    if (known := user >= 0).any():
+        user, bsld = user[known], bsld[known]
+    order = np.argsort(user, kind="stable")
+    bounds = np.flatnonzero(np.diff(user[order])) + 1
+    return np.array([_mean(values) for values in np.split(bsld[order], bounds)])
+
+
 def _utilisation_to_last_start(schedule: Ran) -> float:
     # All of a job's work counts, also what is done after the last start: it can exceed 100 %.
     start, end, processors = schedule.start, schedule.end, schedule.workload.processors
@@ -341,6 +351,22 @@ _OF_MACHINE = (
         _sc17_bsld,
         "mean over the jobs, but for the first 16 submitted (if there are more), of the bounded slowdown: SC'17's",
         "mean bounded slowdown of SC'17",
+    ),
+    Metric(
+        "user_mean_bsld",
+        "1",
+        True,
+        lambda schedule: _mean(_of_users(schedule)),
+        "mean over the users of the mean bounded slowdown of each one's jobs; without users, of all jobs",
+        "mean bounded slowdown, mean over users",
+    ),
+    Metric(
+        "user_max_bsld",
+        "1",
+        True,
+        lambda schedule: float(_of_users(schedule).max()),
+        "largest over the users of the mean bounded slowdown of each one's jobs; without users, of all jobs",
+        "mean bounded slowdown of the worst-off user",
     ),
     Metric(
         "total_wait", "s", True, _total_wait, "sum over the jobs of the wait w (equation 11 of TPDS'18)", "total wait"

@@ -110,3 +110,19 @@ def test_wrong_references_are_refused() -> None:
         Reference("t", "cost", values, "ratio", drop={"log": {"A": 1}})
     with pytest.raises(UsageError, match="choose one of"):
         Reference("t", "cost", values, "mode")  # type: ignore[arg-type]
+
+
+def test_the_paper_may_print_so_many_significant_figures_and_round_twice(by_hand: Make) -> None:
+    evaluation = by_hand({"log": {"cost": {"A": [397.2482] * 7, "B": [26630.895] * 7}}})
+
+    def met(policy: str, published: float, **how: int) -> bool:
+        reference = Reference("t", "cost", {"log": {policy: published}}, **how)
+        return reference_values(evaluation, reference)[0].met
+
+    assert met("B", 26631, digits=2, significant=5)
+    assert not met("B", 26631, digits=2)
+    assert not met("B", 26630, digits=2, significant=5)
+    assert met("A", 397.25, digits=2, significant=5)
+    assert met("A", 397.3, digits=1, rounded_first=2)
+    assert not met("A", 397.3, digits=1)
+    assert met("A", 397.2, digits=1)

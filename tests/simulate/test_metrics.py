@@ -64,6 +64,9 @@ EXPECTED = {
     # In use: 3 for 2 s, 1 for 10 s, 3 for 20 s, 4 for 8 s: mean 2.7, mean square (18 + 10 + 180 + 128)/40 = 8.4.
     "throughput_sd": 100 * math.sqrt(8.4 - 2.7**2) / 4,
     "sc17_bsld": 6.3 / 4,  # with no more than 16 jobs, all of them
+    # The users are unknown, so one.
+    "user_mean_bsld": 6.3 / 4,
+    "user_max_bsld": 6.3 / 4,
     "total_wait": 30,
     "backfilled": 1,
 }
