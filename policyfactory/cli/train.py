@@ -56,8 +56,8 @@ def train(
         Literal["search"], typer.Option(help="How: search finds the coefficients of formulas by CMA-ES.")
     ] = "search",
     mode: Annotated[
-        Literal["standard"],
-        typer.Option(help="The rules: those of this simulator (standard)."),
+        Literal["standard", "paper"],
+        typer.Option(help="The rules: those of this simulator (standard), or of RLScheduler's (paper)."),
     ] = "standard",
     backfill: Annotated[Literal["easy", "none"], typer.Option(help="Backfilling: easy, none.")] = "easy",
     window_jobs: Annotated[int, typer.Option(help="Jobs of a window.")] = 256,
@@ -70,11 +70,12 @@ def train(
             metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to learn, to choose, to judge."
         ),
     ] = "40,20,40",
-    starts: Annotated[
+    windows: Annotated[
         str | None,
         typer.Option(
-            metavar="ROW,...",
-            help="Rows (from 0) at which windows begin, to learn, choose and judge on: nothing is held out.",
+            metavar="NxLENGTH",
+            help="Learn, choose and judge on these very windows, so that nothing is held out: "
+            "rlscheduler:10x1024jobs:1 are those of the paper's tables.",
         ),
     ] = None,
     bands: Annotated[
@@ -127,7 +128,7 @@ def train(
         choosing_windows=choosing_windows,
         judged_windows=judged_windows,
         parts=_numbers("parts", parts),  # type: ignore[arg-type]
-        starts=None if starts is None else _numbers("starts", starts),
+        windows=windows,
         bands=None if bands is None else parse_bands(bands),
         seed=seed,
         **reading,

@@ -11,7 +11,7 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.compile import Program, compile_form
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Binary, Expression, Negative, rewritten, substitute
+from policyfactory.policy.nodes import Binary, Expression, Negative, opposite, rewritten, substitute
 from policyfactory.policy.policy import Policy
 
 __all__ = ["MOST_COEFFICIENTS", "Form", "FormPolicy"]
@@ -96,10 +96,15 @@ class Form:
 def _signed(expression: Expression) -> Expression | None:
     """Return ``a - 2*b`` for ``a + -2*b``: the same number for every job."""
     match expression:
-        case Binary("+" | "-" as operator, left, Binary("*", Negative(factor), right)):
-            other = "-" if operator == "+" else "+"
-            return Binary(other, rewritten(left, _signed), Binary("*", factor, right))
+        case Binary("+" | "-" as operator, left, right) if isinstance(_first_factor(right), Negative):
+            return Binary("-" if operator == "+" else "+", rewritten(left, _signed), opposite(right))
     return None
+
+
+def _first_factor(expression: Expression) -> Expression:
+    while isinstance(expression, Binary) and expression.operator in {"*", "/"}:
+        expression = expression.left
+    return expression
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)

@@ -11,10 +11,11 @@ from policyfactory.environment.goals import goal_of
 from policyfactory.environment.guards import BANDS, GUARDS, Band
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.presets import EstimateMissing
+from policyfactory.workload.windows import parse_windows
 
 __all__ = ["MODES", "Mode", "Objective", "SearchOptions", "TrainOptions", "parse_bands"]
 
-Mode: TypeAlias = Literal["standard"]
+Mode: TypeAlias = Literal["standard", "paper"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 Objective: TypeAlias = Literal["log-ratio", "mean"]
 
@@ -31,8 +32,8 @@ class TrainOptions:
     ----------
     goal : str
         What is to be improved (`policyfactory.environment.goals`).
-    mode : {"standard"}
-        The rules of this simulator.
+    mode : {"standard", "paper"}
+        The rules of this simulator, or those of RLScheduler's.
     backfill : {"easy", "none"}
         As in `Rules`.
     window_jobs : int
@@ -41,15 +42,17 @@ class TrainOptions:
         How many windows to learn from, to choose by, and to judge on; of the last as many as fit side by side.
     parts : tuple of int
         Percent of the jobs, from the first on, that windows for learning, choosing and judging are drawn from.
-    starts : tuple of int or None
-        Rows at which windows begin, from 0: these are learned from, chosen by and judged on, and nothing is held out.
+    windows : str or None
+        Windows to learn from, choose by and judge on, all the same ones, so that nothing is held out, for example
+        ``rlscheduler:10x1024jobs:1``; None: windows of ``window_jobs`` jobs are drawn from ``parts``.
     seed : int
         Seed of windows and of the learner.
     bands : tuple of (str, float), or None
         Guard -> how many times the value of SAF its mean over the windows may be, at most or, of the utilisation, at
         least; None: those of `policyfactory.environment.guards`. Empty: no formula is out.
     preset, processors, force_processors, estimate_missing
-        How the log is read (`policyfactory.workload.clean.clean`).
+        How the log is read (`policyfactory.workload.clean.clean`); in mode paper as its program does,
+        unless another preset is named.
 
     Raises
     ------
@@ -65,7 +68,7 @@ class TrainOptions:
     choosing_windows: int = 40
     judged_windows: int = 100
     parts: tuple[int, int, int] = (40, 20, 40)
-    starts: tuple[int, ...] | None = None
+    windows: str | None = None
     seed: int = 1
     bands: tuple[tuple[str, float], ...] | None = None
     preset: str = "default"
@@ -89,15 +92,15 @@ class TrainOptions:
                 f"--parts {','.join(map(str, self.parts))}: give three whole percentages, for learning, choosing and "
                 "judging, that add up to at most 100: 40,20,40"
             )
-        if self.starts is not None and not 0 < len(self.starts) <= _MOST_WINDOWS:
-            raise UsageError(f"--starts has {len(self.starts):,} windows; give 1 to {_MOST_WINDOWS:,}")
+        if self.windows is not None:
+            parse_windows(self.windows)
         # Their words are checked there.
         _ = self.rules, self.guard_bands
 
     @property
     def rules(self) -> Rules:
         """The rules that are learned under and judged by."""
-        return Rules(backfill=self.backfill)
+        return Rules(backfill=self.backfill, compatibility="rlscheduler" if self.mode == "paper" else "none")
 
     @property
     def guard_bands(self) -> tuple[Band, ...]:
@@ -112,7 +115,12 @@ class TrainOptions:
     def reading(self) -> dict[str, Any]:
         """How the log is read: keywords of `policyfactory.workload.clean.clean`."""
         names = ("preset", "processors", "force_processors", "estimate_missing")
-        return {name: getattr(self, name) for name in names}
+        given = {name: getattr(self, name) for name in names}
+        if self.mode == "paper":
+            # As the program reads logs.
+            own = {"preset": ("default", "rlscheduler"), "estimate_missing": ("error", "runtime")}
+            given |= {name: other for name, (default, other) in own.items() if given[name] == default}
+        return given
 
 
 @dataclasses.dataclass(frozen=True)

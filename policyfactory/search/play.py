@@ -50,7 +50,7 @@ def played(windows: list[Workload], rules: Rules) -> Played:
     EvaluationError
         If the rules refuse the jobs.
     """
-    return _Simulated(windows, rules)
+    return _Committed(windows, rules) if rules.compatibility == "rlscheduler" else _Simulated(windows, rules)
 
 
 class _Simulated:
@@ -68,3 +68,28 @@ class _Simulated:
             with np.errstate(all="ignore"):
                 start, backfilled = run_prepared(one, policy)
             yield Schedule(start, start + one.run_time, backfilled, one.workload, policy.name, one.rules)
+
+
+class _Committed:
+    """By the rules of RLScheduler's program, which commits itself to each choice."""
+
+    def __init__(self, windows: list[Workload], rules: Rules) -> None:
+        from policyfactory.simulate.rlscheduler import CommittedLog
+
+        self._windows, self._rules = windows, rules
+        self._logs = [CommittedLog.of_workload(window) for window in windows]
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def schedules(self, policy: Policy) -> Iterator[Schedule]:
+        """Give the schedule of each window."""
+        from policyfactory.simulate.rlscheduler import starts_by_formula
+
+        first = np.zeros(1, dtype=np.int64)
+        for window, log in zip(self._windows, self._logs, strict=True):
+            r = window.submit / window.ticks
+            backfill = self._rules.backfill == "easy"
+            start, backfilled = starts_by_formula(log, policy, first, len(window), backfill=backfill, r=r)
+            start = start.ravel() * window.ticks
+            yield Schedule(start, start + window.run_time, backfilled.ravel(), window, policy.name, self._rules)

@@ -125,7 +125,6 @@ class Trained:
             "goal": self.task.options.goal,
             "bands": {one.guard: one.factor for one in self.task.options.guard_bands},
             "windows": {
-                "jobs": windows.jobs,
                 "held_out": windows.held_out,
                 **{step: getattr(windows, step).tolist() for step in STEPS},
             },

@@ -11,10 +11,11 @@ import dataclasses
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
-from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.errors import WorkloadError
 from policyfactory.core.random import generator
 from policyfactory.search.options import TrainOptions
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.windows import parse_windows, slices_of
 
 __all__ = ["STEPS", "Windows", "draw_windows"]
 
@@ -28,10 +29,8 @@ class Windows:
 
     Parameters
     ----------
-    training, choosing, judged : int64 array (k,)
-        Rows of the first jobs, ascending.
-    jobs : int
-        Jobs of each.
+    training, choosing, judged : int64 array (k, 2)
+        First row of each, and the row after its last, ascending.
     held_out : bool
         Whether the three share no job; they are the same windows otherwise.
     """
@@ -39,14 +38,13 @@ class Windows:
     training: Int64Array
     choosing: Int64Array
     judged: Int64Array
-    jobs: int
     held_out: bool
 
     def cut(self, workload: Workload, step: str) -> list[Workload]:
         """Return the windows of a step, each re-based to its first job."""
         return [
-            workload.select(slice(first, first + self.jobs), name=f"{workload.name}[{first}]", rebase=True)
-            for first in getattr(self, step).tolist()
+            workload.select(slice(first, end), name=f"{workload.name}[{first}:{end}]", rebase=True)
+            for first, end in getattr(self, step).tolist()
         ]
 
 
@@ -63,24 +61,15 @@ def draw_windows(workload: Workload, options: TrainOptions) -> Windows:
     Raises
     ------
     WorkloadError
-        If a window is longer than the part of the log that it is drawn from, or than the log.
+        If a window is longer than the part of the log that it is drawn from, or the log has no such windows.
     UsageError
-        If a given start is outside the log.
+        If given windows cannot be read.
     """
+    if options.windows is not None:
+        slices = slices_of(parse_windows(options.windows), workload.submit, workload.name, workload.ticks)
+        given = np.array(sorted((one.start, one.stop) for one in slices), dtype=np.int64)
+        return Windows(given, given, given, held_out=False)
     size, total = options.window_jobs, len(workload)
-    if size > total:
-        raise WorkloadError(
-            f"{workload.name}: has {total:,} jobs, fewer than the {size:,} of a window; give a smaller --window-jobs"
-        )
-    if options.starts is not None:
-        wrong = [one for one in options.starts if not 0 <= one <= total - size]
-        if wrong:
-            raise UsageError(
-                f"--starts {wrong[0]}: a window of {size:,} of the {total:,} jobs begins at 0 to {total - size:,}; "
-                "give such rows, or a smaller --window-jobs"
-            )
-        given = np.array(sorted(options.starts), dtype=np.int64)
-        return Windows(given, given, given, size, held_out=False)
     edges = np.cumsum([0, *options.parts]) * total // 100
     shortest = int(np.diff(edges).min())
     if size > shortest:
@@ -90,11 +79,11 @@ def draw_windows(workload: Workload, options: TrainOptions) -> Windows:
             "longer log"
         )
     counts = (options.training_windows, options.choosing_windows, options.judged_windows)
-    drawn = [
-        _places(int(first), int(end), size, count, options.seed, step)
-        for step, (first, end, count) in enumerate(zip(edges[:-1], edges[1:], counts, strict=True))
-    ]
-    return Windows(drawn[0], drawn[1], drawn[2], size, held_out=True)
+    drawn = []
+    for step, (first, end, count) in enumerate(zip(edges[:-1], edges[1:], counts, strict=True)):
+        places = _places(int(first), int(end), size, count, options.seed, step)
+        drawn.append(np.stack([places, places + size], axis=1))
+    return Windows(drawn[0], drawn[1], drawn[2], held_out=True)
 
 
 def _places(first: int, end: int, size: int, count: int, seed: int, step: int) -> Int64Array:

@@ -40,8 +40,9 @@ def test_one_form_with_other_values_is_another_policy_and_leaves_the_first_as_it
 
 
 def test_a_negative_number_is_written_as_a_difference() -> None:
-    form = Form.of("signs", "p + a*q - b*w + c*r")
-    assert form.fixed({"a": -2.0, "b": -3.0, "c": 4.0}, "x").formula == "p - 2*q + 3*w + 4*r"
+    form = Form.of("signs", "p + a*q*p - b*w + c*r/m")
+    assert form.fixed({"a": -2.0, "b": -3.0, "c": 4.0}, "x").formula == "p - 2*q*p + 3*w + 4*r/m"
+    assert form.fixed({"a": -2.0, "b": 3.0, "c": -4.0}, "x").formula == "p - 2*q*p - 3*w - 4*r/m"
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,11 @@ def workload():
     return generate_lublin(64, 1500, seed=5)
 
 
+@pytest.mark.parametrize("compatibility", ["none", "rlscheduler"])
 @pytest.mark.parametrize("backfill", ["easy", "none"])
 @pytest.mark.parametrize("name", ["power", "linear", "fits"])
-def test_a_window_is_played_as_the_simulator_plays_it(workload, name: str, backfill: str) -> None:
-    rules = Rules(backfill=backfill)
+def test_a_window_is_played_as_the_simulator_plays_it(workload, name: str, backfill: str, compatibility: str) -> None:
+    rules = Rules(backfill=backfill, compatibility=compatibility)
     parts = draw_windows(workload, SMALL).cut(workload, "training")
     form = family_of(name).form
     windows = played(parts, rules)
@@ -69,7 +70,7 @@ def test_a_search_finds_the_least_of_a_bowl_and_is_told_the_same_again() -> None
 
 
 def test_what_is_learned_is_better_where_it_was_learned(workload) -> None:
-    options = TrainOptions(window_jobs=80, starts=(0, 300, 700), bands=())
+    options = TrainOptions(windows="5x150jobs", bands=())
     search = SearchOptions(families=("linear",), restarts=1, evaluations=80, objective="mean", pull=0.0)
     found = train(workload, FormulaSearch.of(search), options)
     values = {one.policy.name: one.means[0] for one in found.standings}

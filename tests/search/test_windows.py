@@ -22,11 +22,12 @@ def test_windows_to_learn_from_come_before_those_to_choose_by_and_those_before_t
     windows = draw_windows(workload, options)
     assert (len(windows.training), len(windows.choosing), len(windows.judged)) == (30, 9, 5)
     assert windows.training.min() >= 0
-    assert windows.training.max() + 100 <= 800 <= windows.choosing.min()
-    assert windows.choosing.max() + 100 <= 1200 <= windows.judged.min()
-    assert windows.judged.max() + 100 <= 2000
+    assert windows.training.max() <= 800 <= windows.choosing.min()
+    assert windows.choosing.max() <= 1200 <= windows.judged.min()
+    assert windows.judged.max() <= 2000
+    assert (np.diff(windows.training) == 100).all()
     # Those that the intervals rest on share no job.
-    assert (np.diff(windows.judged) >= 100).all()
+    assert (windows.judged[1:, 0] >= windows.judged[:-1, 1]).all()
     again = draw_windows(workload, options)
     assert again.judged.tolist() == windows.judged.tolist()
     assert windows.held_out
@@ -35,25 +36,25 @@ def test_windows_to_learn_from_come_before_those_to_choose_by_and_those_before_t
 def test_another_seed_draws_other_windows_and_as_many_are_judged_as_fit(workload) -> None:
     one, other = (draw_windows(workload, TrainOptions(window_jobs=100, seed=seed)) for seed in (1, 2))
     assert one.training.tolist() != other.training.tolist()
-    assert one.judged.tolist() == [1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900]
+    assert one.judged[:, 0].tolist() == [1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900]
 
 
-def test_the_windows_are_those_rows_counted_from_their_first_job(workload) -> None:
-    windows = draw_windows(workload, TrainOptions(window_jobs=50, starts=(700, 10)))
+def test_given_windows_are_used_for_everything_and_count_from_their_first_job(workload) -> None:
+    windows = draw_windows(workload, TrainOptions(windows="3x50jobs"))
     assert not windows.held_out
-    first, second = windows.cut(workload, "judged")
-    assert first.job_id.tolist() == workload.job_id[10:60].tolist()
-    assert second.job_id.tolist() == workload.job_id[700:750].tolist()
-    assert first.submit[0] == 0
+    first, second, _ = windows.cut(workload, "judged")
+    assert first.job_id.tolist() == workload.job_id[:50].tolist()
+    assert second.job_id.tolist() == workload.job_id[50:100].tolist()
+    assert second.submit[0] == 0
     assert windows.cut(workload, "training")[1].job_id.tolist() == second.job_id.tolist()
 
 
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"window_jobs": 2001}, WorkloadError, "has 2,000 jobs, fewer than the 2,001 of a window"),
+        ({"windows": "9x1000jobs"}, WorkloadError, "asked for, the log has 2 such windows"),
         ({"window_jobs": 401}, WorkloadError, "windows of 401 jobs, and the shortest of the parts .* has 400 of"),
-        ({"starts": (1800,)}, UsageError, "--starts 1800: a window of 256 of the 2,000 jobs begins at 0 to 1,744"),
+        ({"windows": "nine"}, UsageError, "windows 'nine'"),
         ({"parts": (50, 50, 1)}, UsageError, "--parts 50,50,1: give three whole percentages"),
         ({"training_windows": 0}, UsageError, "--training-windows 0"),
         ({"window_jobs": 1}, UsageError, "--window-jobs 1"),
