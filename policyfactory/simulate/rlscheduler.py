@@ -259,7 +259,7 @@ def starts_by_formula(
     log : CommittedLog
         The log.
     policy : Policy
-        Sees the whole queue.
+        A formula sees the whole queue; a network of mode paper the jobs that are shown, 128 at most.
     first : int64 array (k,)
         First job of each window.
     jobs : int
@@ -286,7 +286,8 @@ def starts_by_formula(
         else:
             codes, operands, depth = policy.program.codes, policy.program.operands, policy.program.depth
         machine, work = (log.nodes, log.machine), np.empty((6 + depth, jobs))
-        interruptible(play, log.jobs, episodes, first, machine, backfill, codes, operands, keys, columns, work)
+        rules = (backfill, policy.network is not None and policy.network.mode == "paper")
+        interruptible(play, log.jobs, episodes, first, machine, rules, codes, operands, keys, columns, work)
     return episodes.start, episodes.backfilled
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from naive.rlscheduler import Twin
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
@@ -164,3 +165,33 @@ def half_seconds(workload: Workload) -> Workload:
         fine.name, fine.machine, fine.job_id, fine.submit + 1, fine.run_time, fine.requested_time, fine.processors,
         fine.user, fine.start, ticks=2,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+@pytest.mark.parametrize("seed", SEEDS[:6])
+def test_a_network_sees_the_jobs_that_are_shown(seed: int, backfill: bool) -> None:
+    workload = random_log(seed)
+    log = CommittedLog.of_workload(workload)
+    random = np.random.default_rng(seed)
+    layers = [(random.normal(size=shape), random.normal(size=shape[1])) for shape in ((8, 4), (4, 1))]
+    network = Network.of("N", paper_inputs(log.longest_run), layers, mode="paper")
+    schedule = simulate(
+        workload, Policy.from_network(network), compatibility="rlscheduler", backfill="easy" if backfill else "none"
+    )
+    episodes = CommittedEpisodes(log, 1, len(log), backfill=backfill)
+    episodes.reset(np.zeros(1, dtype=np.int64))
+    while not episodes.over[0]:
+        shown = episodes.jobs_shown[0, : episodes.shown[0]]
+        # What is shown is single precision, and formulas are not.
+        values = np.ones((len(shown), 8))
+        values[:, 0] = np.minimum((episodes.now[0] - log.jobs.submit[shown]) / 43200, 0.99999)
+        values[:, 1] = np.minimum(log.jobs.request[shown] / log.longest_run, 0.99999)
+        values[:, 2] = np.minimum(log.processors[shown] / MACHINE, 0.99999)
+        values[:, 7] = episodes.observation[0, : len(shown), 7] > 0.5
+        values[:, 7] = 0.00001 + 0.99998 * values[:, 7]
+        for at, (weights, biases) in enumerate(layers):
+            values = values @ weights.astype(np.float32) + biases.astype(np.float32)
+            values = np.maximum(values, 0) if at == 0 else values
+        place = int(np.argmax(np.round(values[:, 0], 9)))
+        episodes.step(np.array([place]))
+    assert schedule.start.tolist() == episodes.start[0].tolist()

@@ -29,7 +29,7 @@ from policyfactory.engine.compat.rlscheduler import (
     sort_by_submit,
 )
 
-__all__ = ["LONGEST_WAIT", "NEARLY_ONE", "reset_all", "show", "step_all"]
+__all__ = ["LONGEST_WAIT", "NEARLY_ONE", "choose_shown", "reset_all", "show", "step_all"]
 
 # Waits are shown as shares of twelve hours, and no share is more than this.
 LONGEST_WAIT, NEARLY_ONE = 43200.0, 1.0 - 1e-5
