@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -24,6 +26,17 @@ def shared_path(name: str) -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+def extra_module(name: str, extra: str) -> ModuleType:
+    """Return a module of an extra; skip without it, except in CI, where it must be there."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        reason = f"{name} is not installed: pip install 'policyfactory[{extra}]'"
+        if os.environ.get("CI") == "true":
+            raise RuntimeError(reason) from None
+        pytest.skip(reason, allow_module_level=True)
 
 
 def run_of(journal: Path) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from policyfactory.engine.observed import (
 )
 from policyfactory.environment.goals import Goal, GoalLike, check_goal, goal_of
 from policyfactory.environment.guards import measure_guards
+from policyfactory.environment.look import Look
 from policyfactory.environment.observation import facts_of
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.simulate.prepare import formula_of, prepare
@@ -161,6 +162,7 @@ class Episodes:
         self.view: View = new_view(count, self.slots, options.running)
         self._lead_in_policy = resolve(options.lead_in_policy)
         self._rows: list[Int64Array] = [_NONE] * count
+        self._begun = np.zeros(count, dtype=np.int64)
         self._carried: list[Carried | None] = [None] * count
 
     def __len__(self) -> int:
@@ -188,7 +190,7 @@ class Episodes:
             window = np.concatenate([waits, window])
         rows = np.concatenate([held, window])
         begin(self._batch, self.view, self._setting, episode, self._log, rows, started, now)
-        self._rows[episode] = rows
+        self._rows[episode], self._begun[episode] = rows, now
 
     def _lead_in(self, first: int, now: int) -> tuple[Int64Array, Int64Array, Int64Array, Carried]:
         """Return which jobs of the lead-in run, since when, which wait, and what runs beside the measured ones."""
@@ -216,20 +218,47 @@ class Episodes:
         """
         step_all(self._batch, self.view, self._setting, np.ascontiguousarray(actions, dtype=np.int64))
 
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Which episodes are over: bool array (count,)."""
+        return self.view.done
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which slots can be chosen: bool array (count, slots)."""
+        return self.view.mask
+
+    @property
+    def replaced(self) -> NDArray[np.bool_]:
+        """Where the last choice was masked, and another was taken: bool array (count,)."""
+        return self.view.replaced
+
+    def rewards(self) -> NDArray[np.float64]:
+        """Return the reward of the last decision in each: float64 array (count,)."""
+        if self.options.reward == "interval":
+            state = self._batch.state
+            rewards: NDArray[np.float64] = -self.view.cost[:, SINCE] / (state[:, COUNT] - state[:, HELD])
+            return rewards
+        return np.array([self.reward(at) for at in range(len(self))])
+
     def reward(self, episode: int) -> float:
         """Return the reward of the last decision."""
         if self.options.reward == "interval":
-            return -float(self.view.cost[episode, SINCE]) / self._measured(episode)
+            state = self._batch.state[episode]
+            return -float(self.view.cost[episode, SINCE]) / int(state[COUNT] - state[HELD])
         return -self.goal.cost(self.schedule(episode)) if self.view.done[episode] else 0.0
 
-    def _measured(self, episode: int) -> int:
-        state = self._batch.state[episode]
-        return int(state[COUNT] - state[HELD])
+    def times(self) -> NDArray[np.float64]:
+        """Return the seconds since the beginning of each window: float64 array (count,)."""
+        return (self._batch.state[:, NOW] - self._begun) / self.workload.ticks
+
+    def window(self, episode: int) -> int:
+        """Return the row of the log with which the window begins."""
+        return int(self._rows[episode][-self.options.jobs])
 
     def now(self, episode: int) -> float:
         """Return the seconds since the beginning of the window."""
-        first = self._rows[episode][-self.options.jobs]
-        return float(self._batch.state[episode, NOW] - self._log.submit[first]) / self.workload.ticks
+        return float(self.times()[episode])
 
     def scores(self, policy: PolicyLike, episode: int = 0) -> NDArray[np.float64]:
         """Return a policy's score of the job in each slot: float64 array (slots,), inf where it cannot be chosen.
@@ -266,12 +295,32 @@ class Episodes:
         batch, rows = self._batch, self._rows[episode]
         held = int(batch.state[episode, HELD])
         measured, zero = slice(held, len(rows)), int(self._log.submit[rows[held]])
-        first = rows[-self.options.jobs]
-        jobs = self.workload.select(rows[held:], name=f"{self.workload.name}[{first}]", rebase=True)
+        jobs = self.workload.select(rows[held:], name=f"{self.workload.name}[{self.window(episode)}]", rebase=True)
         start = batch.start[episode, measured] - zero
         end = start + batch.run_time[episode, measured]
         backfilled = batch.backfilled[episode, measured].copy()
         return Schedule(start, end, backfilled, jobs, "AGENT", self.options.rules, carried=self._carried[episode])
+
+    def look(self, episode: int = 0) -> Look:
+        """Return what is drawn of an episode."""
+        batch, n = self._batch, int(self._batch.state[episode, COUNT])
+        start, now, ticks = batch.start[episode, :n], int(batch.state[episode, NOW]), self.workload.ticks
+        submit, estimate, processors = (
+            column[episode, :n] for column in (batch.submit, batch.estimate, batch.processors)
+        )
+        runs = np.flatnonzero((start >= 0) & (start + batch.run_time[episode, :n] > now))
+        waits = np.flatnonzero((start < 0) & (submit <= now))
+        return Look(
+            f"{self.workload.name}[{self.window(episode)}]",
+            self.now(episode),
+            self.workload.machine,
+            (now - start[runs]) / ticks,
+            np.maximum(start[runs] + estimate[runs] - now, 0) / ticks,
+            processors[runs],
+            (now - submit[waits]) / ticks,
+            estimate[waits] / ticks,
+            processors[waits],
+        )
 
     def outcome(self, episode: int = 0) -> dict[str, Any]:
         """Return what is said of an episode that is over: the goal's value, and the guards by name."""

@@ -22,6 +22,7 @@ __all__ = [
     "WindowSpec",
     "cut",
     "parse_windows",
+    "random_rlscheduler",
     "slices_by_jobs",
     "slices_by_time",
     "slices_of",
@@ -214,10 +215,15 @@ def starts_rlscheduler(jobs_of_log: int, jobs: int, count: int, seed: str) -> ND
             f"windows of {jobs:,} jobs cannot be drawn as RLScheduler does from {jobs_of_log:,} jobs (of which it uses "
             f"the first {RLSCHEDULER_JOBS:,}): more than {2 * jobs + 1:,} are needed; ask for shorter windows"
         )
+    random = random_rlscheduler(seed)
+    return np.array([random.randint(jobs, end) for _ in range(count)], dtype=np.int64)
+
+
+def random_rlscheduler(seed: str) -> np.random.RandomState:
+    """Return the generator of RLScheduler's program; the seeds are those of `starts_rlscheduler`."""
     own = seed.removeprefix("numpy")
     words = np.frombuffer(hashlib.sha512(seed.encode()).digest()[:8], dtype="<u4")
-    random = np.random.RandomState(int(own) if own != seed else words)
-    return np.array([random.randint(jobs, end) for _ in range(count)], dtype=np.int64)
+    return np.random.RandomState(int(own) if own != seed else words)
 
 
 def slices_rlscheduler(submit: NDArray[np.int64], jobs: int, count: int, seed: str) -> list[slice]:
