@@ -37,6 +37,8 @@ __all__ = ["FormulaSearch"]
 # Raised whenever the same options would find other formulas: a journal of older code is not continued.
 _METHOD = 1
 _LONGEST_TERM = 200
+# Of the way from the start to what was found.
+_PARTS = (1.0, 0.75, 0.5, 0.25)
 
 
 class _Shared(NamedTuple):
@@ -105,9 +107,7 @@ class FormulaSearch:
         baseline = measured(windows, REFERENCES["SAF"], goal_of(task.options.goal))
         shared = _Shared(windows, tuple(one.form for one in self.families), task.options.goal)
         counter = task.follower.counter("candidates", "candidates")
-        counter.expect(
-            self._restarts * sum(self._batches(one) * population(len(one.start)) + 1 for one in self.families)
-        )
+        counter.expect(self._restarts * sum(self._batches(one) * population(len(one.start)) for one in self.families))
         history: list[dict[str, Any]] = []
         candidates: list[Candidate] = []
         with (
@@ -129,6 +129,10 @@ class FormulaSearch:
 
     def _batches(self, family: Family) -> int:
         return math.ceil(self.options.evaluations / population(len(family.start)))
+
+    def _tried(self, family: Family) -> int:
+        """Return how many candidates a search tries at most: its batches, and what it proposes at its end."""
+        return self._batches(family) * population(len(family.start)) + 2 * len(_PARTS)
 
     def _first(self, number: int, restart: int) -> int:
         """Return the number of the first record of a search: one a batch, and one for its centre."""
@@ -213,7 +217,7 @@ class _Run:
         self._journal, self._first, self._compute, self._done = journal, first, compute, done
         self.history: list[dict[str, Any]] = []
         self._best: _Tried | None = None
-        self._centre: _Tried | None = None
+        self._last: list[_Tried] = []
 
     def search(self, most: int, seed: int) -> None:
         """Search until it ends by itself, or after ``most`` batches."""
@@ -229,24 +233,31 @@ class _Run:
             self._note(batch, tried, evolution.step)
             if evolution.over:
                 break
+        proposed = self._proposed(evolution.centre)
+        self._last = self._try(most, proposed)
         # A search that ends early leaves the rest of the count behind.
-        for _ in range((most - len(self.history)) * population(len(self._judge.family.start))):
+        rest = (most - len(self.history)) * population(len(self._judge.family.start))
+        for _ in range(rest + 2 * len(_PARTS) - len(proposed)):
             self._done(0)
-        (self._centre,) = self._try(most, [digits(evolution.centre)])
+
+    def _proposed(self, centre: FloatArray) -> list[tuple[float, ...]]:
+        """Return where the search stands at its end, and, for both it and the best, what is part of the way there.
+
+        What a search finds fits the windows that it was found on too well. How much of the way from the start is worth
+        going, the windows for choosing say.
+        """
+        best = centre if self._best is None else np.array(self._best.values)
+        start = np.array(self._judge.family.start)
+        ways = [digits(start + part * (end - start)) for end in (best, centre) for part in _PARTS]
+        return list(dict.fromkeys(ways))
 
     def candidates(self) -> list[Candidate]:
-        """Return the best that was tried, and where the search stood at its end."""
-        found = [(self._best, "best tried"), (self._centre, "centre at the end")]
-        made: dict[tuple[float, ...], Candidate] = {}
-        for tried, what in found:
-            if tried is not None and tried.values not in made:
-                made[tried.values] = self._candidate(tried, what)
-        return list(made.values())
+        """Return the best that was tried, where the search stood at its end, and what is part of the way there."""
+        return [self._candidate(tried, number) for number, tried in enumerate(self._last, 1)]
 
-    def _candidate(self, tried: _Tried, what: str) -> Candidate:
+    def _candidate(self, tried: _Tried, number: int) -> Candidate:
         family = self._judge.family
-        letter = "b" if what == "best tried" else "c"
-        name = f"{family.name}-{self._restart + 1}{letter}"
+        name = f"{family.name}-{self._restart + 1}.{number}"
         form = family.form
         policy = form.fixed(
             dict(zip(form.names, tried.values, strict=True)),
@@ -257,7 +268,7 @@ class _Run:
         numbers = tuple(
             FittedNumber(one, _term(form, one), value) for one, value in zip(form.names, tried.values, strict=True)
         )
-        origin = f"{family.name}, search {self._restart + 1}, {what}"
+        origin = f"{family.name}, search {self._restart + 1}, proposal {number}"
         return Candidate(policy, tried.worth.objective, numbers, origin, tried.worth.out)
 
     def _try(self, batch: int, values: list[tuple[float, ...]]) -> list[_Tried]:

@@ -20,7 +20,7 @@ from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Policy
 from policyfactory.search.families import REFERENCES
 from policyfactory.search.learner import Candidate, Task
-from policyfactory.search.objective import breaches_of, gain
+from policyfactory.search.objective import breaches_of, gain, least_of
 from policyfactory.search.play import Played, measured, played
 from policyfactory.statistics.compare import Paired, compare_values
 
@@ -88,7 +88,10 @@ class Standing:
     means : tuple of float
         Mean over the windows of the goal and of each guard (`policyfactory.search.play.MEASURED`).
     margin : Paired or None
-        The choice against it, window by window, as a ratio of sums in %; None for the choice.
+        The choice against it over all windows, as a ratio of sums in %; None for the choice.
+    typical : Paired or None
+        The choice against it in a typical window: the mean of the logarithms of the ratios, which no single window
+        decides; None for the choice.
     out : str
         The guards that are outside the bands here, in words.
     """
@@ -97,6 +100,7 @@ class Standing:
     role: str
     means: tuple[float, ...]
     margin: Paired | None
+    typical: Paired | None
     out: str
 
 
@@ -146,9 +150,9 @@ def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
     baseline = values[[policy.name for policy, _ in named].index(BASELINE)]
     standings = []
     for (policy, role), own in zip(named, values, strict=True):
-        margin = None if role == "choice" else _margin(values[0], own, goal, options.seed)
+        margin, typical = (None, None) if role == "choice" else _margins(values[0], own, goal, options.seed)
         out = "; ".join(map(str, breaches_of(own, baseline, options.guard_bands)))
-        standings.append(Standing(policy, role, tuple(own.mean(axis=0).tolist()), margin, out))
+        standings.append(Standing(policy, role, tuple(own.mean(axis=0).tolist()), margin, typical, out))
     return tuple(standings)
 
 
@@ -156,10 +160,12 @@ def _gain(values: FloatArray, baseline: FloatArray, goal: Goal) -> float:
     return gain(values[:, 0], baseline[:, 0], goal, "log-ratio")
 
 
-def _margin(own: FloatArray, other: FloatArray, goal: Goal, seed: int) -> Paired:
-    return compare_values(
-        own[:, 0], other[:, 0], lower_is_better=goal.lower_is_better, statistic="ratio", seed=seed
-    )  # fmt: skip
+def _margins(own: FloatArray, other: FloatArray, goal: Goal, seed: int) -> tuple[Paired, Paired]:
+    direction = goal.lower_is_better
+    sums = compare_values(own[:, 0], other[:, 0], lower_is_better=direction, statistic="ratio", seed=seed)
+    with np.errstate(all="ignore"):
+        logs = [np.log(values[:, 0] + least_of(goal)) for values in (own, other)]
+    return sums, compare_values(logs[0], logs[1], lower_is_better=direction, statistic="mean", seed=seed)
 
 
 def _measure(shared: tuple[Played, str], unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:

@@ -19,7 +19,7 @@ from policyfactory.search.families import Family
 from policyfactory.search.options import Objective
 from policyfactory.simulate.metrics import METRICS
 
-__all__ = ["Worth", "breaches_of", "distance_of", "gain", "worth"]
+__all__ = ["Worth", "breaches_of", "distance_of", "gain", "least_of", "worth"]
 
 # What one unit of a guard beyond its band, relative to the bound, costs; a ratio of e in the goal is 1.
 _BEYOND = 10.0
@@ -83,7 +83,7 @@ def worth(
 
 def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective) -> float:
     """Return how much worse (positive) or better (negative) the goal is than the baseline's, over all windows."""
-    least = _NOTHING.get(goal.unit, 0.0)
+    least = least_of(goal)
     own, other = values + least, baseline + least
     if not goal.lower_is_better:
         own, other = other, own
@@ -91,6 +91,11 @@ def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Object
         if objective == "mean":
             return float(own.mean() / other.mean() - 1)
         return float(np.log(own / other).mean())
+
+
+def least_of(goal: Goal) -> float:
+    """Return what is next to nothing of a goal that may be 0, so that it has a logarithm."""
+    return _NOTHING.get(goal.unit, 0.0)
 
 
 def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Band]) -> tuple[Breach, ...]:

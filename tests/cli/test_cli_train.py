@@ -1,0 +1,85 @@
+"""The command ``policyfactory train``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from policyfactory.policy.store import load_model
+
+FEW = ("--window-jobs", 60, "--training-windows", 4, "--choosing-windows", 3, "--judged-windows", 6)
+SHORT = (*FEW, "--restarts", 1, "--evaluations", 10, "--bands", "none")
+
+
+@pytest.fixture
+def log(run, tmp_path: Path) -> Path:
+    run("workload", "lublin", "--processors", 64, "--jobs", 1000, "--estimates", "tsafrir", "--output", "log.swf")
+    return tmp_path / "log.swf"
+
+
+def test_a_log_becomes_a_model_that_is_judged_and_can_be_exported(run, log: Path, tmp_path: Path) -> None:
+    done = run("train", "log.swf", "--output", "found", *SHORT, "--family", "power", "--family", "mine=p + a*q*100")
+    model = load_model(tmp_path / "found" / "policy.json")
+    assert f"mean_bsld of {model.policy.name} on 6 later windows is" in done.stdout
+    assert f"{model.policy.name}: {model.policy.formula}" in done.stdout
+    assert "P*SQRT(Q)" in done.stdout
+    assert "everything is in found/" in done.stderr
+    report = json.loads((tmp_path / "found" / "report.json").read_text())
+    assert {row["origin"].split(",")[0] for row in report["candidates"]} == {"power", "mine", "published"}
+    assert report["provenance"]["seed"] == 1
+    assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
+        "history.csv", "learning.png", "policy.json", "report.json",
+    ]  # fmt: skip
+    run("export", "found/policy.json", "--to", "python", "--output", "order.py")
+    assert "def " in (tmp_path / "order.py").read_text()
+    # It is not replaced by accident, and is with --overwrite: by the same.
+    refused = run("train", "log.swf", "--output", "found", *SHORT, code=1)
+    assert "policy.json: exists; add --overwrite" in refused.stderr
+    before = (tmp_path / "found" / "report.json").read_bytes()
+    again = ("--family", "power", "--family", "mine=p + a*q*100", "--overwrite")
+    run("train", "log.swf", "--output", "found", *SHORT, *again, "--workers", 2)
+    after = json.loads((tmp_path / "found" / "report.json").read_text())
+    assert after["candidates"] == json.loads(before)["candidates"]
+
+
+@pytest.mark.parametrize("mode", ["standard", "paper"])
+def test_the_same_windows_for_everything_are_said_to_be_no_evidence(run, log: Path, mode: str) -> None:
+    windows = ("--windows", "rlscheduler:2x100jobs:1", "--mode", mode, "--backfill", "none", "--bands", "none")
+    done = run("train", "log.swf", *windows, "--family", "fits", "--restarts", 1, "--evaluations", 10)
+    assert "nothing was held out: it was learned, chosen and judged on the same windows" in done.stderr
+    assert "Not shown to be better" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--window-jobs", 500), 1, "windows of 500 jobs, and the shortest of the parts"),
+        (("--windows", "90x1000jobs"), 1, "asked for, the log has"),
+        (("--goal", "speed"), 2, "there is no goal 'speed'"),
+        (("--goal", "user_max_bsld"), 1, "user"),
+        (("--family", "liner"), 2, "there is no family 'liner'"),
+        (("--family", "p*q"), 2, "has 0 coefficients"),
+        (("--start", "a=x"), 2, "write NAME=NUMBER"),
+        (("--parts", "1,2"), 2, "three whole percentages"),
+        (("--parts", "a,b,c"), 2, "write whole numbers separated by commas"),
+        (("--bands", "speed=2"), 2, "write GUARD=FACTOR"),
+        (("--evaluations", 1), 2, "--evaluations 1: give 10 to"),
+        (("--pull", -1), 2, "--pull -1"),
+        (("--seed", -1), 2, "seed -1"),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_work(run, log: Path, tmp_path: Path, words, code: int, said: str) -> None:
+    done = run("train", "log.swf", "--output", "none", *words, code=code)
+    assert said in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_folder_in_use_is_refused(run, log: Path, tmp_path: Path) -> None:
+    from policyfactory.core.claims import exclusive
+
+    (tmp_path / "busy").mkdir()
+    with exclusive(tmp_path / "busy" / "policy.json"):
+        done = run("train", "log.swf", "--output", "busy", *SHORT, code=1)
+    assert "another run" in done.stderr
