@@ -5,11 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.policy.compile import value_at
+from policyfactory.policy.effects import outputs
+from policyfactory.policy.expression import parse
+from policyfactory.policy.network import Network
 from policyfactory.policy.nodes import VARIABLES, Binary, Expression, Negative, opposite
 from policyfactory.policy.policy import Policy
 
@@ -79,7 +85,7 @@ class Explanation:
     score : float
         Lower runs first.
     terms : tuple of TermValue
-        What the score is the sum of.
+        What the score is the sum of; of a network, its inputs.
     changes : tuple of str
         What would change it, as sentences.
     """
@@ -170,10 +176,26 @@ def explain(policy: Policy, job: Job) -> Explanation:
         lacks = " and ".join(part for part in (", ".join(missing[:-1]), missing[-1]) if part)
         cure = " ".join(f"{name}=..." for name in missing)
         raise UsageError(f"policy {policy.name} is {_short(policy.formula)}; the job lacks {lacks}: add {cure}")
-    terms = tuple(
-        TermValue(term.text(), _at(term, job), _words(term, job)) for term in additive_terms(policy.expression)
-    )
+    if policy.network is not None:
+        terms = tuple(_inputs(policy.network, job))
+    else:
+        terms = tuple(
+            TermValue(term.text(), _at(term, job), _words(term, job)) for term in additive_terms(policy.expression)
+        )
     return Explanation(policy, job, _scores(policy, job), terms, tuple(_changes(policy, job)))
+
+
+def _inputs(network: Network, job: Job) -> Iterator[TermValue]:
+    """Give the inputs of a network, which are no terms of a sum, and what a little more of each does."""
+    expressions = [parse(formula) for formula in network.inputs]
+    here = np.array([[_at(expression, job) for expression in expressions]])
+    for place, expression in enumerate(expressions):
+        more = here.copy()
+        more[0, place] += 0.01 * max(1.0, abs(here[0, place]))
+        gain = float(outputs(network, more)[0] - outputs(network, here)[0])
+        words = f"more: {'sooner' if gain > 0 else 'later'}" if gain else "does not change near this job"
+        value = float(here[0, place])
+        yield TermValue(expression.text(), value, words if expression.variables - {"m"} else "the same for all jobs")
 
 
 def rank_jobs(explanations: list[Explanation]) -> list[int]:
