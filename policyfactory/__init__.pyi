@@ -23,6 +23,9 @@ from policyfactory.learn.options import LearnOptions as LearnOptions
 from policyfactory.learn.run import learn as learn
 from policyfactory.policy.catalogue import CATALOGUE as CATALOGUE
 from policyfactory.policy.catalogue import resolve as resolve
+from policyfactory.policy.network import Network as Network
+from policyfactory.policy.network import load_network as load_network
+from policyfactory.policy.network import save_network as save_network
 from policyfactory.policy.policy import Policy as Policy
 from policyfactory.policy.store import Model as Model
 from policyfactory.policy.store import load_model as load_model
@@ -31,6 +34,7 @@ from policyfactory.simulate.cases import Case as Case
 from policyfactory.simulate.cases import case_of as case_of
 from policyfactory.simulate.metrics import METRICS as METRICS
 from policyfactory.simulate.metrics import measure as measure
+from policyfactory.simulate.queued import explain_network as explain_network
 from policyfactory.simulate.rules import Rules as Rules
 from policyfactory.simulate.schedule import Schedule as Schedule
 from policyfactory.simulate.simulate import simulate as simulate

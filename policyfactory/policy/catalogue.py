@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from policyfactory.core.errors import UsageError
+from policyfactory.policy.network import Network
 from policyfactory.policy.nodes import format_number
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model
@@ -73,11 +74,11 @@ class _HasPolicy(Protocol):
     def policy(self) -> Policy: ...
 
 
-PolicyLike: TypeAlias = str | Path | Policy | _HasPolicy
+PolicyLike: TypeAlias = str | Path | Policy | Network | _HasPolicy
 
 
 def resolve(spec: PolicyLike) -> Policy:
-    """Return the policy that ``spec`` is or means: a catalogue name or alias (any case), a model file, a model, a fit.
+    """Return the policy that ``spec`` is or means: a name of the catalogue (any case), a file, a network, a model, a fit.
 
     Raises
     ------
@@ -88,6 +89,8 @@ def resolve(spec: PolicyLike) -> Policy:
     """
     if isinstance(spec, Policy):
         return spec
+    if isinstance(spec, Network):
+        return Policy.from_network(spec)
     if isinstance(spec, str | Path):
         return resolve_model(str(spec)).policy
     policy = getattr(spec, "policy", None)
@@ -95,7 +98,9 @@ def resolve(spec: PolicyLike) -> Policy:
         return policy
     if callable(spec) or hasattr(spec, "predict"):
         raise UsageError("a function is no policy yet; make one of it: Policy.from_function(function, 'NAME')")
-    raise UsageError(f"{ascii(spec)[:60]} is no policy; give a name, a model file, a Policy, a model or a fit")
+    raise UsageError(
+        f"{ascii(spec)[:60]} is no policy; give a name, a model file, a Policy, a network, a model or a fit"
+    )
 
 
 def resolve_model(spec: str) -> Model:

@@ -70,7 +70,7 @@ def test_it_is_a_model_file_as_well(tmp_path: Path) -> None:
     )
     assert model.warnings == ("stopped early",)
     assert len(model.sha256) == 64
-    assert resolve(path) == resolve(str(path)) == model.policy
+    assert resolve(path) == resolve(str(path)) == resolve(NETWORK) == model.policy
     assert resolve_model(str(path)) == model
     save_model(model, tmp_path / "copy.json")
     assert (tmp_path / "copy.json").read_bytes() == path.read_bytes()
