@@ -78,7 +78,7 @@ PolicyLike: TypeAlias = str | Path | Policy | Network | _HasPolicy
 
 
 def resolve(spec: PolicyLike) -> Policy:
-    """Return the policy that ``spec`` is or means: a name of the catalogue (any case), a file, a network, a model, a fit.
+    """Return the policy that ``spec`` is or means: a catalogue name (any case), a file, a network, a model, a fit.
 
     Raises
     ------
