@@ -35,6 +35,7 @@ _GRID = 41  # values of an input
 _RANGE = (1.0, 99.0)  # percent of the jobs between whose values the range of an input lies
 _BAND = (10.0, 90.0)  # percent of the jobs
 _NOTHING = 1e-9  # of the spread of scores: rounding
+_LITTLE = 0.05  # of the way down: rising less than that is falling all the same
 _MIXED = 0.2  # of the swing: less on average means that jobs go either way
 _WIDE = 400  # jobs of a sample that is no log's
 FITS, CONSTANT = "fits now", "constant"
@@ -281,13 +282,14 @@ def _axis(expression: Expression, jobs: JobSample, own: FloatArray) -> tuple[str
 
 def _words(expression: Expression, variable: str, axis: FloatArray, mean: FloatArray, swing: float) -> str:
     """Return what more of an input does to the job, on average."""
-    steps = np.diff(mean)
-    still = _NOTHING * float(np.ptp(mean))
+    # How far the curve ever rises, and falls.
+    rise = float((mean - np.minimum.accumulate(mean)).max())
+    fall = float((np.maximum.accumulate(mean) - mean).max())
     if float(np.ptp(mean)) < _MIXED * swing:
         words = "sooner or later, as the other inputs are"
-    elif (steps <= still).all():
+    elif rise <= _LITTLE * fall:
         words = "more: sooner"
-    elif (steps >= -still).all():
+    elif fall <= _LITTLE * rise:
         words = "more: later"
     else:
         turn = int(np.argmin(mean) if 0 < np.argmin(mean) < len(mean) - 1 else np.argmax(mean))

@@ -67,6 +67,14 @@ def test_what_turns_is_said() -> None:
     assert effect.words.endswith(", then later")
 
 
+@pytest.mark.parametrize(("slope", "words"), [(-0.02, "more: sooner"), (-0.5, "sooner up to 1")])
+def test_a_little_rise_is_no_turn(slope: float, words: str) -> None:
+    # From 1000 s on the score rises again, by so much of how it fell.
+    bent = Network.of("BENT", ("log10(p)",), [([[1, -1]], [-3, 3]), ([[slope], [-1]], [0])])
+    (effect,) = network_effects(bent).inputs
+    assert effect.words.startswith(words)
+
+
 def test_what_goes_either_way_is_said() -> None:
     # The product of the signs of two inputs, nearly: more of the one is sooner or later, as the other is.
     mixed = Network.of(
