@@ -16,6 +16,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "tune": ("policies", "feedback", "period", "metrics", "output"),
     "learn": ("output", "tuples", "metric", "threshold", "workers"),
     "train": ("output", "goal", "learner", "family", "mode"),
+    "distill": ("output", "family", "goal", "margin", "overwrite"),
     "export": ("to", "output", "workload", "begin", "preview"),
     "shadow": ("accounting", "policy", "output", "overwrite"),
     "review": ("before", "after", "policy", "output", "overwrite"),
@@ -37,7 +38,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     "What is simulated": (
         "windows", "lead_in", "resamples", "length", "draw", "load", "estimates", "formula", "epsilon", "discount",
         "noise", "state_size", "queue_size", "estimator", "tuples", "trials", "window_jobs", "training_windows",
-        "choosing_windows", "judged_windows", "parts",
+        "choosing_windows", "judged_windows", "parts", "decisions", "pairs",
     ),
     "How it searches": ("start", "restarts", "evaluations", "step", "objective", "pull"),
     "The scheduler": (
@@ -60,6 +61,7 @@ EXAMPLES: dict[str, str] = {
     "tune": "policyfactory tune site.swf.gz --policies FCFS,SPF,SAF --period 1w --output tuned",
     "learn": "policyfactory learn site.swf.gz --output learned",
     "train": "policyfactory train site.swf.gz --family linear --output trained",
+    "distill": "policyfactory distill net.json site.swf.gz --output distilled",
     "export": "policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua",
     "shadow": "policyfactory shadow slurmctld.log --accounting sacct.txt --output shadow",
     "review": "policyfactory review --before before.txt --after after.txt --policy policy.json --output review",

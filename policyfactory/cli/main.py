@@ -26,6 +26,7 @@ def build_app() -> typer.Typer:
 
     from policyfactory.cli import (
         demo,
+        distill,
         evaluate,
         export,
         fit,
@@ -67,6 +68,7 @@ def build_app() -> typer.Typer:
     app.command("tune")(tune.tune)
     app.command("learn")(learn.learn)
     app.command("train")(train.train)
+    app.command("distill")(distill.distill)
     app.command("export")(export.export)
     app.command("shadow")(shadow.shadow)
     app.command("review")(review.review)

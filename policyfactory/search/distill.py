@@ -1,0 +1,222 @@
+"""Make a formula of a network: one that orders queues as the network does, and can be exported.
+
+The network plays windows of a log. Formulas are fitted to its order on early windows, one is chosen by its agreement
+on later ones, and the latest say how far it agrees and what it costs in the simulator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from policyfactory.core.claims import exclusive, refuse_earlier
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.environment.goals import check_goal, goal_of
+from policyfactory.policy.network import Network
+from policyfactory.policy.policy import Policy
+from policyfactory.search.distill_candidates import (
+    KINDS,
+    Fitted,
+    family_formulas,
+    form_formulas,
+    published_formulas,
+)
+from policyfactory.search.distill_files import MODEL, write_distilled
+from policyfactory.search.distill_options import DistillOptions
+from policyfactory.search.distill_pairs import Agreement, Pairs, agreement_of, draw_pairs
+from policyfactory.search.distill_queues import collect_queues
+from policyfactory.search.distill_result import Chosen, Distilled, Judged, Rated
+from policyfactory.search.families import REFERENCES, family_of
+from policyfactory.search.files import check_folder
+from policyfactory.search.learner import Follower
+from policyfactory.search.play import measured, played
+from policyfactory.search.windows import STEPS, Windows, draw_windows
+from policyfactory.statistics.compare import Paired, compare_values
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["distill"]
+
+_FITTED_PAIRS = 10_000  # pairs that coefficients are fitted to
+
+
+def distill(
+    network: Network | Path | str,
+    workload: Workload | Path | str,
+    options: DistillOptions | None = None,
+    *,
+    output: Path | str | None = None,
+    overwrite: bool = False,
+    follower: Follower | None = None,
+) -> Distilled:
+    """Return the formula that orders the queues of a log as a network does, and how far it does.
+
+    Parameters
+    ----------
+    network : Network, Path or str
+        The network, or its file.
+    workload : Workload, Path or str
+        The jobs, or a file in the Standard Workload Format.
+    options : DistillOptions, optional
+        Windows, families, and how many decisions and pairs.
+    output : Path or str, optional
+        Folder for the models, the picture and the report. Without it all is in memory.
+    overwrite : bool
+        Replace what an earlier run left in the folder.
+    follower : Follower, optional
+        Who follows how far the work is.
+
+    Raises
+    ------
+    ModelFileError, InputError
+        If the network cannot be read.
+    UsageError
+        If an option is outside its limits or a family cannot be used.
+    WorkloadError
+        If the log is shorter than its windows, or cannot be used.
+    EvaluationError
+        If the network tells no jobs apart, or the windows have no queue.
+    OutputError
+        If the folder holds a formula already, is being written by another run, or cannot be written.
+    """
+    options = options or DistillOptions()
+    if not isinstance(network, Network):
+        network = _network_of(Path(network))
+    options = dataclasses.replace(options, windows=dataclasses.replace(options.windows, mode=network.mode))
+    if not isinstance(workload, Workload):
+        from policyfactory.workload.clean import read
+
+        workload = read(Path(workload), **options.windows.reading)
+    follower = follower or Follower()
+    if output is None:
+        return _distilled(network, workload, options, follower)
+    folder = check_folder(Path(output))
+    with exclusive(folder / MODEL):
+        refuse_earlier(folder / MODEL, overwrite=overwrite)
+        found = _distilled(network, workload, options, follower)
+        write_distilled(found, folder)
+    return found
+
+
+def _network_of(path: Path) -> Network:
+    from policyfactory.policy.store import load_model
+
+    network = load_model(path).policy.network
+    if network is None:
+        raise UsageError(
+            f"{path}: is the model of a formula already; it can be exported as it is: policyfactory export {path}"
+        )
+    return network
+
+
+def _distilled(network: Network, workload: Workload, options: DistillOptions, follower: Follower) -> Distilled:
+    families = [family_of(text) for text in options.families]
+    check_goal(goal_of(options.windows.goal), workload)
+    windows = draw_windows(workload, options.windows)
+    policy = Policy.from_network(network)
+    given = {step: _pairs(workload, windows, policy, options, step, follower) for step in STEPS}
+    some = given["training"].some(_FITTED_PAIRS)
+    follower.message("fits formulas to the order of the network")
+    candidates = [*published_formulas(), *form_formulas(some)]
+    for family in families:
+        fitted = family_formulas(family, some)
+        if not fitted:
+            follower.message(f"family {family.name} has no value for some jobs, or the same one for all: left out")
+        candidates += _best_pull(fitted, given["choosing"])
+    rated = _rated(candidates, given)
+    chosen = _choose(rated, options.margin)
+    judged = _judge(workload, windows, options, policy, chosen)
+    return Distilled(network, workload, windows, options, given, tuple(rated), chosen, judged)
+
+
+def _pairs(
+    workload: Workload, windows: Windows, policy: Policy, options: DistillOptions, step: str, follower: Follower
+) -> Pairs:
+    follower.message(f"{policy.name} plays the windows for {step}" if step != "judged" else "and the windows judged on")
+    own, number = options.windows, STEPS.index(step)
+    parts = windows.cut(workload, step)
+    queues = collect_queues(parts, policy, own.rules, decisions=options.decisions, seed=own.seed, step=number)
+    if not len(queues):
+        raise EvaluationError(
+            f"{workload.name}: in the {len(parts)} {step} windows no two jobs ever wait together while one of them "
+            "fits, so that nothing is decided there; give longer windows (--window-jobs), more of them, or a log with "
+            "queues"
+        )
+    pairs = draw_pairs(queues, queues.scores(policy), most=options.pairs, seed=own.seed, step=number)
+    if not len(pairs):
+        raise EvaluationError(
+            f"network {policy.name}: gives the same preference to both jobs of each of the {pairs.ties:,} pairs that "
+            f"wait together in the {step} windows, so that it orders nothing; train it longer, or with inputs that "
+            "depend on the job"
+        )
+    return pairs
+
+
+def _best_pull(fitted: Sequence[Fitted], choosing: Pairs) -> list[Fitted]:
+    """Return the one that agrees best on windows that it was not fitted on, the first of equal ones."""
+    if not fitted:
+        return []
+    return [max(fitted, key=lambda one: _agreement(one.policy, choosing).pairs)]
+
+
+def _agreement(policy: Policy, pairs: Pairs) -> Agreement:
+    return agreement_of(pairs, pairs.queues.scores(policy))
+
+
+def _rated(candidates: Sequence[Fitted], given: dict[str, Pairs]) -> list[Rated]:
+    """Return all candidates, those first that agree best on the windows for choosing."""
+    rated = [
+        Rated(one, *(_agreement(one.policy, given[step]) for step in ("choosing", "judged"))) for one in candidates
+    ]
+    # Of equal ones the simpler, then a published one, which is before all others.
+    rated.sort(key=lambda one: (-one.choosing.pairs, KINDS.index(one.formula.kind)))
+    return rated
+
+
+def _choose(rated: Sequence[Rated], margin: float) -> Chosen:
+    """Return the best that asks for no more of a scheduler than its agreement is worth.
+
+    None that needs the free processors is the choice: no scheduler gives them to a sort key.
+    """
+    best = {kind: next((one for one in rated if one.formula.kind == kind), None) for kind in KINDS}
+    static, waiting, free = (best[kind] for kind in KINDS)
+    assert static is not None  # noqa: S101 (published ones are)
+    choice = static
+    if waiting is not None and waiting.choosing.pairs >= static.choosing.pairs + margin:
+        choice = waiting
+    if free is not None and free.choosing.pairs < choice.choosing.pairs + margin:
+        free = None
+    return Chosen(choice, static, free)
+
+
+def _judge(
+    workload: Workload, windows: Windows, options: DistillOptions, network: Policy, chosen: Chosen
+) -> tuple[Judged, ...]:
+    """Return what network, formulas and published orders are worth on the judged windows."""
+    goal = goal_of(options.windows.goal)
+    named = [(chosen.choice.formula.policy, "choice"), (network, "network")]
+    if chosen.static is not chosen.choice:
+        named.append((chosen.static.formula.policy, "static"))
+    if chosen.free is not None:
+        named.append((chosen.free.formula.policy, "with f"))
+    known = {policy.formula for policy, _ in named}
+    named += [(policy, "beside") for policy in REFERENCES.values() if policy.formula not in known]
+    parts = played(windows.cut(workload, "judged"), options.windows.rules)
+    values = [measured(parts, policy, goal) for policy, _ in named]
+
+    def against(own: int, other: int) -> Paired | None:
+        if own == other:
+            return None
+        return compare_values(
+            values[own][:, 0],
+            values[other][:, 0],
+            lower_is_better=goal.lower_is_better,
+            statistic="ratio",
+            seed=options.windows.seed,
+        )
+
+    of_network = [role for _, role in named].index("network")
+    return tuple(
+        Judged(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), against(at, of_network))
+        for at, ((policy, role), own) in enumerate(zip(named, values, strict=True))
+    )

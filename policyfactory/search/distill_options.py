@@ -1,0 +1,53 @@
+"""What can be said of how a network is made a formula."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from policyfactory.core.errors import UsageError
+from policyfactory.search.families import FAMILIES
+from policyfactory.search.options import TrainOptions
+
+__all__ = ["DistillOptions"]
+
+_MOST_DECISIONS, _MOST_PAIRS = 10_000, 100_000
+
+
+# Without slots, so that the class has the defaults: DistillOptions.decisions.
+@dataclasses.dataclass(frozen=True)
+class DistillOptions:
+    """Where the network plays, what is asked of it there, and which formulas are fitted to its order.
+
+    Parameters
+    ----------
+    windows : TrainOptions
+        Windows, goal, rules and how the log is read; those for training are fitted on. The mode is the network's.
+    families : tuple of str
+        As for a search (`policyfactory.search.families`), besides the forms of `fit` and the published policies.
+    decisions : int
+        Decisions of a window: at most so many are drawn.
+    pairs : int
+        Pairs of a decision: at most so many are drawn.
+    margin : float
+        What a wait in a formula must add to the share of pairs ordered alike to be worth it: some schedulers take a
+        key that never changes only. The same of the free processors, which a formula is then said to need.
+
+    Raises
+    ------
+    UsageError
+        If a value is outside its limits.
+    """
+
+    windows: TrainOptions = dataclasses.field(default_factory=lambda: TrainOptions(bands=()))
+    families: tuple[str, ...] = tuple(FAMILIES)
+    decisions: int = 40
+    pairs: int = 100
+    margin: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.decisions <= _MOST_DECISIONS:
+            raise UsageError(f"--decisions {self.decisions}: give 1 to {_MOST_DECISIONS:,}")
+        if not 1 <= self.pairs <= _MOST_PAIRS:
+            raise UsageError(f"--pairs {self.pairs}: give 1 to {_MOST_PAIRS:,}")
+        if not 0 <= self.margin < 1:
+            raise UsageError(f"--margin {self.margin}: give a share of pairs from 0 to below 1, as in 0.01")
