@@ -10,9 +10,9 @@ __all__ = ["render"]
 HERE = Path(__file__).parent
 HEAD = """# Examples
 
-Five notebooks from a first look at a log to a policy of your own. They are the scripts in `examples/`: run them with
+Six notebooks from a first look at a log to a policy of your own. They are the scripts in `examples/`: run them with
 Python, or open them as notebooks (Jupyter with jupytext, VS Code and PyCharm know the `# %%` cells). Each takes some
-seconds; the tests run all of them.
+seconds, the last a minute; the tests run all of them.
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import runner
-from support import ROOT, shared_path
+from support import ROOT, extra_module, shared_path
 
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
@@ -19,6 +19,7 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ON_A_CLUSTER = {"afternoon", "clusters"}
 # Whole evaluations, fits and a bootstrap: five seconds of a processor and more each. README is of `make test`.
 LONG = {"evaluate", "fits", "how-certain", "report", "tutorial", "workloads"}
+OF_EXTRAS = {"environment"}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -47,6 +48,8 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_code_and_commands_of_a_page_run(
     page: Path, reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    if page.stem in OF_EXTRAS:
+        extra_module("gymnasium", "rl")
     run = runner(reader, monkeypatch, capfd)
     namespace: dict[str, object] = {"__name__": page.stem}
     for language, code in blocks(page):
