@@ -31,6 +31,31 @@ Family = Annotated[
         "with named coefficients, log10(p) + a*log10(q); can be repeated (default: linear).",
     ),
 ]
+Change = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Of ppo: another value than the preset's of one of its options (docs: Training): --set rate=0.001; can be "
+        "repeated.",
+    ),
+]
+Training = Annotated[
+    Literal["ours", "paper"],
+    typer.Option(
+        "--training",
+        help="Of ppo: ours compares rollouts of the same window; paper is as RLScheduler was trained.",
+    ),
+]
+Rounds = Annotated[int | None, typer.Option(help="Of ppo: rounds of rollouts and updates.")]
+Filtering = Annotated[
+    Literal["none", "paper", "code"],
+    typer.Option(
+        help="Of ppo: windows of the first rounds (--set filtered=N): all (none), or those on which SJF is neither "
+        "very good nor very bad, by the paper's rule or by its program's (code)."
+    ),
+]
+Device = Annotated[Literal["cpu", "cuda"], typer.Option(help="Of ppo: what calculates the updates.")]
 Start = Annotated[
     str,
     typer.Option(metavar="NAME=NUMBER,...", help="Of search: first values of coefficients: a=0.5,b=0.1."),
@@ -53,7 +78,11 @@ def train(
         ),
     ] = "mean_bsld",
     learner: Annotated[
-        Literal["search"], typer.Option(help="How: search finds the coefficients of formulas by CMA-ES.")
+        Literal["search", "ppo"],
+        typer.Option(
+            help="How: search finds the coefficients of formulas by CMA-ES; ppo trains a network by proximal policy "
+            "optimisation (policyfactory[rl])."
+        ),
     ] = "search",
     mode: Annotated[
         Literal["standard", "paper"],
@@ -101,6 +130,11 @@ def train(
     pull: Annotated[
         float, typer.Option(help="Of search: what a unit of distance from the start, squared, costs.")
     ] = 0.001,
+    training: Training = "ours",
+    rounds: Rounds = None,
+    filtering: Filtering = "none",
+    device: Device = "cpu",
+    change: Change = None,
     seed: Annotated[int, typer.Option(help="Seed of windows and learner.")] = 1,
     workers: WorkersOption = None,
     backend: BackendOption = None,
@@ -136,13 +170,23 @@ def train(
     first = tuple(parse_start(start).items())
     own = SearchOptions(tuple(family or ["linear"]), first, restarts, evaluations, step, objective, pull)
     who = workers_of(workers, backend, scheduler)
-    learners: dict[str, Callable[[], Learner]] = {"search": lambda: FormulaSearch.of(own)}
+    learners: dict[str, Callable[[], Learner]] = {
+        "search": lambda: FormulaSearch.of(own),
+        "ppo": lambda: _ppo(training, change, iterations=rounds, filtering=filtering, device=device),
+    }
     made = learners[learner]()
     begin = time.monotonic()
     with TrainScreen() as screen:
         trained = train_policy(log, made, options, output=output, overwrite=overwrite, workers=who, follower=screen)
     show_trained(trained)
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): policy.json, history.csv, report.json")
+
+
+def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: Any) -> Learner:
+    from policyfactory.search.reinforce.learner import Reinforcement
+    from policyfactory.search.reinforce.options import changes_of, ppo_options
+
+    return Reinforcement.of(ppo_options(preset, **{**named, **changes_of(change or [])}))
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.episodes import begin, step_all
-from policyfactory.engine.events import NOW
+from policyfactory.engine.events import NOW, STARTED
 from policyfactory.engine.observed import (
     BSLD,
     COUNT,
@@ -259,6 +259,11 @@ class Episodes:
     def now(self, episode: int) -> float:
         """Return the seconds since the beginning of the window."""
         return float(self.times()[episode])
+
+    @property
+    def started(self) -> Int64Array:
+        """How many jobs run or have run in each episode: int64 array (count,)."""
+        return np.asarray(self._batch.state[:, STARTED], dtype=np.int64)
 
     def scores(self, policy: PolicyLike, episode: int = 0) -> NDArray[np.float64]:
         """Return a policy's score of the job in each slot: float64 array (slots,), inf where it cannot be chosen.

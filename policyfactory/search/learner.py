@@ -102,12 +102,18 @@ class Learned:
         Name of a curve -> how much work was done, and how good the best was by then.
     work : str
         What the work is counted in.
+    axis : str
+        What the curves show; empty: the best inside the bands as log ratio to the baseline.
+    warnings : tuple of str
+        Why the candidates should not be trusted as they stand.
     """
 
     candidates: tuple[Candidate, ...]
     history: tuple[Mapping[str, Any], ...]
     curves: Mapping[str, Sequence[tuple[float, float]]]
     work: str
+    axis: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 class Learner(Protocol):

@@ -36,10 +36,14 @@ def draw_learning(trained: Trained) -> Figure:
         label = shortened(name, 40) if number < _MOST_NAMED else None
         work, best = zip(*points, strict=True)
         axes.plot(work, best, color=COLOURS[number % len(COLOURS)], linewidth=1.4, label=label)
-    axes.axhline(0, color="black", linewidth=1)
-    axes.annotate("SAF", (0, 0), xytext=(4, 4), textcoords="offset points", fontsize=9)
-    axes.set_xlabel(f"{trained.learned.work} tried")
-    axes.set_ylabel(f"{trained.task.options.goal} of the best inside the bands,\nlog ratio to SAF")
+    if trained.learned.axis:
+        axes.set_xlabel(trained.learned.work)
+        axes.set_ylabel(trained.learned.axis)
+    else:
+        axes.axhline(0, color="black", linewidth=1)
+        axes.annotate("SAF", (0, 0), xytext=(4, 4), textcoords="offset points", fontsize=9)
+        axes.set_xlabel(f"{trained.learned.work} tried")
+        axes.set_ylabel(f"{trained.task.options.goal} of the best inside the bands,\nlog ratio to SAF")
     if curves:
         axes.legend(fontsize=8)
     return figure

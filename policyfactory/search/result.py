@@ -62,7 +62,12 @@ class Trained:
             "warnings": self.warnings,
             "verdict": self.verdict,
         }
-        return Model(self.policy, self.chosen.winner.coefficients, diagnostics, self.provenance)
+        policy = self.policy
+        if policy.network is not None:
+            kept = {**policy.network.diagnostics, **diagnostics}
+            network = dataclasses.replace(policy.network, diagnostics=kept, provenance=self.provenance)
+            policy = Policy.from_network(network)
+        return Model(policy, self.chosen.winner.coefficients, diagnostics, self.provenance)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -95,7 +100,7 @@ class Trained:
     @property
     def warnings(self) -> list[str]:
         """Why the result should not be trusted as it stands."""
-        said = []
+        said = list(self.learned.warnings)
         windows = self.task.windows
         if not windows.held_out:
             said.append("nothing was held out: it was learned, chosen and judged on the same windows")

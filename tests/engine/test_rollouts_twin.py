@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from naive.rollouts import bounded_slowdowns, choose, prefer
+from naive import rollouts as twin
+from policyfactory.engine.compat.rlscheduler import NEXT
 from policyfactory.engine.rollouts import Accrual, Layers, accrue_all, choose_all, new_choices
 from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog
 from policyfactory.workload.jobs import Workload
@@ -40,18 +41,10 @@ def test_choices_are_those_of_the_twin(seed: int, widths: tuple[int, ...]) -> No
     keep = random.random(b) < 0.5
     rows, choices = np.zeros((3 + b * slots, 6), dtype=np.float32), new_choices(b)
     kept = choose_all(jobs, mask, over, of_kernel(layers), uniform, keep, rows, 3, choices)
-    expected = []
-    for at in range(b):
-        if over[at]:
-            assert choices.slot[at] == choices.size[at] == choices.log_probability[at] == 0
-            continue
-        slot_of = np.flatnonzero(mask[at])
-        place, log_probability = choose([prefer(jobs[at, slot], layers) for slot in slot_of], float(uniform[at]))
-        assert choices.slot[at] == slot_of[place]
-        assert (choices.place[at], choices.size[at]) == (place, len(slot_of))
+    for at, (slot, place, size, log_probability) in enumerate(twin.choose_all(jobs, mask, over, layers, uniform)):
+        assert (choices.slot[at], choices.place[at], choices.size[at]) == (slot, place, size)
         assert choices.log_probability[at] == pytest.approx(log_probability, abs=1e-4)
-        if keep[at]:
-            expected += list(jobs[at, slot_of])
+    expected = [row for at in np.flatnonzero(keep & ~over) for row in jobs[at, mask[at]]]
     assert kept == 3 + len(expected)
     assert np.array_equal(rows[3:kept], np.array(expected).reshape(-1, 6))
 
@@ -103,12 +96,17 @@ def test_what_accrues_is_that_of_the_twin_and_ends_as_the_windows_sum(seed: int,
     random, total, before = np.random.default_rng(seed), np.zeros(3), np.zeros(3)
     while not episodes.over.all():
         accrue_all(log.jobs, episodes.episodes, accrual, total)
-        for at, one in enumerate(first):
-            start = {job: int(s) for job, s in enumerate(episodes.start[at]) if s >= 0}
-            submit, run = (column[one : one + 60].tolist() for column in (log.jobs.submit, log.jobs.run_time))
-            entered = int(episodes.episodes.state[at, 2])
-            expected = bounded_slowdowns(submit, run, start, int(episodes.now[at]), entered)
-            assert total[at] == pytest.approx(expected, rel=1e-12)
+        windows = [
+            {
+                "submit": log.jobs.submit[one : one + 60].tolist(),
+                "run": log.jobs.run_time[one : one + 60].tolist(),
+                "start": {job: int(start) for job, start in enumerate(episodes.start[at]) if start >= 0},
+                "now": int(episodes.now[at]),
+                "entered": int(episodes.episodes.state[at, NEXT]),
+            }
+            for at, one in enumerate(first)
+        ]
+        assert total == pytest.approx(twin.accrue_all(windows), rel=1e-12)
         assert (total >= before).all()
         before[:] = total
         episodes.step(random.integers(0, np.maximum(episodes.shown, 1)))

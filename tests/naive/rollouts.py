@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,22 +19,40 @@ def prefer(row: Sequence[float], layers: Sequence[tuple[np.ndarray, np.ndarray]]
     return values[0]
 
 
-def choose(preferences: Sequence[float], uniform: float) -> tuple[int, float]:
-    """Return the place that is chosen and the logarithm of its probability."""
-    weights = [math.exp(value) for value in preferences]
-    shares = [weight / sum(weights) for weight in weights]
-    if uniform < 0:
-        place = preferences.index(max(preferences))
-    else:
-        reached = np.cumsum(shares)
-        place = next((at for at, share in enumerate(reached) if share > uniform), len(shares) - 1)
-    return place, math.log(shares[place])
+def choose_all(
+    jobs: np.ndarray, mask: np.ndarray, over: Sequence[bool], layers: list[tuple[np.ndarray, np.ndarray]],
+    uniform: Sequence[float],
+) -> list[tuple[int, int, int, float]]:  # fmt: skip
+    """Return slot, place, number of jobs to choose from, and logarithm of the probability, of each episode."""
+    choices = []
+    for at in range(len(over)):
+        if over[at]:
+            choices.append((0, 0, 0, 0.0))
+            continue
+        slots = [slot for slot in range(len(mask[at])) if mask[at][slot]]
+        preferences = [prefer(jobs[at][slot], layers) for slot in slots]
+        weights = [math.exp(value) for value in preferences]
+        shares = [weight / sum(weights) for weight in weights]
+        if uniform[at] < 0:
+            place = preferences.index(max(preferences))
+        else:
+            reached = np.cumsum(shares)
+            place = next((here for here, share in enumerate(reached) if share > uniform[at]), len(shares) - 1)
+        choices.append((slots[place], place, len(slots), math.log(shares[place])))
+    return choices
 
 
-def bounded_slowdowns(submit: list[int], run: list[int], start: dict[int, int], now: int, entered: int) -> float:
-    """Return the sum of the bounded slowdowns of the jobs that have entered, as if those that wait started now."""
-    total = 0.0
-    for job in range(entered):
-        wait = start.get(job, now) - submit[job]
-        total += max((wait + run[job]) / max(run[job], 10), 1.0)
-    return total
+def accrue_all(windows: list[dict[str, Any]]) -> list[float]:
+    """Return the sum of the bounded slowdowns of the jobs that have entered, as if those that wait started now.
+
+    A window has ``submit`` and ``run`` of its jobs, the ``start`` of those that are started, ``now``, and how many jobs
+    have ``entered``.
+    """
+    totals = []
+    for one in windows:
+        total = 0.0
+        for job in range(one["entered"]):
+            wait = one["start"].get(job, one["now"]) - one["submit"][job]
+            total += max((wait + one["run"][job]) / max(one["run"][job], 10), 1.0)
+        totals.append(total)
+    return totals

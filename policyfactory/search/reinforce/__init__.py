@@ -1,0 +1,1 @@
+"""Networks by reinforcement: proximal policy optimisation with the simulator in the loop."""

@@ -1,0 +1,400 @@
+"""Training of a network: rounds of rollouts and updates, each kept on disk.
+
+Everything random is drawn from streams of the seed and the number of the round, and torch calculates in one thread by
+deterministic algorithms: the same run gives the same numbers, whether or not it was interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.arrays import Float32Array, FloatArray, Int64Array
+from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
+from policyfactory.core.progress import WorkCounter
+from policyfactory.core.random import generator
+from policyfactory.engine.rollouts import Choices
+from policyfactory.policy.catalogue import resolve
+from policyfactory.search.reinforce.advantages import by_other_rollouts, by_values, normalised
+from policyfactory.search.reinforce.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from policyfactory.search.reinforce.networks import (
+    KERNEL,
+    device_of,
+    layers_of,
+    new_network,
+    new_value_network,
+    numbers_of,
+    set_numbers,
+    torch_module,
+)
+from policyfactory.search.reinforce.options import PpoOptions
+from policyfactory.search.reinforce.rollouts import ByLayers, Chooser, Rollouts, Rows, play
+from policyfactory.search.reinforce.updates import Decisions, NotFiniteError, Update, fit_values, improve, values_of
+from policyfactory.search.reinforce.worlds import World, check_view
+
+__all__ = ["BESIDE", "ByModule", "TrainedNumbers", "Training", "chooser_of"]
+
+# The paper's figures 8 and 10 have these beside the network.
+BESIDE = ("SJF", "F1")
+_DRAWS, _CHOICES, _ORDER = 74, 75, 76  # purposes of random streams; see core.random
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TrainedNumbers:
+    """What training has made.
+
+    Parameters
+    ----------
+    iterations : tuple of int
+        After how many rounds each candidate was taken.
+    numbers : float32 array (candidates, parameters)
+        Their parameters.
+    history : tuple of mapping
+        A row of each round.
+    stopped : str
+        Why it did not come to its end; empty if it did.
+    """
+
+    iterations: tuple[int, ...]
+    numbers: Float32Array
+    history: tuple[Mapping[str, Any], ...]
+    stopped: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ByModule:
+    """A network of the whole view, decided with by torch."""
+
+    module: Any
+    device: Any
+
+    def choose(
+        self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: Rows, choices: Choices
+    ) -> None:  # fmt: skip
+        """Fill in the choices."""
+        torch = torch_module()
+        mask, going = world.mask, np.flatnonzero(~world.over)
+        sizes, seen = mask[going].sum(axis=1), world.jobs[going][mask[going]]
+        with torch.no_grad():
+            made = self.module(torch.from_numpy(seen).to(self.device), torch.from_numpy(sizes).to(self.device))
+            logarithms = torch.log_softmax(made.double(), dim=1).cpu().numpy()
+        reached = np.exp(logarithms).cumsum(axis=1)
+        drawn = np.minimum((reached <= uniform[going, None]).sum(axis=1), sizes - 1)
+        place = np.where(uniform[going] < 0, logarithms.argmax(axis=1), drawn)
+        choices.slot[:] = choices.place[:] = choices.size[:] = 0
+        # Jobs are shown from the first slot on.
+        choices.slot[going] = choices.place[going] = place
+        choices.size[going] = sizes
+        choices.log_probability[going] = logarithms[np.arange(len(going)), place]
+        kept = world.jobs[keep][mask[keep]]
+        rows.room_for(len(kept))[rows.count : rows.count + len(kept)] = kept
+        rows.count += len(kept)
+
+
+def chooser_of(numbers: Float32Array, name: str, world: World, device: str = "cpu") -> Chooser:
+    """Return who decides by a network of these numbers."""
+    if name == KERNEL:
+        return ByLayers(layers_of(numbers, len(world.inputs)))
+    check_view(world, f"network {name}", "network kernel")
+    module = new_network(name, len(world.inputs), 0)
+    set_numbers(module, numbers)
+    return ByModule(module.to(device), device_of(device))
+
+
+class Training:
+    """A run.
+
+    Parameters
+    ----------
+    world : World
+        Where it learns; with room for the windows of a round, each as often as it is played.
+    starts : int64 array
+        Rows at which windows to learn from may begin.
+    options : PpoOptions
+        How.
+    seed : int
+        Of all random numbers.
+    run : mapping
+        What else determines the result (JSON values): a checkpoint of another run is refused.
+
+    Raises
+    ------
+    UsageError
+        If torch or the device is not there, or the network does not suit the world.
+    """
+
+    def __init__(
+        self, world: World, starts: Int64Array, options: PpoOptions, seed: int, run: Mapping[str, Any]
+    ) -> None:  # fmt: skip
+        self._torch = torch_module()
+        self.world, self.starts, self.options, self.seed = world, starts, options, seed
+        if len(world) < options.windows * options.rollouts:
+            raise UsageError(f"the world has room for {len(world)} episodes; give it windows x rollouts")
+        if options.network != KERNEL:
+            check_view(world, f"network {options.network}", "network kernel")
+        if options.preset == "paper":
+            check_view(world, "the value network of training paper", "--training ours")
+        self.run = {
+            **run,
+            "seed": seed,
+            "inputs": list(world.inputs),
+            "options": dataclasses.asdict(options),
+            "torch": str(self._torch.__version__),
+        }
+        self._device = device_of(options.device)
+        inputs = len(world.inputs)
+        self._policy = new_network(options.network, inputs, seed).to(self._device)
+        self._optimizer = self._adam(self._policy, options.rate)
+        self._value = new_value_network(inputs, seed).to(self._device) if options.preset == "paper" else None
+        self._value_optimizer = None if self._value is None else self._adam(self._value, options.value_rate)
+        self._filtered: Int64Array | None = None
+        self.history: list[Mapping[str, Any]] = []
+        self.taken: list[tuple[int, Float32Array]] = []
+
+    def _adam(self, module: Any, rate: float) -> Any:
+        return self._torch.optim.Adam(module.parameters(), lr=rate, foreach=False)
+
+    def train(
+        self,
+        path: Path | None = None,
+        counter: WorkCounter | None = None,
+        say: Callable[[str], None] = lambda _sentence: None,
+        filtered: Int64Array | None = None,
+    ) -> TrainedNumbers:
+        """Train to the end, from a checkpoint if there is one.
+
+        Parameters
+        ----------
+        path : Path, optional
+            The checkpoint, written after each round.
+        counter : WorkCounter, optional
+            Counts decisions, round by round.
+        say : callable, optional
+            Is told what is no result.
+        filtered : int64 array, optional
+            Starts of phase 1 (`policyfactory.search.reinforce.filtering`).
+
+        Raises
+        ------
+        ModelFileError
+            If the checkpoint is damaged, of another run or of another network.
+        EvaluationError
+            If the first rounds already give no finite loss.
+        """
+        counter, self._filtered = counter or WorkCounter(), filtered
+        with _alone(self._torch):
+            if path is not None and path.exists():
+                self._restore(load_checkpoint(path), path)
+                say(f"{len(self.history)} of {self.options.iterations} rounds were finished by an earlier run")
+            counter.expect(self.options.iterations)
+            for row in self.history:
+                counter.done(int(row["round_decisions"]))
+            stopped = ""
+            while len(self.history) < self.options.iterations:
+                try:
+                    row = self._round(len(self.history))
+                except NotFiniteError as error:
+                    stopped = self._stop(error)
+                    say(stopped)
+                    break
+                self.history.append(row)
+                if len(self.history) % self.options.checkpoint_every == 0 or self._is_last:
+                    self.taken.append((len(self.history), numbers_of(self._policy)))
+                if path is not None:
+                    save_checkpoint(path, self.checkpoint())
+                counter.done(int(row["round_decisions"]))
+        iterations = tuple(iteration for iteration, _ in self.taken)
+        return TrainedNumbers(iterations, np.stack([one for _, one in self.taken]), tuple(self.history), stopped)
+
+    @property
+    def _is_last(self) -> bool:
+        return len(self.history) == self.options.iterations
+
+    def _stop(self, error: NotFiniteError) -> str:
+        """Return why training ends before its time.
+
+        Raises
+        ------
+        EvaluationError
+            If there is nothing to go back to.
+        """
+        where = f"round {len(self.history) + 1}: {error}"
+        if not self.taken:
+            raise EvaluationError(
+                f"{where}, and no candidate was taken before; give a smaller learning rate, or look at the log's times"
+            )
+        return (
+            f"{where}; training stopped with the last good checkpoint, of round {self.taken[-1][0]}; give a smaller "
+            "learning rate to go further"
+        )
+
+    def _round(self, iteration: int) -> dict[str, Any]:
+        """Play and learn from windows; return the row of the history."""
+        options, random = self.options, generator(self.seed, _DRAWS, iteration)
+        pool = self.starts if self._filtered is None or iteration >= options.filtered else self._filtered
+        windows = pool[random.integers(0, len(pool), options.windows)]
+        first = np.repeat(windows, options.rollouts)
+        chooser: Chooser = ByModule(self._policy, self._device)
+        if options.network == KERNEL:
+            chooser = ByLayers(layers_of(numbers_of(self._policy), len(self.world.inputs)))
+        most = len(first) * getattr(self.world, "size", 1)
+        share = 1.0 if options.decisions == 0 else min(1.0, options.decisions / most)
+        played = play(self.world, first, chooser, generator(self.seed, _CHOICES, iteration), share=share)
+        decided = int(played.decisions.sum())
+        update, value_loss = self._learn(played, generator(self.seed, _ORDER, iteration), iteration)
+        before = self.history[-1]["decisions"] if self.history else 0
+        return {
+            "round": iteration + 1,
+            "decisions": before + decided,
+            "round_decisions": decided,
+            "learned_from": len(played),
+            "cost": float(played.costs.mean()),
+            **{name: float(self.world.costs_of(resolve(name), windows).mean()) for name in BESIDE},
+            "loss": update.loss,
+            "change": update.change,
+            "clipped": update.clipped,
+            "steps": update.steps,
+            "value_loss": value_loss,
+        }
+
+    def _learn(
+        self, played: Rollouts, random: np.random.Generator, iteration: int
+    ) -> tuple[Update, float | None]:  # fmt: skip
+        options, value_loss = self.options, None
+        decisions = Decisions(played, self._device)
+        done = iteration / max(options.iterations - 1, 1)
+        for group in self._optimizer.param_groups:
+            group["lr"] = options.rate + (options.last_rate - options.rate) * done
+        if self._value is None:
+            advantages, targets = by_other_rollouts(played, options.rollouts, options.gamma), None
+        else:
+            played = _at_the_end(played)
+            values = values_of(self._value, decisions)
+            advantages, targets = by_values(played, values, options.gamma, options.gae)
+        before = numbers_of(self._policy)
+        try:
+            update = improve(
+                self._policy,
+                self._optimizer,
+                decisions,
+                normalised(advantages),
+                passes=options.passes,
+                batch=options.batch,
+                clip=options.clip,
+                most_change=options.most_change,
+                random=random,
+            )
+            if targets is not None:
+                value_loss = fit_values(self._value, self._value_optimizer, decisions, targets, options.passes)
+            if not np.isfinite(numbers_of(self._policy)).all():
+                raise NotFiniteError("a weight is not finite")
+        except NotFiniteError:
+            set_numbers(self._policy, before)
+            raise
+        return update, value_loss
+
+    # The state ---------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the run stands."""
+        arrays: dict[str, NDArray[Any]] = {
+            "taken_rounds": np.array([one for one, _ in self.taken], dtype=np.int64),
+            "taken": np.array([one for _, one in self.taken], dtype=np.float32),
+        }
+        for name, module, optimizer in self._parts():
+            arrays[name] = numbers_of(module)
+            for key in ("exp_avg", "exp_avg_sq", "step"):
+                parts = [optimizer.state[one][key].cpu().numpy().ravel() for one in module.parameters()]
+                arrays[f"{name}_{key}"] = np.concatenate(parts)
+        return Checkpoint(self.run, len(self.history), tuple(self.history), arrays)
+
+    def _parts(self) -> Iterator[tuple[str, Any, Any]]:
+        yield "policy", self._policy, self._optimizer
+        if self._value is not None:
+            yield "value", self._value, self._value_optimizer
+
+    def _restore(self, found: Checkpoint, path: Path) -> None:
+        differing = sorted(key for key in {*found.run, *self.run} if found.run.get(key) != self.run.get(key))
+        if differing:
+            raise ModelFileError(
+                f"{path}: is the checkpoint of a run with other {', '.join(differing)}; give the same options to go on "
+                "with it, --overwrite to drop it, or another --output"
+            )
+        parameters = len(numbers_of(self._policy))
+        expected: dict[str, tuple[int, ...]] = {
+            "taken_rounds": (found.iteration // self.options.checkpoint_every,),
+            "taken": (found.iteration // self.options.checkpoint_every, parameters),
+        }
+        if found.iteration == self.options.iterations and found.iteration % self.options.checkpoint_every:
+            expected = {name: (shape[0] + 1, *shape[1:]) for name, shape in expected.items()}
+        for name, module, _ in self._parts():
+            count, tensors = len(numbers_of(module)), len(list(module.parameters()))
+            expected |= {name: (count,), f"{name}_exp_avg": (count,), f"{name}_exp_avg_sq": (count,)}
+            expected[f"{name}_step"] = (tensors,)
+        if expected["taken_rounds"] == (0,):
+            expected["taken"] = (0,)
+        _check_arrays(found.arrays, expected, path)
+        rounds = found.arrays["taken_rounds"].tolist()
+        self.taken = list(zip(rounds, found.arrays["taken"], strict=True))
+        self.history = list(found.history)
+        for name, module, optimizer in self._parts():
+            self._restore_part(found.arrays, name, module, optimizer)
+
+    def _restore_part(self, arrays: Mapping[str, NDArray[Any]], name: str, module: Any, optimizer: Any) -> None:
+        torch, at = self._torch, 0
+        set_numbers(module, arrays[name])
+        for number, parameter in enumerate(module.parameters()):
+            end = at + parameter.numel()
+            moments = {
+                key: torch.from_numpy(arrays[f"{name}_{key}"][at:end].copy()).reshape(parameter.shape).to(self._device)
+                for key in ("exp_avg", "exp_avg_sq")
+            }
+            step = torch.tensor(float(arrays[f"{name}_step"][number]), dtype=torch.float32)
+            optimizer.state[parameter] = {"step": step, **moments}
+            at = end
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    """Refuse arrays that are not those of this network.
+
+    Raises
+    ------
+    ModelFileError
+        Naming the array.
+    """
+    for name, shape in expected.items():
+        array = arrays.get(name)
+        kind = "i" if name == "taken_rounds" else "f"
+        if array is None or array.shape != shape or array.dtype.kind != kind or not np.isfinite(array).all():
+            got = "none" if array is None else f"{array.dtype} {array.shape}"
+            raise ModelFileError(
+                f"{path}: array {name} should be {shape} finite numbers, and is {got}: it is the checkpoint of another "
+                "network, or damaged; --overwrite drops it and begins anew"
+            )
+
+
+def _at_the_end(played: Rollouts) -> Rollouts:
+    """Return the rollouts with the whole goal as the cost of the last decision, as the paper rewards."""
+    accrued = np.zeros_like(played.accrued)
+    after = np.arange(accrued.shape[1]) >= played.decisions[:, None]
+    accrued[after] = np.repeat(played.costs, after.sum(axis=1))
+    return dataclasses.replace(played, accrued=accrued)
+
+
+@contextlib.contextmanager
+def _alone(torch: Any) -> Iterator[None]:
+    """Let torch calculate in one thread and deterministically: sums in another order are other numbers."""
+    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(deterministic)

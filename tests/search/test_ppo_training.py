@@ -1,0 +1,234 @@
+"""Training: the same run gives the same bytes, interrupted or not; and what is damaged is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
+from policyfactory.core.progress import WorkCounter
+from policyfactory.search.reinforce import checkpoint
+from policyfactory.search.reinforce import training as module
+from policyfactory.search.reinforce.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from policyfactory.search.reinforce.options import PpoOptions
+from policyfactory.search.reinforce.training import TrainedNumbers, Training
+from small_training import all_starts, few, small_world
+from support import extra_module
+
+torch = extra_module("torch", "rl")
+
+
+def training(mode: str = "paper", options: PpoOptions | None = None, seed: int = 1) -> Training:
+    options = options or few()
+    world = small_world(mode, options.windows * options.rollouts)
+    return Training(world, all_starts(), options, seed, {"log": "small"})
+
+
+class Interrupted(WorkCounter):
+    """Stops the run after some rounds."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def done(self, amount: int) -> None:
+        assert amount > 0
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+def same(one: TrainedNumbers, other: TrainedNumbers) -> bool:
+    return one.iterations == other.iterations and one.history == other.history and np.array_equal(
+        one.numbers, other.numbers
+    )  # fmt: skip
+
+
+PAPER = {"preset": "paper", "iterations": 3, "windows": 4, "passes": 2, "checkpoint_every": 2}
+
+
+@pytest.mark.parametrize(
+    ("mode", "changes"),
+    [
+        ("paper", {}),
+        ("standard", {"checkpoint_every": 3}),
+        ("paper", {**PAPER, "rollouts": 1, "decisions": 0, "batch": 0}),
+        ("paper", {"network": "mlp-v2", "iterations": 3}),
+    ],
+)
+def test_an_interrupted_run_goes_on_to_the_same_bytes(mode: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    options = few(**changes)
+    whole = training(mode, options).train(tmp_path / "whole")
+    assert len(whole.history) == options.iterations
+    assert whole.iterations[-1] == options.iterations
+    with pytest.raises(KeyboardInterrupt):
+        training(mode, options).train(tmp_path / "parts", Interrupted(2))
+    assert load_checkpoint(tmp_path / "parts").iteration == 2
+    said: list[str] = []
+    resumed = training(mode, options).train(tmp_path / "parts", say=said.append)
+    assert said == [f"2 of {options.iterations} rounds were finished by an earlier run"]
+    assert same(whole, resumed)
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
+    # What is finished is not done again.
+    assert same(training(mode, options).train(tmp_path / "parts"), whole)
+    assert not same(training(mode, options, seed=2).train(), whole)
+
+
+@pytest.mark.slow
+def test_after_kill_9_too(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from test_ppo_training import training, WorkCounter\n"
+        "class Killed(WorkCounter):\n"
+        "    left = 2\n"
+        "    def done(self, amount):\n"
+        "        self.left -= 1\n"
+        "        if not self.left: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "training().train(Path(sys.argv[1]), Killed())\n"
+    )
+    here = Path(__file__).parent
+    killed = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "parts"), str(here), str(here.parent)],
+        check=False,
+        env={**os.environ},
+    )
+    assert killed.returncode == -signal.SIGKILL
+    training().train(tmp_path / "whole")
+    training().train(tmp_path / "parts")
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["paper", "standard"])
+def test_a_network_learns(mode: str) -> None:
+    options = few(iterations=25, windows=6, rollouts=6, decisions=0, batch=100)
+    history = training(mode, options).train().history
+
+    def excess(rows: tuple[Any, ...]) -> float:
+        return sum(row["cost"] for row in rows) / sum(row["SJF"] for row in rows) - 1
+
+    # Drawn at random choices are 20 to 30 % above SJF; what is learned is not far from it.
+    assert excess(history[:4]) > 0.1
+    assert excess(history[-8:]) < 0.4 * excess(history[:4])
+
+
+def test_what_cannot_be_gone_on_with_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "train.partial"
+    with pytest.raises(KeyboardInterrupt):
+        training().train(path, Interrupted(2))
+    good = path.read_bytes()
+    with pytest.raises(ModelFileError, match=r"is the checkpoint of a run with other seed; give the same options"):
+        training(seed=2).train(path)
+    with pytest.raises(ModelFileError, match="other inputs"):
+        training("standard").train(path)
+    for damaged in (good[: len(good) // 2], good[:-30], b"PK\x03\x04"):
+        path.write_bytes(damaged)
+        with pytest.raises(ModelFileError, match=r"ends in the middle or is damaged \([\d,]+ bytes\); --overwrite"):
+            training().train(path)
+    path.write_bytes(b'{"kind": "policyfactory-network"}')
+    with pytest.raises(ModelFileError, match="is no checkpoint of a training run"):
+        training().train(path)
+    path.write_bytes(good)
+    found = load_checkpoint(path)
+    for name, array in found.arrays.items():
+        save_checkpoint(path, Checkpoint(found.run, 2, found.history, {**found.arrays, name: array[:-1]}))
+        with pytest.raises(ModelFileError, match=f"array {name} should be .* another network, or damaged"):
+            training().train(path)
+    bad = {**found.arrays, "policy": np.full_like(found.arrays["policy"], np.nan)}
+    save_checkpoint(path, Checkpoint(found.run, 2, found.history, bad))
+    with pytest.raises(ModelFileError, match=r"array policy should be .* finite numbers"):
+        training().train(path)
+
+
+def edited(path: Path, **changes: Any) -> None:
+    """Change the head of a checkpoint."""
+    found = dict(np.load(path, allow_pickle=False))
+    head = {**json.loads(found.pop("head").tobytes()), **changes}
+    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, head=text, **found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"schema_version": 2, "written_by": "policyfactory 9"}, "schema 2, written by policyfactory 9, but"),
+        ({"schema_version": None}, "has no schema version"),
+        ({"kind": "other"}, "is no checkpoint of a training run"),
+        ({"iteration": 5}, "its head does not say what was done"),
+        ({"history": [1, 2]}, "its head does not say what was done"),
+        ({"run": []}, "its head does not say what was done"),
+    ],
+)
+def test_heads_that_are_wrong(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.partial"
+    with pytest.raises(KeyboardInterrupt):
+        training().train(path, Interrupted(2))
+    edited(path, **changes)
+    with pytest.raises(ModelFileError, match=said):
+        load_checkpoint(path)
+
+
+def test_nothing_in_a_checkpoint_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "train.partial"
+    with path.open("wb") as file:
+        np.savez(file, head=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(ModelFileError, match="is damaged"):
+        load_checkpoint(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("head.npy", bytes(1 << 21))
+    monkeypatch.setattr(checkpoint, "_LARGEST_ARRAY", 1 << 20)
+    with pytest.raises(ModelFileError, match="unpacks to more than"):
+        load_checkpoint(path)
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    real = module.by_other_rollouts
+
+    def spoiled(after: int) -> Any:
+        count = [0]
+
+        def advantages(*arguments: Any) -> Any:
+            count[0] += 1
+            made = real(*arguments)
+            return made * np.nan if count[0] > after else made
+
+        return advantages
+
+    whole = training().train()
+    monkeypatch.setattr(module, "by_other_rollouts", spoiled(2))
+    said: list[str] = []
+    stopped = training().train(tmp_path / "train.partial", say=said.append)
+    assert stopped.stopped == said[-1]
+    assert stopped.stopped == (
+        "round 3: the loss is not finite; training stopped with the last good checkpoint, of round 2; give a smaller "
+        "learning rate to go further"
+    )
+    assert stopped.iterations == (1, 2)
+    assert np.array_equal(stopped.numbers, whole.numbers[:2])
+    assert load_checkpoint(tmp_path / "train.partial").iteration == 2
+    monkeypatch.setattr(module, "by_other_rollouts", spoiled(0))
+    with pytest.raises(EvaluationError, match="round 1: the loss is not finite, and no candidate was taken before"):
+        training().train()
+
+
+def test_what_does_not_suit_is_refused() -> None:
+    with pytest.raises(UsageError, match="network mlp-v1 looks at the 128 slots of mode paper"):
+        training("standard", few(network="mlp-v1"))
+    with pytest.raises(
+        UsageError, match="value network of training paper looks at the 128 slots of mode paper at once"
+    ):
+        training("standard", few(preset="paper"))
+    with pytest.raises(UsageError, match="has room for 4 episodes"):
+        Training(small_world("paper", 4), all_starts(), few(), 1, {})
