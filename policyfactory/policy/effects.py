@@ -198,7 +198,9 @@ def input_values(formula: str | Expression, jobs: JobSample) -> FloatArray:
 def outputs(network: Network, values: FloatArray) -> FloatArray:
     """Return the network's preference for each row of inputs, highest first, up to the rounding of sums."""
     for place, layer in enumerate(network.layers, start=1):
-        values = values @ layer.weights.astype(np.float64) + layer.biases
+        # As in the array machine, what is infinite or no number is no error.
+        with np.errstate(all="ignore"):
+            values = values @ layer.weights.astype(np.float64) + layer.biases
         if place < len(network.layers):
             values = np.where(values < 0.0, 0.0, values)
     column: FloatArray = values[:, 0]

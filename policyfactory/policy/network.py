@@ -26,6 +26,7 @@ from policyfactory.core.version import __version__
 from policyfactory.policy.expression import parse
 from policyfactory.policy.file_fields import Check, Schema, decode, is_number, is_text, is_whole, kind_word, plain
 from policyfactory.policy.layer import WIDEST, FloatArray32, Layer
+from policyfactory.policy.texts import check_texts
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
@@ -138,8 +139,10 @@ class Network:
         Raises
         ------
         UsageError
-            If an input is no formula in p, q, w, m, f, there are too many of anything, or layers do not fit.
+            If a text cannot be printed, an input is no formula in p, q, w, m, f, there are too many of anything, or
+            layers do not fit.
         """
+        check_texts(self.name, self.description, self.source)
         if not 1 <= len(self.inputs) <= MOST_INPUTS:
             raise UsageError(f"network {self.name}: has {len(self.inputs)} inputs; give 1 to {MOST_INPUTS} formulas")
         if not 1 <= len(self.layers) <= MOST_LAYERS:

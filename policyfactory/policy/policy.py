@@ -17,6 +17,7 @@ from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.core.present import facts_html
 from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import Expression
+from policyfactory.policy.texts import check_texts
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
@@ -26,8 +27,6 @@ __all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy"]
 
 EpochRule = Literal["window-start", "fixed", "oldest-waiting"]
 EPOCH_RULES: tuple[EpochRule, ...] = get_args(EpochRule)
-_LONGEST_NAME = 100
-_LONGEST_TEXT = 2000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,18 +200,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Refuse a policy that could not be evaluated or printed."""
-        if not (0 < len(self.name) <= _LONGEST_NAME and self.name.isprintable() and self.name.strip() == self.name):
-            raise UsageError(
-                f"the policy name {self.name[:_LONGEST_NAME]!r} cannot be used; "
-                f"give 1 to {_LONGEST_NAME} printable characters without blanks around them"
-            )
-        for field in ("description", "source"):
-            value: str = getattr(self, field)
-            if len(value) > _LONGEST_TEXT or not value.isprintable():
-                raise UsageError(
-                    f"the {field} of policy {self.name} cannot be used; "
-                    f"give at most {_LONGEST_TEXT} printable characters in one line"
-                )
+        check_texts(self.name, self.description, self.source)
         if not self.threshold >= 0:
             raise UsageError(f"the threshold {self.threshold} of policy {self.name} is not a time >= 0 s (or inf)")
         if self.has_formula and not self.expression.variables - {"m", "f"}:

@@ -108,7 +108,17 @@ _MODEL = {
     "coefficients": [{"name": "c1", "term": "log10(r)", "value": 870.0, "stderr": None, "unit": "1/s"}],
     "diagnostics": {"warnings": ["the fit is poor"]}, "provenance": {"command": "policyfactory fit", "seed": 1},
 }  # fmt: skip
-MODEL = [json.dumps(_MODEL).encode(), json.dumps(_MODEL, indent=1).encode()]
+_NETWORK = {
+    "kind": "policyfactory-network", "schema_version": 1, "written_by": "policyfactory 0.1.0", "name": "NET",
+    "order": "the highest output runs first", "mode": "paper", "parameters": 13, "description": "words", "source": "here",
+    "inputs": ["log10(w + 10) - 1", "min(1, max(0, f - q + 1))"],
+    "layers": [
+        {"weights": [[0.5, -1, 1e-3], [2, 0.25, -7.5]], "biases": [0, 0.1, -0.1]},
+        {"weights": [[1], [-1], [3.0]], "biases": [0.5]},
+    ],
+    "diagnostics": {"warnings": ["stopped early"]}, "provenance": {"command": "policyfactory train", "seed": 1},
+}  # fmt: skip
+MODEL = [json.dumps(_MODEL).encode(), json.dumps(_MODEL, indent=1).encode(), json.dumps(_NETWORK).encode()]
 
 PROTOCOLS = [
     b"""schema_version = 1

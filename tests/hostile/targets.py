@@ -59,7 +59,7 @@ from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
 __all__ = ["TARGETS", "Target"]
 
 BERLIN = Zone(find_zone("Europe/Berlin"), "Europe/Berlin", "told by the test")
-_JOB = parse_job("p=1h q=64 r=2d w=30m m=128")
+_JOB = parse_job("p=1h q=64 r=2d w=30m m=128 f=96")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _model(path: Path) -> str:
     model = load_model(path)
     assert model_from_json(json.loads(json.dumps(model_to_json(model))), "again").policy == model.policy
     explained = explain(model.policy, _JOB)
-    said = [str(len(explained.terms)), _shorten(model.policy.formula)]
+    said = [str(len(explained.terms)), _shorten(model.policy.formula) if model.policy.has_formula else "network"]
     for name in ("c", "lua", "python", "latex", "pbs", "gridengine", "oar"):
         with contextlib.suppress(PolicyfactoryError):
             said.append(f"{name} {len(EXPORTS[name].make(model, Site()).files)}")

@@ -100,6 +100,8 @@ ROW = [0.5] * 5
         (("schema_version",), True, "field schema_version: expected a whole number from 1"),
         (("name",), "x" * 101, "field name: expected a text"),
         (("name",), 3, "field name: expected a text"),
+        (("name",), "a\nb", "the policy name .* cannot be used; give 1 to 100 printable characters"),
+        (("description",), "a\nb", "the description of policy NET cannot be used; give at most 2000 printable"),
         (("inputs",), "p", "field inputs: expected a list of 1 to 64 formulas"),
         (("inputs",), [], "field inputs: expected a list of 1 to 64 formulas"),
         (("inputs",), ["p"] * 65, "field inputs: expected a list of 1 to 64 formulas"),
