@@ -164,6 +164,7 @@ class Episodes:
         self._rows: list[Int64Array] = [_NONE] * count
         self._begun = np.zeros(count, dtype=np.int64)
         self._carried: list[Carried | None] = [None] * count
+        self._ended: list[Schedule | None] = [None] * count
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -190,7 +191,7 @@ class Episodes:
             window = np.concatenate([waits, window])
         rows = np.concatenate([held, window])
         begin(self._batch, self.view, self._setting, episode, self._log, rows, started, now)
-        self._rows[episode], self._begun[episode] = rows, now
+        self._rows[episode], self._begun[episode], self._ended[episode] = rows, now, None
 
     def _lead_in(self, first: int, now: int) -> tuple[Int64Array, Int64Array, Int64Array, Carried]:
         """Return which jobs of the lead-in run, since when, which wait, and what runs beside the measured ones."""
@@ -239,7 +240,10 @@ class Episodes:
             state = self._batch.state
             rewards: NDArray[np.float64] = -self.view.cost[:, SINCE] / (state[:, COUNT] - state[:, HELD])
             return rewards
-        return np.array([self.reward(at) for at in range(len(self))])
+        rewards = np.zeros(len(self))
+        for at in np.flatnonzero(self.done).tolist():
+            rewards[at] = self.reward(at)
+        return rewards
 
     def reward(self, episode: int) -> float:
         """Return the reward of the last decision."""
@@ -297,6 +301,12 @@ class Episodes:
         """
         if not self.view.done[episode]:
             raise EvaluationError(f"{self.workload.name}: the episode is not over; step until it is")
+        ended = self._ended[episode]
+        if ended is None:
+            ended = self._ended[episode] = self._measured(episode)
+        return ended
+
+    def _measured(self, episode: int) -> Schedule:
         batch, rows = self._batch, self._rows[episode]
         held = int(batch.state[episode, HELD])
         measured, zero = slice(held, len(rows)), int(self._log.submit[rows[held]])

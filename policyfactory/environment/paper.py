@@ -76,7 +76,7 @@ class PaperEpisodes:
         self.slots = VIEW
         self.first, self.last = self._starts()
         self.replaced = np.zeros(count, dtype=np.bool_)
-        self._nothing = np.zeros(count, dtype=np.int64)
+        self._ended: list[Schedule | None] = [None] * count
 
     def __len__(self) -> int:
         return len(self.replaced)
@@ -129,7 +129,7 @@ class PaperEpisodes:
             )
         which = np.arange(len(self)) == episode
         self._episodes.reset(np.full(len(self), first), which)
-        self.replaced[episode] = False
+        self.replaced[episode], self._ended[episode] = False, None
 
     def step(self, actions: NDArray[np.integer[Any]]) -> None:
         """Take one decision in each episode that is not over; in place of an empty slot the first is taken."""
@@ -144,7 +144,10 @@ class PaperEpisodes:
 
     def rewards(self) -> NDArray[np.float64]:
         """Return the reward of the last decision in each: float64 array (count,)."""
-        return np.array([self.reward(at) for at in range(len(self))])
+        rewards = np.zeros(len(self))
+        for at in np.flatnonzero(self.done).tolist():
+            rewards[at] = self.reward(at)
+        return rewards
 
     def times(self) -> NDArray[np.float64]:
         """Return the seconds since the beginning of each window: float64 array (count,)."""
@@ -211,7 +214,13 @@ class PaperEpisodes:
         """
         if not self.done[episode]:
             raise EvaluationError(f"{self.log.name}: the episode is not over; step until it is")
-        first = int(self._episodes.first[episode])
+        ended = self._ended[episode]
+        if ended is None:
+            ended = self._ended[episode] = self._schedule(episode)
+        return ended
+
+    def _schedule(self, episode: int) -> Schedule:
+        first = self.window(episode)
         rows = np.arange(first, first + self.options.jobs)
         order = np.argsort(self.log.jobs.submit[rows], kind="stable")
         window = _measured(self.log, rows[order])
