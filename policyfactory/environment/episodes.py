@@ -285,7 +285,10 @@ class Episodes:
             since = shown.submit[0] if oldest else self._log.submit[first]
             r = formula_of(shown, policy, np.full(len(jobs), since)).r
             p, w = batch.estimate[episode, jobs] / shown.ticks, (state[NOW] - shown.submit) / shown.ticks
-            values[: len(jobs)] = policy.scores(p, shown.processors, r, w, shown.machine, float(state[FREE_THEN]))
+            # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
+            with np.errstate(all="ignore"):
+                scores = policy.scores(p, shown.processors, r, w, shown.machine, float(state[FREE_THEN]))
+            values[: len(jobs)] = scores
         # Least of all is what cannot be: a job that scores inf itself is still before none at all.
         values[mask] = np.minimum(values[mask], np.finfo(np.float64).max)
         values[~mask] = np.inf

@@ -172,7 +172,9 @@ class PaperEpisodes:
             jobs, takes = self.log.jobs, self.log.processors[rows]
             submit = jobs.submit[rows].astype(np.float64)
             free = int(self._episodes.episodes.state[episode, FREE]) * self.log.machine // self.log.nodes
-            scores = policy.scores(jobs.request[rows], takes, submit, now - submit, self.log.machine, float(free))
+            # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
+            with np.errstate(all="ignore"):
+                scores = policy.scores(jobs.request[rows], takes, submit, now - submit, self.log.machine, float(free))
             values[: len(rows)] = np.minimum(scores, np.finfo(np.float64).max)
         return values
 
