@@ -33,8 +33,8 @@ def distill(
             "--family",
             metavar="NAME|FORMULA",
             help="A family of formulas (power, curved, linear, stretch, ageing, fits, products), or a formula with "
-            "named coefficients; can be repeated (default: all). The forms of fit and the published policies are "
-            "always tried.",
+            "named coefficients; can be repeated (default: all, and the second degree in p, q and w). The forms of "
+            "fit and the published policies are always tried.",
         ),
     ] = None,
     goal: Annotated[

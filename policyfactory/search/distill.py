@@ -10,11 +10,14 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
 from policyfactory.environment.goals import check_goal, goal_of
-from policyfactory.policy.network import Network
+from policyfactory.policy.network import Network, load_network
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import load_model
 from policyfactory.search.distill_candidates import (
     KINDS,
     Fitted,
@@ -27,12 +30,13 @@ from policyfactory.search.distill_options import DistillOptions
 from policyfactory.search.distill_pairs import Agreement, Pairs, agreement_of, draw_pairs
 from policyfactory.search.distill_queues import collect_queues
 from policyfactory.search.distill_result import Chosen, Distilled, Judged, Rated
-from policyfactory.search.families import REFERENCES, family_of
+from policyfactory.search.families import REFERENCES, Family, family_of
 from policyfactory.search.files import check_folder
 from policyfactory.search.learner import Follower
 from policyfactory.search.play import measured, played
 from policyfactory.search.windows import STEPS, Windows, draw_windows
 from policyfactory.statistics.compare import Paired, compare_values
+from policyfactory.statistics.means import estimate_ratio
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["distill"]
@@ -87,32 +91,41 @@ def distill(
         from policyfactory.workload.clean import read
 
         workload = read(Path(workload), **options.windows.reading)
-    follower = follower or Follower()
+    families = [family_of(text) for text in options.families]
+    check_goal(goal_of(options.windows.goal), workload)
+    windows = draw_windows(workload, options.windows)
+    given = (network, workload, options, windows, families, follower or Follower())
     if output is None:
-        return _distilled(network, workload, options, follower)
+        return _distilled(*given)
     folder = check_folder(Path(output))
     with exclusive(folder / MODEL):
         refuse_earlier(folder / MODEL, overwrite=overwrite)
-        found = _distilled(network, workload, options, follower)
+        found = _distilled(*given)
         write_distilled(found, folder)
     return found
 
 
 def _network_of(path: Path) -> Network:
-    from policyfactory.policy.store import load_model
+    try:
+        return load_network(path)
+    except ModelFileError as error:
+        try:
+            load_model(path)
+        except ModelFileError:
+            raise error from None
+    raise UsageError(
+        f"{path}: is the model of a formula already, and no network; it goes as it is: policyfactory export {path}"
+    )
 
-    network = load_model(path).policy.network
-    if network is None:
-        raise UsageError(
-            f"{path}: is the model of a formula already; it can be exported as it is: policyfactory export {path}"
-        )
-    return network
 
-
-def _distilled(network: Network, workload: Workload, options: DistillOptions, follower: Follower) -> Distilled:
-    families = [family_of(text) for text in options.families]
-    check_goal(goal_of(options.windows.goal), workload)
-    windows = draw_windows(workload, options.windows)
+def _distilled(
+    network: Network,
+    workload: Workload,
+    options: DistillOptions,
+    windows: Windows,
+    families: Sequence[Family],
+    follower: Follower,
+) -> Distilled:
     policy = Policy.from_network(network)
     given = {step: _pairs(workload, windows, policy, options, step, follower) for step in STEPS}
     some = given["training"].some(_FITTED_PAIRS)
@@ -181,12 +194,19 @@ def _choose(rated: Sequence[Rated], margin: float) -> Chosen:
     best = {kind: next((one for one in rated if one.formula.kind == kind), None) for kind in KINDS}
     static, waiting, free = (best[kind] for kind in KINDS)
     assert static is not None  # noqa: S101 (published ones are)
-    choice = static
-    if waiting is not None and waiting.choosing.pairs >= static.choosing.pairs + margin:
-        choice = waiting
-    if free is not None and free.choosing.pairs < choice.choosing.pairs + margin:
+    choice = waiting if waiting is not None and _worth_it(waiting, static, margin) else static
+    if free is not None and not _worth_it(free, choice, margin):
         free = None
     return Chosen(choice, static, free)
+
+
+def _worth_it(one: Rated, other: Rated, margin: float) -> bool:
+    """Say whether one agrees better by the margin, and not only in some of the windows for choosing."""
+    if one.choosing.pairs < other.choosing.pairs + margin:
+        return False
+    own, base = (np.array([alike for alike, _ in each.choosing.by_window], dtype=np.float64) for each in (one, other))
+    interval = estimate_ratio(own, base).interval
+    return interval is None or interval.low > 0
 
 
 def _judge(

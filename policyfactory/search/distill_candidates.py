@@ -20,6 +20,7 @@ from policyfactory.policy.store import FittedNumber
 from policyfactory.search.distill_order import fit_order, search_order
 from policyfactory.search.distill_pairs import Pairs, agreement_of
 from policyfactory.search.families import REFERENCES, Family
+from policyfactory.search.formulas import term_of
 
 __all__ = ["KINDS", "PULLS", "Fitted", "family_formulas", "form_formulas", "kind_of", "published_formulas"]
 
@@ -29,6 +30,7 @@ PULLS = (1e-2, 1e-4, 1e-6)
 _FORM_PULL = 1e-4
 _SEARCHED_PAIRS = 4000  # of a family that is not linear
 _KEPT_FORMS = 5  # of each kind
+_SOURCE = "policyfactory distill"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ def _fit_forms(pairs: Pairs, designs: Sequence[tuple[str, ...]]) -> Iterator[Fit
             FittedNumber(f"k{place}", term, number)
             for place, (number, term) in enumerate(zip(numbers, terms, strict=True), start=1)
         )
-        yield Fitted(Policy("form", text.replace("+ -", "- ")), "form", fitted, _FORM_PULL)
+        policy = Policy("form", text.replace("+ -", "- "), "a form of the SC'17 paper", _SOURCE)
+        yield Fitted(policy, "form", fitted, _FORM_PULL)
 
 
 def _times(number: float, term: str) -> str:
@@ -192,10 +195,10 @@ def family_formulas(family: Family, pairs: Pairs) -> list[Fitted]:
 def _fixed(family: Family, values: FloatArray, sign: float, pull: float) -> Fitted:
     form = family.form
     numbers = {name: _rounded(value) for name, value in zip(form.names, values.tolist(), strict=True)}
-    policy = form.fixed(numbers, form.name)
+    policy = form.fixed(numbers, form.name, description=family.words, source=_SOURCE)
     if sign < 0:
-        policy = Policy(form.name, f"-({policy.formula})")
-    fitted = tuple(FittedNumber(name, name, value) for name, value in numbers.items())
+        policy = dataclasses.replace(policy, formula=f"-({policy.formula})")
+    fitted = tuple(FittedNumber(name, term_of(form, name), value) for name, value in numbers.items())
     return Fitted(policy, form.name, fitted, pull)
 
 
@@ -204,13 +207,13 @@ def _linear(family: Family, pairs: Pairs) -> tuple[FloatArray, FloatArray] | Non
     form = family.form
     count = len(form.names)
     base = _difference(pairs, form.with_values(np.zeros(count)))
-    units = [_difference(pairs, form.with_values(row)) for row in np.eye(count)]
-    terms = np.stack(units, axis=1) - base[:, None]
+    units = np.stack([_difference(pairs, form.with_values(row)) for row in np.eye(count)], axis=1)
     tried = np.linspace(0.7, 1.9, count)
     given = _difference(pairs, form.with_values(tried))
-    expected = base + terms @ tried
-    if not (np.isfinite(terms).all() and np.isfinite(given).all()):
+    if not all(np.isfinite(one).all() for one in (base, units, given)):
         return None
+    terms = units - base[:, None]
+    expected = base + terms @ tried
     return (base, terms) if np.allclose(given, expected, rtol=1e-6, atol=1e-9 * np.abs(terms).max(initial=1)) else None
 
 

@@ -17,7 +17,7 @@ from policyfactory.core.arrays import FloatArray
 
 __all__ = ["fit_order", "search_order"]
 
-_STEEP = 4.0  # of the loss over differences in units of their mean
+_STEEP = 4.0  # of the loss
 _EVALUATIONS = 600
 
 
@@ -78,10 +78,11 @@ def search_order(
 
     def loss(values: FloatArray, sign: float) -> float:
         given = difference(values)
-        size = np.abs(given).mean()
-        if not np.isfinite(size) or size == 0:
+        size = np.median(np.abs(given))
+        if not np.isfinite(given).all() or size == 0:
             return 1e6
-        margins = sign * _STEEP * given / size
+        # Nearly the side alone: of what is far apart it does not count how far.
+        margins = sign * _STEEP * given / (np.abs(given) + size)
         return float(np.logaddexp(0, -margins).mean() + pull * ((values - first) ** 2).sum())
 
     # The start itself may say nothing: where all coefficients are 0 a user's formula often is the same for all jobs.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.search.distill_queues import Queues
+from policyfactory.statistics.means import estimate_ratio
 
 __all__ = ["Agreement", "Pairs", "agreement_of", "draw_pairs", "first_jobs"]
 
@@ -67,14 +68,22 @@ class Agreement:
         Kendall's tau between the two orders, mean over decisions: 1 for the same, -1 for the reverse order.
     first : float
         Share of decisions in which both have the same job first.
-    by_window : tuple of float
-        Share of pairs, in each window that has any.
+    by_window : tuple of (int, int)
+        Pairs ordered alike, and pairs, of each window that has any.
     """
 
     pairs: float
     tau: float
     first: float
-    by_window: tuple[float, ...]
+    by_window: tuple[tuple[int, int], ...]
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval of the share of pairs, by the windows; None if they are too few."""
+        alike, every = (np.array(column, dtype=np.float64) for column in zip(*self.by_window, strict=True))
+        # The ratio of sums over the windows, in percent above 1: that of the pairs is its own baseline.
+        interval = estimate_ratio(alike, every).interval
+        return None if interval is None else (1 + interval.low / 100, min(1 + interval.high / 100, 1.0))
 
 
 def draw_pairs(queues: Queues, preference: FloatArray, *, most: int, seed: int, step: int) -> Pairs:
@@ -128,22 +137,16 @@ def agreement_of(pairs: Pairs, values: FloatArray) -> Agreement:
         Of each row of the queues.
     """
     alike = _alike(pairs, values)
-    of_decision = _shares(alike, pairs.decision)
-    of_window = _shares(alike, pairs.queues.window[pairs.decision])
+    counts = np.bincount(pairs.decision)
+    shares = np.bincount(pairs.decision, weights=alike)[counts > 0] / counts[counts > 0]
+    window = pairs.queues.window[pairs.decision]
+    windows = zip(np.bincount(window, weights=alike).astype(int).tolist(), np.bincount(window).tolist(), strict=True)
     same = first_jobs(pairs.queues, values) == first_jobs(pairs.queues, pairs.preference)
-    return Agreement(
-        float(alike.mean()), float((2 * of_decision - 1).mean()), float(same.mean()), tuple(of_window.tolist())
-    )
+    by_window = tuple((own, every) for own, every in windows if every)
+    return Agreement(float(alike.mean()), float((2 * shares - 1).mean()), float(same.mean()), by_window)
 
 
 def _alike(pairs: Pairs, values: FloatArray) -> NDArray[np.bool_]:
     ahead, behind = values[pairs.ahead], values[pairs.behind]
     alike: NDArray[np.bool_] = (ahead < behind) | ((ahead == behind) & (pairs.ahead < pairs.behind))
     return alike
-
-
-def _shares(alike: NDArray[np.bool_], group: Int64Array) -> FloatArray:
-    """Return the share of true ones in each group that has any."""
-    counts = np.bincount(group)
-    shares: FloatArray = (np.bincount(group, weights=alike) / np.maximum(counts, 1))[counts > 0]
-    return shares

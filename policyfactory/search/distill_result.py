@@ -127,7 +127,9 @@ class Distilled:
     @property
     def model(self) -> Model:
         """The choice as a model, which every export that can take its variables takes."""
-        return self._model(self.chosen.choice, self.verdict)
+        against = next(one for one in self.judged if one.role == "network")
+        compared = f"{_verdict(against.choice)} it{_interval(against.choice)}"
+        return self._model(self.chosen.choice, f"{self._agreeing}; in {self.options.windows.goal} {compared}.")
 
     @property
     def static_model(self) -> Model:
@@ -162,16 +164,22 @@ class Distilled:
         }
 
     @property
+    def _agreeing(self) -> str:
+        judged = self.chosen.choice.judged
+        interval = judged.interval
+        ends = "" if interval is None else f" (95 % interval {100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
+        return (
+            f"{self.policy.name} orders {_percent(judged.pairs)}{ends} of the pairs as network {self.network.name} "
+            f"does (Kendall's tau {judged.tau:.3f}), and has the same job first at {_percent(judged.first)} of the "
+            "decisions"
+        )
+
+    @property
     def verdict(self) -> str:
         """What was found, in sentences."""
-        judged = self.chosen.choice.judged
-        found = (
-            f"{self.policy.name} orders {_percent(judged.pairs)} of the pairs as network {self.network.name} does "
-            f"(Kendall's tau {judged.tau:.3f}), and has the same job first at {_percent(judged.first)} of the decisions"
-        )
         goal = self.options.windows.goal
         said = [f"{_verdict(one.choice)} {one.policy.name}{_interval(one.choice)}" for one in self.judged[1:]]
-        return f"{found}. On {len(self.windows.judged)} judged windows its {goal} is {'; '.join(said)}."
+        return f"{self._agreeing}. On {len(self.windows.judged)} judged windows its {goal} is {'; '.join(said)}."
 
     @property
     def warnings(self) -> list[str]:
@@ -253,8 +261,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _agreement(one: Agreement) -> dict[str, float]:
-    return {"pairs": one.pairs, "tau": one.tau, "first": one.first}
+def _agreement(one: Agreement) -> dict[str, Any]:
+    interval = one.interval
+    return {
+        "pairs": one.pairs,
+        "interval": None if interval is None else list(interval),
+        "tau": one.tau,
+        "first": one.first,
+    }
 
 
 def _margin(one: Paired | None) -> dict[str, Any] | None:

@@ -32,7 +32,7 @@ from policyfactory.search.objective import Worth, distance_of, worth
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.play import Played, measured, played
 
-__all__ = ["FormulaSearch"]
+__all__ = ["FormulaSearch", "term_of"]
 
 # Raised whenever the same options would find other formulas: a journal of older code is not continued.
 _METHOD = 1
@@ -266,7 +266,7 @@ class _Run:
             source="policyfactory train",
         )
         numbers = tuple(
-            FittedNumber(one, _term(form, one), value) for one, value in zip(form.names, tried.values, strict=True)
+            FittedNumber(one, term_of(form, one), value) for one, value in zip(form.names, tried.values, strict=True)
         )
         origin = f"{family.name}, search {self._restart + 1}, proposal {number}"
         return Candidate(policy, tried.worth.objective, numbers, origin, tried.worth.out)
@@ -329,7 +329,7 @@ def _curves(history: Sequence[dict[str, Any]]) -> dict[str, list[tuple[float, fl
     return curves
 
 
-def _term(form: Form, name: str) -> str:
+def term_of(form: Form, name: str) -> str:
     """Return what a coefficient multiplies; of another, the whole form."""
     for node in form.expression.walk():
         if isinstance(node, Binary) and node.operator == "*" and node.left == Coefficient(name):

@@ -1,0 +1,271 @@
+"""A distillation: a network whose order is a formula's is that formula, another one is said to be none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naive.network import random_network
+from policyfactory.core.claims import exclusive
+from policyfactory.core.errors import (
+    EvaluationError,
+    InputError,
+    ModelFileError,
+    OutputError,
+    UsageError,
+    WorkloadError,
+)
+from policyfactory.environment.goals import goal_of
+from policyfactory.export.export import export
+from policyfactory.policy.network import Network, paper_inputs, save_network
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model, load_model, save_model
+from policyfactory.search.distill import distill
+from policyfactory.search.distill_candidates import published_formulas
+from policyfactory.search.distill_options import DistillOptions
+from policyfactory.search.options import TrainOptions
+from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.models.lublin import generate_lublin
+
+SMALL = DistillOptions(
+    TrainOptions(window_jobs=150, training_windows=8, choosing_windows=6, judged_windows=8, bands=()), decisions=30
+)
+X, Y, V, C = "log10(max(p, 1))", "log10(q)", "log10(w + 10) - 1", "min(1, max(0, f - q + 1))"
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return generate_lublin(64, 3000, seed=5, load=0.9)
+
+
+def linear(weights: dict[str, float], name: str = "NET") -> Network:
+    """Return a network without hidden layers: its policy's value is the weighted sum of the formulas."""
+    return Network.of(name, tuple(weights), [([[-weight] for weight in weights.values()], [0.0])])
+
+
+def options(**fields) -> DistillOptions:
+    return dataclasses.replace(SMALL, **fields)
+
+
+@pytest.mark.parametrize(
+    ("weights", "formula"),
+    [
+        ({X: 1.0, Y: 0.5}, "p*sqrt(q)"),
+        ({X: 1.0, Y: 1.0}, "p*q"),
+        ({X: 1.0}, "p"),
+        ({X: -1.0}, "-p"),
+        ({"w": -1.0}, "r"),
+    ],
+)
+def test_a_network_that_orders_as_a_published_formula_is_that_formula(workload, weights, formula: str) -> None:
+    found = distill(linear(weights), workload, options(families=("power",)))
+    assert found.policy.formula == formula
+    judged = found.chosen.choice.judged
+    assert (judged.pairs, judged.tau, judged.first) == (1.0, 1.0, 1.0)
+    assert found.warnings == []
+    network = next(one for one in found.judged if one.role == "network")
+    assert network.means == found.judged[0].means
+    assert network.choice.verdict == "no difference"
+
+
+@pytest.mark.parametrize(
+    ("weights", "family", "values"),
+    [
+        ({X: 1.0, Y: 0.8}, "power", {"a": 0.8}),
+        ({X: -1.0, Y: 0.7}, "power", {"a": -0.7}),
+        ({X: 1.0, Y: 0.6, V: -0.7}, "linear", {"a": 0.6, "b": 0.7}),
+        ({"log10(max(p, 1))": 1.0, "log10(q)": 0.5, "log10(1 + w/max(p, 1))": -0.8}, "stretch", {"a": 0.5, "b": 0.8}),
+    ],
+)
+def test_the_coefficients_of_a_family_are_found(workload, weights, family: str, values: dict[str, float]) -> None:
+    found = distill(linear(weights), workload, options(families=(family,)))
+    fitted = next(one for one in found.rated if one.formula.origin == family)
+    assert fitted.judged.pairs > 0.99
+    assert {one.name: one.value for one in fitted.formula.coefficients} == pytest.approx(values, abs=0.06)
+    assert found.chosen.choice.judged.pairs > 0.98
+
+
+def test_a_wait_is_taken_where_it_is_worth_it_and_the_best_without_is_told(workload) -> None:
+    network = linear({X: 1.0, Y: 0.6, V: -0.9})
+    found = distill(network, workload, options(families=("power", "linear")))
+    choice, static = found.chosen.choice, found.chosen.static
+    assert (choice.formula.kind, static.formula.kind) == ("w", "static")
+    assert choice.judged.pairs > static.judged.pairs
+    # A published order that is a candidate already is not there twice.
+    roles, formulas = [one.role for one in found.judged], [one.policy.formula for one in found.judged]
+    assert roles[:3] == ["choice", "network", "static"]
+    assert set(roles[3:]) == {"beside"}
+    assert formulas.count("p*q") == formulas.count("p*sqrt(q)") == 1
+    never = distill(network, workload, options(families=("power", "linear"), margin=0.9))
+    assert never.chosen.choice is never.chosen.static
+    assert never.chosen.choice.formula.policy == static.formula.policy
+
+
+def test_free_processors_are_never_in_the_choice_and_it_is_said_what_they_would_add(workload, tmp_path: Path) -> None:
+    network = linear({X: 0.4, Y: 0.2, C: -4.0})
+    found = distill(network, workload, SMALL, output=tmp_path / "found")
+    assert found.chosen.free is not None
+    assert found.chosen.free.judged.pairs > 0.98
+    assert "f" not in found.policy.variables
+    assert any(text.startswith("with the free processors (f)") for text in found.warnings)
+    assert "with f" in [one.role for one in found.judged]
+    report = json.loads((tmp_path / "found" / "report.json").read_text())
+    assert "f - q" in report["with_free_processors"]["formula"]
+    # Both files are formulas for a scheduler.
+    for name in ("policy.json", "static.json"):
+        model = load_model(tmp_path / "found" / name)
+        assert export(model, to="python").text
+        assert model.diagnostics["network"]["digest"] == network.digest
+        assert model.provenance["workload_sha256"] == workload.sha256()
+    assert export(load_model(tmp_path / "found" / "static.json"), to="slurm-priority-lua").text
+
+
+def test_another_policy_is_said_to_be_no_copy(workload) -> None:
+    found = distill(random_network(11, (6, 16, 1)), workload, options(families=("power",)))
+    share = found.chosen.choice.judged.pairs
+    assert share < 0.95
+    assert f"orders only {100 * share:.1f} % of the pairs as the network does" in found.warnings[0]
+    assert f"{100 * share:.1f} %" in found.verdict
+    assert f"{100 * share:.1f} %" in found.model.verdict
+    # What the table of costs has is what the simulator gives.
+    parts = found.windows.cut(workload, "judged")
+    for one in found.judged:
+        own = [measure(simulate(part, one.policy), "mean_bsld")["mean_bsld"] for part in parts]
+        assert one.means[0] == pytest.approx(np.mean(own), rel=1e-12)
+
+
+def test_a_network_of_mode_paper_plays_by_its_own_rules(workload) -> None:
+    network = dataclasses.replace(random_network(2, (8, 4, 1), paper_inputs(5e4)), mode="paper")
+    found = distill(network, workload, options(families=("linear",)))
+    assert found.options.windows.mode == "paper"
+    assert found.options.windows.rules.compatibility == "rlscheduler"
+    exact = Network.of("SAF", ("log10(max(p, 1))", "log10(q)"), [([[-1.0], [-1.0]], [0.0])], mode="paper")
+    copied = distill(exact, workload, options(families=("power",)))
+    assert copied.policy.formula == "p*q"
+    assert copied.chosen.choice.judged.pairs == 1.0
+
+
+def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(workload, tmp_path: Path) -> None:
+    network, few = random_network(4), options(families=("power", "ageing"))
+    for folder in ("one", "two"):
+        distill(network, workload, few, output=tmp_path / folder)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == ["agreement.png", "policy.json", "report.json", "static.json"]
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    other = dataclasses.replace(few, windows=dataclasses.replace(few.windows, seed=2))
+    assert (
+        distill(network, workload, other).as_dict()["windows"]
+        != json.loads((tmp_path / "one" / "report.json").read_text())["windows"]
+    )
+
+
+def test_published_formulas_count_no_time_from_an_epoch() -> None:
+    names = {one.policy.name for one in published_formulas()}
+    assert {"FCFS", "SAF", "SPF", "WFP3", "P*SQRT(Q)"} <= names
+    assert not names & {"F1", "F2", "F3", "F4"}
+
+
+# Wrong use -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_network_that_tells_no_jobs_apart_is_refused(workload) -> None:
+    flat = Network.of("FLAT", ("log10(max(p, 1))",), [([[0.0]], [1.0])])
+    with pytest.raises(EvaluationError, match=r"FLAT: gives the same preference to both jobs of each of the .* pairs"):
+        distill(flat, workload, SMALL)
+
+
+def test_windows_without_a_queue_are_refused() -> None:
+    idle = generate_lublin(64, 3000, seed=5, load=0.9)
+    alone = dataclasses.replace(idle, submit=np.arange(len(idle)) * 10**7)
+    with pytest.raises(EvaluationError, match="in the 8 training windows no two jobs ever wait together"):
+        distill(linear({X: 1.0}), alone, SMALL)
+
+
+def test_a_log_that_is_too_short_is_refused(workload) -> None:
+    long = dataclasses.replace(SMALL, windows=dataclasses.replace(SMALL.windows, window_jobs=1000))
+    with pytest.raises(WorkloadError, match="windows of 1,000 jobs, and the shortest of the parts"):
+        distill(linear({X: 1.0}), workload, long)
+
+
+def test_what_is_no_network_is_refused(workload, tmp_path: Path) -> None:
+    path = tmp_path / "net.json"
+    with pytest.raises(InputError, match=re.escape("net.json")):
+        distill(path, workload, SMALL)
+    save_network(random_network(1), path)
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) // 2])
+    with pytest.raises(ModelFileError, match=re.escape("net.json")):
+        distill(path, workload, SMALL)
+    path.write_text(whole.replace("policyfactory-network", "another-network"))
+    with pytest.raises(ModelFileError, match=r"field kind: .*'policyfactory-network'"):
+        distill(path, workload, SMALL)
+    path.write_text(whole.replace('"schema_version": 1', '"schema_version": 99'))
+    with pytest.raises(ModelFileError, match="99"):
+        distill(path, workload, SMALL)
+    save_model(Model(Policy("SAF", "p*q")), path)
+    with pytest.raises(UsageError, match="is the model of a formula already, and no network"):
+        distill(path, workload, SMALL)
+
+
+def test_a_folder_in_use_or_with_a_result_is_refused(workload, tmp_path: Path) -> None:
+    network = linear({X: 1.0})
+    (tmp_path / "busy").mkdir()
+    with (
+        exclusive(tmp_path / "busy" / "policy.json"),
+        pytest.raises(OutputError, match="another run is writing it"),
+    ):
+        distill(network, workload, SMALL, output=tmp_path / "busy")
+    (tmp_path / "policy.json").write_text("mine")
+    with pytest.raises(OutputError, match="add --overwrite to replace it"):
+        distill(network, workload, SMALL, output=tmp_path)
+    assert (tmp_path / "policy.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"decisions": 0}, "--decisions 0: give 1 to 10,000"),
+        ({"pairs": 0}, "--pairs 0: give 1 to 100,000"),
+        ({"margin": 1.0}, "--margin 1.0: give a share of pairs"),
+        ({"margin": float("nan")}, "--margin nan"),
+    ],
+)
+def test_options_outside_their_limits_are_refused(fields, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        options(**fields)
+
+
+def test_families_of_ones_own_are_fitted_or_said_to_be_left_out(workload) -> None:
+    said = []
+
+    class Heard:
+        def message(self, sentence: str) -> None:
+            said.append(sentence)
+
+    network = linear({X: 1.0, Y: 0.8})
+    own = ("mine=a*log10(p) + b*log10(q)", "curve=p*q**a", "dead=p/log10(q) + a*q")
+    found = distill(network, workload, options(families=own), follower=Heard())
+    rated = {one.formula.origin: one for one in found.rated}
+    assert rated["mine"].judged.pairs > 0.99
+    assert rated["curve"].judged.pairs > 0.97
+    assert "dead" not in rated
+    assert any("family dead has no value for some jobs" in text for text in said)
+    with pytest.raises(UsageError, match="there is no family 'liner'"):
+        distill(network, workload, options(families=("liner",)))
+
+
+def test_goals_are_compared_in_their_own_direction(workload) -> None:
+    some = dataclasses.replace(
+        SMALL, windows=dataclasses.replace(SMALL.windows, goal="utilisation"), families=("power",)
+    )
+    found = distill(linear({X: -1.0}), workload, some)
+    assert goal_of(found.options.windows.goal).unit == "%"
+    network = next(one for one in found.judged if one.role == "network")
+    assert network.means == found.judged[0].means
