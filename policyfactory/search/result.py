@@ -165,6 +165,15 @@ class Trained:
                 "wins": margin.wins,
                 "losses": margin.losses,
             }
+        if one.typical is not None:
+            interval = one.typical.estimate.interval
+            row |= {
+                "typical_change_percent": 100 * math.expm1(one.typical.estimate.value),
+                "typical_interval": None
+                if interval is None
+                else [100 * math.expm1(end) for end in (interval.low, interval.high)],
+                "typical_verdict": one.typical.verdict,
+            }
         return {**row, "out": one.out}
 
 

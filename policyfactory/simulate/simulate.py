@@ -88,7 +88,20 @@ def simulate(
 
 
 def run_prepared(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Choose the engine's kernel for the rules, run it, and return start and backfilled."""
+    """Choose the engine's kernel for the rules, run it, and return start and backfilled.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The jobs and the rules; it can be run again and again, under any policy.
+    policy : Policy
+        The order of the queue.
+
+    Returns
+    -------
+    int64 array (n,), bool array (n,)
+        In ticks and in the order of ``prepared``: `policyfactory.simulate.prepare.Prepared.in_rows` gives the log's.
+    """
     machine, order = prepared.workload.machine, prepared.order(policy)
     if prepared.rules.backfill == "conservative":
         jobs = prepared.columns()

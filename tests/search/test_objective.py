@@ -9,9 +9,14 @@ import pytest
 
 from policyfactory.environment.goals import goal_of
 from policyfactory.environment.guards import Band
-from policyfactory.search.families import family_of
+from policyfactory.policy.policy import Policy
+from policyfactory.search.families import REFERENCES, family_of
 from policyfactory.search.objective import distance_of, gain, worth
 from policyfactory.search.options import TrainOptions, parse_bands
+from policyfactory.search.play import measured, played
+from policyfactory.search.windows import draw_windows
+from policyfactory.workload.clean import read
+from support import shared_path
 
 # Two windows: goal, utilisation, p99 wait, longest wait, area-weighted wait.
 SAF = np.array([[10.0, 80.0, 100.0, 1000.0, 50.0], [40.0, 60.0, 100.0, 3000.0, 50.0]])
@@ -62,3 +67,17 @@ def test_bands_are_read_from_a_list() -> None:
     assert [(band.guard, band.factor) for band in bands] == [("utilisation", 0.9), ("max_wait", 2.0)]
     assert TrainOptions(bands=parse_bands("none")).guard_bands == ()
     assert {band.guard for band in TrainOptions().guard_bands} >= {"utilisation", "max_wait"}
+
+
+def test_the_formula_that_leaves_the_machine_idle_is_out_however_small_its_slowdown() -> None:
+    workload = read(shared_path("traces/lublin_256.swf"), estimate_missing="runtime")
+    options = TrainOptions(backfill="none", windows="rlscheduler:10x1024jobs:1")
+    windows = played(draw_windows(workload, options).cut(workload, "judged"), options.rules)
+    # Half of the slowdown under SAF, by leaving processors idle until the next small job comes.
+    idle = Policy("idle", "log10(p) + 2.461*log10(q) - 0.02*(log10(w + 10) - 1) + 1.032*min(1, max(0, f - q + 1))")
+    values, base = (measured(windows, one, goal_of("mean_bsld")) for one in (idle, REFERENCES["SAF"]))
+    made = worth(values, base, "mean_bsld", options.guard_bands)
+    assert made.means[0] < 0.5 * base[:, 0].mean()
+    assert made.gain < -0.5
+    assert "utilisation is" in made.out
+    assert made.objective > made.gain
