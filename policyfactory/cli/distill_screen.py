@@ -68,6 +68,8 @@ def _judged_row(one: Judged) -> list[str]:
 def _change(one: Paired | None) -> tuple[str, str]:
     if one is None:
         return "", ""
+    if not one.wins + one.losses:
+        return "+0.0 %", "the same"
     interval = one.estimate.interval
     ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
     return f"{one.estimate.value:+.1f}{ends} %", {"no difference": "cannot tell"}.get(one.verdict, one.verdict)

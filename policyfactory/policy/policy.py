@@ -236,7 +236,7 @@ class Policy:
         if self.network is not None:
             raise UsageError(
                 f"policy {self.name} is a network without a formula: it can be simulated, evaluated and tuned with, "
-                "not exported or simplified; make a formula of it first: policyfactory distill net.json"
+                "not exported or simplified; make a formula of it first: policyfactory distill net.json LOG"
             )
         if self.function is not None:
             raise UsageError(

@@ -285,12 +285,16 @@ def _margin(one: Paired | None) -> dict[str, Any] | None:
 
 
 def _verdict(one: Paired | None) -> str:
+    if one is None:
+        return ""
+    if not one.wins + one.losses:
+        return "that of"
     words = {"better": "better than", "worse": "worse than", "differs": "other than"}
-    return words.get(one.verdict, "not to be told from") if one is not None else ""
+    return words.get(one.verdict, "not to be told from")
 
 
 def _interval(one: Paired | None) -> str:
-    if one is None:
+    if one is None or not one.wins + one.losses:
         return ""
     interval = one.estimate.interval
     more = "" if interval is None else f", 95 % interval {interval.low:+.1f} to {interval.high:+.1f} %"
