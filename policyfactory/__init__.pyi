@@ -30,6 +30,11 @@ from policyfactory.policy.policy import Policy as Policy
 from policyfactory.policy.store import Model as Model
 from policyfactory.policy.store import load_model as load_model
 from policyfactory.policy.store import save_model as save_model
+from policyfactory.search.formulas import FormulaSearch as FormulaSearch
+from policyfactory.search.options import SearchOptions as SearchOptions
+from policyfactory.search.options import TrainOptions as TrainOptions
+from policyfactory.search.result import Trained as Trained
+from policyfactory.search.run import train as train
 from policyfactory.simulate.cases import Case as Case
 from policyfactory.simulate.cases import case_of as case_of
 from policyfactory.simulate.metrics import METRICS as METRICS

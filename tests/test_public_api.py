@@ -17,6 +17,7 @@ PUBLIC = [
     "Experiment",
     "ExportOptions",
     "Exported",
+    "FormulaSearch",
     "LearnOptions",
     "Learned",
     "METRICS",
@@ -31,7 +32,10 @@ PUBLIC = [
     "RunSettings",
     "Schedule",
     "ScoreTable",
+    "SearchOptions",
     "Study",
+    "TrainOptions",
+    "Trained",
     "Tuner",
     "Workload",
     "__version__",
@@ -61,6 +65,7 @@ PUBLIC = [
     "save_model",
     "save_network",
     "simulate",
+    "train",
     "tsafrir_estimates",
     "write_report",
     "write_score_table",
@@ -78,7 +83,7 @@ def test_every_public_name_can_be_had() -> None:
         assert getattr(policyfactory, name) is not None
 
 
-VERBS = {"evaluate", "export", "fit", "generate", "learn", "read", "simulate"} & set(PUBLIC)
+VERBS = {"evaluate", "export", "fit", "generate", "learn", "read", "simulate", "train"} & set(PUBLIC)
 
 
 @pytest.mark.parametrize("first", ["policyfactory", "policyfactory.simulate.rules", "policyfactory.fit.forms"])

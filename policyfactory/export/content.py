@@ -206,7 +206,7 @@ def header(model: Model, site: Site, target: str, scale: Scale | None = None) ->
         lines.append(f"Model: {site.model}")
     if site.advise is not None:
         lines += site.advise(policy, scale)
-    lines += [f"Verdict of learn: {model.verdict}"] if model.verdict else []
+    lines += [f"Verdict: {model.verdict}"] if model.verdict else []
     lines += [f"Warning of the fit: {text}" for text in model.warnings]
     command = model.provenance.get("command")
     if isinstance(command, str):

@@ -147,7 +147,7 @@ class _Work:
         self._say_ties(done)
         self.notes += self.advice
         if self.model.verdict and not self.model.verdict.startswith(_SHOWN_BETTER):
-            self.warnings.insert(0, f"learn recommends nothing: {printable(self.model.verdict, 400)}")
+            self.warnings.insert(0, f"it is not recommended: {printable(self.model.verdict, 400)}")
         self.warnings += left_out(self.policy, made.limits)
         self.warnings += [f"of the fit: {printable(text, 400)}" for text in self.model.warnings]
         return Exported(

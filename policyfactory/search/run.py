@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
+from policyfactory.core.options import changed
 from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.parallel.workers import Workers
 from policyfactory.search.files import MODEL, check_folder, write_result
+from policyfactory.search.formulas import FormulaSearch
 from policyfactory.search.judging import choose, judge_choice
 from policyfactory.search.learner import Follower, Learner, Task
-from policyfactory.search.options import TrainOptions
+from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.result import Trained
 from policyfactory.search.windows import draw_windows
 from policyfactory.workload.jobs import Workload
@@ -23,13 +26,14 @@ __all__ = ["train"]
 
 def train(
     workload: Workload | Path | str,
-    learner: Learner,
+    learner: Learner | None = None,
     options: TrainOptions | None = None,
     *,
     output: Path | str | None = None,
     overwrite: bool = False,
     workers: Workers | int = 1,
     follower: Follower | None = None,
+    **changes: Any,
 ) -> Trained:
     """Learn on early windows of a log, choose by later ones, and judge the choice on later ones still.
 
@@ -37,8 +41,8 @@ def train(
     ----------
     workload : Workload, Path or str
         The jobs, or a file in the Standard Workload Format.
-    learner : Learner
-        How to learn: `policyfactory.search.formulas.FormulaSearch`.
+    learner : Learner, optional
+        How to learn; `policyfactory.search.formulas.FormulaSearch` with its defaults if not given.
     options : TrainOptions, optional
         Goal, rules, windows and bands.
     output : Path or str, optional
@@ -50,6 +54,8 @@ def train(
         Who works; a number means so many threads. The result does not depend on it.
     follower : Follower, optional
         Who follows how far the work is.
+    **changes
+        Fields of `TrainOptions`, in place of ``options`` or on top of them: ``goal``, ``window_jobs``, ``mode``, ...
 
     Raises
     ------
@@ -62,7 +68,8 @@ def train(
     OutputError
         If the folder holds a learned policy, is being written by another run, or cannot be written.
     """
-    options = options or TrainOptions()
+    options = changed(options or TrainOptions(), changes)
+    learner = learner or FormulaSearch.of(SearchOptions())
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
 

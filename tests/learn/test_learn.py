@@ -199,7 +199,7 @@ def test_what_is_not_recommended_says_so_when_it_is_exported(learned: Learned, t
     kept = load_model(tmp_path / "policy.json")
     assert kept.verdict.startswith(("Cannot tell. ", "Worse: do not use it. ", "Unsound: no conclusion. "))
     exported = export(kept, "slurm-site-factor-lua", epoch="2024-01-01")
-    assert exported.warnings[0].startswith(f"learn recommends nothing: {kept.verdict[:60]}")
-    assert "Verdict of learn: " in exported.text
+    assert exported.warnings[0].startswith(f"it is not recommended: {kept.verdict[:60]}")
+    assert "Verdict: " in exported.text
     good = dataclasses.replace(kept, diagnostics={"verdict": "Shown to be better. SAF is better than the record."})
-    assert not any("recommends" in text for text in export(good, "slurm-site-factor-lua", epoch="2024-01-01").warnings)
+    assert not any("recommended" in text for text in export(good, "slurm-site-factor-lua", epoch="2024-01-01").warnings)
