@@ -19,7 +19,7 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ON_A_CLUSTER = {"afternoon", "clusters"}
 # Whole evaluations, fits and a bootstrap: five seconds of a processor and more each. README is of `make test`.
 LONG = {"evaluate", "fits", "how-certain", "report", "train", "tutorial", "workloads"}
-OF_EXTRAS = {"environment"}
+OF_EXTRAS = {"environment", "train-networks"}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 

@@ -102,7 +102,11 @@ def test_advantages_are_those_of_the_twin() -> None:
     played = play(world, first, decided(network_for(world), world), generator(5, 0), share=1.0)
     assert len(set(played.decisions.tolist())) > 1
     episodes = [
-        {"cost": np.diff(played.accrued[at])[:count].tolist(), "started": played.started[at, :count].tolist()}
+        {
+            "cost": np.diff(played.accrued[at])[:count].tolist(),
+            "started": played.started[at, :count].tolist(),
+            "whole": [float(played.costs[at])],
+        }
         for at, count in enumerate(played.decisions.tolist())
     ]
     made = by_other_rollouts(played, 4, 0.9)

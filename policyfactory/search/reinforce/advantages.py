@@ -38,7 +38,7 @@ def by_other_rollouts(played: Rollouts, rollouts: int, gamma: float) -> FloatArr
     """Return the advantage of each decision that was kept over all rollouts of its window: float64 array (d,).
 
     Rollouts of a window are compared where the same number of jobs was started: with backfilling that is not the same
-    number of decisions.
+    number of decisions. Costs are relative to the mean cost of the window, as policies are compared.
 
     Parameters
     ----------
@@ -60,7 +60,11 @@ def by_other_rollouts(played: Rollouts, rollouts: int, gamma: float) -> FloatArr
                 at = np.searchsorted(played.started[other, :count], started, side="right") - 1
                 expected[one, : len(started)] += to_go[other, np.maximum(at, 0)]
     expected /= rollouts
-    return np.asarray((expected - to_go)[played.episode, played.step])
+    advantage = (expected - to_go)[played.episode, played.step]
+    # A window of long queues has a hundred times the bounded slowdown of others, and would be all that is learned from.
+    weight = np.abs(played.costs.reshape(-1, rollouts).mean(axis=1))
+    weight[weight == 0] = 1.0
+    return np.asarray(advantage / weight[played.episode // rollouts])
 
 
 def by_values(
