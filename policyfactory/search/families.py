@@ -90,9 +90,9 @@ _STOCK: dict[str, _Stock] = {
         "p*q**a, and a wait counts from about 10**t s on",
     ),
     "fits": _Stock(
-        f"{_X} + a*{_Y} - b*{_V} + c*{_C}",
+        f"{_X} + a*{_Y} - b*{_V} + k*{_C}",
         {"a": 0.5, "b": 0.1},
-        "linear, and jobs that fit now go ahead of the others (c < 0) or behind them (c > 0)",
+        "linear, and jobs that fit now go ahead of the others (k < 0) or behind them (k > 0)",
     ),
     "products": _products(),
 }
