@@ -12,6 +12,7 @@ from naive.online_cases import STATIC, TIMED, Shape, plain_jobs, policy, random_
 from policyfactory.core.errors import EvaluationError
 from policyfactory.engine.observed import SINCE, TOTAL
 from policyfactory.environment.episodes import EpisodeOptions, Episodes
+from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
@@ -184,6 +185,8 @@ def test_a_policy_goes_on_behind_its_own_lead_in() -> None:
         measured = np.flatnonzero(np.isin(whole.workload.job_id, played.workload.job_id))
         zero = int(whole.workload.submit[measured[0]])
         assert (played.start + zero).tolist() == whole.start[measured].tolist()
+        # What a lead-in left running is counted once, and never more than there is.
+        assert measure(played, "utilisation")["utilisation"] <= 100 + 1e-9
         waited += len(played) - options.jobs
         if played.carried is not None and len(played.carried.end):
             carried += 1
