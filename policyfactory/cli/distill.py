@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -44,7 +45,10 @@ def distill(
             "user_mean_bsld, user_max_bsld."
         ),
     ] = "mean_bsld",
-    backfill: Annotated[Literal["easy", "none"], typer.Option(help="Backfilling: easy, none.")] = "easy",
+    backfill: Annotated[
+        Literal["easy", "none"] | None,
+        typer.Option(help="Backfilling: easy, none (default: as the network was trained, if it says so, else easy)."),
+    ] = None,
     window_jobs: Annotated[int, typer.Option(help="Jobs of a window.")] = 256,
     training_windows: Annotated[int, typer.Option(help="Windows to fit on.")] = 40,
     choosing_windows: Annotated[int, typer.Option(help="Windows to choose by.")] = 40,
@@ -80,12 +84,12 @@ def distill(
     """
     from policyfactory.cli.distill_screen import DistillScreen, show_distilled
     from policyfactory.search.distill import distill as distill_network
+    from policyfactory.search.distill import network_of, trained_with
     from policyfactory.search.distill_options import DistillOptions
     from policyfactory.search.options import TrainOptions
 
     own = TrainOptions(
         goal=goal,
-        backfill=backfill,
         window_jobs=window_jobs,
         training_windows=training_windows,
         choosing_windows=choosing_windows,
@@ -97,9 +101,11 @@ def distill(
         **reading,
     )
     families = tuple(family) if family else DistillOptions.families
-    options = DistillOptions(own, families, decisions, pairs, margin)
     begin = time.monotonic()
-    found = distill_network(network, log, options, output=output, overwrite=overwrite, follower=DistillScreen())
+    given = network_of(network)
+    rules = dataclasses.replace(own, backfill=backfill or trained_with(given))
+    options = DistillOptions(rules, families, decisions, pairs, margin)
+    found = distill_network(given, log, options, output=output, overwrite=overwrite, follower=DistillScreen())
     show_distilled(found)
     files = "policy.json, static.json, agreement.png, report.json"
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from policyfactory.statistics.compare import Paired, compare_values
 from policyfactory.statistics.means import estimate_ratio
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["distill"]
+__all__ = ["distill", "network_of", "trained_with"]
 
 _FITTED_PAIRS = 10_000  # pairs that coefficients are fitted to
 
@@ -85,7 +86,7 @@ def distill(
     """
     options = options or DistillOptions()
     if not isinstance(network, Network):
-        network = _network_of(Path(network))
+        network = network_of(Path(network))
     options = dataclasses.replace(options, windows=dataclasses.replace(options.windows, mode=network.mode))
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
@@ -105,7 +106,24 @@ def distill(
     return found
 
 
-def _network_of(path: Path) -> Network:
+def trained_with(network: Network) -> Literal["easy", "none"]:
+    """Return the backfilling that a network was trained with, by its provenance; EASY if it does not say."""
+    options = network.provenance.get("options")
+    return "none" if isinstance(options, dict) and options.get("backfill") == "none" else "easy"
+
+
+def network_of(path: Path) -> Network:
+    """Return the network of a file.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    ModelFileError
+        If it is no network, or one of a newer schema.
+    UsageError
+        If it is the model of a formula.
+    """
     try:
         return load_network(path)
     except ModelFileError as error:

@@ -196,8 +196,14 @@ class Distilled:
                 f"with the free processors (f), which no scheduler gives to a sort key, {_percent(free.judged.pairs)} "
                 f"are ordered alike: {shortened(free.formula.policy.formula, 200)}"
             )
+        judged = len(self.windows.judged)
         if not self.windows.held_out:
             said.append("nothing was held out: it was fitted, chosen and judged on the same windows")
+        elif judged < self.options.windows.judged_windows:
+            said.append(
+                f"{judged} of {self.options.windows.judged_windows} windows to judge on fit side by side in the last "
+                "part of the log"
+            )
         return said
 
     def as_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from policyfactory.export.export import export
 from policyfactory.policy.network import Network, paper_inputs, save_network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model, save_model
-from policyfactory.search.distill import distill
+from policyfactory.search.distill import distill, trained_with
 from policyfactory.search.distill_candidates import published_formulas
 from policyfactory.search.distill_options import DistillOptions
 from policyfactory.search.options import TrainOptions
@@ -164,6 +164,13 @@ def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(workload, 
         distill(network, workload, other).as_dict()["windows"]
         != json.loads((tmp_path / "one" / "report.json").read_text())["windows"]
     )
+
+
+def test_the_backfilling_is_that_of_its_training() -> None:
+    network = random_network(1)
+    assert trained_with(network) == "easy"
+    for said, expected in [({"backfill": "none"}, "none"), ({"backfill": 7}, "easy"), ("none", "easy")]:
+        assert trained_with(dataclasses.replace(network, provenance={"options": said})) == expected
 
 
 def test_published_formulas_count_no_time_from_an_epoch() -> None:

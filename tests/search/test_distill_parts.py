@@ -172,6 +172,22 @@ def test_an_order_that_a_sum_of_terms_makes_is_found() -> None:
     assert np.linalg.norm(fit_order(rows, 1.0)) < np.linalg.norm(found)
 
 
+def test_it_is_the_logistic_regression_of_scikit_learn() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(5)
+    # Not separable, so that the optimum is inside; of length 1 in the scale of the columns, as the fit has them.
+    rows = rng.normal([0.4, -0.2], 1.0, (600, 2))
+    pull = 1e-3
+    found = fit_order(rows, pull)
+    scaled = rows / np.abs(rows).mean(axis=0)
+    unit = scaled / np.linalg.norm(scaled, axis=1)[:, None]
+    # Its loss is a sum, and half the squared length; a row turned round belongs to the other class.
+    model = LogisticRegression(C=1 / (2 * pull * len(rows)), fit_intercept=False, tol=1e-10)
+    model.fit(np.vstack([unit, -unit]), np.repeat([1, 0], len(rows)), np.full(2 * len(rows), 0.5))
+    assert found * np.abs(rows).mean(axis=0) == pytest.approx(model.coef_[0], rel=1e-3)
+
+
 def test_terms_that_say_nothing_are_not_fitted() -> None:
     assert fit_order(np.array([[1.0, 0.0], [2.0, 0.0]]), 1e-3) is None
     assert fit_order(np.array([[1.0, np.inf], [2.0, 0.0]]), 1e-3) is None
