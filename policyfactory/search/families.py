@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Mapping
 
 from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.form import Form
 from policyfactory.policy.policy import Policy
 
@@ -22,7 +23,7 @@ _X, _Y, _V, _C = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)", "min(1, 
 
 # Published orders that are hard to beat, beside which every learned one is judged.
 REFERENCES: dict[str, Policy] = {
-    "SAF": Policy("SAF", "p*q", "smallest area first"),
+    "SAF": CATALOGUE["SAF"],
     "P*SQRT(Q)": Policy("P*SQRT(Q)", "p*sqrt(q)", "short jobs first, processors by their square root"),
 }
 
@@ -78,11 +79,13 @@ _STOCK: dict[str, _Stock] = {
         {"a": 0.5},
         "a sort key with x, y, their squares and their product",
     ),
-    "linear": _Stock(f"{_X} + a*{_Y} - b*{_V}", {"a": 0.5, "b": 0.1}, "p*q**a, and who has waited longer goes ahead"),
+    "linear": _Stock(
+        f"{_X} + a*{_Y} - b*{_V}", {"a": 0.5, "b": 0.1}, "p*q**a, and who has waited longer goes ahead (b > 0)"
+    ),
     "stretch": _Stock(
         f"{_X} + a*{_Y} - b*log10(1 + w/max(p, 1))",
         {"a": 0.5, "b": 0.1},
-        "p*q**a, and who has waited longer in terms of its own length goes ahead",
+        "p*q**a, and who has waited longer in terms of its own length goes ahead (b > 0)",
     ),
     "ageing": _Stock(
         f"{_X} + a*{_Y} - b*log10(1 + w/10**t)",

@@ -130,8 +130,8 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
         reasons = next((one.out for one, _ in ranked if one.learned), "")
         raise EvaluationError(
             f"{task.workload.name}: none of the {len(candidates)} candidates kept within the bands of the guards; of "
-            f"the best, {reasons}; search longer (--evaluations, --restarts), other families (--family), or wider "
-            "--bands"
+            f"the best, {reasons}; learn longer, by another learner or family, or give wider --bands (none: no "
+            "bands)"
         )
     (winner, own), *others = inside
     second = next((row.candidate for row, other in others if not np.array_equal(own, other)), None)
