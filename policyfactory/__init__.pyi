@@ -33,6 +33,8 @@ from policyfactory.policy.store import save_model as save_model
 from policyfactory.search.formulas import FormulaSearch as FormulaSearch
 from policyfactory.search.options import SearchOptions as SearchOptions
 from policyfactory.search.options import TrainOptions as TrainOptions
+from policyfactory.search.reinforce.learner import Reinforcement as Reinforcement
+from policyfactory.search.reinforce.options import PpoOptions as PpoOptions
 from policyfactory.search.result import Trained as Trained
 from policyfactory.search.run import train as train
 from policyfactory.simulate.cases import Case as Case

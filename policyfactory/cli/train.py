@@ -184,9 +184,9 @@ def train(
 
 def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: Any) -> Learner:
     from policyfactory.search.reinforce.learner import Reinforcement
-    from policyfactory.search.reinforce.options import changes_of, ppo_options
+    from policyfactory.search.reinforce.options import changes_of
 
-    return Reinforcement.of(ppo_options(preset, **{**named, **changes_of(change or [])}))
+    return Reinforcement.of(preset, **{**named, **changes_of(change or [])})
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:

@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
+from policyfactory.core.claims import exclusive
+from policyfactory.core.errors import EvaluationError, ModelFileError, OutputError, UsageError
 from policyfactory.core.progress import WorkCounter
+from policyfactory.policy.store import load_model
+from policyfactory.search.options import TrainOptions
 from policyfactory.search.reinforce import checkpoint
 from policyfactory.search.reinforce import training as module
 from policyfactory.search.reinforce.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from policyfactory.search.reinforce.learner import Reinforcement
 from policyfactory.search.reinforce.options import PpoOptions
 from policyfactory.search.reinforce.training import TrainedNumbers, Training
-from small_training import all_starts, few, small_world
+from policyfactory.search.run import train
+from small_training import JOBS, all_starts, few, small_log, small_world
 from support import extra_module
 
 torch = extra_module("torch", "rl")
@@ -221,6 +226,24 @@ def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint(
     monkeypatch.setattr(module, "by_other_rollouts", spoiled(0))
     with pytest.raises(EvaluationError, match="round 1: the loss is not finite, and no candidate was taken before"):
         training().train()
+
+
+def test_the_report_says_that_training_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real, rounds = module.by_other_rollouts, iter(range(9))
+    monkeypatch.setattr(module, "by_other_rollouts", lambda *given: real(*given) * (np.nan if next(rounds) else 1.0))
+    learner = Reinforcement.of("ours", iterations=3, windows=2, rollouts=2, checkpoint_every=1)
+    options = TrainOptions(window_jobs=JOBS, choosing_windows=3, judged_windows=4, bands=())
+    found = train(small_log(), learner, options, output=tmp_path / "found")
+    said = "round 2: the loss is not finite; training stopped with the last good checkpoint, of round 1"
+    assert found.warnings[0].startswith(said)
+    assert json.loads((tmp_path / "found" / "report.json").read_text())["warnings"][0].startswith(said)
+    assert load_model(tmp_path / "found" / "policy.json").policy.network == found.policy.network
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
+    learner = Reinforcement.of("ours", iterations=1, windows=2, rollouts=2)
+    with exclusive(tmp_path / "policy.json"), pytest.raises(OutputError, match="another run"):
+        train(small_log(), learner, TrainOptions(window_jobs=JOBS), output=tmp_path)
 
 
 def test_what_does_not_suit_is_refused() -> None:

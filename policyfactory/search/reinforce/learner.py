@@ -17,7 +17,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.search.learner import Candidate, Learned, Task
 from policyfactory.search.reinforce.filtering import filtered_starts
 from policyfactory.search.reinforce.networks import KERNEL, network_of, torch_module
-from policyfactory.search.reinforce.options import PpoOptions
+from policyfactory.search.reinforce.options import PpoOptions, Preset, ppo_options
 from policyfactory.search.reinforce.training import BESIDE, TrainedNumbers, Training
 from policyfactory.search.reinforce.worlds import PaperWorld, StandardWorld, World
 from policyfactory.simulate.rlscheduler import CommittedLog
@@ -42,15 +42,19 @@ class Reinforcement:
     name: str = "ppo"
 
     @classmethod
-    def of(cls, options: PpoOptions) -> Reinforcement:
-        """Return the learner of these options.
+    def of(cls, options: PpoOptions | Preset = "ours", **changes: Any) -> Reinforcement:
+        """Return the learner of options, or of a way of training with ``changes``: ``of("paper", iterations=5)``.
 
         Raises
         ------
         UsageError
-            If torch is not installed, or the network is no policy.
+            If torch is not installed, an option is wrong, or the network is no policy.
         """
         torch_module()
+        if not isinstance(options, PpoOptions):
+            options = ppo_options(options, **changes)
+        elif changes:
+            options = dataclasses.replace(options, **changes)
         if options.network != KERNEL:
             raise UsageError(
                 f"--network {options.network}: looks at 128 slots at once and is no order of jobs, so it cannot be "
