@@ -151,6 +151,7 @@ def test_a_network_of_mode_paper_plays_by_its_own_rules(workload) -> None:
     assert copied.chosen.choice.judged.pairs == 1.0
 
 
+@pytest.mark.slow
 def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(workload, tmp_path: Path) -> None:
     network, few = random_network(4), options(families=("power", "ageing"))
     for folder in ("one", "two"):
@@ -159,11 +160,17 @@ def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(workload, 
     assert names == ["agreement.png", "policy.json", "report.json", "static.json"]
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    other = dataclasses.replace(few, windows=dataclasses.replace(few.windows, seed=2))
-    assert (
-        distill(network, workload, other).as_dict()["windows"]
-        != json.loads((tmp_path / "one" / "report.json").read_text())["windows"]
-    )
+    other = dataclasses.replace(few, families=("power",), windows=dataclasses.replace(few.windows, seed=2))
+    report = json.loads((tmp_path / "one" / "report.json").read_text())
+    assert distill(network, workload, other).as_dict()["windows"] != report["windows"]
+
+
+def test_a_coefficient_of_what_all_jobs_have_in_common_keeps_its_value(workload) -> None:
+    serial = dataclasses.replace(workload, processors=np.ones_like(workload.processors), machine=4)
+    found = distill(linear({X: 1.0}), serial, options(families=("power",)))
+    power = next(one for one in found.rated if one.formula.origin == "power")
+    assert power.judged.pairs == 1.0
+    assert power.formula.policy.formula == "log10(max(p, 1)) + 0.5*log10(q)"
 
 
 def test_the_backfilling_is_that_of_its_training() -> None:
