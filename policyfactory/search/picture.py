@@ -43,7 +43,8 @@ def draw_learning(trained: Trained) -> Figure:
         axes.axhline(0, color="black", linewidth=1)
         axes.annotate("SAF", (0, 0), xytext=(4, 4), textcoords="offset points", fontsize=9)
         axes.set_xlabel(f"{trained.learned.work} tried")
-        axes.set_ylabel(f"{trained.task.options.goal} of the best inside the bands,\nlog ratio to SAF")
+        how = "ratio to SAF's, minus 1" if trained.settings.get("objective") == "mean" else "log ratio to SAF's"
+        axes.set_ylabel(f"{trained.task.options.goal} of the best inside the bands,\n{how}")
     if curves:
         axes.legend(fontsize=8)
     return figure
