@@ -19,7 +19,7 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ON_A_CLUSTER = {"afternoon", "clusters"}
 # Whole evaluations, fits and a bootstrap: five seconds of a processor and more each. README is of `make test`.
 LONG = {"evaluate", "fits", "how-certain", "report", "train", "tutorial", "workloads"}
-OF_EXTRAS = {"environment", "train-networks"}
+OF_EXTRAS = {"environment": "gymnasium", "train-networks": "torch"}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -49,7 +49,7 @@ def test_code_and_commands_of_a_page_run(
     page: Path, reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     if page.stem in OF_EXTRAS:
-        extra_module("gymnasium", "rl")
+        extra_module(OF_EXTRAS[page.stem], "rl")
     run = runner(reader, monkeypatch, capfd)
     namespace: dict[str, object] = {"__name__": page.stem}
     for language, code in blocks(page):

@@ -13,6 +13,7 @@ import numpy as np
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.artefact import command_line, package_versions
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.environment.goals import GOALS
 from policyfactory.policy.policy import Policy
 from policyfactory.search.learner import Candidate, Learned, Task
 from policyfactory.search.reinforce.filtering import filtered_starts
@@ -127,8 +128,9 @@ class Reinforcement:
             origin = f"checkpoint after round {iteration}, {row['decisions']:,} decisions"
             candidates.append(Candidate(Policy.from_network(network), float(row["cost"]), origin=origin))
         goal = task.options.goal
+        sign = 1 if GOALS[goal].lower_is_better else -1
         curves = {
-            name: [(row["decisions"], row[key]) for row in made.history]
+            name: [(row["decisions"], sign * row[key]) for row in made.history]
             for name, key in (("network", "cost"), *((beside, beside) for beside in BESIDE))
         }
         return Learned(
