@@ -42,8 +42,9 @@ def draw_agreement(found: Distilled) -> Figure:
             shares = [100 * kept[at].judged.pairs for at in places]
             axes.barh(places, shares, color=COLOURS[number], label=_WORDS[kind], height=0.7)
     for at, one in enumerate(kept):
-        spread = [own / every for own, every in one.judged.by_window]
-        axes.plot([100 * min(spread), 100 * max(spread)], [at, at], color="black", linewidth=0.8)
+        interval = one.judged.interval
+        if interval is not None:
+            axes.plot([100 * interval[0], 100 * interval[1]], [at, at], color="black", linewidth=1.4)
     names = [
         shortened(one.formula.policy.name, 30) + (" (choice)" if one is found.chosen.choice else "") for one in kept
     ]
@@ -51,8 +52,8 @@ def draw_agreement(found: Distilled) -> Figure:
     axes.set_xlim(0, 100)
     axes.axvline(50, color="grey", linewidth=0.8, linestyle=":")
     axes.set_xlabel(
-        f"pairs ordered as by network {shortened(found.network.name, 30)} on the judged windows, %\n(line: from the "
-        "worst window to the best; dotted: by chance)",
+        f"pairs ordered as by network {shortened(found.network.name, 30)} on the judged windows, %\n(line: 95 % "
+        "interval over the windows; dotted: by chance)",
         fontsize=8,
     )
     axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncol=len(KINDS), frameon=False)
