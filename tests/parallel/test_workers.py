@@ -20,7 +20,7 @@ from policyfactory.core.errors import (
     UsageError,
     WorkersError,
 )
-from policyfactory.parallel.pool import results
+from policyfactory.parallel.pool import batches, results
 from policyfactory.parallel.workers import ThreadExecutor, Workers
 from support import ROOT
 from worker_tasks import Shared, seen
@@ -50,6 +50,20 @@ def test_results_are_the_same_whoever_works(workers):
     expected = [7 + number**2 for number in range(100)]
     assert sorted(results(worker_tasks.square, 7, range(100), workers)) == expected
     assert list(results(worker_tasks.square, 7, [], workers)) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2, Workers(2, "loky")], ids=str)
+def test_batches_are_computed_one_after_another_by_the_same_workers(workers):
+    with batches(worker_tasks.square, 10, workers) as compute:
+        first = sorted(compute(range(5)))
+        # What comes next depends on what was found.
+        second = sorted(compute(first[-2:]))
+        assert list(compute([])) == []
+    assert (first, second) == ([10, 11, 14, 19, 26], [371, 686])
+    with batches(worker_tasks.whoami, 0, Workers(2, "loky")) as compute:
+        seen_first, seen_second = ({process for _, process in compute(range(20))} for _ in range(2))
+    assert len(seen_first | seen_second) <= 2
+    assert os.getpid() not in seen_first | seen_second
 
 
 @pytest.mark.parametrize("workers", [Workers(2), *([Workers(2, "loky")] if NIGHTLY else [])], ids=str)
