@@ -51,6 +51,20 @@ def test_a_log_becomes_a_network_that_is_judged_and_evaluated(run, log: Path, tm
         run("evaluate", "log.swf", "--policies", "SAF,found/policy.json", "--output", "compared")
 
 
+def test_the_papers_training_with_its_two_phases(run, log: Path, tmp_path: Path) -> None:
+    extra_module("torch", "rl")
+    paper = ("--mode", "paper", "--training", "paper", "--filtering", "paper", "--set", "filtered=1", "--rounds", 2)
+    done = run("train", "log.swf", "--output", "found", *FEW, *paper, "--set", "windows=4", "--set", "passes=3")
+    assert "phase 1 learns from" in done.stderr
+    assert "windows, by --filtering paper" in done.stderr
+    header, *rows = (tmp_path / "found" / "history.csv").read_text().splitlines()
+    assert len(rows) == 2
+    assert header.split(",")[-1] == "value_loss"
+    assert all(float(row.split(",")[-1]) > 0 for row in rows)
+    report = json.loads((tmp_path / "found" / "report.json").read_text())
+    assert report["provenance"]["settings"]["filtering"] == "paper"
+
+
 def test_a_run_that_ended_early_goes_on_or_is_refused(run, log: Path, tmp_path: Path) -> None:
     extra_module("torch", "rl")
     (tmp_path / "found").mkdir()
