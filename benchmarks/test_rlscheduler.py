@@ -20,8 +20,10 @@ import numpy as np
 import pytest
 
 from floors import record
+from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import starts_rlscheduler
 
@@ -30,6 +32,7 @@ GROUP = "rules of RLScheduler"
 EPISODES, JOBS = 64, 256
 STEPS = {False: 200_000, True: 350_000}
 DECISIONS = 500_000
+PRINTED = {"SJF": 0.71, "kernel network": 0.30}
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +43,10 @@ def log() -> CommittedLog:
     return CommittedLog.of_swf(read_swf(path))
 
 
-def rate_of(benchmark: Any, run: Callable[[], int], rounds: int = 3) -> float:
+def rate_of(benchmark: Any, run: Callable[[], int]) -> float:
     """Return how many a CPU second the fastest round makes; ``run`` returns how many it made."""
     made = [run()]
-    benchmark.pedantic(lambda: made.append(run()), rounds=rounds)
+    benchmark.pedantic(lambda: made.append(run()), rounds=3)
     return float(made[0]) / benchmark.stats.stats.min if benchmark.enabled else 0.0
 
 
@@ -108,3 +111,54 @@ def test_decisions(benchmark: Any, log: CommittedLog, formula: str, backfill: bo
         how = "with backfilling" if backfill else "no backfilling"
         floor = DECISIONS if policy.is_static and not backfill else None
         record(GROUP, f"choices of a formula, whole queue, {kind}, {how}", rate, "decisions/CPU s", floor=floor)
+
+
+@pytest.mark.benchmark(group="RLScheduler, table IX", timer=time.process_time)
+@pytest.mark.parametrize("name", ["SJF", "kernel network"])
+def test_a_choice_among_128_jobs(benchmark: Any, name: str) -> None:
+    # All come at once, and one after another is started: there are 128 of them on average.
+    random, n = np.random.default_rng(0), JOBS
+    run_time, unknown = random.integers(60, 86_400, n), np.full(n, -1)
+    at_once = Workload(
+        "at once", 1, np.arange(1, n + 1), np.zeros(n), run_time, run_time, np.ones(n), unknown, unknown
+    )  # fmt: skip
+    log = CommittedLog.of_workload(at_once)
+    policy = Policy("SJF", "p")
+    if name != "SJF":
+        widths = [(8, 32), (32, 16), (16, 8), (8, 1)]
+        layers = [(random.normal(size=shape), random.normal(size=shape[1])) for shape in widths]
+        policy = Policy.from_network(Network.of("N", paper_inputs(log.longest_run), layers, mode="paper"))
+    first, r = np.zeros(1, dtype=np.int64), np.zeros(n)
+
+    def run() -> int:
+        for _ in range(20):
+            starts_by_formula(log, policy, first, n, backfill=False, r=r)
+        return 20 * n
+
+    rate = rate_of(benchmark, run)
+    if benchmark.enabled:
+        record(GROUP, f"table IX: {name} chooses among 128 jobs (the paper: {PRINTED[name]} ms)", 1e6 / rate, "us")
+
+
+@pytest.mark.benchmark(group="RLScheduler, table IX", timer=time.process_time)
+@pytest.mark.parametrize("preset", ["paper", "ours"])
+def test_an_epoch_of_training(benchmark: Any, log: CommittedLog, preset: Any) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'policyfactory[rl]'")
+    if preset == "paper" and not benchmark.enabled:
+        pytest.skip("takes minutes: python -m pytest benchmarks --benchmark-enable")
+    from policyfactory.search.reinforce.options import ppo_options
+    from policyfactory.search.reinforce.training import Training
+    from policyfactory.search.reinforce.worlds import PaperWorld
+
+    options = ppo_options(preset, iterations=1)
+    starts = np.arange(len(log) - JOBS + 1)
+
+    def run() -> None:
+        world = PaperWorld(log, JOBS, options.windows * options.rollouts, backfill=False)
+        Training(world, starts, options, 0, {"log": log.name}).train()
+
+    benchmark.pedantic(run, rounds=1)
+    if benchmark.enabled:
+        beside = " (the paper: 123 s)" if preset == "paper" else ""
+        seconds = benchmark.stats.stats.min
+        record(GROUP, f"table IX: an epoch of training, {preset}{beside}", seconds, "CPU s")
