@@ -30,6 +30,9 @@ from policyfactory.policy.policy import Policy as Policy
 from policyfactory.policy.store import Model as Model
 from policyfactory.policy.store import load_model as load_model
 from policyfactory.policy.store import save_model as save_model
+from policyfactory.search.distill import distill as distill
+from policyfactory.search.distill_options import DistillOptions as DistillOptions
+from policyfactory.search.distill_result import Distilled as Distilled
 from policyfactory.search.formulas import FormulaSearch as FormulaSearch
 from policyfactory.search.options import SearchOptions as SearchOptions
 from policyfactory.search.options import TrainOptions as TrainOptions

@@ -12,6 +12,8 @@ import policyfactory
 PUBLIC = [
     "CATALOGUE",
     "Case",
+    "DistillOptions",
+    "Distilled",
     "Evaluated",
     "Evaluation",
     "Experiment",
@@ -45,6 +47,7 @@ PUBLIC = [
     "cases_of",
     "compare",
     "default_workload",
+    "distill",
     "evaluate",
     "explain_network",
     "export",
@@ -85,7 +88,7 @@ def test_every_public_name_can_be_had() -> None:
         assert getattr(policyfactory, name) is not None
 
 
-VERBS = {"evaluate", "export", "fit", "generate", "learn", "read", "simulate", "train"} & set(PUBLIC)
+VERBS = {"distill", "evaluate", "export", "fit", "generate", "learn", "read", "simulate", "train"} & set(PUBLIC)
 
 
 @pytest.mark.parametrize("first", ["policyfactory", "policyfactory.simulate.rules", "policyfactory.fit.forms"])

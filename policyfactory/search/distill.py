@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
+from policyfactory.core.options import changed
 from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.policy.network import Network, load_network
 from policyfactory.policy.policy import Policy
@@ -34,6 +35,7 @@ from policyfactory.search.distill_result import Chosen, Distilled, Judged, Rated
 from policyfactory.search.families import REFERENCES, Family, family_of
 from policyfactory.search.files import check_folder
 from policyfactory.search.learner import Follower
+from policyfactory.search.options import TrainOptions
 from policyfactory.search.play import measured, played
 from policyfactory.search.windows import STEPS, Windows, draw_windows
 from policyfactory.statistics.compare import Paired, compare_values
@@ -53,6 +55,7 @@ def distill(
     output: Path | str | None = None,
     overwrite: bool = False,
     follower: Follower | None = None,
+    **changes: Any,
 ) -> Distilled:
     """Return the formula that orders the queues of a log as a network does, and how far it does.
 
@@ -70,6 +73,9 @@ def distill(
         Replace what an earlier run left in the folder.
     follower : Follower, optional
         Who follows how far the work is.
+    **changes
+        Fields of `DistillOptions` and of `TrainOptions`, in place of ``options`` or on top of them: ``families``,
+        ``goal``, ``window_jobs``, ...
 
     Raises
     ------
@@ -84,10 +90,9 @@ def distill(
     OutputError
         If the folder holds a formula already, is being written by another run, or cannot be written.
     """
-    options = options or DistillOptions()
     if not isinstance(network, Network):
         network = network_of(Path(network))
-    options = dataclasses.replace(options, windows=dataclasses.replace(options.windows, mode=network.mode))
+    options = _changed(options, network, changes)
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
 
@@ -104,6 +109,17 @@ def distill(
         found = _distilled(*given)
         write_distilled(found, folder)
     return found
+
+
+def _changed(options: DistillOptions | None, network: Network, changes: dict[str, Any]) -> DistillOptions:
+    """Return the options with changes, in the network's mode; with its backfilling if they say nothing else."""
+    if options is None:
+        options = DistillOptions(TrainOptions(bands=(), backfill=trained_with(network)))
+    fields = {field.name for field in dataclasses.fields(DistillOptions)}
+    own = {name: value for name, value in changes.items() if name in fields}
+    options = changed(options, own)
+    others = {name: value for name, value in changes.items() if name not in fields}
+    return dataclasses.replace(options, windows=changed(options.windows, {**others, "mode": network.mode}))
 
 
 def trained_with(network: Network) -> Literal["easy", "none"]:

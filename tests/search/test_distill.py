@@ -165,6 +165,20 @@ def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(workload, 
     assert distill(network, workload, other).as_dict()["windows"] != report["windows"]
 
 
+def test_options_can_be_changed_by_name(workload) -> None:
+    network = dataclasses.replace(linear({X: 1.0}), provenance={"options": {"backfill": "none"}})
+    few = {"window_jobs": 100, "training_windows": 4, "choosing_windows": 3, "judged_windows": 5}
+    found = distill(network, workload, families=("power",), decisions=10, **few)
+    assert (found.options.decisions, found.options.windows.window_jobs) == (10, 100)
+    assert found.options.windows.backfill == "none"
+    # What the options say goes before what the training says.
+    assert distill(network, workload, SMALL, families=("power",)).options.windows.backfill == "easy"
+    with pytest.raises(UsageError, match="window_job"):
+        distill(network, workload, window_job=100)
+    with pytest.raises(UsageError, match="give a number"):
+        distill(network, workload, decisions="many")
+
+
 def test_a_coefficient_of_what_all_jobs_have_in_common_keeps_its_value(workload) -> None:
     serial = dataclasses.replace(workload, processors=np.ones_like(workload.processors), machine=4)
     found = distill(linear({X: 1.0}), serial, options(families=("power",)))
