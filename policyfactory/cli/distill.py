@@ -9,25 +9,19 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from policyfactory.cli import learning_options as option
 from policyfactory.cli.evaluate_options import with_options
-from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.report.terminal import note
 
 __all__ = ["distill"]
 
-_READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
-
-@with_options(OPTIONS[name] for name in _READING)
+@with_options(OPTIONS[name] for name in option.READING)
 def distill(
     network: Annotated[Path, typer.Argument(metavar="NETWORK", help="Network file (train makes one).")],
-    log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")] = Path(
-        "distilled"
-    ),
+    log: option.Log,
+    output: option.Output = Path("distilled"),
     family: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,31 +32,17 @@ def distill(
             "fit and the published policies are always tried.",
         ),
     ] = None,
-    goal: Annotated[
-        str,
-        typer.Option(
-            help="What the formula is compared in: mean_bsld, mean_wait, mean_turnaround, utilisation, mean_slowdown, "
-            "user_mean_bsld, user_max_bsld."
-        ),
-    ] = "mean_bsld",
+    goal: option.Goal = "mean_bsld",
     backfill: Annotated[
         Literal["easy", "none"] | None,
         typer.Option(help="Backfilling: easy, none (default: as the network was trained, if it says so, else easy)."),
     ] = None,
-    window_jobs: Annotated[int, typer.Option(help="Jobs of a window.")] = 256,
-    training_windows: Annotated[int, typer.Option(help="Windows to fit on.")] = 40,
-    choosing_windows: Annotated[int, typer.Option(help="Windows to choose by.")] = 40,
-    judged_windows: Annotated[int, typer.Option(help="Windows to judge on: at most so many, side by side.")] = 100,
-    parts: Annotated[
-        str,
-        typer.Option(
-            metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to fit, to choose, to judge."
-        ),
-    ] = "40,20,40",
-    windows: Annotated[
-        str | None,
-        typer.Option(metavar="NxLENGTH", help="Fit, choose and judge on these very windows: nothing is held out."),
-    ] = None,
+    window_jobs: option.WindowJobs = 256,
+    training_windows: option.TrainingWindows = 40,
+    choosing_windows: option.ChoosingWindows = 40,
+    judged_windows: option.JudgedWindows = 100,
+    parts: option.Parts = "40,20,40",
+    windows: option.Windows = None,
     decisions: Annotated[int, typer.Option(help="Decisions of a window that are looked at, at most.")] = 40,
     pairs: Annotated[int, typer.Option(help="Pairs of a decision that are looked at, at most.")] = 100,
     margin: Annotated[
@@ -73,7 +53,7 @@ def distill(
         ),
     ] = 0.01,
     seed: Annotated[int, typer.Option(help="Seed of windows, decisions and pairs.")] = 1,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")] = False,
+    overwrite: option.Overwrite = False,
     **reading: Any,
 ) -> None:
     """Make a formula of a network: one that orders the queue as the network does, and can be exported.
@@ -94,7 +74,7 @@ def distill(
         training_windows=training_windows,
         choosing_windows=choosing_windows,
         judged_windows=judged_windows,
-        parts=_percentages(parts),
+        parts=option.parts_of(parts),
         windows=windows,
         bands=(),
         seed=seed,
@@ -109,11 +89,3 @@ def distill(
     show_distilled(found)
     files = "policy.json, static.json, agreement.png, report.json"
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")
-
-
-def _percentages(text: str) -> tuple[int, int, int]:
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 3 or not all(part.isdecimal() and len(part) <= 3 for part in parts):
-        raise UsageError(f"--parts {text[:60]!a}: write three whole percentages separated by commas: 40,20,40")
-    first, second, third = map(int, parts)
-    return first, second, third

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from policyfactory.cli import learning_options as option
 from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
-from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.report.terminal import note
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from policyfactory.search.learner import Learner
 
 __all__ = ["train"]
-
-_READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
 Family = Annotated[
     list[str] | None,
@@ -62,21 +60,11 @@ Start = Annotated[
 ]
 
 
-@with_options(OPTIONS[name] for name in _READING)
+@with_options(OPTIONS[name] for name in option.READING)
 def train(
-    log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")] = Path(
-        "trained"
-    ),
-    goal: Annotated[
-        str,
-        typer.Option(
-            help="What is improved: mean_bsld, mean_wait, mean_turnaround, utilisation, mean_slowdown, "
-            "user_mean_bsld, user_max_bsld."
-        ),
-    ] = "mean_bsld",
+    log: option.Log,
+    output: option.Output = Path("trained"),
+    goal: option.Goal = "mean_bsld",
     learner: Annotated[
         Literal["search", "ppo"],
         typer.Option(
@@ -89,24 +77,12 @@ def train(
         typer.Option(help="The rules: those of this simulator (standard), or of RLScheduler's (paper)."),
     ] = "standard",
     backfill: Annotated[Literal["easy", "none"], typer.Option(help="Backfilling: easy, none.")] = "easy",
-    window_jobs: Annotated[int, typer.Option(help="Jobs of a window.")] = 256,
-    training_windows: Annotated[int, typer.Option(help="Windows to learn from.")] = 40,
-    choosing_windows: Annotated[int, typer.Option(help="Windows to choose by.")] = 40,
-    judged_windows: Annotated[int, typer.Option(help="Windows to judge on: at most so many, side by side.")] = 100,
-    parts: Annotated[
-        str,
-        typer.Option(
-            metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to learn, to choose, to judge."
-        ),
-    ] = "40,20,40",
-    windows: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NxLENGTH",
-            help="Learn, choose and judge on these very windows, so that nothing is held out: "
-            "rlscheduler:10x1024jobs:1 are those of the paper's tables.",
-        ),
-    ] = None,
+    window_jobs: option.WindowJobs = 256,
+    training_windows: option.TrainingWindows = 40,
+    choosing_windows: option.ChoosingWindows = 40,
+    judged_windows: option.JudgedWindows = 100,
+    parts: option.Parts = "40,20,40",
+    windows: option.Windows = None,
     bands: Annotated[
         str | None,
         typer.Option(
@@ -139,7 +115,7 @@ def train(
     workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")] = False,
+    overwrite: option.Overwrite = False,
     **reading: Any,
 ) -> None:
     """Learn a policy with the simulator in the loop, and judge it on windows later in time.
@@ -161,7 +137,7 @@ def train(
         training_windows=training_windows,
         choosing_windows=choosing_windows,
         judged_windows=judged_windows,
-        parts=_numbers("parts", parts),  # type: ignore[arg-type]
+        parts=option.parts_of(parts),
         windows=windows,
         bands=None if bands is None else parse_bands(bands),
         seed=seed,
@@ -179,7 +155,8 @@ def train(
     with TrainScreen() as screen:
         trained = train_policy(log, made, options, output=output, overwrite=overwrite, workers=who, follower=screen)
     show_trained(trained)
-    note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): policy.json, history.csv, report.json")
+    files = "policy.json, report.json, history.csv, learning.png"
+    note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")
 
 
 def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: Any) -> Learner:
@@ -187,10 +164,3 @@ def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: An
     from policyfactory.search.reinforce.options import changes_of
 
     return Reinforcement.of(preset, **{**named, **changes_of(change or [])})
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() and len(part) <= 18 for part in parts):
-        raise UsageError(f"--{option} {text[:60]!a}: write whole numbers separated by commas")
-    return tuple(map(int, parts))

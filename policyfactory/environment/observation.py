@@ -7,20 +7,14 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.engine.observed import FACTS
+from policyfactory.policy.network import STANDARD_INPUTS
 from policyfactory.policy.policy import Policy
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["INPUTS", "MACHINE", "RUNNING", "facts_of"]
 
 # The columns of a waiting job, as formulas; the second to the fourth are facts of the job.
-INPUTS = (
-    "log10(w + 10) - 1",
-    "log10(max(p, 1))",
-    "log10(q)",
-    "log10(q/m)",
-    "min(1, max(0, f - q + 1))",
-    "f/m",
-)
+INPUTS = STANDARD_INPUTS
 # The columns of the machine and of a running job, in words.
 MACHINE = (
     "share of the processors that are free now",

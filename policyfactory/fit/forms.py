@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from policyfactory.core.errors import FitError
 from policyfactory.fit.result import Fit, Term, exact_fit
 from policyfactory.fit.sample import Sample
 
-__all__ = ["FormsResult", "distinct_forms", "fit_all_forms"]
+__all__ = ["FormsResult", "distinct_forms", "fit_all_forms", "product_text"]
 
 # A factor of a term: variable, function, and whether it stands below the fraction line.
 Factor = tuple[str, str, bool]
@@ -62,7 +63,7 @@ def fit_all_forms(sample: Sample) -> FormsResult:
     undefined: list[str] = []
     forms = distinct_forms()
     for products, aliases in forms.items():
-        texts = [_text(product) for product in products]
+        texts = [product_text(product) for product in products]
         name = " + ".join(texts)
         design = columns.design(products)
         if not np.isfinite(design).all():
@@ -107,18 +108,22 @@ def _join(operator: str, factor: Factor) -> Factor:
     return (variable, function, below != (operator == "/"))
 
 
-def _text(product: Product) -> str:
-    above = [_call(factor) for factor in product if not factor[2]]
-    below = [_call(factor) for factor in product if factor[2]]
+def product_text(product: Product, names: Mapping[str, str] | None = None) -> str:
+    """Return a product as a formula; ``names``: what stands in the place of a variable, for example ``w + 10`` of r."""
+    above = [_call(factor, names) for factor in product if not factor[2]]
+    below = [_call(factor, names) for factor in product if factor[2]]
     text = "*".join(above) or "1"
     if not below:
         return text
     return f"{text}/{below[0]}" if len(below) == 1 else f"{text}/({'*'.join(below)})"
 
 
-def _call(factor: Factor) -> str:
+def _call(factor: Factor, names: Mapping[str, str] | None = None) -> str:
     variable, function, _ = factor
-    return variable if function == "id" else f"{function}({variable})"
+    inner = (names or {}).get(variable, variable)
+    if function == "id":
+        return inner if inner.isidentifier() else f"({inner})"
+    return f"{function}({inner})"
 
 
 class _Columns:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
-from policyfactory.fit.forms import Factor, Product, distinct_forms
+from policyfactory.fit.forms import Product, distinct_forms, product_text
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import FittedNumber
@@ -30,6 +30,7 @@ PULLS = (1e-2, 1e-4, 1e-6)
 _FORM_PULL = 1e-4
 _SEARCHED_PAIRS = 4000  # of a family that is not linear
 _KEPT_FORMS = 5  # of each kind
+_WAIT = {"r": "w + 10"}  # in the place of what a network does not know
 _SOURCE = "policyfactory distill"
 
 
@@ -96,29 +97,14 @@ def _designs() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Return the terms of all forms in p and q, and of all in p, q and a wait."""
     every = distinct_forms()
     without = {tuple(part for part in map(_without_r, products) if part) for products in every}
-    texts = [[tuple(map(_text, products)) for products in some] for some in (sorted(without), every)]
+    texts = [
+        [tuple(product_text(one, _WAIT) for one in products) for products in some] for some in (sorted(without), every)
+    ]
     return texts[0], texts[1]
 
 
 def _without_r(product: Product) -> Product:
     return tuple(factor for factor in product if factor[0] != "r")
-
-
-def _text(product: Product) -> str:
-    above = [_call(factor) for factor in product if not factor[2]]
-    below = [_call(factor) for factor in product if factor[2]]
-    text = "*".join(above) or "1"
-    if not below:
-        return text
-    return f"{text}/{below[0]}" if len(below) == 1 else f"{text}/({'*'.join(below)})"
-
-
-def _call(factor: Factor) -> str:
-    variable, function, _ = factor
-    inner = "w + 10" if variable == "r" else variable
-    if function == "id":
-        return f"({inner})" if variable == "r" else inner
-    return f"{function}({inner})"
 
 
 def _fit_forms(pairs: Pairs, designs: Sequence[tuple[str, ...]]) -> Iterator[Fitted]:

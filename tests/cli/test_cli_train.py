@@ -63,7 +63,7 @@ def test_the_same_windows_for_everything_are_said_to_be_no_evidence(run, log: Pa
         (("--family", "p*q"), 2, "has 0 coefficients"),
         (("--start", "a=x"), 2, "write NAME=NUMBER"),
         (("--parts", "1,2"), 2, "three whole percentages"),
-        (("--parts", "a,b,c"), 2, "write whole numbers separated by commas"),
+        (("--parts", "a,b,c"), 2, "write three whole percentages"),
         (("--bands", "speed=2"), 2, "write GUARD=FACTOR"),
         (("--evaluations", 1), 2, "--evaluations 1: give 10 to"),
         (("--pull", -1), 2, "--pull -1"),

@@ -1,0 +1,73 @@
+"""The options that `train` and `distill` share: the log, the goal, and the windows to learn from and to judge on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from policyfactory.core.errors import UsageError
+
+__all__ = [
+    "READING",
+    "ChoosingWindows",
+    "Goal",
+    "JudgedWindows",
+    "Log",
+    "Output",
+    "Overwrite",
+    "Parts",
+    "TrainingWindows",
+    "WindowJobs",
+    "Windows",
+    "parts_of",
+]
+
+READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
+
+Log = Annotated[
+    Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
+]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")]
+Goal = Annotated[
+    str,
+    typer.Option(
+        help="What policies are compared in: mean_bsld, mean_wait, mean_turnaround, mean_slowdown, utilisation, "
+        "utilisation_to_last_start, user_mean_bsld, user_max_bsld."
+    ),
+]
+WindowJobs = Annotated[int, typer.Option(help="Jobs of a window.")]
+TrainingWindows = Annotated[int, typer.Option(help="Windows to learn from.")]
+ChoosingWindows = Annotated[int, typer.Option(help="Windows to choose by.")]
+JudgedWindows = Annotated[int, typer.Option(help="Windows to judge on: at most so many, side by side.")]
+Parts = Annotated[
+    str,
+    typer.Option(
+        metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to learn, to choose, to judge."
+    ),
+]
+Windows = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NxLENGTH",
+        help="Learn, choose and judge on these very windows, so that nothing is held out: "
+        "rlscheduler:10x1024jobs:1 are those of the paper's tables.",
+    ),
+]
+
+
+def parts_of(text: str) -> tuple[int, int, int]:
+    """Return the three percentages of ``--parts``.
+
+    Raises
+    ------
+    UsageError
+        If they are not three whole numbers.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 3 or not all(part.isdecimal() and len(part) <= 3 for part in parts):
+        raise UsageError(f"--parts {text[:60]!a}: write three whole percentages separated by commas: 40,20,40")
+    first, second, third = map(int, parts)
+    return first, second, third
