@@ -13,13 +13,12 @@ import gzip
 import io
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hostile.fuzz import limit_memory
+from hostile.fuzz import limit_memory, peak_memory
 from hostile.seeds import FILETXT, PBS, PREDICTIONS, SACCT, SCORES, SWF
 from hostile.targets import TARGETS
 from policyfactory.cli.main import run
@@ -186,8 +185,7 @@ def main(folder: Path) -> None:
     os.chdir(folder)
     for name, arguments in _endless(folder):
         output[name] = _measured(name, lambda arguments=arguments: _command(arguments))  # type: ignore[misc]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"peak": round(peak), "output": output}, indent=1))
+    print(json.dumps({"peak": round(peak_memory()), "output": output}, indent=1))
 
 
 if __name__ == "__main__":
