@@ -64,3 +64,10 @@ def check_row(row: dict[str, str], network: Path, shared: Callable[[str], Path])
     ]
     # The script decides by what is shown, in single precision, and the policy by formulas.
     assert float(np.mean(values)) == pytest.approx(float(row["most probable"]), rel=0.02)
+
+
+def test_the_page_has_the_tables_that_the_script_makes_of_its_numbers(root: Path) -> None:
+    page = (root / "docs" / "rlscheduler.md").read_text(encoding="utf-8")
+    tables = runpy.run_path(str(root / "evaluate" / "studies" / "rlscheduler_page.py"))["tables"]
+    for name, text in tables(rows(root / "docs" / "data" / "rlscheduler-networks.csv")).items():
+        assert text in page, f"{name}: put in the table that evaluate/studies/rlscheduler_page.py prints"

@@ -1,0 +1,135 @@
+"""The tables of RL's cells in docs/rlscheduler.md, from what rlscheduler_networks.py wrote.
+
+    python evaluate/studies/rlscheduler_page.py docs/data/rlscheduler-networks.csv
+
+A cell is the mean over the seeds with its 95 % interval (Student's t, so wide with three), by the most probable job
+and, without interval, by drawn ones.
+"""  # noqa: INP001 (a script beside the package, not a part of it)
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student
+
+__all__ = ["main", "tables"]
+
+Row = dict[str, str]
+LOGS = {"lublin-1": "Lublin-1", "lublin-2": "Lublin-2", "hpc2n": "HPC2N", "kth": "KTH", "sdsc-blue": "SDSC-BLUE"}
+# Printed for RL, without and with backfilling; on HPC2N that of table VII (V has another, docs/rlscheduler.md).
+PRINTED = {
+    "mean_bsld": {"lublin-1": ("254.67", "58.64"), "lublin-2": ("724.51", "118.79"), "hpc2n": ("186.42", "115.79")},
+    "utilisation_to_last_start": {
+        "lublin-1": ("71.4", "85.0"),
+        "lublin-2": ("56.2", "59.3"),
+        "hpc2n": ("64.0", "64.2"),
+    },
+    "mean_slowdown": {"lublin-1": ("429.5", "85.55"), "lublin-2": ("1181.2", "114.3"), "hpc2n": ("270.7", "170.7")},
+    "mean_wait": {"lublin-1": ("20550", "12460"), "lublin-2": ("17809", "5172"), "hpc2n": ("6858", "5394")},
+    "user_max_bsld": {"hpc2n": ("1147", "519")},
+}
+WORDS = {
+    "mean_bsld": "V, VII: mean bounded slowdown",
+    "utilisation_to_last_start": "VI: utilisation, %",
+    "mean_slowdown": "X: mean slowdown",
+    "mean_wait": "XI: mean wait, s",
+    "user_max_bsld": "VIII: worst-off user",
+}
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the tables as Markdown, by name: ``cells``, ``transfer`` and ``shapes``.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of the file.
+    """
+    usual = [row for row in rows if (row["network"], row["filtering"]) == ("kernel", "none")]
+    return {"cells": _cells(usual), "transfer": _transfer(usual), "shapes": _shapes(rows)}
+
+
+def _cells(rows: Sequence[Row]) -> str:
+    lines = [
+        "| table | log | no backfilling: printed | most probable | drawn | with it: printed | most probable | drawn |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for goal, words in WORDS.items():
+        for log, name in LOGS.items():
+            own = [row for row in rows if (row["goal"], row["log"], row["tested"]) == (goal, log, log)]
+            if not own:
+                continue
+            printed = PRINTED[goal].get(log, ("-", "-"))
+            cells = [words, name]
+            for place, backfill in enumerate(("False", "True")):
+                of_mode = [row for row in own if row["backfilling"] == backfill]
+                probable = _interval([float(row["most probable"]) for row in of_mode])
+                cells += [printed[place], probable, _number(np.mean([float(row["drawn, mean"]) for row in of_mode]))]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _transfer(rows: Sequence[Row]) -> str:
+    trained = [log for log in LOGS if any(row["log"] == log and row["goal"] == "mean_bsld" for row in rows)]
+    lines = [
+        f"| windows of | {' | '.join(f'trained on {LOGS[log]}' for log in trained)} |",
+        "|---" * (len(trained) + 1) + "|",
+    ]
+    for tested in trained:
+        cells = []
+        for log in trained:
+            chosen = [row for row in rows if (row["log"], row["tested"], row["goal"]) == (log, tested, "mean_bsld")]
+            modes = [
+                _number(np.mean([float(row["most probable"]) for row in chosen if row["backfilling"] == backfill]))
+                for backfill in ("False", "True")
+            ]
+            cells.append(" / ".join(modes))
+        lines.append(f"| {LOGS[tested]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _shapes(rows: Sequence[Row]) -> str:
+    lines = ["| log | network | filter | no backfilling | with it | training, CPU s |", "|---|---|---|---|---|---|"]
+    for log, network, filtering in dict.fromkeys((row["log"], row["network"], row["filtering"]) for row in rows):
+        first = [
+            row
+            for row in rows
+            if (row["log"], row["network"], row["filtering"]) == (log, network, filtering)
+            and (row["goal"], row["seed"], row["tested"]) == ("mean_bsld", "0", log)
+        ]
+        compared = {"lublin-1": filtering == "none", "kth": network == "kernel"}
+        if first and compared.get(log, False):
+            values = [_number(float(row["most probable"])) for row in first]
+            seconds = _number(float(first[0]["training (CPU s)"]))
+            lines.append(f"| {LOGS[log]} | {network} | {filtering} | {' | '.join(values)} | {seconds} |")
+    return "\n".join(lines)
+
+
+def _interval(values: Sequence[float]) -> str:
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return _number(mean)
+    half = float(student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    return f"{_number(mean)} [{_number(mean - half)}, {_number(mean + half)}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="rlscheduler-networks.csv")
+    with parser.parse_args(arguments).file.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name, text in tables(rows).items():
+        print(f"{name}\n\n{text}\n")  # noqa: T201 (a script)
+
+
+if __name__ == "__main__":
+    main()
