@@ -278,8 +278,8 @@ def _line(axis: Any, rows: Sequence[dict[str, Any]], name: str, colour: str, lab
 def _look(axis: Any, goal: str) -> None:
     if goal != "utilisation_to_last_start":
         axis.set_yscale("log")
-        plain_numbers(axis.yaxis, minor=False)
-    axis.tick_params(labelsize=8)
+        plain_numbers(axis.yaxis)
+    axis.tick_params(which="both", labelsize=8)
 
 
 def _finish(figure: Any, axis: Any, path: Path) -> None:
