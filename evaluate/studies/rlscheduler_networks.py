@@ -29,6 +29,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from matplotlib.ticker import LogLocator
 
 from policyfactory.core.artefact import package_versions
 from policyfactory.core.picture import new_figure, plain_numbers, save_picture
@@ -278,8 +279,9 @@ def _line(axis: Any, rows: Sequence[dict[str, Any]], name: str, colour: str, lab
 def _look(axis: Any, goal: str) -> None:
     if goal != "utilisation_to_last_start":
         axis.set_yscale("log")
-        plain_numbers(axis.yaxis)
-    axis.tick_params(which="both", labelsize=8)
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        plain_numbers(axis.yaxis, minor=False)
+    axis.tick_params(labelsize=8)
 
 
 def _finish(figure: Any, axis: Any, path: Path) -> None:
