@@ -307,7 +307,8 @@ def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Sc
     Raises
     ------
     UsageError
-        If the policy has a threshold; `Rules` refuses the other rules that the program does not have.
+        If the policy has a threshold, or counts r from the oldest waiting job; `Rules` refuses the other rules that the
+        program does not have.
     EvaluationError
         If times are no whole seconds.
     """
@@ -315,6 +316,11 @@ def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Sc
         raise UsageError(
             f"policy {policy.name} has a threshold of {policy.threshold:g} s, which the program of RLScheduler does "
             "not have; use it without compatibility rlscheduler, or a policy without one"
+        )
+    if policy.epoch.rule == "oldest-waiting" and "r" in policy.variables:
+        raise UsageError(
+            f"policy {policy.name} counts r from the oldest waiting job, which the program of RLScheduler does not; "
+            "use it without compatibility rlscheduler, or with another epoch"
         )
     log = CommittedLog.of_workload(workload, by_run_time=rules.decide_by == "runtime")
     r = workload.submit / workload.ticks if policy.epoch.rule == "window-start" else formula_of(workload, policy).r

@@ -8,7 +8,7 @@ import pytest
 from naive.rlscheduler import Twin
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.network import Network, paper_inputs
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
@@ -154,6 +154,8 @@ def test_what_cannot_be_played_is_refused() -> None:
         simulate(half_seconds(workload), "SPF", compatibility="rlscheduler")
     with pytest.raises(UsageError, match="threshold of 60 s"):
         simulate(workload, Policy("P", "p", threshold=60.0), compatibility="rlscheduler")
+    with pytest.raises(UsageError, match="counts r from the oldest waiting job"):
+        simulate(workload, Policy("P", "q*r", epoch=Epoch("oldest-waiting")), compatibility="rlscheduler")
     for wrong in ({"threshold": 60.0}, {"backfill": "conservative"}, {"ties": "lifo"}, {"overrun": "kill"}):
         with pytest.raises(UsageError, match="the programs of RLScheduler do not have"):
             Rules(compatibility="rlscheduler", **wrong)
