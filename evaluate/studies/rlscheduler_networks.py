@@ -39,7 +39,7 @@ from policyfactory.environment.goals import GOALS
 from policyfactory.policy.network import network_to_json
 from policyfactory.search.reinforce.candidates import best_candidate, drawn_costs, first_costs
 from policyfactory.search.reinforce.filtering import filtered_starts
-from policyfactory.search.reinforce.networks import KERNEL, NETWORKS, network_of
+from policyfactory.search.reinforce.networks import KERNEL, NETWORKS, network_of, torch_module
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
 from policyfactory.search.reinforce.training import TrainedNumbers, Training
 from policyfactory.search.reinforce.worlds import PaperWorld
@@ -134,13 +134,18 @@ def done(task: Task, traces: Path, rounds: int | None = None) -> dict[str, Any]:
     }
     tested = LOGS if task.goal == "mean_bsld" and task.is_usual else [task.log]
     rows = [
-        row | {"table": TABLES[task.goal][0], "tested": name, **_tested(task, _log(name, traces), numbers, backfill)}
+        row
+        | {
+            "table": TABLES[task.goal][0],
+            "tested": name,
+            **_tested(task, _log(name, traces), numbers, backfill=backfill),
+        }
         for name in tested
         for backfill in (False, True)
     ]
     made: dict[str, Any] = {"rows": rows, "curve": [_point(task, one) for one in trained.history]}
     if task.is_usual and task.goal == "mean_bsld":
-        made["model"] = _model(task, log, numbers, row)
+        made["model"] = _model(task, log, numbers, row) | {"provenance": _provenance(task, traces)}
     return made
 
 
@@ -160,7 +165,7 @@ def _trained(task: Task, log: CommittedLog, options: PpoOptions) -> TrainedNumbe
     return Training(world, starts, options, task.seed, {"task": task.name}).train(filtered=phase_one)
 
 
-def _tested(task: Task, log: CommittedLog, numbers: Any, backfill: bool) -> dict[str, Any]:  # noqa: FBT001
+def _tested(task: Task, log: CommittedLog, numbers: Any, *, backfill: bool) -> dict[str, Any]:
     """Return what a network gives on the windows of its table."""
     world = PaperWorld(log, TESTED, 10, backfill=backfill, goal=task.goal)
     windows = starts_rlscheduler(len(log), TESTED, 10, TABLES[task.goal][1])
@@ -192,9 +197,20 @@ def _model(task: Task, log: CommittedLog, numbers: Any, row: dict[str, Any]) -> 
         source="evaluate/studies/rlscheduler_networks.py",
         mode="paper",
         diagnostics={"rounds": row["rounds"], "decisions": row["decisions"]},
-        provenance={"log": LOGS[task.log], "seed": task.seed, "preset": "ours", "versions": package_versions()},
     )
     return network_to_json(network)
+
+
+def _provenance(task: Task, traces: Path) -> dict[str, Any]:
+    """Return how a network was made."""
+    digest = read(traces / LOGS[task.log], preset="rlscheduler", estimate_missing="runtime").cleaning.sha256
+    return {
+        "command": "python evaluate/studies/rlscheduler_networks.py",
+        "inputs": {LOGS[task.log]: digest},
+        "seed": task.seed,
+        "preset": "ours",
+        "versions": {**package_versions(), "torch": str(torch_module().__version__)},
+    }
 
 
 # What is written. -----------------------------------------------------------------------------------------------------
