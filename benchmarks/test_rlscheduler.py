@@ -97,7 +97,7 @@ def plain_rate(log: CommittedLog, first: int, *, backfill: bool) -> float:
 @pytest.mark.benchmark(group="RLScheduler's rules, a formula chooses", timer=time.process_time)
 @pytest.mark.parametrize("backfill", [False, True])
 @pytest.mark.parametrize("formula", ["p*q", "log10(p) + 0.511*log10(q) - 0.132*(log10(w + 10) - 1)"])
-def test_decisions(benchmark: Any, log: CommittedLog, formula: str, backfill: bool) -> None:  # noqa: FBT001
+def test_decisions(benchmark: Any, log: CommittedLog, formula: str, backfill: bool) -> None:  # noqa: FBT001 (a parameter)
     policy, first = Policy("P", formula), starts_rlscheduler(len(log), 1024, 10, "1")
     r = log.jobs.submit.astype(float)
 

@@ -16,6 +16,7 @@ import numpy as np
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
 from policyfactory.core.options import changed
+from policyfactory.core.output import check_directory
 from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.policy.network import Network, load_network
 from policyfactory.policy.policy import Policy
@@ -33,7 +34,6 @@ from policyfactory.search.distill_pairs import Agreement, Pairs, agreement_of, d
 from policyfactory.search.distill_queues import collect_queues
 from policyfactory.search.distill_result import Chosen, Distilled, Judged, Rated
 from policyfactory.search.families import REFERENCES, Family, family_of
-from policyfactory.search.files import check_folder
 from policyfactory.search.learner import Follower
 from policyfactory.search.options import TrainOptions
 from policyfactory.search.play import measured, played
@@ -103,7 +103,7 @@ def distill(
     given = (network, workload, options, windows, families, follower or Follower())
     if output is None:
         return _distilled(*given)
-    folder = check_folder(Path(output))
+    folder = check_directory(Path(output))
     with exclusive(folder / MODEL):
         refuse_earlier(folder / MODEL, overwrite=overwrite)
         found = _distilled(*given)

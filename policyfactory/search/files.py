@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import dump_json
-from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings, save_picture
 from policyfactory.core.text import csv_text
 from policyfactory.core.together import atomic_write, together
@@ -17,20 +16,9 @@ from policyfactory.policy.store import save_model
 if TYPE_CHECKING:
     from policyfactory.search.result import Trained
 
-__all__ = ["HISTORY", "MODEL", "PICTURE", "REPORT", "check_folder", "history_csv", "write_result"]
+__all__ = ["HISTORY", "MODEL", "PICTURE", "REPORT", "history_csv", "write_result"]
 
 MODEL, HISTORY, PICTURE, REPORT = "policy.json", "history.csv", "learning.png", "report.json"
-
-
-def check_folder(folder: Path) -> Path:
-    """Return the folder, made if it is not there.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
-    return check_directory(folder)
 
 
 def write_result(trained: Trained, folder: Path) -> list[Path]:

@@ -10,9 +10,10 @@ from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
+from policyfactory.core.output import check_directory
 from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.parallel.workers import Workers
-from policyfactory.search.files import MODEL, check_folder, write_result
+from policyfactory.search.files import MODEL, write_result
 from policyfactory.search.formulas import FormulaSearch
 from policyfactory.search.judging import choose, judge_choice
 from policyfactory.search.learner import Follower, Learner, Task
@@ -79,7 +80,7 @@ def train(
     task = Task(workload, windows, options, Workers.of(workers), None, overwrite, follower or Follower())
     if output is None:
         return _run(task, learner)
-    folder = check_folder(Path(output))
+    folder = check_directory(Path(output))
     with exclusive(folder / MODEL):
         refuse_earlier(folder / MODEL, overwrite=overwrite)
         journal = partial_path(folder / "train")

@@ -127,7 +127,7 @@ def begin(jobs: Committed, episode: Episode, first: int, nodes: int) -> None:
 
 
 @inlined
-def commit(jobs: Committed, episode: Episode, place: int, backfill: bool) -> bool:  # noqa: FBT001
+def commit(jobs: Committed, episode: Episode, place: int, backfill: bool) -> bool:  # noqa: FBT001 (kernels have no keyword-only arguments)
     """Start the job at ``place`` of the queue as soon as it fits; say whether the episode is over.
 
     Parameters

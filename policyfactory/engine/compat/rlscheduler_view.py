@@ -73,7 +73,7 @@ def step_all(
     jobs: Committed,
     episodes: Episode,
     action: Int64Array,
-    backfill: bool,  # noqa: FBT001
+    backfill: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
     observation: Float32Array,
     over: NDArray[np.bool_],
 ) -> None:
