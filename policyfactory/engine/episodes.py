@@ -156,6 +156,7 @@ def _episode(batch: Batch, view: View, episode: int) -> Episode:
         batch.start[episode, :n],
         batch.backfilled[episode, :n],
         batch.none,
+        batch.none,
     )
     return Episode(
         jobs,

@@ -50,6 +50,8 @@ class Jobs(NamedTuple):
         Whether it was started while a job ahead of it in the queue stayed waiting.
     sequence : int64 array
         How many were started before it. Empty but where the rules of `policyfactory.engine.ocst` are in force.
+    started : int64 array
+        The jobs in the order of their starts, as far as the run has come. Empty where nobody asks.
     """
 
     submit: Int64Array
@@ -61,6 +63,7 @@ class Jobs(NamedTuple):
     start: Int64Array
     backfilled: NDArray[np.bool_]
     sequence: Int64Array
+    started: Int64Array
 
 
 class Order(NamedTuple):
@@ -96,10 +99,11 @@ def new_jobs(
     key: Int64Array | None = None,
     backfill_key: Int64Array | None = None,
     listed: bool = False,
+    noted: bool = False,
 ) -> Jobs:
     """Return ``Jobs`` of submit, run_time, estimate, processors, none of them started yet.
 
-    ``listed``: with the rules of `policyfactory.engine.ocst`.
+    ``listed``: with the rules of `policyfactory.engine.ocst`; ``noted``: the order of the starts is written down.
     """
     n = len(columns[0])
     none = np.empty(0, dtype=np.int64)
@@ -107,7 +111,8 @@ def new_jobs(
     submit, run_time, estimate, processors, first, second = map(_read_only, given)
     start, backfilled = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.bool_)
     sequence = np.zeros(n if listed else 0, dtype=np.int64)
-    return Jobs(submit, run_time, estimate, processors, first, second, start, backfilled, sequence)
+    started = np.zeros(n if noted else 0, dtype=np.int64)
+    return Jobs(submit, run_time, estimate, processors, first, second, start, backfilled, sequence, started)
 
 
 def _read_only(column: Int64Array) -> Int64Array:
@@ -157,6 +162,8 @@ def start_job(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arr
         put_listed(running, jobs.sequence, jobs.backfilled, state[PASS], job, now + jobs.estimate[job], processors)
     else:
         put_running(heap, running, now + jobs.run_time[job], job, now + jobs.estimate[job], processors)
+    if len(jobs.started) > 0:
+        jobs.started[state[STARTED]] = job
     state[STARTED] += 1
 
 

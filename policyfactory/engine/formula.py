@@ -20,24 +20,26 @@ from numpy.typing import NDArray
 from policyfactory.core.jit import kernel
 
 __all__ = [
-    "ABS", "ADD", "CONST", "DENSE", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG", "POW", "POWI",
-    "SQRT", "SUB", "VAR_F", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_W", "evaluate",
+    "ABS", "ADD", "COLUMNS", "CONST", "DENSE", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG", "POW",
+    "POWI", "PREDICTIONS", "SQRT", "SUB", "VAR_E", "VAR_E90", "VAR_F", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_S",
+    "VAR_USER_RUNNING", "VAR_USER_WAITING", "VAR_W", "evaluate",
 ]  # fmt: skip
 
-CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_M, VAR_F = range(7)
-ADD, SUB, MUL, DIV, POW, MIN, MAX = range(7, 14)
-NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(14, 22)
-DENSE = 22
+CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_E, VAR_S, VAR_E90, VAR_USER_WAITING, VAR_USER_RUNNING, VAR_M, VAR_F = range(12)
+ADD, SUB, MUL, DIV, POW, MIN, MAX = range(12, 19)
+NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(19, 27)
+DENSE = 27
+
+COLUMNS = 4  # p, q, r, w, which every job has
+PREDICTIONS = 5  # behind them e, s, e90, user_waiting, user_running
 
 
 @kernel
 def evaluate(
     codes: NDArray[np.int64],
     operands: NDArray[np.float64],
-    p: NDArray[np.float64],
-    q: NDArray[np.float64],
-    r: NDArray[np.float64],
-    w: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    n: int,
     m: float,
     f: float,
     stack: NDArray[np.float64],
@@ -52,14 +54,16 @@ def evaluate(
         The constant of CONST, the exponent (a whole number from 0) of POWI, and of DENSE where in this array its layer
         begins: inputs, outputs, 1 if negative outputs become 0 (else 0), the weights of the first input, of the
         second, ..., the biases. Not read elsewhere.
-    p, q, r, w : float64 array (n,)
-        Seconds, processors, seconds since the epoch, seconds waited.
+    columns : float64 array (4 or 9, at least n)
+        Seconds, processors, seconds since the epoch, seconds waited (p, q, r, w); behind them, where the program reads
+        one of them, the predictions e, s, e90, user_waiting and user_running.
+    n : int
+        Jobs.
     m, f : float
         Processors of the machine, processors free.
     stack : float64 array (depth, at least n)
         Work space; ``depth`` is the deepest that the program needs.
     """
-    n = len(p)
     top = -1
     for step in range(len(codes)):
         code = codes[step]
@@ -70,7 +74,7 @@ def evaluate(
                 for i in range(n):
                     stack[top, i] = value
             else:
-                source = p if code == VAR_P else (q if code == VAR_Q else (r if code == VAR_R else w))
+                source = columns[code - VAR_P]
                 for i in range(n):
                     stack[top, i] = source[i]
         elif code <= MAX:

@@ -29,6 +29,7 @@ from policyfactory.engine.events import (
     Jobs,
     Order,
 )
+from policyfactory.engine.formula import PREDICTIONS
 from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.engine.timed import timed_until
 from policyfactory.engine.waiting import Formula, Space, new_space
@@ -144,6 +145,7 @@ def _with_keys(jobs: Jobs, key: Int64Array, backfill_key: Int64Array) -> Jobs:
         jobs.start,
         jobs.backfilled,
         jobs.sequence,
+        jobs.started,
     )
 
 
@@ -151,7 +153,7 @@ def _with_keys(jobs: Jobs, key: Int64Array, backfill_key: Int64Array) -> Jobs:
 def _formula(arms: Arms, arm: int) -> Formula:
     codes = arms.codes[arms.programs[arm] : arms.programs[arm + 1]]
     operands = arms.operands[arms.places[arm] : arms.places[arm + 1]]
-    return Formula(codes, operands, arms.depth, arms.r[arm], arms.from_oldest[arm])
+    return Formula(codes, operands, arms.depth, arms.r[arm], arms.from_oldest[arm], np.empty((PREDICTIONS, 0)))
 
 
 @kernel
@@ -267,7 +269,8 @@ def timed_periods(
 
 @kernel
 def _cut(formula: Formula, first: int, last: int) -> Formula:
-    return Formula(formula.codes, formula.operands, formula.depth, formula.r[first:last], formula.from_oldest)
+    since = formula.r[first:last]
+    return Formula(formula.codes, formula.operands, formula.depth, since, formula.from_oldest, formula.predictions)
 
 
 @kernel
@@ -285,6 +288,7 @@ def _part(jobs: Jobs, first: int, last: int) -> Jobs:
         jobs.start[first:last],
         jobs.backfilled[first:last],
         jobs.sequence[first:last],
+        jobs.started,
     )
 
 

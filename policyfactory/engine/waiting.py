@@ -25,7 +25,7 @@ from policyfactory.engine.events import (
     is_listed,
     new_state,
 )
-from policyfactory.engine.formula import evaluate
+from policyfactory.engine.formula import COLUMNS, PREDICTIONS, evaluate
 from policyfactory.engine.running import new_heap, new_running
 
 __all__ = [
@@ -56,6 +56,8 @@ class Formula(NamedTuple):
         Submit time of each job since the policy's epoch, in seconds.
     from_oldest : bool
         The epoch is the submission of the waiting job that was submitted first; ``r`` is not read.
+    predictions : float64 array (5, n)
+        e, s, e90, user_waiting and user_running of each job; (5, 0) where the program reads none of them.
     """
 
     codes: Int64Array
@@ -63,6 +65,7 @@ class Formula(NamedTuple):
     depth: int
     r: FloatArray
     from_oldest: bool
+    predictions: FloatArray
 
 
 class Space(NamedTuple):
@@ -80,7 +83,7 @@ def new_space(jobs: int, processors: int, depth: int) -> Space:
     """Return the space for a run of ``jobs`` jobs with formulas that need ``depth`` rows of a stack."""
     rows = min(jobs, processors)
     waiting = np.zeros(jobs + 1, dtype=np.int64)
-    scores, work = np.empty((2, jobs + 1)), np.empty((4 + depth, jobs))
+    scores, work = np.empty((2, jobs + 1)), np.empty((COLUMNS + PREDICTIONS + depth, jobs))
     return Space(new_state(processors), new_heap(rows), new_running(rows), waiting, scores, work)
 
 
@@ -179,7 +182,7 @@ def score_waiting(
         What to evaluate.
     machine : (int, int)
         Ticks in a second, processors of the machine (m).
-    work : float64 array (4 + depth, at least n)
+    work : float64 array (9 + depth, at least n)
         Work space.
     scores : float64 array (n + 1,)
         The result, by place in the list.
@@ -195,7 +198,12 @@ def score_waiting(
         work[1, i] = width[job]
         work[2, i] = (submit[job] - oldest) / ticks if formula.from_oldest else since_epoch[job]
         work[3, i] = (now - submit[job]) / ticks
-    p, q, r, w = work[0, :count], work[1, :count], work[2, :count], work[3, :count]
-    evaluate(formula.codes, formula.operands, p, q, r, w, float(processors), float(free), work[4:])
+    predictions = formula.predictions
+    if predictions.shape[1] > 0:
+        for row in range(PREDICTIONS):
+            for i in range(count):
+                work[COLUMNS + row, i] = predictions[row, waiting[i + 1]]
+    stack = work[COLUMNS + PREDICTIONS :]
+    evaluate(formula.codes, formula.operands, work, count, float(processors), float(free), stack)
     for i in range(count):
-        scores[i + 1] = np.inf if np.isnan(work[4, i]) else work[4, i]
+        scores[i + 1] = np.inf if np.isnan(stack[0, i]) else stack[0, i]

@@ -110,7 +110,8 @@ class Sample:
             )
         program = compile_expression(expression)
         stack = np.empty((program.depth, len(self)))
-        evaluate(program.codes, program.operands, self.p, self.q, self.r, self.r, 1.0, 0.0, stack)
+        columns = np.array((self.p, self.q, self.r, self.r))
+        evaluate(program.codes, program.operands, columns, len(self), 1.0, 0.0, stack)
         values: FloatArray = stack[0]
         return values
 

@@ -13,6 +13,7 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.engine import formula as machine
 from policyfactory.policy.nodes import (
     FUNCTIONS,
+    PREDICTIONS,
     VARIABLES,
     Binary,
     Call,
@@ -152,9 +153,12 @@ def _emit(node: Expression, codes: list[int], operands: list[float | str]) -> in
 
 
 def value_at(expression: Expression, job: Mapping[str, float]) -> float:
-    """Return the value of ``expression``; ``job`` gives p, q, r, w (s, processors), m and, if not all of it, f."""
+    """Return the value of ``expression``.
+
+    ``job`` gives p, q, r, w (s, processors), m, the predictions that the formula reads and, if not all of m, f.
+    """
     program = compile_expression(expression)
-    p, q, r, w = (np.array([float(job[name])]) for name in "pqrw")
+    columns = np.array([[float(job[name])] if name in job else [math.nan] for name in (*"pqrw", *PREDICTIONS)])
     stack = np.empty((program.depth, 1))
-    machine.evaluate(program.codes, program.operands, p, q, r, w, float(job["m"]), float(job.get("f", job["m"])), stack)
+    machine.evaluate(program.codes, program.operands, columns, 1, float(job["m"]), float(job.get("f", job["m"])), stack)
     return float(stack[0, 0])

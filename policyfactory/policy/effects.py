@@ -189,8 +189,8 @@ def input_values(formula: str | Expression, jobs: JobSample) -> FloatArray:
     # An input has no r, so that r can stand for f.
     program = compile_expression(replace_variables(expression, {"f": Variable("r")}))
     stack = np.empty((program.depth, len(jobs)))
-    p, q, r, w = (np.ascontiguousarray(column, dtype=np.float64) for column in (jobs.p, jobs.q, jobs.f, jobs.w))
-    evaluate(program.codes, program.operands, p, q, r, w, jobs.m, 0.0, stack)
+    columns = np.array((jobs.p, jobs.q, jobs.f, jobs.w), dtype=np.float64)
+    evaluate(program.codes, program.operands, columns, len(jobs), jobs.m, 0.0, stack)
     values: FloatArray = stack[0].copy()
     return values
 

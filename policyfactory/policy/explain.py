@@ -21,7 +21,7 @@ from policyfactory.policy.policy import Policy
 
 __all__ = ["Explanation", "Job", "TermValue", "additive_terms", "explain", "parse_job", "rank_jobs"]
 
-_TIMES = frozenset("prw")
+_TIMES = frozenset(("p", "r", "w", "e", "e90"))
 _LARGEST = 1e15
 _LONGEST_JOB = 300  # characters
 _MORE = {
@@ -31,6 +31,11 @@ _MORE = {
     "w": "a longer wait",
     "m": "a larger machine",
     "f": "more free processors",
+    "e": "a longer predicted run time",
+    "s": "a job that is more likely to be short",
+    "e90": "a longer run time that it may reach",
+    "user_waiting": "more waiting jobs of the same user",
+    "user_running": "more running jobs of the same user",
 }
 
 
@@ -43,6 +48,8 @@ class Job:
     p, q, r, w, m, f : float
         Requested seconds, processors, submit seconds since the epoch, seconds waited, processors of the machine, free
         processors of it.
+    e, s, e90, user_waiting, user_running : float
+        Predicted mean run time (s), shortness, run time exceeded once in ten (s); jobs of the same user that wait, run.
     given : frozenset of str
         Which of them were given; the others are placeholders.
     """
@@ -53,6 +60,11 @@ class Job:
     w: float = 0.0
     m: float = 1.0
     f: float = 1.0
+    e: float = 1.0
+    s: float = 1.0
+    e90: float = 1.0
+    user_waiting: float = 0.0
+    user_running: float = 0.0
     given: frozenset[str] = frozenset()
 
     def describe(self) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 __all__ = [
     "FUNCTIONS",
     "MAX_REPEATED",
+    "PREDICTIONS",
     "VARIABLES",
     "Binary",
     "Call",
@@ -37,7 +38,15 @@ VARIABLES: dict[str, str] = {
     "w": "time the job has waited so far (s)",
     "m": "processors of the machine (processors)",
     "f": "processors free at the beginning of the scheduling pass (processors)",
+    "e": "predicted mean run time of the job, by its user's past (s)",
+    "s": "predicted shortness of the job, the mean of 10 s / max(run time, 10 s) (1)",
+    "e90": "run time that the job is predicted to exceed once in ten (s)",
+    "user_waiting": "jobs of the same user that waited when the job was submitted (1)",
+    "user_running": "jobs of the same user that ran when the job was submitted (1)",
 }
+# Those that are known from the past of the job's user, when it is submitted, and never change; the rows of
+# `policyfactory.engine.waiting.Formula.predictions`.
+PREDICTIONS = ("e", "s", "e90", "user_waiting", "user_running")
 
 # name -> least and greatest number of arguments
 FUNCTIONS: dict[str, tuple[int, int]] = {

@@ -16,14 +16,14 @@ from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.core.present import facts_html
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Expression
+from policyfactory.policy.nodes import PREDICTIONS, Expression
 from policyfactory.policy.texts import check_texts
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
     from policyfactory.policy.network import Network
 
-__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy"]
+__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy", "predictions_needed"]
 
 EpochRule = Literal["window-start", "fixed", "oldest-waiting"]
 EPOCH_RULES: tuple[EpochRule, ...] = get_args(EpochRule)
@@ -260,6 +260,11 @@ class Policy:
         return self.expression.variables if self.function is None else frozenset("pqrm")
 
     @property
+    def needs_predictions(self) -> bool:
+        """Whether it reads what is predicted of a job from its user's past."""
+        return not self.variables.isdisjoint(PREDICTIONS)
+
+    @property
     def is_static(self) -> bool:
         """Whether a job's value never changes while it waits."""
         moving = self.epoch.rule == "oldest-waiting" and "r" in self.variables
@@ -273,6 +278,7 @@ class Policy:
         w: ArrayLike | None = None,
         m: float = 1.0,
         f: float | None = None,
+        predictions: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Return the value of every job; lower runs first.
 
@@ -286,6 +292,8 @@ class Policy:
             Processors of the machine.
         f : float or None
             Processors of it that are free; None is all of them.
+        predictions : array (5, n), optional
+            e, s, e90, user_waiting and user_running of each job; needed by a formula that reads one of them.
 
         Returns
         -------
@@ -296,7 +304,7 @@ class Policy:
         Raises
         ------
         UsageError
-            If the arrays have different lengths.
+            If the arrays have different lengths, or predictions are needed and there are none.
         """
         from policyfactory.engine.formula import evaluate
 
@@ -306,15 +314,29 @@ class Policy:
         except ValueError:
             lengths = ", ".join(f"{name} {value.size}" for name, value in zip("pqrw", given, strict=True))
             raise UsageError(f"one value of p, q, r, w for every job is needed, got {lengths}") from None
-        a, b, c, d = columns
         if self.function is None:
-            program = self.program
-            stack = np.empty((program.depth, a.size))
-            evaluate(program.codes, program.operands, a, b, c, d, float(m), float(m if f is None else f), stack)
+            program, n = self.program, columns[0].size
+            rows = np.array((*columns, *self._predicted(predictions, n)))
+            stack = np.empty((program.depth, n))
+            evaluate(program.codes, program.operands, rows, n, float(m), float(m if f is None else f), stack)
             values = stack[0]
         else:
-            values = self._computed(JobColumns(a, b, c, float(m)))
+            values = self._computed(JobColumns(columns[0], columns[1], columns[2], float(m)))
         return np.where(np.isnan(values), np.inf, values)
+
+    def _predicted(self, predictions: ArrayLike | None, n: int) -> NDArray[np.float64]:
+        """Return the rows of predictions of n jobs that the formula reads: none, or all."""
+        if not self.needs_predictions:
+            return np.empty((0, n))
+        if predictions is None:
+            raise predictions_needed(self, "scores() without predictions")
+        given = np.asarray(predictions, dtype=np.float64)
+        if given.shape != (len(PREDICTIONS), n):
+            raise UsageError(
+                f"predictions of shape {given.shape}; {len(PREDICTIONS)} rows ({', '.join(PREDICTIONS)}) of {n} jobs "
+                "are needed"
+            )
+        return given
 
     def _computed(self, jobs: JobColumns) -> NDArray[np.float64]:
         """Return what the function makes of the jobs, checked."""
@@ -325,6 +347,15 @@ class Policy:
                 "function of a policy takes arrays and returns one number for each job"
             )
         return values.astype(np.float64)
+
+
+def predictions_needed(policy: Policy, where: str) -> UsageError:
+    """Return the error of a policy that reads predictions where there are none."""
+    names = ", ".join(name for name in PREDICTIONS if name in policy.variables)
+    return UsageError(
+        f"policy {policy.name} reads {names}, which {where} does not know: predictions are made while a log is "
+        "simulated by our own rules (simulate, evaluate, predict); take a formula without them here"
+    )
 
 
 def _restored(values: dict[str, Any], function: bytes) -> Policy:

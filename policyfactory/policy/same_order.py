@@ -54,8 +54,7 @@ def same_order(one: Expression, other: Expression) -> bool:
 def _scores(expression: Expression, jobs: FloatArray, machine: float, free: float) -> FloatArray:
     program = compile_expression(expression)
     stack = np.empty((program.depth, jobs.shape[1]))
-    p, q, r, w = (np.ascontiguousarray(column) for column in jobs)
-    evaluate(program.codes, program.operands, p, q, r, w, machine, free, stack)
+    evaluate(program.codes, program.operands, np.ascontiguousarray(jobs), jobs.shape[1], machine, free, stack)
     scores = stack[0].copy()
     # As `Policy.scores` has it: what has no value runs last.
     scores[np.isnan(scores)] = np.inf

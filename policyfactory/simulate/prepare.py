@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs
+from policyfactory.engine.formula import PREDICTIONS
 from policyfactory.engine.sliding import sort_keys
 from policyfactory.engine.waiting import Formula
+from policyfactory.policy.policy import predictions_needed
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
@@ -41,6 +43,8 @@ class Prepared:
         What the machine executes; the p of policies and reservations.
     rules : Rules
         The rules.
+    predictions : float64 array (5, n) or None
+        e, s, e90, user_waiting and user_running, if they are known; see `policyfactory.simulate.predicted`.
     """
 
     workload: Workload
@@ -48,6 +52,7 @@ class Prepared:
     run_time: Int64Array
     estimate: Int64Array
     rules: Rules
+    predictions: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.run_time)
@@ -94,17 +99,29 @@ class Prepared:
             rows = slice(first, first + block)
             r = (jobs.submit[rows] - (epoch if isinstance(epoch, int) else epoch[rows])) / jobs.ticks
             p = self.estimate[rows] / jobs.ticks
-            keys[rows] = sort_keys(policy.scores(p, jobs.processors[rows], r, m=jobs.machine))
+            predicted = self._predicted(policy, rows)
+            keys[rows] = sort_keys(policy.scores(p, jobs.processors[rows], r, m=jobs.machine, predictions=predicted))
         return keys
 
     def formula(self, policy: Policy, since: Int64Array | None = None) -> Formula:
         """Return the policy as a program of the engine; of a function, its scores take the place of r."""
         formula = formula_of(self.workload, policy, since)
+        predicted = self._predicted(policy, slice(None))
+        if predicted is not None:
+            return formula._replace(predictions=predicted)
         if policy.function is None:
             return formula
         jobs = self.workload
         scores = policy.scores(self.estimate / jobs.ticks, jobs.processors, formula.r, m=jobs.machine)
         return formula._replace(r=scores)
+
+    def _predicted(self, policy: Policy, rows: slice) -> FloatArray | None:
+        """Return the predictions of some jobs, None if the policy reads none."""
+        if not policy.needs_predictions:
+            return None
+        if self.predictions is None:
+            raise predictions_needed(policy, "this run")
+        return self.predictions[:, rows]
 
     def sorted_jobs(self, policy: Policy, since: Int64Array | None = None) -> Jobs:
         """Return the jobs with their keys in the queue and in the order for backfilling."""
@@ -262,4 +279,5 @@ def formula_of(workload: Workload, policy: Policy, since: Int64Array | None = No
     """
     program = policy.program
     r = (workload.submit - _epoch(workload, policy, since)) / workload.ticks
-    return Formula(program.codes, program.operands, program.depth, r, policy.epoch.rule == "oldest-waiting")
+    from_oldest = policy.epoch.rule == "oldest-waiting"
+    return Formula(program.codes, program.operands, program.depth, r, from_oldest, np.empty((PREDICTIONS, 0)))

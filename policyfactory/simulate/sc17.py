@@ -44,7 +44,9 @@ _FUNCTIONS = {"F1": orders.F1, "F2": orders.F2, "F3": orders.F3, "F4": orders.F4
 
 # The program's clock and requests are ints of C.
 _LATEST = 2**31
-_NO_FORMULA = Formula(np.empty(0, dtype=np.int64), np.empty(0), 0, np.empty(0), from_oldest=False)
+_NO_FORMULA = Formula(
+    np.empty(0, dtype=np.int64), np.empty(0), 0, np.empty(0), from_oldest=False, predictions=np.empty((5, 0))
+)
 
 
 def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: int = VISIBLE) -> Schedule:

@@ -12,6 +12,7 @@ from policyfactory.engine import formula as machine
 INF, NAN = math.inf, math.nan
 P, Q, R, W = [5.0, -2.0, 0.0], [4.0, 1.0, 9.0], [100.0, 0.0, 7.0], [3.0, 30.0, 300.0]
 M, F = 64.0, 11.0
+PREDICTED = [[50.0, 51.0, 52.0], [0.1, 0.2, 0.3], [90.0, 91.0, 92.0], [6.0, 7.0, 8.0], [1.0, 2.0, 3.0]]
 
 # Instructions with their operands, the value for each of the three jobs.
 PROGRAMS = {
@@ -19,6 +20,11 @@ PROGRAMS = {
     "q": ([("VAR_Q", 0)], Q),
     "r": ([("VAR_R", 0)], R),
     "w": ([("VAR_W", 0)], W),
+    "e": ([("VAR_E", 0)], PREDICTED[0]),
+    "s": ([("VAR_S", 0)], PREDICTED[1]),
+    "e90": ([("VAR_E90", 0)], PREDICTED[2]),
+    "user_waiting": ([("VAR_USER_WAITING", 0)], PREDICTED[3]),
+    "user_running": ([("VAR_USER_RUNNING", 0)], PREDICTED[4]),
     "m": ([("VAR_M", 7.0)], [M, M, M]),
     "f": ([("VAR_F", 7.0)], [F, F, F]),
     "2.5": ([("CONST", 2.5)], [2.5, 2.5, 2.5]),
@@ -69,10 +75,10 @@ def run(program: list[tuple[str, float]], depth: int = 4) -> np.ndarray:
     codes = np.array([getattr(machine, name) for name, _ in program])
     layers = [number for name, operand in program if name == "DENSE" for number in LAYERS[int(operand)]]
     operands = np.array([*(operand for _, operand in program), *layers], dtype=np.float64)
-    columns = (np.array(column) for column in (P, Q, R, W))
+    columns = np.array((P, Q, R, W, *PREDICTED))
     stack = np.full((depth + 1, 4), -7.5)
     with np.errstate(all="ignore"):
-        machine.evaluate(codes, operands, *columns, M, F, stack)
+        machine.evaluate(codes, operands, columns, len(P), M, F, stack)
     assert (stack[depth] == -7.5).all()
     assert (stack[:, 3] == -7.5).all(), "the stack is longer than there are jobs"
     return stack[0, :3]
@@ -107,5 +113,6 @@ def test_a_power_is_multiplied_from_left_to_right() -> None:
 
 
 def test_every_instruction_has_a_number_of_its_own() -> None:
-    numbers = {name: getattr(machine, name) for name in machine.__all__ if name.isupper()}
-    assert len(set(numbers.values())) == len(numbers) == 22 + 1
+    sizes = {"COLUMNS", "PREDICTIONS"}
+    numbers = {name: getattr(machine, name) for name in machine.__all__ if name.isupper() and name not in sizes}
+    assert len(set(numbers.values())) == len(numbers) == 27 + 1

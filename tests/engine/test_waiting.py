@@ -19,12 +19,14 @@ def test_score_waiting(text: str, from_oldest: bool) -> None:
     submit = np.sort(rng.integers(0, 400, n))
     estimate, width = rng.integers(0, 50, n), rng.integers(1, 9, n)
     rows = np.flatnonzero(rng.random(n) < 0.5)
-    formula = engine.Formula(program.codes, program.operands, program.depth, (submit - 100) / ticks, from_oldest)
+    formula = engine.Formula(
+        program.codes, program.operands, program.depth, (submit - 100) / ticks, from_oldest, np.empty((5, 0))
+    )
     listed = np.concatenate(([len(rows)], rows, np.zeros(n - len(rows), dtype=np.int64)))
     scores = np.full(n + 1, 7.5)
     with np.errstate(all="ignore"):
         jobs = new_jobs(submit, estimate, estimate, width)
-        work = np.empty((4 + program.depth, n))
+        work = np.empty((9 + program.depth, n))
         state = new_state(8)
         state[NOW], state[FREE] = now, free
         engine.score_waiting(jobs, state, listed, formula, (ticks, 8), work, scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
@@ -91,7 +92,7 @@ def expressions(
     depth: int = 5,
     functions: tuple[str, ...] = ("log10", "log2", "ln", "sqrt", "exp", "abs"),
     constants: st.SearchStrategy[float] = CONSTANTS,
-    variables: str = "pqrwmf",
+    variables: Sequence[str] = "pqrwmf",
 ) -> Expression:
     """Draw a formula of the grammar."""
     if depth == 0 or draw(st.integers(0, 4)) == 0:
@@ -127,6 +128,11 @@ def random_jobs(count: int, seed: int) -> list[dict[str, float]]:
             "w": float(source.choice([0, int(10 ** source.uniform(0, 6)), int(10 ** source.uniform(0, 6))])),
             "m": 256.0,
             "f": float(seed % 257),
+            "e": float(10 ** source.uniform(0, 6)),
+            "s": float(10 ** source.uniform(-5, 0)),
+            "e90": float(10 ** source.uniform(0, 6)),
+            "user_waiting": float(source.choice([0, 1, 30])),
+            "user_running": float(source.choice([0, 1, 30])),
         }
         for _ in range(count)
     ]

@@ -13,25 +13,25 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.engine import formula as machine
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import MAX_REPEATED, Expression, number, whole_exponent
+from policyfactory.policy.nodes import MAX_REPEATED, PREDICTIONS, VARIABLES, Expression, number, whole_exponent
 
 JOBS = random_jobs(40, seed=1)
 
 
 def run(tree: Expression, jobs: list[dict[str, float]]) -> np.ndarray:
     program = compile_expression(tree)
-    p, q, r, w = (np.array([float(job[name]) for job in jobs]) for name in "pqrw")
+    columns = np.array([[float(job.get(name, 0.0)) for job in jobs] for name in (*"pqrw", *PREDICTIONS)])
     # One row less than the program needs would be written past its end: the guard row must stay.
     stack = np.full((program.depth + 1, len(jobs)), -7.5)
     # Compiled kernels say nothing of 1/0; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):
-        machine.evaluate(program.codes, program.operands, p, q, r, w, jobs[0]["m"], jobs[0]["f"], stack)
+        machine.evaluate(program.codes, program.operands, columns, len(jobs), jobs[0]["m"], jobs[0]["f"], stack)
     assert (stack[-1] == -7.5).all()
     return stack[0].copy()
 
 
 @settings(max_examples=200, deadline=None)
-@given(expressions(depth=5), st.integers(0, 2**32))
+@given(expressions(depth=5, variables=tuple(VARIABLES)), st.integers(0, 2**32))
 def test_program_equals_the_plain_twin(tree: Expression, seed: int) -> None:
     jobs = random_jobs(8, seed)
     for job, value in zip(jobs, run(tree, jobs), strict=True):

@@ -129,8 +129,7 @@ def _score(
         work[4, place] = state[NOW] - jobs.submit[job]
     nodes, processors = machine
     free = float(state[FREE] * processors // nodes)
-    p, q, r, w = work[1, :count], work[2, :count], work[3, :count], work[4, :count]
-    evaluate(codes, operands, p, q, r, w, float(processors), free, work[5:])
+    evaluate(codes, operands, work[1:5], count, float(processors), free, work[5:])
     for place in range(count):
         work[0, place] = np.inf if np.isnan(work[5, place]) else work[5, place]
 

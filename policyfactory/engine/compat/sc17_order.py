@@ -195,7 +195,8 @@ def _evaluate(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int, no
         work[1, at] = jobs.processors[job]
         work[2, at] = jobs.submit[job] - oldest if formula.from_oldest else formula.r[job]
         work[3, at] = now - jobs.submit[job]
-    p, q, r, w = work[0, :count], work[1, :count], work[2, :count], work[3, :count]
-    evaluate(formula.codes, formula.operands, p, q, r, w, order.machine, 0.0, work[4:])  # no formula with f comes here
+    evaluate(
+        formula.codes, formula.operands, work[:4], count, order.machine, 0.0, work[4:]
+    )  # no formula with f comes here
     for at in range(count):
         order.keys[at] = np.inf if math.isnan(work[4, at]) else work[4, at]

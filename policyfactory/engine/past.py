@@ -1,0 +1,299 @@
+"""What a scheduler has seen of the jobs so far: ends, starts and submissions, by user and by group of like jobs.
+
+Nothing here looks ahead. A job's run time is read when it has ended, in the simulation, and not before; so predictions
+that are made of it react to the schedule that they bring about.
+
+At one instant all ends are noted first, then the jobs submitted then are described, in submit order. Jobs that end at
+one instant are noted in submit order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.jit import inlined
+from policyfactory.engine.events import STARTED, Jobs
+
+__all__ = ["FACTS", "FEATURES", "GROUPS", "SHORT_S", "Past", "describe", "new_past", "note_until", "submitted"]
+
+# Numbers that are known of a job by itself, and kinds of groups that it belongs to; see policyfactory.predict.features.
+FACTS, GROUPS = 7, 7
+# Then what its user did (22 numbers), and of each group four.
+OF_USER = 22
+FEATURES = FACTS + OF_USER + 4 * GROUPS
+UNKNOWN = -1.0
+
+SHORT_S = 60.0  # a job below is called short
+_RECENT, _LAST = 20, 3  # of the user's ended jobs
+_ALIKE, _FADE = 60, math.exp(-0.05)  # of those that are weighted by likeness, and what one more in between takes
+_RENEWAL = 0.1  # the least share of the newest job in the mean of a group
+_BURST_S = 600.0  # submissions of one user less than that apart are one burst
+
+# Columns of `Past.by_user`.
+WAITING, RUNNING, ENDED, SUBMITTED, BURST, STARTED_LAST, ENDED_LAST = range(7)
+# Columns of `Past.by_group`, which are also the first three of `Past.outcome`.
+LN_RUN, SHORTNESS, SHARE, COUNT = range(4)
+STATUS = 3
+# Columns of `Past.place`: starts and ends that were noted, jobs that were described.
+STARTS, ENDS, DESCRIBED = range(3)
+
+
+class Past(NamedTuple):
+    """The past of a run of n jobs, and what is given of them.
+
+    Parameters
+    ----------
+    user : int64 array (n,)
+        From 0 without gaps; -1 if unknown.
+    facts : float64 array (n, FACTS)
+        The first two are the natural logarithms of request (s) and processors.
+    groups : int64 array (n, GROUPS)
+        From 0 without gaps over all kinds together; -1 for none.
+    outcome : float64 array (n, 4)
+        ln of the run time (s), 10 / max(run time, 10), run time over request (at most 1), status: not read before the
+        job's end is noted.
+    ticks : int
+        Ticks in a second.
+    end : int64 array (n,)
+        Of a job that was started, its end; -1 before.
+    before : int64 array (n,)
+        Of a job that has ended, the one of its user that ended before; -1 for none.
+    by_user : int64 array (users, 7)
+        Jobs that wait, run, have ended; last submission; jobs of the present burst before the last one; the job that
+        was started last, and that ended last (-1 for none).
+    by_group : float64 array (groups, 4)
+        Means of the first three outcomes, and how many have ended.
+    ends : int64 array (n + 1,)
+        A heap of the jobs whose end was not noted yet, the earliest first; element 0 counts them.
+    ended : int64 array (n,)
+        Jobs in the order of their ends.
+    place : int64 array (3,)
+        How many starts and ends were noted, and how many jobs described.
+    """
+
+    user: Int64Array
+    facts: FloatArray
+    groups: Int64Array
+    outcome: FloatArray
+    ticks: int
+    end: Int64Array
+    before: Int64Array
+    by_user: Int64Array
+    by_group: FloatArray
+    ends: Int64Array
+    ended: Int64Array
+    place: Int64Array
+
+
+def new_past(user: Int64Array, facts: FloatArray, groups: Int64Array, outcome: FloatArray, ticks: int) -> Past:
+    """Return the past before the first event; parameters as of `Past`."""
+    n = len(user)
+    users, kinds = int(user.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1
+    by_user = np.zeros((users, 7), dtype=np.int64)
+    by_user[:, [SUBMITTED, STARTED_LAST, ENDED_LAST]] = -1
+    nobody, heap = np.full(n, -1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+    ended, place = np.zeros(n, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    by_group = np.zeros((kinds, 4))
+    return Past(user, facts, groups, outcome, ticks, nobody, nobody.copy(), by_user, by_group, heap, ended, place)
+
+
+@inlined
+def note_until(past: Past, jobs: Jobs, state: Int64Array, now: int) -> int:
+    """Note all starts so far, and all ends up to ``now``; return how many ends were noted before these.
+
+    Parameters
+    ----------
+    past : Past
+        What was seen.
+    jobs : Jobs
+        With ``started``.
+    state : int64 array
+        Of the run, which has come to all events before ``now``.
+    now : int
+        Ticks.
+    """
+    while past.place[STARTS] < state[STARTED]:
+        job = jobs.started[past.place[STARTS]]
+        past.place[STARTS] += 1
+        past.end[job] = jobs.start[job] + jobs.run_time[job]
+        _push(past.ends, past.end, job)
+        user = past.user[job]
+        if user >= 0:
+            past.by_user[user, WAITING] -= 1
+            past.by_user[user, RUNNING] += 1
+            past.by_user[user, STARTED_LAST] = job
+    first = past.place[ENDS]
+    while past.ends[0] > 0 and past.end[past.ends[1]] <= now:
+        job = _pop(past.ends, past.end)
+        past.ended[past.place[ENDS]] = job
+        past.place[ENDS] += 1
+        _note_end(past, job)
+    return int(first)
+
+
+@inlined
+def _note_end(past: Past, job: int) -> None:
+    user = past.user[job]
+    if user >= 0:
+        past.by_user[user, RUNNING] -= 1
+        past.by_user[user, ENDED] += 1
+        past.before[job] = past.by_user[user, ENDED_LAST]
+        past.by_user[user, ENDED_LAST] = job
+    for kind in range(GROUPS):
+        group = past.groups[job, kind]
+        if group >= 0:
+            count = past.by_group[group, COUNT] + 1.0
+            part = max(1.0 / count, _RENEWAL)
+            past.by_group[group, COUNT] = count
+            for column in range(COUNT):
+                mean = past.by_group[group, column]
+                past.by_group[group, column] = mean + part * (past.outcome[job, column] - mean)
+
+
+@inlined
+def submitted(past: Past, job: int, now: int) -> None:
+    """Note that ``job`` was submitted now, after it was described."""
+    past.place[DESCRIBED] = job + 1
+    user = past.user[job]
+    if user < 0:
+        return
+    last = past.by_user[user, SUBMITTED]
+    again = last >= 0 and now - last < _BURST_S * past.ticks
+    past.by_user[user, BURST] = past.by_user[user, BURST] + 1 if again else 0
+    past.by_user[user, SUBMITTED] = now
+    past.by_user[user, WAITING] += 1
+
+
+@inlined
+def describe(past: Past, jobs: Jobs, job: int, now: int, features: FloatArray) -> None:
+    """Fill in the features of ``job`` as it is submitted now; all that happened up to now must have been noted.
+
+    ``features``: float64 array (FEATURES,); what is unknown is -1. `policyfactory.predict.features.NAMES` names them.
+    """
+    for at in range(FACTS):
+        features[at] = past.facts[job, at]
+    for at in range(OF_USER):
+        features[FACTS + at] = UNKNOWN
+    if past.user[job] >= 0:
+        _describe_recent(past, job, now, features[FACTS:])
+        _describe_alike(past, job, features[FACTS + 8 :])
+        _describe_present(past, jobs, job, now, features[FACTS + 13 :])
+    at = FACTS + OF_USER
+    for kind in range(GROUPS):
+        group = past.groups[job, kind]
+        count = past.by_group[group, COUNT] if group >= 0 else 0.0
+        for column in range(COUNT):
+            features[at + column] = past.by_group[group, column] if count > 0.0 else UNKNOWN
+        features[at + COUNT] = count
+        at += 4
+
+
+@inlined
+def _describe_recent(past: Past, job: int, now: int, features: FloatArray) -> None:
+    """Fill in ln of the last three run times, the last's status and age; of 20 mean, deviation, share of short ones."""
+    ended = past.by_user[past.user[job], ENDED_LAST]
+    if ended < 0:
+        return
+    features[3] = past.outcome[ended, STATUS]
+    features[4] = math.log(1.0 + (now - past.end[ended]) / past.ticks)
+    count, total, squares, short = 0, 0.0, 0.0, 0
+    while ended >= 0 and count < _RECENT:
+        value = past.outcome[ended, LN_RUN]
+        if count < _LAST:
+            features[count] = value
+        total += value
+        squares += value * value
+        if value < math.log(SHORT_S):
+            short += 1
+        count += 1
+        ended = past.before[ended]
+    mean = total / count
+    features[5] = mean
+    features[6] = math.sqrt(max(squares / count - mean * mean, 0.0))
+    features[7] = short / count
+
+
+@inlined
+def _describe_alike(past: Past, job: int, features: FloatArray) -> None:
+    """Fill in means over the user's last jobs, those like this one first: the outcomes, the weight and its largest."""
+    request, processors = past.facts[job, 0], past.facts[job, 1]
+    ended, count, fade = past.by_user[past.user[job], ENDED_LAST], 0, 1.0
+    weight, largest, ln_run, shortness, share = 0.0, 0.0, 0.0, 0.0, 0.0
+    while ended >= 0 and count < _ALIKE:
+        far = abs(past.facts[ended, 0] - request) + abs(past.facts[ended, 1] - processors)
+        one = fade * math.exp(-far)
+        weight += one
+        largest = max(largest, one)
+        ln_run += one * past.outcome[ended, LN_RUN]
+        shortness += one * past.outcome[ended, SHORTNESS]
+        share += one * past.outcome[ended, SHARE]
+        fade *= _FADE
+        count += 1
+        ended = past.before[ended]
+    features[3] = weight
+    features[4] = largest
+    if weight > 0.0:
+        features[0] = ln_run / weight
+        features[1] = shortness / weight
+        features[2] = share / weight
+
+
+@inlined
+def _describe_present(past: Past, jobs: Jobs, job: int, now: int, features: FloatArray) -> None:
+    """Fill in the user's jobs that wait, run, have ended; the last submission and burst; the one started last."""
+    user = past.user[job]
+    features[0] = past.by_user[user, WAITING]
+    features[1] = past.by_user[user, RUNNING]
+    features[2] = past.by_user[user, ENDED]
+    last = past.by_user[user, SUBMITTED]
+    if last >= 0:
+        features[3] = math.log(1.0 + (now - last) / past.ticks)
+        features[4] = past.by_user[user, BURST] + 1.0 if now - last < _BURST_S * past.ticks else 0.0
+    other = past.by_user[user, STARTED_LAST]
+    if other >= 0:
+        # Its request is known, its end is not before it comes: how long it runs already, and how like this one it is.
+        running = past.end[other] > now
+        features[5] = math.log(1.0 + (now - jobs.start[other]) / past.ticks) if running else UNKNOWN
+        features[6] = abs(past.facts[other, 0] - past.facts[job, 0])
+        features[7] = abs(past.facts[other, 1] - past.facts[job, 1])
+    ended = past.by_user[user, ENDED_LAST]
+    if ended >= 0:
+        features[8] = abs(past.facts[ended, 0] - past.facts[job, 0])
+
+
+@inlined
+def _is_later(end: Int64Array, job: int, other: int) -> bool:
+    return bool(end[job] > end[other] or (end[job] == end[other] and job > other))
+
+
+@inlined
+def _push(heap: Int64Array, end: Int64Array, job: int) -> None:
+    at = heap[0] + 1
+    heap[0] = at
+    while at > 1 and _is_later(end, heap[at >> 1], job):
+        heap[at] = heap[at >> 1]
+        at >>= 1
+    heap[at] = job
+
+
+@inlined
+def _pop(heap: Int64Array, end: Int64Array) -> int:
+    first, count = heap[1], heap[0] - 1
+    last = heap[count + 1]
+    heap[0] = count
+    at, child = 1, 2
+    while child <= count:
+        if child < count and _is_later(end, heap[child], heap[child + 1]):
+            child += 1
+        if not _is_later(end, last, heap[child]):
+            break
+        heap[at] = heap[child]
+        at = child
+        child = 2 * at
+    if count > 0:
+        heap[at] = last
+    return int(first)
