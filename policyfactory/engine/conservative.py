@@ -41,7 +41,7 @@ from policyfactory.engine.waiting import (
     submit_all,
 )
 
-__all__ = ["conservative"]
+__all__ = ["conservative", "conservative_until", "new_profile"]
 
 # Rows of the profile: from ``TIME[i]`` to ``TIME[i + 1]``, or for ever, ``LEFT[i]`` processors are free.
 TIME, LEFT = 0, 1
@@ -62,13 +62,33 @@ def conservative(jobs: Jobs, formula: Formula, order: Order, processors: int) ->
         Processors of the machine, at least those of any job.
     """
     n = len(jobs.submit)
+    space, profile = new_space(n, processors, formula.depth), new_profile(n, processors)
+    conservative_until(jobs, space, profile, formula, order, processors)
+
+
+def new_profile(jobs: int, processors: int) -> Int64Array:
+    """Return the work space for the free processors over time."""
     # The step that begins now, and one for the end of each running or planned job.
-    profile = np.empty((2, n + min(n, processors) + 2), dtype=np.int64)
-    _run(jobs, new_space(n, processors, formula.depth), profile, formula, order, processors)
+    return np.empty((2, jobs + min(jobs, processors) + 2), dtype=np.int64)
 
 
 @kernel
-def _run(jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, order: Order, processors: int) -> None:
+def conservative_until(
+    jobs: Jobs, space: Space, profile: Int64Array, formula: Formula, order: Order, processors: int
+) -> None:
+    """Go on with a run until all jobs are started, or up to the last instant before ``state[UNTIL]``.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        Without keys; ``start`` and ``backfilled`` are filled in.
+    space : Space
+        Where the run stands.
+    profile : int64 array
+        Of `new_profile`.
+    formula, order, processors
+        As for `conservative`.
+    """
     state, heap, running, waiting, all_scores, work = space
     scores = all_scores[0]
     while state[STARTED] < len(jobs.submit) and advance(jobs, state, heap):

@@ -60,7 +60,7 @@ from policyfactory.engine.sliding import (
     upper_bound,
 )
 
-__all__ = ["JOB", "RANK", "WIDTH", "easy", "easy_until", "new_queue", "overdue_key"]
+__all__ = ["JOB", "RANK", "WIDTH", "easy", "easy_until", "new_queue", "overdue_key", "put_elsewhere"]
 
 # Rows of the queue: sort key, processors, job. From this column on, the row of its bounds is free: a scan keeps there
 # where the jobs are that may be backfilled.
@@ -172,6 +172,22 @@ def _put_overdue_first(jobs: Jobs, state: Int64Array, queue: Int64Array, order: 
 def overdue_key(jobs: Jobs, job: int) -> int:
     """Return the key of an overdue job: by submit time, then as listed (under the rules of ocst the last first)."""
     return FIRST_KEY + (place_of_instant(jobs.submit, job) if is_listed(jobs) else job)
+
+
+@inlined
+def put_elsewhere(jobs: Jobs, state: Int64Array, queue: Int64Array, order: Order, job: int, old: int) -> None:
+    """Move a waiting job that is not overdue to where its key, which was ``old`` before, has its place now."""
+    at = lower_bound(queue, old)
+    while queue[JOB, at] != job:
+        at += 1
+    remove_column(queue, 3, at)
+    key = jobs.key[job]
+    at = lower_bound(queue, key)
+    # Equal keys are in submit order, or the other way round.
+    while at < queue[BOUNDS, HIGH] and queue[RANK, at] == key and (queue[JOB, at] < job) != order.last_first:
+        at += 1
+    _put(queue, at, key, jobs.processors[job], job)
+    state[VALID] = ONCE
 
 
 @inlined

@@ -18,7 +18,10 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined
 from policyfactory.engine.events import STARTED, Jobs
 
-__all__ = ["FACTS", "FEATURES", "GROUPS", "SHORT_S", "Past", "describe", "new_past", "note_until", "submitted"]
+__all__ = [
+    "CHANGED", "DESCRIBED", "ENDS", "FACTS", "FEATURES", "FIRST", "FOLLOWING", "GROUPS", "RUNNING", "SHORT_S",
+    "WAITING", "Past", "describe", "new_past", "note_until", "submitted",
+]  # fmt: skip
 
 # Numbers that are known of a job by itself, and kinds of groups that it belongs to; see policyfactory.predict.features.
 FACTS, GROUPS = 7, 7
@@ -34,7 +37,9 @@ _RENEWAL = 0.1  # the least share of the newest job in the mean of a group
 _BURST_S = 600.0  # submissions of one user less than that apart are one burst
 
 # Columns of `Past.by_user`.
-WAITING, RUNNING, ENDED, SUBMITTED, BURST, STARTED_LAST, ENDED_LAST = range(7)
+WAITING, RUNNING, ENDED, SUBMITTED, BURST, STARTED_LAST, ENDED_LAST, FIRST, LAST, CHANGED = range(10)
+# Rows of `Past.queue`.
+PREVIOUS, FOLLOWING = range(2)
 # Columns of `Past.by_group`, which are also the first three of `Past.outcome`.
 LN_RUN, SHORTNESS, SHARE, COUNT = range(4)
 STATUS = 3
@@ -62,9 +67,14 @@ class Past(NamedTuple):
         Of a job that was started, its end; -1 before.
     before : int64 array (n,)
         Of a job that has ended, the one of its user that ended before; -1 for none.
-    by_user : int64 array (users, 7)
+    queue : int64 array (2, n)
+        Of a waiting job, the one of its user submitted before and the one submitted after it; -1 for none.
+    by_user : int64 array (users, 10)
         Jobs that wait, run, have ended; last submission; jobs of the present burst before the last one; the job that
-        was started last, and that ended last (-1 for none).
+        was started last, and that ended last; the first and the last that wait (-1 for none); 1 if it is in
+        ``changed``.
+    changed : int64 array (users + 1,)
+        The users of whom a job has ended since this list was emptied; element 0 counts them.
     by_group : float64 array (groups, 4)
         Means of the first three outcomes, and how many have ended.
     ends : int64 array (n + 1,)
@@ -82,7 +92,9 @@ class Past(NamedTuple):
     ticks: int
     end: Int64Array
     before: Int64Array
+    queue: Int64Array
     by_user: Int64Array
+    changed: Int64Array
     by_group: FloatArray
     ends: Int64Array
     ended: Int64Array
@@ -93,17 +105,26 @@ def new_past(user: Int64Array, facts: FloatArray, groups: Int64Array, outcome: F
     """Return the past before the first event; parameters as of `Past`."""
     n = len(user)
     users, kinds = int(user.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1
-    by_user = np.zeros((users, 7), dtype=np.int64)
-    by_user[:, [SUBMITTED, STARTED_LAST, ENDED_LAST]] = -1
-    nobody, heap = np.full(n, -1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-    ended, place = np.zeros(n, dtype=np.int64), np.zeros(3, dtype=np.int64)
-    by_group = np.zeros((kinds, 4))
-    return Past(user, facts, groups, outcome, ticks, nobody, nobody.copy(), by_user, by_group, heap, ended, place)
+    by_user = np.zeros((users, 10), dtype=np.int64)
+    by_user[:, [SUBMITTED, STARTED_LAST, ENDED_LAST, FIRST, LAST]] = -1
+    none = np.full((4, n), -1, dtype=np.int64)
+    return Past(
+        *(user, facts, groups, outcome, ticks),
+        end=none[0],
+        before=none[1],
+        queue=none[2:],
+        by_user=by_user,
+        changed=np.zeros(users + 1, dtype=np.int64),
+        by_group=np.zeros((kinds, 4)),
+        ends=np.zeros(n + 1, dtype=np.int64),
+        ended=np.zeros(n, dtype=np.int64),
+        place=np.zeros(3, dtype=np.int64),
+    )
 
 
 @inlined
-def note_until(past: Past, jobs: Jobs, state: Int64Array, now: int) -> int:
-    """Note all starts so far, and all ends up to ``now``; return how many ends were noted before these.
+def note_until(past: Past, jobs: Jobs, state: Int64Array, now: int) -> None:
+    """Note all starts so far, and all ends up to ``now``.
 
     Parameters
     ----------
@@ -126,13 +147,12 @@ def note_until(past: Past, jobs: Jobs, state: Int64Array, now: int) -> int:
             past.by_user[user, WAITING] -= 1
             past.by_user[user, RUNNING] += 1
             past.by_user[user, STARTED_LAST] = job
-    first = past.place[ENDS]
+            _leave(past, user, job)
     while past.ends[0] > 0 and past.end[past.ends[1]] <= now:
         job = _pop(past.ends, past.end)
         past.ended[past.place[ENDS]] = job
         past.place[ENDS] += 1
         _note_end(past, job)
-    return int(first)
 
 
 @inlined
@@ -143,6 +163,10 @@ def _note_end(past: Past, job: int) -> None:
         past.by_user[user, ENDED] += 1
         past.before[job] = past.by_user[user, ENDED_LAST]
         past.by_user[user, ENDED_LAST] = job
+        if past.by_user[user, CHANGED] == 0:
+            past.by_user[user, CHANGED] = 1
+            past.changed[0] += 1
+            past.changed[past.changed[0]] = user
     for kind in range(GROUPS):
         group = past.groups[job, kind]
         if group >= 0:
@@ -166,6 +190,28 @@ def submitted(past: Past, job: int, now: int) -> None:
     past.by_user[user, BURST] = past.by_user[user, BURST] + 1 if again else 0
     past.by_user[user, SUBMITTED] = now
     past.by_user[user, WAITING] += 1
+    other = past.by_user[user, LAST]
+    past.queue[PREVIOUS, job] = other
+    past.queue[FOLLOWING, job] = -1
+    if other >= 0:
+        past.queue[FOLLOWING, other] = job
+    else:
+        past.by_user[user, FIRST] = job
+    past.by_user[user, LAST] = job
+
+
+@inlined
+def _leave(past: Past, user: int, job: int) -> None:
+    """Take a job that was started out of its user's list."""
+    previous, following = past.queue[PREVIOUS, job], past.queue[FOLLOWING, job]
+    if previous >= 0:
+        past.queue[FOLLOWING, previous] = following
+    else:
+        past.by_user[user, FIRST] = following
+    if following >= 0:
+        past.queue[PREVIOUS, following] = previous
+    else:
+        past.by_user[user, LAST] = previous
 
 
 @inlined
@@ -225,7 +271,7 @@ def _describe_alike(past: Past, job: int, features: FloatArray) -> None:
     weight, largest, ln_run, shortness, share = 0.0, 0.0, 0.0, 0.0, 0.0
     while ended >= 0 and count < _ALIKE:
         far = abs(past.facts[ended, 0] - request) + abs(past.facts[ended, 1] - processors)
-        one = fade * math.exp(-far)
+        one = fade if far == 0.0 else fade * math.exp(-far)
         weight += one
         largest = max(largest, one)
         ln_run += one * past.outcome[ended, LN_RUN]

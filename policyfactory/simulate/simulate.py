@@ -21,6 +21,8 @@ from policyfactory.engine.easy import easy
 from policyfactory.engine.timed import easy_timed
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.predict.predictor import Predictor
+from policyfactory.simulate.predicted import reads_predictions, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
@@ -35,6 +37,7 @@ def simulate(
     rules: Rules | None = None,
     prediction: NDArray[np.int64] | None = None,
     tie_rank: NDArray[np.int64] | None = None,
+    predictor: Predictor | None = None,
     **options: Unpack[RuleOptions],
 ) -> Schedule:
     """Return the schedule of ``workload`` under ``policy`` and ``rules``.
@@ -52,6 +55,9 @@ def simulate(
     tie_rank : int64 array (n,), optional
         Only with compatibility "ocst": of jobs that are submitted at one instant the one with the least rank counts as
         the last. Default: the one with the largest job id.
+    predictor : Predictor, optional
+        What predicts the jobs for a policy that reads e, s, e90, user_waiting or user_running, in the closed loop: from
+        what has ended, runs or waits in this schedule. By default one that learns as simulated time goes on.
     **options
         The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``.
 
@@ -80,14 +86,16 @@ def simulate(
     prepared = prepare(workload, rules, prediction, tie_rank)
     # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):
-        start, backfilled = run_prepared(prepared, policy)
+        start, backfilled = run_prepared(prepared, policy, predictor)
     end = prepared.in_rows(start + prepared.run_time)
     if math.isinf(rules.threshold) and not math.isinf(policy.threshold):
         rules = dataclasses.replace(rules, threshold=policy.threshold)
     return Schedule(prepared.in_rows(start), end, prepared.in_rows(backfilled), workload, policy.name, rules)
 
 
-def run_prepared(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def run_prepared(
+    prepared: Prepared, policy: Policy, predictor: Predictor | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Choose the engine's kernel for the rules, run it, and return start and backfilled.
 
     Parameters
@@ -96,12 +104,17 @@ def run_prepared(prepared: Prepared, policy: Policy) -> tuple[NDArray[np.int64],
         The jobs and the rules; it can be run again and again, under any policy.
     policy : Policy
         The order of the queue.
+    predictor : Predictor, optional
+        What predicts the jobs for a policy that reads predictions.
 
     Returns
     -------
     int64 array (n,), bool array (n,)
         In ticks and in the order of ``prepared``: `policyfactory.simulate.prepare.Prepared.in_rows` gives the log's.
     """
+    if reads_predictions(prepared, policy):
+        foreseen = run_predicted(prepared, policy, predictor)
+        return foreseen.start, foreseen.backfilled
     machine, order = prepared.workload.machine, prepared.order(policy)
     if prepared.rules.backfill == "conservative":
         jobs = prepared.columns()

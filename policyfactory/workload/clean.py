@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.units import format_duration
+from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.cutting import derive
 from policyfactory.workload.header import printable
@@ -346,7 +347,17 @@ class _Cleaning:
             time_zone=log.header.time_zone,
             origin=f"{log.name}, preset {self.preset.name}: {report.kept:,} of {report.read:,} jobs",
             cleaning=report,
+            attributes=self._attributes(),
         )
+
+    def _attributes(self) -> Attributes | None:
+        """Return what the log says besides, None if that is nothing."""
+        columns = {
+            field.name: _whole(getattr(self.log, field.name))[self.rows] for field in dataclasses.fields(Attributes)
+        }
+        # A status alone says nothing of a job that is submitted.
+        known = any((column >= 0).any() for name, column in columns.items() if name != "status")
+        return Attributes(**columns) if known else None
 
     def log_again(self) -> tuple[SwfLog, CleaningReport]:
         """Return the jobs as a log."""

@@ -14,6 +14,7 @@ from policyfactory.core.errors import WorkloadError
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
 from policyfactory.core.present import facts_html
 from policyfactory.core.units import DAY, format_duration
+from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
 from policyfactory.workload.moments import second_of, zone
 
@@ -90,6 +91,8 @@ class Workload:
         Where the jobs come from, in words (file and filter, or model and parameters).
     cleaning : CleaningReport
         What was dropped and changed when they were read from a log; empty for jobs from elsewhere.
+    attributes : Attributes or None
+        What else a log says of the jobs; None if nothing.
 
     Raises
     ------
@@ -111,6 +114,7 @@ class Workload:
     ticks: int = 1
     origin: str = ""
     cleaning: CleaningReport = NOT_CLEANED
+    attributes: Attributes | None = None
 
     def __post_init__(self) -> None:
         for column in _COLUMNS:
@@ -135,6 +139,8 @@ class Workload:
             if getattr(self, column).shape != (n,):
                 shape = getattr(self, column).shape
                 raise WorkloadError(f"{self.name}: column {column} has shape {shape}, expected ({n},)")
+        if self.attributes is not None and len(self.attributes) != n:
+            raise WorkloadError(f"{self.name}: attributes of {len(self.attributes):,} jobs, expected {n:,}")
         rules = (
             ("submit", self.submit < 0, "a submit time of at least 0"),
             ("run_time", self.run_time < 0, "a run time of at least 0"),
@@ -315,7 +321,9 @@ class Workload:
         rebase : bool
             Count times from the first selected job's submission.
         """
-        columns = {column: getattr(self, column)[rows] for column in _COLUMNS}
+        columns: dict[str, Any] = {column: getattr(self, column)[rows] for column in _COLUMNS}
+        if self.attributes is not None:
+            columns["attributes"] = self.attributes.select(rows)
         unix_start = self.unix_start
         if rebase and len(columns["submit"]):
             zero = int(columns["submit"][0])
@@ -355,6 +363,6 @@ class Workload:
         )
 
     def sha256(self) -> str:
-        """Return a digest of the machine and of every job's numbers: the identity of the input."""
+        """Return a digest of the machine and of every job's numbers but its attributes: the identity of the input."""
         head = f"{self.machine} {self.ticks} {len(self)}\n".encode()
         return sha256_bytes(head + b"".join(getattr(self, column).tobytes() for column in _COLUMNS))

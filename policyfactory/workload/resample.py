@@ -152,6 +152,8 @@ class History:
         names = ("run_time", "requested_time", "processors")
         self._columns = {name: getattr(self.workload, name)[: self.jobs][order] for name in names}
         self._columns |= {"user": ids[user[order]], "offset": offset[order]}
+        attributes = self.workload.attributes
+        self._attributes = None if attributes is None else attributes.select(slice(self.jobs)).select(order)
 
     def _find_blocks(self, key: Int64Array) -> None:
         """Group the ranks by ``key`` (user x weeks + week); a block is what one user submits in one week."""
@@ -271,6 +273,7 @@ class History:
             submit=columns.pop("offset") + np.repeat(np.arange(len(counts)) * week, counts),
             start=np.full(len(ranks), -1),
             unix_start=None if log.unix_start is None else log.unix_start + moved,
+            attributes=None if self._attributes is None else self._attributes.select(ranks),
             **columns,
         )
 

@@ -253,6 +253,11 @@ def conservative(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) 
     Online(jobs, machine, score, backfill="conservative", **rules).run()
 
 
+def conservative_until(jobs: Sequence[Job], machine: int, score: Score, until: int, **rules: Any) -> list[Job]:
+    """The jobs that are started before ``until``: nothing that comes later could change that."""
+    return easy_until(jobs, machine, score, until, backfill="conservative", **rules)
+
+
 def score_waiting(waiting: Sequence[Job], now: int, free: int, score: Score) -> list[float]:
     """Return the score of each waiting job now; what is no number runs last."""
     oldest = min(job.submit for job in waiting)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.header import Header, printable
 from policyfactory.workload.jobs import Workload
 
@@ -132,7 +133,7 @@ WHOLE_FIELDS = frozenset(FIELDS) - {
 def log_of_workload(workload: Workload) -> SwfLog:
     """Return a workload as a log: unknown fields are -1, allocated processors are the requested ones.
 
-    The status is 1 (completed) for every job, since readers of such files drop jobs of unknown status.
+    The status is 1 (completed) where it is unknown, since readers of such files drop jobs of unknown status.
     """
     unknown = np.full(len(workload), -1, dtype=np.int64)
     known: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
@@ -147,6 +148,9 @@ def log_of_workload(workload: Workload) -> SwfLog:
         "status": np.ones(len(workload), dtype=np.int64),
         "user": workload.user,
     }
+    if workload.attributes is not None:
+        known |= {field.name: getattr(workload.attributes, field.name) for field in dataclasses.fields(Attributes)}
+        known["status"] = np.where(workload.attributes.status < 0, 1, workload.attributes.status)
     labels = {"Version": "2.2", "MaxJobs": str(len(workload)), "MaxRecords": str(len(workload))}
     if workload.unix_start is not None:
         labels["UnixStartTime"] = str(workload.unix_start)

@@ -1,0 +1,234 @@
+"""Runs in the closed loop: what is predicted of a job comes from jobs that have ended, run or wait in this very run.
+
+Predictions are made when a job is submitted; if they are renewed, also, at the first event of each period, for the
+waiting jobs of users of whom a job has ended since the last renewal. The runs themselves are those of
+`policyfactory.engine.easy`, `policyfactory.engine.timed` and `policyfactory.engine.conservative`, which are stopped
+before each instant at which something is predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.jit import kernel
+from policyfactory.engine.conservative import conservative_until
+from policyfactory.engine.easy import easy_until, put_elsewhere
+from policyfactory.engine.events import NEVER, OVERDUE, STARTED, UNTIL, Jobs, Order
+from policyfactory.engine.forest import Forest, forest_sum
+from policyfactory.engine.formula import COLUMNS, PREDICTIONS, evaluate
+from policyfactory.engine.past import (
+    CHANGED,
+    DESCRIBED,
+    FIRST,
+    FOLLOWING,
+    RUNNING,
+    WAITING,
+    Past,
+    describe,
+    note_until,
+    submitted,
+)
+from policyfactory.engine.running import next_end
+from policyfactory.engine.timed import timed_until
+from policyfactory.engine.waiting import Formula, Space
+
+__all__ = ["CONSERVATIVE", "MOST_RENEWED", "SORTED", "TAU_S", "TIMED", "Foresight", "Run", "predicted_until"]
+
+TAU_S = 10.0
+MOST_RENEWED = 500  # waiting jobs of one user at one renewal, those submitted first
+_LEAST = 1e-6  # of a shortness, and of a run time as a share of the request
+
+_MAGNITUDE = (1 << 63) - 1  # all bits but the sign
+
+# How a run is made.
+SORTED, TIMED, CONSERVATIVE = range(3)
+# Rows of the predictions, in the order of the formulas' variables.
+E, S, E90, USER_WAITING, USER_RUNNING = range(PREDICTIONS)
+# Elements of `Foresight.renewal`.
+PERIOD, DUE = range(2)
+
+
+class Foresight(NamedTuple):
+    """What predicts, and what was predicted of n jobs.
+
+    Parameters
+    ----------
+    shortness, share, tail : Forest
+        The logarithms of E[10 / max(run time, 10)] and of E[run time / request], and the ninth decile of the latter.
+        Without trees the request is taken for the run time.
+    features : float64 array (n + 1, FEATURES)
+        Of each job when it was submitted; the last row is work space.
+    predictions : float64 array (5, n)
+        e, s, e90, user_waiting, user_running of each job, as they are now.
+    renewal : int64 array (2,)
+        Ticks from one renewal to the next, 0 for none; the instant from which on one is due.
+    """
+
+    shortness: Forest
+    share: Forest
+    tail: Forest
+    features: FloatArray
+    predictions: FloatArray
+    renewal: Int64Array
+
+
+class Run(NamedTuple):
+    """A run of n jobs and where it stands.
+
+    Parameters
+    ----------
+    kind : int
+        `SORTED`, `TIMED` (scores change while jobs wait) or `CONSERVATIVE`.
+    jobs : Jobs
+        With ``started``; with keys if the run is sorted.
+    keys, backfill_keys : int64 array (n,)
+        The same memory as the keys of ``jobs``, to be written; empty where there are none.
+    space : Space
+        State, running jobs and, unless the run is sorted, waiting ones.
+    queue : int64 array
+        The sorted queue (`policyfactory.engine.easy.new_queue`).
+    profile : int64 array
+        Of `policyfactory.engine.conservative.new_profile`.
+    formula, backfill_formula : Formula
+        The order of the queue and that of the candidates for backfilling; their predictions are those of `Foresight`.
+    order : Order
+        The rest of the order.
+    processors : int
+        Processors of the machine.
+    """
+
+    kind: int
+    jobs: Jobs
+    keys: Int64Array
+    backfill_keys: Int64Array
+    space: Space
+    queue: Int64Array
+    profile: Int64Array
+    formula: Formula
+    backfill_formula: Formula
+    order: Order
+    processors: int
+
+
+@kernel
+def predicted_until(run: Run, past: Past, sight: Foresight, until: int) -> None:
+    """Go on with a run until all jobs are started, or up to the last instant before ``until``.
+
+    Parameters
+    ----------
+    run : Run
+        Where the run stands.
+    past : Past
+        What it has seen.
+    sight : Foresight
+        What predicts; it may be another than before, with the same arrays of features and predictions.
+    until : int
+        Ticks.
+    """
+    jobs, state, heap = run.jobs, run.space.state, run.space.heap
+    n = len(jobs.submit)
+    while True:
+        job = past.place[DESCRIBED]
+        submission = jobs.submit[job] if job < n else NEVER
+        due = sight.renewal[DUE] if sight.renewal[PERIOD] > 0 else NEVER
+        _go_on(run, min(submission, due, until))
+        instant = next_end(heap, submission)
+        is_over = state[STARTED] == n or instant >= until
+        note_until(past, jobs, state, until - 1 if is_over else instant)
+        if is_over:
+            break
+        if due <= instant:
+            _renew(run, past, sight, instant)
+        while job < n and jobs.submit[job] == instant:
+            _predict_submitted(run, past, sight, job, instant)
+            job += 1
+
+
+@kernel
+def _go_on(run: Run, until: int) -> None:
+    run.space.state[UNTIL] = until
+    if run.kind == SORTED:
+        easy_until(run.jobs, run.space.state, run.space.heap, run.space.running, run.queue, run.order)
+    elif run.kind == TIMED:
+        timed_until(run.jobs, run.space, run.formula, run.backfill_formula, run.order, run.processors)
+    else:
+        conservative_until(run.jobs, run.space, run.profile, run.formula, run.order, run.processors)
+
+
+@kernel
+def _predict_submitted(run: Run, past: Past, sight: Foresight, job: int, now: int) -> None:
+    user, predictions = past.user[job], sight.predictions
+    predictions[USER_WAITING, job] = past.by_user[user, WAITING] if user >= 0 else 0.0
+    predictions[USER_RUNNING, job] = past.by_user[user, RUNNING] if user >= 0 else 0.0
+    _predict(run, past, sight, job, now, sight.features[job])
+    submitted(past, job, now)
+
+
+@kernel
+def _predict(run: Run, past: Past, sight: Foresight, job: int, now: int, features: FloatArray) -> None:
+    """Describe a job as it is now, fill in e, s and e90, and its keys if the run is sorted."""
+    describe(past, run.jobs, job, now, features)
+    request = math.exp(past.facts[job, 0])
+    shortness, share, tail = TAU_S / max(request, TAU_S), 1.0, 1.0
+    if len(sight.shortness.roots) > 0:
+        shortness = min(max(math.exp(forest_sum(sight.shortness, features)), _LEAST), 1.0)
+        share = min(max(math.exp(forest_sum(sight.share, features)), _LEAST), 1.0)
+    if len(sight.tail.roots) > 0:
+        tail = min(max(forest_sum(sight.tail, features), _LEAST), 1.0)
+    sight.predictions[E, job] = share * request
+    sight.predictions[S, job] = shortness
+    sight.predictions[E90, job] = tail * request
+    if run.kind == SORTED:
+        run.keys[job] = _key(run, run.formula, sight, job)
+        if len(run.backfill_keys) > 0:
+            run.backfill_keys[job] = _key(run, run.backfill_formula, sight, job)
+
+
+@kernel
+def _key(run: Run, formula: Formula, sight: Foresight, job: int) -> int:
+    """Return the sort key of a job under a static formula, as `policyfactory.engine.sliding.sort_keys` has it."""
+    work = run.space.work
+    work[0, 0] = run.jobs.estimate[job] / run.order.ticks
+    work[1, 0] = run.jobs.processors[job]
+    work[2, 0] = formula.r[job]
+    work[3, 0] = 0.0
+    for row in range(PREDICTIONS):
+        work[COLUMNS + row, 0] = sight.predictions[row, job]
+    stack = work[COLUMNS + PREDICTIONS :]
+    # A static formula reads no free processors.
+    evaluate(formula.codes, formula.operands, work, 1, float(run.processors), 0.0, stack)
+    value = np.empty(1)
+    value[0] = np.inf if np.isnan(stack[0, 0]) else stack[0, 0] + 0.0
+    bits = value.view(np.int64)[0]
+    return int(bits ^ ((bits >> 63) & _MAGNITUDE))
+
+
+@kernel
+def _renew(run: Run, past: Past, sight: Foresight, now: int) -> None:
+    """Predict anew the waiting jobs of the users of whom a job has ended."""
+    period = sight.renewal[PERIOD]
+    sight.renewal[DUE] = (now // period + 1) * period
+    for at in range(1, past.changed[0] + 1):
+        user = past.changed[at]
+        past.by_user[user, CHANGED] = 0
+        job, count = past.by_user[user, FIRST], 0
+        while job >= 0 and count < MOST_RENEWED:
+            _renew_job(run, past, sight, job, now)
+            job = past.queue[FOLLOWING, job]
+            count += 1
+    past.changed[0] = 0
+
+
+@kernel
+def _renew_job(run: Run, past: Past, sight: Foresight, job: int, now: int) -> None:
+    state = run.space.state
+    old = run.keys[job] if run.kind == SORTED else 0
+    _predict(run, past, sight, job, now, sight.features[len(run.jobs.submit)])
+    # The sorted queue has overdue jobs by another key.
+    is_listed = run.kind == SORTED and job >= state[OVERDUE]
+    if is_listed and run.keys[job] != old:
+        put_elsewhere(run.jobs, state, run.queue, run.order, job, old)

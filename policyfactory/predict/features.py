@@ -1,0 +1,168 @@
+"""From a workload to what predictions are made of: facts of each job, the groups that it belongs to, outcomes.
+
+The features themselves are made by `policyfactory.engine.past` as the simulation goes on, from jobs that have ended,
+run or wait in it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.engine.past import FACTS, FEATURES, GROUPS, Past, new_past
+from policyfactory.engine.usual import usual_requests
+from policyfactory.workload.attributes import Attributes
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.moments import zone
+
+__all__ = ["FEATURE_SET", "NAMES", "TAU_S", "Known", "known_of", "missing", "past_of", "requests_of"]
+
+FEATURE_SET = 1  # counted up when a feature changes: a model reads only those that it was trained on
+TAU_S = 10.0
+_QUARTER = 900  # s: clocks change at full quarters of an hour
+
+_FACTS = ("ln request", "ln processors", "memory", "queue", "partition", "hour", "weekday")
+_RECENT = (
+    *("ln last run", "ln run before", "ln run before that", "last status", "ln time since last end"),
+    *("mean ln run of 20", "deviation of 20", "share of short of 20"),
+)
+_ALIKE = ("ln run of like jobs", "shortness of like jobs", "share of like jobs", "weight of like jobs", "most like")
+_PRESENT = (
+    *("waiting", "running", "ended", "ln time since last submission", "burst", "ln age of last start"),
+    *("request of last start", "processors of last start", "request of last end"),
+)
+_GROUPS = (
+    "user, request, processors, executable",
+    "user, processors",
+    "user, request",
+    "user, executable",
+    "user",
+    "group",
+    "request, processors",
+)
+_OUTCOMES = ("ln run", "shortness", "share", "number")
+NAMES: tuple[str, ...] = (
+    *(*_FACTS, *_RECENT, *_ALIKE, *_PRESENT),
+    *(f"{outcome} by {group}" for group in _GROUPS for outcome in _OUTCOMES),
+)
+if (len(_FACTS), len(_GROUPS), len(NAMES)) != (FACTS, GROUPS, FEATURES):
+    raise AssertionError("the names of the features are not those of policyfactory.engine.past")
+
+
+class Known(NamedTuple):
+    """What is given of n jobs; columns as of `policyfactory.engine.past.Past`.
+
+    Parameters
+    ----------
+    user : int64 array (n,)
+        From 0 without gaps; -1 if unknown.
+    facts : float64 array (n, FACTS)
+        Numbers that are known of a job by itself.
+    groups : int64 array (n, GROUPS)
+        The groups of like jobs; -1 for none.
+    outcome : float64 array (n, 4)
+        What is known of it when it has ended.
+    """
+
+    user: Int64Array
+    facts: FloatArray
+    groups: Int64Array
+    outcome: FloatArray
+
+
+def requests_of(workload: Workload) -> FloatArray:
+    """Return the requests (s) as users write them: those that were raised to the run time are undone.
+
+    A request that is unusual is replaced by the largest usual one below; see `policyfactory.engine.usual`.
+    """
+    values, which = np.unique(workload.requested_time, return_inverse=True)
+    made = usual_requests(workload.requested_time, which.astype(np.int64), values, 60 * workload.ticks)
+    requests: FloatArray = made / workload.ticks
+    return requests
+
+
+def known_of(workload: Workload) -> Known:
+    """Return what is given of the jobs of a workload."""
+    n = len(workload)
+    attributes = workload.attributes or Attributes.unknown(n)
+    request, run = requests_of(workload), np.maximum(workload.run_time / workload.ticks, 1.0)
+    user = _numbered(workload.user)
+    facts = np.empty((n, FACTS))
+    facts[:, 0], facts[:, 1] = np.log(request), np.log(workload.processors)
+    facts[:, 2], facts[:, 3], facts[:, 4] = attributes.requested_memory, attributes.queue, attributes.partition
+    facts[:, 5], facts[:, 6] = _clock(workload)
+    outcome = np.empty((n, 4))
+    outcome[:, 0], outcome[:, 1] = np.log(run), TAU_S / np.maximum(run, TAU_S)
+    outcome[:, 2], outcome[:, 3] = np.minimum(run / request, 1.0), attributes.status
+    wanted, width, executable = (workload.requested_time, workload.processors, attributes.executable)
+    kinds = (
+        (user, wanted, width, executable),
+        (user, width),
+        (user, wanted),
+        (user, executable),
+        (user,),
+        (np.maximum(attributes.group, -1),),
+        (wanted, width),
+    )
+    return Known(user, facts, _grouped(kinds), outcome)
+
+
+def past_of(known: Known, ticks: int) -> Past:
+    """Return the past of a run of these jobs before its first event."""
+    return new_past(*known, ticks)
+
+
+def missing(workload: Workload) -> tuple[str, ...]:
+    """Return in words what predictions have to do without."""
+    said = []
+    if not (workload.user >= 0).any():
+        said.append("users: nothing is left but requests, processors and what the groups of like jobs did")
+    attributes = workload.attributes
+    names = ("group", "executable", "queue", "requested_memory")
+    absent = [name for name in names if attributes is None or not (getattr(attributes, name) >= 0).any()]
+    if absent:
+        said.append(", ".join(name.replace("_", " ") for name in absent))
+    return tuple(said)
+
+
+def _numbered(values: Int64Array) -> Int64Array:
+    """Return numbers from 0 without gaps in the order of the values; -1 stays."""
+    numbers = np.full(len(values), -1, dtype=np.int64)
+    is_known = values >= 0
+    numbers[is_known] = np.unique(values[is_known], return_inverse=True)[1]
+    return numbers
+
+
+def _grouped(kinds: tuple[tuple[Int64Array, ...], ...]) -> Int64Array:
+    """Return the number of each job's group of each kind, numbered over all kinds; -1 if its first key is unknown."""
+    groups = np.full((len(kinds[0][0]), len(kinds)), -1, dtype=np.int64)
+    first = 0
+    for kind, keys in enumerate(kinds):
+        rows = keys[0] >= 0
+        if rows.any():
+            which = _numbered(keys[0][rows])
+            for key in keys[1:]:
+                # Pairs of two numbers from 0 are one number; they stay below the square of the number of jobs.
+                numbers = np.unique(key[rows], return_inverse=True)[1]
+                which = np.unique(which * (int(numbers.max()) + 1) + numbers, return_inverse=True)[1]
+            groups[rows, kind] = which + first
+            first += int(which.max()) + 1
+    return groups
+
+
+def _clock(workload: Workload) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the hour of the day and the day of the week of each submission, on the clock of the site if it is known.
+
+    A log without a date has a clock of its own; then days of the week are days of its weeks.
+    """
+    local = workload.submit // workload.ticks + (workload.unix_start or 0)
+    clock = None if workload.unix_start is None else zone(workload.time_zone)[0]
+    if clock is not None and len(local):
+        quarters, which = np.unique(local // _QUARTER, return_inverse=True)
+        offsets = [dt.datetime.fromtimestamp(int(at) * _QUARTER, clock).utcoffset() for at in quarters]
+        local = local + np.array([0 if one is None else int(one.total_seconds()) for one in offsets])[which]
+    return local % 86_400 / 3600.0, ((local // 86_400) % 7).astype(np.float64)

@@ -1,0 +1,201 @@
+"""A schedule in the closed loop: predictions from jobs that have ended, run or wait in this very simulation.
+
+The simulation stops, now and then, for the predictor to learn from the jobs that have ended last; nothing that happens
+later can change a prediction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.errors import EvaluationError
+from policyfactory.core.interruptible import interruptible
+from policyfactory.core.units import DAY
+from policyfactory.engine.conservative import new_profile
+from policyfactory.engine.easy import new_queue
+from policyfactory.engine.events import NEVER, STARTED, new_jobs
+from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
+from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, Run, predicted_until
+from policyfactory.engine.waiting import new_space
+from policyfactory.policy.policy import Policy
+from policyfactory.predict.features import known_of, past_of
+from policyfactory.predict.predictor import Forests, Predictor, train_forests
+from policyfactory.simulate.prepare import Prepared
+
+__all__ = ["Foreseen", "reads_predictions", "run_predicted"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Foreseen:
+    """A schedule in the closed loop, in the order of the jobs as they were prepared.
+
+    Parameters
+    ----------
+    start : int64 array (n,), ticks
+        Starts.
+    backfilled : bool array (n,)
+        Whether a job was started while one ahead of it stayed waiting.
+    predictions : float64 array (5, n)
+        e, s, e90, user_waiting, user_running as they were last made.
+    features : float64 array (n, FEATURES)
+        What was known of each job when it was submitted.
+    model_of : int64 array (n,)
+        The training whose model was in force when the job was submitted; -1 before the first.
+    models : tuple of Forests
+        The models, in the order of their trainings.
+    """
+
+    start: Int64Array
+    backfilled: NDArray[np.bool_]
+    predictions: FloatArray
+    features: FloatArray
+    model_of: Int64Array
+    models: tuple[Forests, ...]
+
+
+def reads_predictions(prepared: Prepared, policy: Policy) -> bool:
+    """Say whether the policy, or the order for backfilling, reads predictions."""
+    own = prepared.own_order(policy)
+    return policy.needs_predictions or (own is not None and own.needs_predictions)
+
+
+def run_predicted(
+    prepared: Prepared,
+    policy: Policy,
+    predictor: Predictor | None = None,
+    *,
+    tail: bool | None = None,
+    follow: Callable[[float], object] = lambda _: None,
+) -> Foreseen:
+    """Return the schedule of a policy that reads predictions, and what was predicted.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The jobs and the rules.
+    policy : Policy
+        The order of the queue; it may as well read no prediction.
+    predictor : Predictor, optional
+        What predicts; with its defaults if not given.
+    tail : bool, optional
+        Train for e90 too; by default where a policy reads it.
+    follow : callable
+        Is told the part of the jobs that were submitted, from 0 to 1, at each training.
+
+    Raises
+    ------
+    EvaluationError
+        If the rules are those of another program, or requests were filled with the run times that are to be predicted.
+    """
+    _refuse(prepared)
+    predictor = predictor or Predictor()
+    own = prepared.own_order(policy)
+    if tail is None:
+        tail = any("e90" in one.variables for one in (policy, own) if one is not None)
+    return _ClosedLoop(prepared, policy, predictor, tail=tail).run(follow)
+
+
+def _refuse(prepared: Prepared) -> None:
+    workload, rules = prepared.workload, prepared.rules
+    if rules.compatibility != "none":
+        raise EvaluationError(
+            f"predictions are made by our own rules only; with compatibility {rules.compatibility} take a policy "
+            "without them"
+        )
+    filled = [step.jobs for step in workload.cleaning.steps if step.what == "no requested time, the run time taken"]
+    if filled:
+        raise EvaluationError(
+            f"{workload.name}: {filled[0]:,} jobs have no requested time and were given their run time, which is what "
+            "is to be predicted; read the log with --estimate-missing model, or drop"
+        )
+
+
+class _ClosedLoop:
+    """One run."""
+
+    def __init__(self, prepared: Prepared, policy: Policy, predictor: Predictor, *, tail: bool) -> None:
+        workload = prepared.workload
+        n, machine = len(workload), workload.machine
+        self._prepared, self._predictor, self._tail = prepared, predictor, tail
+        self._known = known_of(workload)
+        self._past: Past = past_of(self._known, workload.ticks)
+        predictions = np.zeros((5, n))
+        filled = dataclasses.replace(prepared, predictions=predictions)
+        formula, own = filled.formulas(policy)
+        kind = SORTED if prepared.is_sorted(policy) else TIMED
+        if prepared.rules.backfill == "conservative":
+            kind = CONSERVATIVE
+        order = prepared.order(policy)
+        keys = np.zeros(n if kind == SORTED else 0, dtype=np.int64)
+        backfill_keys = np.zeros(n if kind == SORTED and order.own_order else 0, dtype=np.int64)
+        jobs = new_jobs(
+            *(workload.submit, prepared.run_time, prepared.estimate, workload.processors),
+            key=keys,
+            backfill_key=backfill_keys,
+            noted=True,
+        )
+        self._run = Run(
+            kind=kind,
+            jobs=jobs,
+            keys=keys,
+            backfill_keys=backfill_keys,
+            space=new_space(n, machine, max(formula.depth, own.depth)),
+            queue=new_queue(n if kind == SORTED else 0),
+            profile=new_profile(n, machine) if kind == CONSERVATIVE else np.empty((2, 0), dtype=np.int64),
+            formula=formula,
+            backfill_formula=own,
+            order=order,
+            processors=machine,
+        )
+        given = predictor.forests or Forests()
+        period = round(predictor.options.renew_s * workload.ticks)
+        self._sight = Foresight(
+            *(given.shortness, given.share, given.tail),
+            features=np.zeros((n + 1, FEATURES)),
+            predictions=predictions,
+            renewal=np.array([period, int(workload.submit[0]) if n else 0], dtype=np.int64),
+        )
+        self._model_of = np.full(n, -1, dtype=np.int64)
+        self._models: list[Forests] = []
+
+    def run(self, follow: Callable[[float], object]) -> Foreseen:
+        """Go through the jobs, training now and then."""
+        submit, options = self._prepared.workload.submit, self._predictor.options
+        n, day = len(submit), DAY * self._prepared.workload.ticks
+        until = int(submit[0]) if n else NEVER
+        while not self._is_over:
+            if self._predictor.forests is not None or until > int(submit[-1]):
+                until = NEVER
+            with np.errstate(all="ignore"):
+                interruptible(predicted_until, self._run, self._past, self._sight, until)
+            follow(int(self._past.place[DESCRIBED]) / n)
+            if until != NEVER:
+                trained = self._train()
+                until += round((options.every_days if trained else options.first_days) * day)
+                # A log may be silent for long.
+                until = max(until, int(submit[min(self._past.place[DESCRIBED], n - 1)]))
+        jobs, sight = self._run.jobs, self._sight
+        return Foreseen(
+            jobs.start, jobs.backfilled, sight.predictions, sight.features[:n], self._model_of, tuple(self._models)
+        )
+
+    @property
+    def _is_over(self) -> bool:
+        return bool(self._run.space.state[STARTED] >= len(self._prepared))
+
+    def _train(self) -> bool:
+        """Train from the jobs that have ended last; say whether there were enough."""
+        options, ended = self._predictor.options, int(self._past.place[ENDS])
+        if ended < options.least:
+            return False
+        rows = self._past.ended[max(0, ended - options.window) : ended]
+        model = train_forests(self._sight.features[rows], self._known.outcome[rows], options, tail=self._tail)
+        self._sight = self._sight._replace(shortness=model.shortness, share=model.share, tail=model.tail)
+        self._model_of[self._past.place[DESCRIBED] :] = len(self._models)
+        self._models.append(model)
+        return True
