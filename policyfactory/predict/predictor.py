@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.engine.forest import Forest, no_forest
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.training import train
 
-__all__ = ["Forests", "Predictor", "train_forests"]
+__all__ = ["Forests", "Predictor", "Training", "train_forests"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +31,13 @@ class Forests:
     jobs: int = 0
 
 
+class Training(NamedTuple):
+    """A model, and the instant (ticks) from which on it is used."""
+
+    at: int
+    forests: Forests
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Predictor:
     """What predicts in a simulation.
@@ -40,10 +48,13 @@ class Predictor:
         How it learns while the simulated time goes on.
     forests : Forests or None
         A model to be used as it is, so that nothing is trained.
+    trainings : tuple of Training
+        Models of an earlier run of the same jobs, to be used from the same instants on, so that nothing is trained.
     """
 
     options: PredictorOptions = dataclasses.field(default_factory=PredictorOptions)
     forests: Forests | None = None
+    trainings: tuple[Training, ...] = ()
 
 
 def train_forests(features: FloatArray, outcome: FloatArray, options: PredictorOptions, *, tail: bool) -> Forests:

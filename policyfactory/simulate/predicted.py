@@ -24,7 +24,7 @@ from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresigh
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.features import known_of, past_of
-from policyfactory.predict.predictor import Forests, Predictor, train_forests
+from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
 from policyfactory.simulate.prepare import Prepared
 
 __all__ = ["Foreseen", "reads_predictions", "run_predicted"]
@@ -46,7 +46,7 @@ class Foreseen:
         What was known of each job when it was submitted.
     model_of : int64 array (n,)
         The training whose model was in force when the job was submitted; -1 before the first.
-    models : tuple of Forests
+    trainings : tuple of Training
         The models, in the order of their trainings.
     """
 
@@ -55,7 +55,7 @@ class Foreseen:
     predictions: FloatArray
     features: FloatArray
     model_of: Int64Array
-    models: tuple[Forests, ...]
+    trainings: tuple[Training, ...]
 
 
 def reads_predictions(prepared: Prepared, policy: Policy) -> bool:
@@ -161,41 +161,53 @@ class _ClosedLoop:
             renewal=np.array([period, int(workload.submit[0]) if n else 0], dtype=np.int64),
         )
         self._model_of = np.full(n, -1, dtype=np.int64)
-        self._models: list[Forests] = []
+        self._trainings: list[Training] = []
 
     def run(self, follow: Callable[[float], object]) -> Foreseen:
         """Go through the jobs, training now and then."""
         submit, options = self._prepared.workload.submit, self._predictor.options
         n, day = len(submit), DAY * self._prepared.workload.ticks
-        until = int(submit[0]) if n else NEVER
+        given = iter(self._predictor.trainings)
+        learns = self._predictor.forests is None and not self._predictor.trainings
+        model = next(given, None)
+        until = int(submit[0]) if n and learns else NEVER
         while not self._is_over:
-            if self._predictor.forests is not None or until > int(submit[-1]):
+            if learns and until > int(submit[-1]):
                 until = NEVER
+            elif model is not None:
+                until = model.at
             with np.errstate(all="ignore"):
                 interruptible(predicted_until, self._run, self._past, self._sight, until)
             follow(int(self._past.place[DESCRIBED]) / n)
-            if until != NEVER:
-                trained = self._train()
-                until += round((options.every_days if trained else options.first_days) * day)
+            if model is not None:
+                self._use(model)
+                model, until = next(given, None), NEVER
+            elif until != NEVER:
+                forests = self._trained()
+                if forests is not None:
+                    self._use(Training(until, forests))
+                until += round((options.first_days if forests is None else options.every_days) * day)
                 # A log may be silent for long.
                 until = max(until, int(submit[min(self._past.place[DESCRIBED], n - 1)]))
         jobs, sight = self._run.jobs, self._sight
         return Foreseen(
-            jobs.start, jobs.backfilled, sight.predictions, sight.features[:n], self._model_of, tuple(self._models)
+            jobs.start, jobs.backfilled, sight.predictions, sight.features[:n], self._model_of, tuple(self._trainings)
         )
 
     @property
     def _is_over(self) -> bool:
         return bool(self._run.space.state[STARTED] >= len(self._prepared))
 
-    def _train(self) -> bool:
-        """Train from the jobs that have ended last; say whether there were enough."""
+    def _trained(self) -> Forests | None:
+        """Train from the jobs that have ended last; None if there are not enough."""
         options, ended = self._predictor.options, int(self._past.place[ENDS])
         if ended < options.least:
-            return False
+            return None
         rows = self._past.ended[max(0, ended - options.window) : ended]
-        model = train_forests(self._sight.features[rows], self._known.outcome[rows], options, tail=self._tail)
+        return train_forests(self._sight.features[rows], self._known.outcome[rows], options, tail=self._tail)
+
+    def _use(self, training: Training) -> None:
+        model = training.forests
         self._sight = self._sight._replace(shortness=model.shortness, share=model.share, tail=model.tail)
-        self._model_of[self._past.place[DESCRIBED] :] = len(self._models)
-        self._models.append(model)
-        return True
+        self._model_of[self._past.place[DESCRIBED] :] = len(self._trainings)
+        self._trainings.append(training)

@@ -61,7 +61,7 @@ def test_what_happens_after_a_decision_changes_no_earlier_key(renew_s: int) -> N
         user=np.where(later, rng.integers(0, 9, n), workload.user),
     )
     after = foreseen(changed, options)
-    assert len(before.models) >= 3
+    assert len(before.trainings) >= 3
     assert after.start[before.start < now].tolist() == before.start[before.start < now].tolist()
     np.testing.assert_array_equal(after.features[~later], before.features[~later])
     decided = before.start < now
@@ -94,10 +94,19 @@ def test_simulate_closes_the_loop_by_itself_and_gives_the_same() -> None:
 
 def test_a_kept_model_is_not_trained_anew() -> None:
     workload = users_with_habits(6)
-    model = foreseen(workload).models[-1]
+    model = foreseen(workload).trainings[-1].forests
     kept = run_predicted(prepare(workload, Rules()), POLICY, Predictor(OPTIONS, model))
-    assert kept.models == ()
+    assert kept.trainings == ()
     assert (kept.predictions[1, :20] < 1).all()
+
+
+def test_models_of_an_earlier_run_of_the_same_jobs_come_at_the_same_instants() -> None:
+    workload = users_with_habits(6)
+    first = foreseen(workload)
+    again = run_predicted(prepare(workload, Rules()), POLICY, Predictor(OPTIONS, trainings=first.trainings))
+    assert again.start.tolist() == first.start.tolist()
+    assert again.model_of.tolist() == first.model_of.tolist()
+    assert again.predictions.tolist() == first.predictions.tolist()
 
 
 def test_requests_that_are_run_times_are_refused() -> None:

@@ -1,0 +1,144 @@
+"""Replicas: a log with the weeks of its users moved against each other, its bursts jittered and its load scaled.
+
+Nothing is chosen on a single run: one week may hold a third of a log's slowdown. A replica has each job of the log once,
+which resampled weeks have not; so what a predictor learns of jobs that have ended it can not know of the same jobs
+submitted again.
+
+Each user's jobs move by a whole number of weeks, around the end of the log, so that the time of the week and nearly the
+whole of a user's history stay. Jobs of unknown users move day by day. Jobs of one user less than ten minutes apart are a
+burst, which then moves by at most the jitter. The load is scaled as is usual, by dividing all times between submissions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.random import check_seed, generator
+from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["LOADS", "Replicas", "loads_of"]
+
+LOADS = (0.8, 1.2)
+_PURPOSE = 1519  # our branch of the random streams
+_BURST = 600  # s
+
+
+def loads_of(count: int, loads: tuple[float, float] = LOADS) -> tuple[float, ...]:
+    """Return the loads of replicas 1 to ``count``, in units of the log's: evenly between the bounds, in mixed order."""
+    low, high = loads
+    even = [low + (high - low) * (place + 0.5) / count for place in range(count)]
+    # Neighbours in the order lie far apart, so that also a few of them span the bounds.
+    return tuple(even[(place * _step(count)) % count] for place in range(count))
+
+
+def _step(count: int) -> int:
+    """Return about 0.618 of the count, without a common divisor."""
+    step = max(1, round(0.618 * count))
+    while np.gcd(step, count) > 1:
+        step += 1
+    return step
+
+
+class Replicas:
+    """What the replicas of a log are made of.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    lead_in : int
+        Jobs from its first on that stay as they are, ahead of each replica: its past.
+    seed : int
+        Seed of the random numbers.
+    jitter : float
+        Seconds by which a burst moves at most.
+
+    Raises
+    ------
+    WorkloadError
+        If less than two whole weeks are left after the lead-in.
+    UsageError
+        If the seed or the jitter is out of range.
+    """
+
+    def __init__(self, workload: Workload, *, lead_in: int = 0, seed: int = 0, jitter: float = HOUR) -> None:
+        if not 0 <= jitter <= DAY:
+            raise UsageError(f"a jitter of {jitter:g} s; give 0 to {DAY:,}")
+        self.workload, self.lead_in, self.jitter = workload, lead_in, jitter
+        self.seed = check_seed(seed)
+        week = WEEK * workload.ticks
+        submit = workload.submit[lead_in:]
+        after = submit - submit[0] if len(submit) else submit
+        self.weeks = int(after[-1] // week) if len(after) else 0
+        if self.weeks < 2:
+            span = format_duration(float(after[-1]) / workload.ticks) if len(after) else "no time"
+            raise WorkloadError(
+                f"{workload.name}: {len(after):,} jobs in {span} are less than two whole weeks, so that no users can "
+                "be moved against each other; give a longer log"
+            )
+        self.jobs = int(np.searchsorted(after, self.weeks * week))
+        self.left_out = len(after) - self.jobs
+        self._after = after[: self.jobs]
+        user = workload.user[lead_in : lead_in + self.jobs]
+        # Days of unknown users are users of their own.
+        owner = np.where(user >= 0, user, -2 - self._after // (DAY * workload.ticks))
+        self._owner = np.unique(owner, return_inverse=True)[1]
+        self._burst = self._bursts()
+
+    def _bursts(self) -> Int64Array:
+        """Return the number of each job's burst."""
+        order = np.argsort(self._owner, kind="stable")
+        gap = np.diff(self._after[order], prepend=0)
+        is_first = gap >= _BURST * self.workload.ticks
+        is_first |= np.diff(self._owner[order], prepend=-1) != 0
+        burst = np.empty(self.jobs, dtype=np.int64)
+        burst[order] = np.cumsum(is_first) - 1
+        return burst
+
+    def sample(self, number: int, load: float = 1.0) -> Workload:
+        """Return a replica, its past ahead of it.
+
+        Parameters
+        ----------
+        number : int
+            Which one, from 1; each has random numbers of its own.
+        load : float
+            In units of the log's.
+
+        Raises
+        ------
+        UsageError
+            If the number or the load is out of range.
+        """
+        if number < 1:
+            raise UsageError(f"replica number {number}; they are numbered from 1")
+        if not 0.1 <= load <= 10:
+            raise UsageError(f"a load of {load:g} times the log's; give 0.1 to 10")
+        log, random = self.workload, generator(self.seed, _PURPOSE, number)
+        span, ticks = self.weeks * WEEK * log.ticks, log.ticks
+        weeks = random.integers(0, self.weeks, int(self._owner.max()) + 1)
+        moved = random.uniform(-self.jitter, self.jitter, int(self._burst.max()) + 1)
+        at = self._after + weeks[self._owner] * WEEK * ticks + np.rint(moved * ticks).astype(np.int64)[self._burst]
+        at = np.rint(at % span / load).astype(np.int64)
+        order = np.lexsort((np.arange(self.jobs), self._owner, at))
+        first = int(log.submit[self.lead_in])
+        rows = np.concatenate((np.arange(self.lead_in), self.lead_in + order))
+        columns = {name: getattr(log, name)[rows] for name in ("run_time", "requested_time", "processors", "user")}
+        return dataclasses.replace(
+            log,
+            name=f"{log.name}[replica {number}]",
+            origin=(
+                f"{log.origin}; replica: users moved by whole weeks of {self.weeks}, bursts by up to "
+                f"{format_duration(self.jitter)}, load x {load:.3g}, seed {self.seed}, number {number}"
+            ),
+            job_id=np.arange(1, len(rows) + 1),
+            submit=np.concatenate((log.submit[: self.lead_in], first + at[order])),
+            start=np.full(len(rows), -1),
+            attributes=None if log.attributes is None else log.attributes.select(rows),
+            **columns,
+        )

@@ -1,0 +1,109 @@
+"""Replicas: each job once, users' weeks moved around, bursts jittered, the load scaled."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.units import WEEK
+from policyfactory.workload.attributes import Attributes
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.replicas import Replicas, loads_of
+
+WEEKS = 10
+
+
+def log_of(n: int = 2_000, users: int = 12, ticks: int = 1) -> Workload:
+    rng = np.random.default_rng(4)
+    submit = np.sort(rng.integers(0, WEEKS * WEEK, n)) * ticks
+    submit -= submit[0]
+    submit[-1] = WEEKS * WEEK * ticks + 5 * ticks
+    return Workload(
+        "log", 64, np.arange(1, n + 1), submit, rng.integers(1, 500, n) * ticks, rng.integers(500, 900, n) * ticks,
+        rng.integers(1, 9, n), rng.integers(0, users, n), np.full(n, -1), unix_start=1_000_000, ticks=ticks,
+        attributes=Attributes(*np.broadcast_to(np.arange(n), (6, n))),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ticks", [1, 1000])
+def test_each_job_is_there_once_and_its_user_s_jobs_moved_by_one_number_of_weeks(ticks: int) -> None:
+    log = log_of(ticks=ticks)
+    replica = Replicas(log, jitter=0, seed=3).sample(1)
+    row = replica.attributes.queue  # the row of the log
+    assert sorted(row) == list(range(len(log) - 1)), "the last job is no part of a whole week"
+    for column in ("run_time", "requested_time", "processors", "user"):
+        assert getattr(replica, column).tolist() == getattr(log, column)[row].tolist()
+    moved = (replica.submit - log.submit[row]) % (WEEKS * WEEK * ticks)
+    shifts = {int(user): set(moved[replica.user == user].tolist()) for user in set(replica.user.tolist())}
+    assert all(len(some) == 1 and not next(iter(some)) % (WEEK * ticks) for some in shifts.values())
+    assert len({next(iter(some)) for some in shifts.values()}) > 3, "not all users alike"
+
+
+def test_bursts_move_together_and_by_no_more_than_the_jitter() -> None:
+    log = log_of()
+    still, moved = (Replicas(log, jitter=jitter, seed=3).sample(2) for jitter in (0, 1800))
+    order = np.argsort(still.attributes.queue)
+    by = moved.submit[np.argsort(moved.attributes.queue)] - still.submit[order]
+    span = WEEKS * WEEK
+    by = (by + span // 2) % span - span // 2
+    assert 1700 < abs(by).max() <= 1800
+    together = 0
+    for user in range(12):
+        rows = np.flatnonzero(log.user[:-1] == user)
+        burst = np.cumsum(np.diff(log.submit[rows], prepend=-WEEK) >= 600)
+        for one in np.unique(burst):
+            moves = by[rows[burst == one]]
+            together += len(moves) > 1
+            assert len(set(moves.tolist())) == 1
+    assert together > 10
+
+
+def test_jobs_of_unknown_users_move_day_by_day() -> None:
+    log = dataclasses.replace(log_of(), user=np.full(2_000, -1))
+    replica = Replicas(log, jitter=0).sample(1)
+    row = replica.attributes.queue
+    moved = (replica.submit - log.submit[row]) % (WEEKS * WEEK)
+    assert all(len(set(moved[log.submit[row] // 86_400 == day].tolist())) == 1 for day in range(7 * WEEKS))
+    assert len(set(moved.tolist())) == WEEKS
+
+
+def test_the_past_stays_as_it_is_and_the_load_is_scaled() -> None:
+    log = log_of()
+    replicas = Replicas(log, lead_in=500, jitter=0)
+    plain, dense = replicas.sample(1), replicas.sample(1, 1.25)
+    for replica in (plain, dense):
+        assert replica.submit[:500].tolist() == log.submit[:500].tolist()
+        assert replica.attributes.queue[:500].tolist() == list(range(500))
+    first = log.submit[500]
+    np.testing.assert_allclose(dense.submit[500:] - first, (plain.submit[500:] - first) / 1.25, atol=0.5)
+    assert "load x 1.25" in dense.origin
+
+
+def test_the_same_number_is_the_same_replica() -> None:
+    replicas = Replicas(log_of(), seed=8)
+    assert replicas.sample(3).submit.tolist() == Replicas(log_of(), seed=8).sample(3).submit.tolist()
+    assert replicas.sample(3).submit.tolist() != replicas.sample(4).submit.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 20, 21])
+def test_loads_are_spread_evenly(count: int) -> None:
+    loads = loads_of(count)
+    np.testing.assert_allclose(sorted(loads), 0.8 + 0.4 * (np.arange(count) + 0.5) / count)
+    assert count < 5 or abs(np.diff(loads)).min() > 0.05
+
+
+def test_wrong_use_is_said() -> None:
+    log = log_of()
+    with pytest.raises(WorkloadError, match="less than two whole weeks"):
+        Replicas(log, lead_in=1_950)
+    with pytest.raises(WorkloadError, match="0 jobs in no time"):
+        Replicas(log, lead_in=2_000)
+    with pytest.raises(UsageError, match="replica number 0"):
+        Replicas(log).sample(0)
+    with pytest.raises(UsageError, match="a load of 0 times"):
+        Replicas(log).sample(1, 0)
+    with pytest.raises(UsageError, match="a jitter of"):
+        Replicas(log, jitter=1e9)
