@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Number
 
-__all__ = ["Monomial", "are_free", "expand", "monomial_name", "nonlinear_names"]
+__all__ = ["Monomial", "are_free", "expand", "monomial_name", "nonlinear_names", "parse_form"]
 
 # A product of coefficients with their whole exponents, by name; () is the part without a coefficient.
 Monomial = tuple[tuple[str, int], ...]
@@ -20,8 +21,20 @@ Expanded = dict[Monomial, Expression]
 _Sized = dict[Monomial, tuple[Expression, int]]
 
 _MOST_MONOMIALS = 60
+_FREE = ("e", "s")
 _LARGEST_POWER = 8
 _LONGEST = 1000  # parts of a formula
+
+
+def parse_form(text: str) -> Expression:
+    """Return a form with named coefficients; ``e`` and ``s`` are such names, as no score table has predictions.
+
+    Raises
+    ------
+    FormulaError
+        If it cannot be read.
+    """
+    return parse(text, coefficients=True, free=_FREE)
 
 
 def expand(node: Expression, fixed: frozenset[str] = frozenset()) -> Expanded | None:

@@ -15,7 +15,7 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FitError
 from policyfactory.core.random import generator
-from policyfactory.fit.expand import expand
+from policyfactory.fit.expand import expand, parse_form
 from policyfactory.fit.result import Fit, Term
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.units import coefficient_unit
@@ -100,7 +100,7 @@ class _Problem:
     """The weighted residual as a function of the nonlinear coefficients alone."""
 
     def __init__(self, sample: Sample, text: str, nonlinear: frozenset[str]) -> None:
-        form = parse(text, coefficients=True)
+        form = parse_form(text)
         expanded = expand(form, nonlinear)
         if expanded is None:
             raise FitError(f"{printable(text, 200)}: cannot be multiplied out; write it as a sum of terms")

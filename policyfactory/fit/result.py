@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
+from policyfactory.fit.expand import parse_form
 from policyfactory.fit.sample import Sample
 from policyfactory.fit.units import coefficient_unit
 from policyfactory.fit.wls import Solution, solve
@@ -139,7 +140,7 @@ class Fit:
 
     def _slope(self, sample: Sample, position: int) -> FloatArray:
         """Return the central difference of the formula by one coefficient."""
-        source, values = parse(self.source, coefficients=True), self._values
+        source, values = parse_form(self.source), self._values
         name = self.terms[position].coefficient
         step = float(np.cbrt(np.finfo(np.float64).eps)) * max(abs(values[name]), 1e-3)
         above = sample.values(substitute(source, {**values, name: values[name] + step}))

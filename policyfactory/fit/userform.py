@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from policyfactory.core.errors import FitError, UsageError
-from policyfactory.fit.expand import Monomial, are_free, expand, monomial_name, nonlinear_names
+from policyfactory.fit.expand import Monomial, are_free, expand, monomial_name, nonlinear_names, parse_form
 from policyfactory.fit.nonlinear import STARTS, fit_nonlinear
 from policyfactory.fit.result import Fit, Term, exact_fit
 from policyfactory.fit.sample import Sample
-from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import Expression
 from policyfactory.workload.header import printable
 
@@ -39,7 +38,7 @@ def split_name(text: str, default: str) -> tuple[str, str]:
 
 def fit_user_form(sample: Sample, text: str, *, name: str = "form", seed: int = 1, starts: int = STARTS) -> Fit:
     """Return the fit of one form: exact where it is linear in effective coefficients, else iterative."""
-    form = parse(text, coefficients=True)
+    form = parse_form(text)
     count = len(form.coefficients)
     if not 0 < count <= _MOST_COEFFICIENTS:
         raise FitError(

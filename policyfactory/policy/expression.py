@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import unicodedata
+from collections.abc import Collection
 from typing import NoReturn
 
 from policyfactory.core.errors import FormulaError
@@ -80,7 +81,7 @@ class _Part:
     height: int = 1
 
 
-def parse(text: str, *, coefficients: bool = False) -> Expression:
+def parse(text: str, *, coefficients: bool = False, free: Collection[str] = ()) -> Expression:
     """Return the tree of a formula.
 
     Parameters
@@ -89,6 +90,8 @@ def parse(text: str, *, coefficients: bool = False) -> Expression:
         For example ``"log10(p)*q + 870*log10(r)"``.
     coefficients : bool
         Whether other lower-case names are named coefficients, as in ``"a*p**b*q + c*log10(r)"``.
+    free : collection of str
+        Variables that can not occur in these formulas: as ``coefficients`` their names are those of coefficients.
 
     Raises
     ------
@@ -101,7 +104,7 @@ def parse(text: str, *, coefficients: bool = False) -> Expression:
         raise FormulaError(
             f"the formula has {len(text):,} characters; at most {MAX_LENGTH:,} are read", text, MAX_LENGTH
         )
-    return _Parser(text, coefficients=coefficients).whole()
+    return _Parser(text, coefficients=coefficients, free=free).whole()
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -123,16 +126,17 @@ def _refuse_character(text: str, position: int) -> NoReturn:
     character = text[position]
     name = unicodedata.name(character, f"U+{ord(character):04X}")
     shown = repr(character) if character.isprintable() else f"U+{ord(character):04X}"
-    cure = _CURES.get(character, "use digits, p q r w m f, + - * / **, parentheses and the functions of the grammar")
+    cure = _CURES.get(character, "use digits, p q r and the like, + - * / **, parentheses and the grammar's functions")
     raise FormulaError(f"the character {shown} ({name}) is not in the grammar; {cure}", text, position)
 
 
 class _Parser:
     """A recursive descent over the tokens, one method a rule of the grammar."""
 
-    def __init__(self, text: str, *, coefficients: bool) -> None:
+    def __init__(self, text: str, *, coefficients: bool, free: Collection[str]) -> None:
         self._text = text
         self._coefficients = coefficients
+        self._variables = [name for name in VARIABLES if name not in free]
         self._tokens = _tokens(text)
         self._next = 0
         self._nesting = 0
@@ -265,7 +269,7 @@ class _Parser:
             return self._call(token)
         if self._at_operator("("):
             self._refuse_function(token)
-        if name in VARIABLES:
+        if name in self._variables:
             return _Part(Variable(name))
         if name == "log" or not (self._coefficients and _NAME.fullmatch(name)):
             self._refuse_name(token)
@@ -276,7 +280,7 @@ class _Parser:
     def _refuse_function(self, token: _Token) -> NoReturn:
         if token.text == "log":
             self._fail("log is ambiguous; write log10(...), ln(...) or log2(...)", token)
-        if token.text in VARIABLES:
+        if token.text in self._variables:
             self._fail(f"an operator is missing after {token.text}; write {token.text}*(...)", token)
         known = ", ".join(FUNCTIONS)
         self._fail(f"the function {_shown(token)} is not in the grammar; it has {known}", token)
@@ -285,9 +289,9 @@ class _Parser:
         lower = token.text.lower()
         if token.text == "log":
             self._fail("log is ambiguous; write log10(...), ln(...) or log2(...)", token)
-        if token.text != lower and (lower in VARIABLES or lower in FUNCTIONS or self._coefficients):
+        if token.text != lower and (lower in self._variables or lower in FUNCTIONS or self._coefficients):
             self._fail(f"names are written in lower case: {lower[:_MAX_NAME]}", token)
-        known = ", ".join(VARIABLES)
+        known = ", ".join(self._variables)
         self._fail(f"{_shown(token)} is not a variable; a formula is written in {known}", token)
 
     def _call(self, name: _Token) -> _Part:

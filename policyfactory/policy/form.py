@@ -11,7 +11,7 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.compile import Program, compile_form
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Binary, Expression, Negative, opposite, rewritten, substitute
+from policyfactory.policy.nodes import PREDICTIONS, Binary, Expression, Negative, opposite, rewritten, substitute
 from policyfactory.policy.policy import Policy
 
 __all__ = ["MOST_COEFFICIENTS", "Form", "FormPolicy"]
@@ -62,7 +62,7 @@ class Form:
         if not 0 < len(names) <= MOST_COEFFICIENTS:
             raise UsageError(
                 f"the form {name} has {len(names)} coefficients, expected 1 to {MOST_COEFFICIENTS}; name what is to be "
-                "found, for example log10(p) + a*log10(q)"
+                f"found, for example log10(p) + a*log10(q){_taken(expression)}"
             )
         if not expression.variables - {"m", "f"}:
             raise FormulaError(f"the form {name} is the same for all jobs and ranks none; use p, q, r or w in it")
@@ -91,6 +91,12 @@ class Form:
             If nothing is left that tells jobs apart.
         """
         return Policy(name, rewritten(substitute(self.expression, values), _signed).text(), description, source)
+
+
+def _taken(expression: Expression) -> str:
+    """Return which names of predictions are no coefficients, though they look so."""
+    names = [name for name in PREDICTIONS if name in expression.variables]
+    return f" ({' and '.join(names)} {'is a prediction' if len(names) == 1 else 'are predictions'})" if names else ""
 
 
 def _signed(expression: Expression) -> Expression | None:

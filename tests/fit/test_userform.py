@@ -104,6 +104,20 @@ def test_a_part_without_a_coefficient_is_kept(made) -> None:  # type: ignore[no-
     assert fit.mae < 1e-15
 
 
+def test_the_names_of_predictions_are_coefficients_of_a_form_as_no_score_table_has_them(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 3e-8 * p**0.8 * q + 0.005 * np.log10(r)))
+    linear, same = (fit_user_form(sample, text) for text in ("e*p*q + s*log10(r)", "a*p*q + b*log10(r)"))
+    assert [term.coefficient for term in linear.terms] == ["e", "s"]
+    assert linear.coefficients.tolist() == same.coefficients.tolist()
+    curved = fit_user_form(sample, "s*p**e*q + c*log10(r)")
+    values = {term.coefficient: value for term, value in zip(curved.terms, curved.coefficients, strict=True)}
+    assert values == pytest.approx({"s": 3e-8, "e": 0.8, "c": 0.005}, rel=1e-6)
+    assert curved.design(sample).shape == (len(sample), 3)
+    for text in ("a*p + e90*q", "a*p + user_waiting", "a*w + user_running"):
+        with pytest.raises(FitError, match="which no score table knows; use p, q and r"):
+            fit_user_form(sample, text)
+
+
 def test_names_are_split_off() -> None:
     assert split_name("a*p", "form1") == ("form1", "a*p")
     assert split_name("MINE = a*p", "form1") == ("MINE", "a*p")

@@ -194,6 +194,29 @@ def test_named_coefficients() -> None:
         parse("c" * 33 + "*p", coefficients=True)
 
 
+def test_predictions_are_variables_or_where_they_are_free_names_of_coefficients() -> None:
+    text = "-ln(s) + ln(e) + 0.4*ln(e90 + user_waiting*user_running)"
+    assert parse(text).variables == {"s", "e", "e90", "user_waiting", "user_running"}
+    assert parse(text).text() == text
+    assert parse("1e3*e + 2*e90") == parse("1000*e + 2*e90")
+    free = parse("a*p**e + s*e90", coefficients=True, free=("e", "s"))
+    assert free.coefficients == ("a", "e", "s")
+    assert free.variables == {"p", "e90"}
+    # Only as coefficients: a formula without any has no such names.
+    with pytest.raises(FormulaError, match="'e' is not a variable; a formula is written in p, q, r, w, m, f, e90"):
+        parse("p*e", free=("e", "s"))
+    for formula, says in [
+        ("E*p", "lower case: e"),
+        ("2e*p", "operator is missing before 'e'"),
+        ("e(p)", "write e*(...)"),
+        ("s90*p", "not a variable"),
+        ("E90", "lower case: e90"),
+        ("user_waits", "user_waiting, user_running"),
+    ]:
+        with pytest.raises(FormulaError, match=re.escape(says)):
+            parse(formula)
+
+
 def test_a_number_is_finite_and_not_negative() -> None:
     for value in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="finite and not negative"):

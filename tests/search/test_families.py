@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.catalogue import resolve
+from policyfactory.search.distill_options import SURFACE
 from policyfactory.search.families import FAMILIES, REFERENCES, family_of, parse_start
+
+
+def test_predictions_are_variables_of_a_family_and_no_coefficients() -> None:
+    family = family_of("-ln(s) + a*ln(e) + b*ln(q)", {"a": 1.0, "b": 0.4})
+    assert family.form.names == ("a", "b")
+    assert family.form.expression.variables == {"s", "e", "q"}
+    assert family.form.is_static
+    predictions = [[100.0, 20.0], [0.1, 0.5], [400.0, 60.0], [0, 0], [0, 0]]
+    policy = family.form.with_values(family.start)
+    expected = np.log([10.0, 2.0]) + np.log([100.0, 20.0]) + 0.4 * np.log([4.0, 1.0])
+    assert policy.scores([600, 60], [4, 1], [0, 5], predictions=predictions) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, SURFACE])
+def test_no_stock_family_reads_predictions(name: str) -> None:
+    assert family_of(name).form.expression.variables <= {"p", "q", "w", "f"}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -50,13 +69,15 @@ def test_a_formula_of_the_users_with_starts_of_his_own() -> None:
     [
         ("liner", {}, "there is no family 'liner'; there are power, curved, linear"),
         ("p*q", {}, "has 0 coefficients"),
+        ("p**e", {}, "for example log10(p) + a*log10(q) (e is a prediction)"),
+        ("p**e*q**s", {}, "(e and s are predictions)"),
         ("a b=p + a*q", {}, "cannot be used; write NAME=FORMULA"),
         ("p + a*x(", {}, "family form"),
         ("p + a*q", {"b": 1.0}, "--start names b; the coefficients of form are a"),
     ],
 )
 def test_what_is_no_family_is_refused(text: str, start: dict[str, float], said: str) -> None:
-    with pytest.raises((FormulaError, UsageError), match=said.replace("(", r"\(")):
+    with pytest.raises((FormulaError, UsageError), match=re.escape(said)):
         family_of(text, start)
 
 
