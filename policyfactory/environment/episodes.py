@@ -43,6 +43,7 @@ from policyfactory.environment.guards import measure_guards
 from policyfactory.environment.look import Look
 from policyfactory.environment.observation import facts_of
 from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.policy.policy import predictions_needed
 from policyfactory.simulate.prepare import formula_of, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Carried, Schedule
@@ -273,8 +274,15 @@ class Episodes:
         """Return a policy's score of the job in each slot: float64 array (slots,), inf where it cannot be chosen.
 
         Who always takes the least plays the schedule that `policyfactory.simulate` gives for the policy.
+
+        Raises
+        ------
+        UsageError
+            If the policy reads predictions.
         """
         policy, batch, mask = resolve(policy), self._batch, self.view.mask[episode]
+        if policy.needs_predictions:
+            raise predictions_needed(policy, "an episode of the environment")
         state, waiting = batch.state[episode], batch.waiting[episode]
         jobs = waiting[1 : 1 + waiting[0]]
         values = np.full(self.slots, np.inf)

@@ -19,6 +19,7 @@ from policyfactory.environment.goals import Goal, check_goal, goal_of
 from policyfactory.environment.guards import measure_guards
 from policyfactory.environment.look import Look
 from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.policy.policy import predictions_needed
 from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -165,8 +166,15 @@ class PaperEpisodes:
         """Return a policy's score of the job in each slot: float64 array (128,), inf where there is none.
 
         r is the time on the log's own clock, as in the program.
+
+        Raises
+        ------
+        UsageError
+            If the policy reads predictions.
         """
         policy, values = resolve(policy), np.full(VIEW, np.inf)
+        if policy.needs_predictions:
+            raise predictions_needed(policy, "an episode of the environment")
         rows, now = self._shown(episode), int(self._episodes.now[episode])
         if len(rows):
             jobs, takes = self.log.jobs, self.log.processors[rows]

@@ -19,7 +19,7 @@ from policyfactory.core.options import changed
 from policyfactory.core.output import check_directory
 from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.policy.network import Network, load_network
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.policy.store import load_model
 from policyfactory.search.distill_candidates import (
     KINDS,
@@ -98,6 +98,10 @@ def distill(
 
         workload = read(Path(workload), **options.windows.reading)
     families = [family_of(text) for text in options.families]
+    for family in families:
+        first = family.form.with_values(family.start)
+        if first.needs_predictions:
+            raise predictions_needed(first, "the network that is made a formula")
     check_goal(goal_of(options.windows.goal), workload)
     windows = draw_windows(workload, options.windows)
     given = (network, workload, options, windows, families, follower or Follower())

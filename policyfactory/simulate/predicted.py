@@ -22,7 +22,7 @@ from policyfactory.engine.events import NEVER, STARTED, new_jobs
 from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
 from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, Run, predicted_until
 from policyfactory.engine.waiting import new_space
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.predict.features import known_of, past_of
 from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
 from policyfactory.simulate.prepare import Prepared
@@ -89,20 +89,25 @@ def run_predicted(
 
     Raises
     ------
+    UsageError
+        If the rules are those of another program, and a policy reads predictions.
     EvaluationError
         If the rules are those of another program, or requests were filled with the run times that are to be predicted.
     """
-    _refuse(prepared)
-    predictor = predictor or Predictor()
     own = prepared.own_order(policy)
+    _refuse(prepared, policy, own)
+    predictor = predictor or Predictor()
     if tail is None:
         tail = any("e90" in one.variables for one in (policy, own) if one is not None)
     return _ClosedLoop(prepared, policy, predictor, tail=tail).run(follow)
 
 
-def _refuse(prepared: Prepared) -> None:
+def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:
     workload, rules = prepared.workload, prepared.rules
     if rules.compatibility != "none":
+        for one in (policy, own):
+            if one is not None and one.needs_predictions:
+                raise predictions_needed(one, f"a simulation with compatibility {rules.compatibility}")
         raise EvaluationError(
             f"predictions are made by our own rules only; with compatibility {rules.compatibility} take a policy "
             "without them"

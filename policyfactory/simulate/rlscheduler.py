@@ -19,7 +19,7 @@ from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.compat.rlscheduler import FIRST, NOW, SHOWN, VIEW, Committed, Episode, new_episodes
 from policyfactory.engine.compat.rlscheduler_play import play
 from policyfactory.engine.compat.rlscheduler_view import NEARLY_ONE, reset_all, step_all
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.simulate.prepare import formula_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -275,7 +275,14 @@ def starts_by_formula(
         Seconds.
     bool array (k, jobs)
         Whether it was started while another was waited for.
+
+    Raises
+    ------
+    UsageError
+        If the policy reads predictions.
     """
+    if policy.needs_predictions:
+        raise predictions_needed(policy, "a simulation with compatibility rlscheduler")
     columns = np.stack([log.jobs.request.astype(np.float64), log.processors.astype(np.float64), r])
     episodes = new_episodes(len(first), jobs)
     keys, codes, operands, depth = _NO_KEYS, _NO_CODES, _NO_KEYS, 1
@@ -307,8 +314,8 @@ def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Sc
     Raises
     ------
     UsageError
-        If the policy has a threshold, or counts r from the oldest waiting job; `Rules` refuses the other rules that the
-        program does not have.
+        If the policy has a threshold, reads predictions, or counts r from the oldest waiting job; `Rules` refuses the
+        other rules that the program does not have.
     EvaluationError
         If times are no whole seconds.
     """

@@ -18,7 +18,7 @@ from policyfactory.engine.compat.sc17_events import Sc17Jobs
 from policyfactory.engine.compat.sc17_order import VISIBLE, Sc17Order, program_keys
 from policyfactory.engine.waiting import Formula
 from policyfactory.policy.catalogue import CATALOGUE
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.simulate.prepare import formula_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -75,7 +75,7 @@ def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: 
     Raises
     ------
     UsageError
-        If the policy has a threshold or f; `Rules` refuses the other rules that the programs do not have.
+        If the policy has a threshold, f or predictions; `Rules` refuses the other rules that the programs do not have.
     EvaluationError
         If times are no whole seconds or too large for the programs.
     """
@@ -89,6 +89,8 @@ def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: 
             f"policy {policy.name} has f (free processors), which no policy of the programs of SC'17 sees; use it "
             "without compatibility sc17, or a policy without f"
         )
+    if policy.needs_predictions:
+        raise predictions_needed(policy, "a simulation with compatibility sc17")
     jobs = _jobs(workload, rules)
     # Compiled kernels say nothing of 1/0 in a key; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):

@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -68,6 +68,7 @@ class SwitchingSimulation:
                 "policies are switched under backfill easy or none, compatibility none or ocst; not under backfill "
                 f"{self.rules.backfill}, compatibility {self.rules.compatibility}"
             )
+        _refuse_predictions(self.policies, self.rules)
         self._prepared = prepare(workload, self.rules, prediction, tie_rank)
         self._arms = _Arms(self._prepared, self.policies)
         self._order = self._prepared.order(self.policies[0])
@@ -177,6 +178,12 @@ class SwitchingSimulation:
         return Schedule(self.start.copy(), self.end, self.backfilled, self.workload, name, self.rules)
 
 
+def _refuse_predictions(policies: Sequence[Policy], rules: Rules) -> None:
+    for policy in (*policies, rules.backfill_policy):
+        if policy is not None and policy.needs_predictions:
+            raise predictions_needed(policy, "a run that goes from one policy to another")
+
+
 def _can_switch(rules: Rules) -> bool:
     return rules.backfill != "conservative" and rules.compatibility in {"none", "ocst"}
 
@@ -262,7 +269,7 @@ def simulate_periods(
     Raises
     ------
     UsageError
-        If the edges do not rise.
+        If the edges do not rise, or a policy reads predictions.
     EvaluationError
         As `policyfactory.simulate.simulate.simulate`.
     """
@@ -270,6 +277,7 @@ def simulate_periods(
     ticks = np.asarray(edges, dtype=np.int64)
     if ticks.ndim != 1 or not ticks.size or (np.diff(ticks) < 0).any():
         raise UsageError(f"the edges of the periods must rise: {ticks}")
+    _refuse_predictions(policies, rules)
     if not _can_switch(rules):
         return _cut_and_simulate(workload, policies, rules, ticks, prediction)
     prepared = prepare(workload, rules, prediction, tie_rank)

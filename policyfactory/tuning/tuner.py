@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.core.units import MINUTE, WEEK, format_duration
 from policyfactory.engine.events import NEVER
-from policyfactory.policy.policy import Policy
+from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
@@ -96,7 +96,7 @@ class Tuner:
     Raises
     ------
     UsageError
-        If a value is outside its range, or two arms have one name.
+        If a value is outside its range, two arms have one name, or one reads predictions.
     """
 
     name: str
@@ -128,6 +128,9 @@ class Tuner:
         names = [arm.name.casefold() for arm in self.arms]
         if not names or len(set(names)) < len(names):
             raise UsageError(f"{self.name}: chooses from {', '.join(names) or 'nothing'}; name each policy once")
+        for arm in self.arms:
+            if arm.needs_predictions:
+                raise predictions_needed(arm, f"a tuner ({self.name})")
 
     def describe(self) -> str:
         """Return what it does in a sentence."""

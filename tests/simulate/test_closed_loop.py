@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from policyfactory.core.errors import EvaluationError
+from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Predictor
@@ -118,8 +118,10 @@ def test_requests_that_are_run_times_are_refused() -> None:
 
 
 def test_rules_of_other_programs_are_refused() -> None:
-    with pytest.raises(EvaluationError, match="compatibility ocst"):
+    with pytest.raises(UsageError, match="compatibility ocst"):
         simulate(users_with_habits(8, 50), POLICY, compatibility="ocst")
+    with pytest.raises(EvaluationError, match="compatibility ocst"):
+        run_predicted(prepare(users_with_habits(8, 50), Rules(compatibility="ocst")), Policy("SHORT", "p"))
 
 
 def test_an_empty_log_and_one_job() -> None:
