@@ -63,6 +63,7 @@ EXAMPLES: dict[str, str] = {
     "train": "policyfactory train site.swf.gz --family linear --output trained",
     "distill": "policyfactory distill net.json site.swf.gz --output distilled",
     "export": "policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua",
+    "history update": "policyfactory history update sacct.txt --state history",
     "shadow": "policyfactory shadow slurmctld.log --accounting sacct.txt --output shadow",
     "review": "policyfactory review --before before.txt --after after.txt --policy policy.json --output review",
     "demo": "policyfactory demo",

@@ -31,6 +31,7 @@ def build_app() -> typer.Typer:
         export,
         fit,
         generate,
+        history,
         learn,
         policy,
         review,
@@ -70,6 +71,7 @@ def build_app() -> typer.Typer:
     app.command("train")(train.train)
     app.command("distill")(distill.distill)
     app.command("export")(export.export)
+    app.add_typer(history.app, name="history")
     app.command("shadow")(shadow.shadow)
     app.command("review")(review.review)
     app.command("demo")(demo.demo)

@@ -1,0 +1,218 @@
+"""What a site's scheduler has seen of its users' jobs, between two looks at the accounting.
+
+The same numbers as `policyfactory.engine.past` has of a simulation, made of jobs that the accounting shows: ends are
+noted once each, in their order; what waits and runs is that of the last look. Names are known by hashes only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from policyfactory.core.errors import UsageError
+from policyfactory.predict.features import TAU_S
+
+__all__ = ["BURST_S", "MOST_JOBS", "Ended", "History", "HistoryLimits", "Means", "Started", "UserPast"]
+
+MOST_JOBS = 60  # ended jobs of a user: as many as are looked at
+BURST_S = 600  # as in `policyfactory.engine.past`, like the next one
+_RENEWAL = 0.1
+
+T = TypeVar("T")
+# Kind, request (s), processors, executable; what a kind does not look at is 0 or "-".
+GroupKey = tuple[int, int, int, str]
+NO_NAME = "-"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """How much is kept; what has gone without a change for longest goes first.
+
+    Parameters
+    ----------
+    users : int
+        Users.
+    user_groups : int
+        Groups of like jobs of one user.
+    groups : int
+        Groups of users, and as many times ten of jobs that ask for the same.
+    noted : int
+        Ended jobs that are known by their numbers, so that none is noted twice.
+    noted_s : int
+        For how long they are (s): an end that the accounting shows later than that is not noted.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range.
+    """
+
+    users: int = 5_000
+    user_groups: int = 200
+    groups: int = 2_000
+    noted: int = 200_000
+    noted_s: int = 2 * 86_400
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if not 1 <= value <= 1_000_000:
+                raise UsageError(f"history: {field.name} is {value}; choose 1 to 1,000,000")
+
+
+class Ended(NamedTuple):
+    """A job that has ended: when (Unix s), request (s), processors, run time (s), status as in field 11 of SWF."""
+
+    end: int
+    request: int
+    processors: int
+    run: int
+    status: int
+
+
+class Started(NamedTuple):
+    """The job that a user's last start was: when (Unix s), request (s), processors, whether it runs (0 or 1)."""
+
+    start: int
+    request: int
+    processors: int
+    running: int
+
+
+@dataclasses.dataclass(slots=True)
+class Means:
+    """Means over a group's ended jobs, in which the newest has a tenth at least.
+
+    Parameters
+    ----------
+    ln_run, shortness, share : float
+        Of ln of the run time (s), 10 / max(run time, 10), run time over request (at most 1).
+    count : int
+        How many have ended.
+    last : int
+        End of the last, Unix s.
+    """
+
+    ln_run: float = 0.0
+    shortness: float = 0.0
+    share: float = 0.0
+    count: int = 0
+    last: int = 0
+
+    def note(self, job: Ended) -> None:
+        """Note the end of a job."""
+        run = max(float(job.run), 1.0)
+        self.count += 1
+        self.last = job.end
+        part = max(1.0 / self.count, _RENEWAL)
+        self.ln_run += part * (math.log(run) - self.ln_run)
+        self.shortness += part * (TAU_S / max(run, TAU_S) - self.shortness)
+        self.share += part * (min(run / job.request, 1.0) - self.share)
+
+
+@dataclasses.dataclass(slots=True)
+class UserPast:
+    """What one user did.
+
+    Parameters
+    ----------
+    waiting, running : int
+        Jobs that wait and run, at the last look.
+    ended : int
+        Jobs that have ended.
+    submitted : int
+        Last submission, Unix s; -1 for none.
+    burst : int
+        Submissions of the present burst before the last one.
+    started : Started or None
+        The last start.
+    jobs : list of Ended
+        The last ones, the newest last.
+    groups : dict
+        Means of groups of like jobs of this user.
+    """
+
+    waiting: int = 0
+    running: int = 0
+    ended: int = 0
+    submitted: int = -1
+    burst: int = 0
+    started: Started | None = None
+    jobs: list[Ended] = dataclasses.field(default_factory=list)
+    groups: dict[GroupKey, Means] = dataclasses.field(default_factory=dict)
+
+    @property
+    def seen(self) -> int:
+        """When something was last seen of the user, Unix s."""
+        return max(self.submitted, self.jobs[-1].end if self.jobs else -1, self.started.start if self.started else -1)
+
+    def note_end(self, job: Ended) -> None:
+        """Note the end of a job of this user."""
+        self.ended += 1
+        self.jobs.append(job)
+        del self.jobs[:-MOST_JOBS]
+        request, processors = job.request, job.processors
+        for key in (
+            (0, request, processors, NO_NAME),
+            (1, 0, processors, NO_NAME),
+            (2, request, 0, NO_NAME),
+            (3, 0, 0, NO_NAME),
+            (4, 0, 0, NO_NAME),
+        ):
+            self.groups.setdefault(key, Means()).note(job)
+
+    def note_submission(self, when: int, tasks: int = 1) -> None:
+        """Note that the user submitted as many jobs as ``tasks``."""
+        again = self.submitted >= 0 and when - self.submitted < BURST_S
+        self.burst = self.burst + tasks if again else tasks - 1
+        self.submitted = when
+
+
+@dataclasses.dataclass(slots=True)
+class History:
+    """What was seen of all users up to an instant.
+
+    Parameters
+    ----------
+    at : int
+        Unix s; nothing that happened later is in it. -1: nothing was seen yet.
+    users : dict of str to UserPast
+        By the hash of the user's number.
+    groups, shapes : dict of str to Means
+        By the hash of the group's number; by that of request and processors.
+    noted : dict of str to int
+        Job number and end of the jobs that ended last.
+    floor : int
+        Jobs that ended up to then, and are not among the noted, were noted or never will be.
+    """
+
+    at: int = -1
+    users: dict[str, UserPast] = dataclasses.field(default_factory=dict)
+    groups: dict[str, Means] = dataclasses.field(default_factory=dict)
+    shapes: dict[str, Means] = dataclasses.field(default_factory=dict)
+    noted: dict[str, int] = dataclasses.field(default_factory=dict)
+    floor: int = -1
+
+    def forget(self, limits: HistoryLimits) -> None:
+        """Keep no more than the limits allow."""
+        self.users = _latest(self.users, limits.users, lambda user: user.seen)
+        self.groups = _latest(self.groups, limits.groups, lambda means: means.last)
+        self.shapes = _latest(self.shapes, 10 * limits.groups, lambda means: means.last)
+        for user in self.users.values():
+            user.groups = _latest(user.groups, limits.user_groups, lambda means: means.last)
+        kept = _latest(self.noted, limits.noted, int)
+        lost = max((end for name, end in self.noted.items() if name not in kept), default=-1)
+        self.floor = max(self.floor, self.at - limits.noted_s, lost)
+        self.noted = {name: end for name, end in kept.items() if end > self.floor}
+
+
+def _latest(table: dict[Any, T], most: int, when: Callable[[T], int]) -> dict[Any, T]:
+    """Return the entries that changed last, in their order."""
+    if len(table) <= most:
+        return table
+    names: Iterable[Any] = heapq.nlargest(most, table, key=lambda name: (when(table[name]), str(name)))
+    kept = set(names)
+    return {name: value for name, value in table.items() if name in kept}

@@ -1,0 +1,241 @@
+"""The file of a history, made to be read by a script at each submission: an index of hashes, then a part for each.
+
+The first line has `HEADER` bytes; of the index each line has `LINE`, sorted by hash: the hash, where its part begins,
+how long it is, and its Adler-32. So a reader finds the part of one user with some twenty short reads, and knows one
+that is damaged. Hashes are the first 16 digits of SHA-256 of the key and the name; the key is in a file beside it.
+
+Parts are lines of words::
+
+    U waiting running ended submitted burst       of a user; then, of the same user,
+    L start request processors running            the last start
+    J end request processors run status           ended jobs, the newest first
+    K kind request processors executable ln_run shortness share count last     groups of like jobs
+    G ln_run shortness share count last           a group of users
+    S ln_run shortness share count last           jobs that ask for the same
+    F floor, then N job end                       ended jobs that were noted
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from policyfactory.core.artefact import read_bytes
+from policyfactory.core.errors import InputError, OutputError
+from policyfactory.core.output import check_output, reason
+from policyfactory.core.together import atomic_write
+from policyfactory.predict.features import FEATURE_SET
+from policyfactory.predict.history import Ended, GroupKey, History, Means, Started, UserPast
+
+__all__ = ["HEADER", "HISTORY_SCHEMA", "LINE", "hash_with", "key_of", "key_path", "read_history", "write_history"]
+
+HISTORY_SCHEMA = 1
+HEADER, LINE = 128, 47  # bytes
+_LARGEST = 1 << 30  # bytes of a file
+_LARGEST_NUMBER = 1 << 53
+_DIGITS = 16  # of a hash
+_NOTED = "noted"
+_HEAD = re.compile(
+    rb"policyfactory-history (\d{1,9}) features (\d{1,9}) at (\d{1,12}) key ([0-9a-f]{16}) entries (\d{1,9}) "
+    rb"bytes (\d{1,12}) *\n"
+)
+_INDEX = re.compile(rb"([0-9a-f]{16}) (\d{10}) (\d{9}) ([0-9a-f]{8})\n")
+_CURE = "remove it, and let history update make it anew (sacct -S with some months)"
+_NAME = re.compile(r"[\w+\[\].,:%-]{1,60}", re.ASCII)
+
+
+def key_path(path: Path) -> Path:
+    """Return where the key of a history lies."""
+    return path.with_name(f"{path.name}.key")
+
+
+def key_of(path: Path) -> bytes:
+    """Return the key of a history; made, readable by its owner only, if there is none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no key.
+    OutputError
+        If it cannot be made.
+    """
+    where = key_path(path)
+    check_output(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with contextlib.suppress(FileExistsError):
+        try:
+            descriptor = os.open(where, flags, 0o600)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise OutputError(f"{where}: cannot be written: {reason(error)}; nothing was changed") from None
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{secrets.token_hex(32)}\n")
+    text = read_bytes(where, limit=200).decode("ascii", "replace").strip()
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise InputError(
+            f"{where}: is no key of 64 hexadecimal digits; remove it and {path.name}, and begin the history anew"
+        )
+    return bytes.fromhex(text)
+
+
+def hash_with(key: bytes) -> Callable[[str], str]:
+    """Return the function from a name to its hash under a key."""
+
+    def hashed(name: str) -> str:
+        return hashlib.sha256(key + name.encode()).hexdigest()[:_DIGITS]
+
+    return hashed
+
+
+def write_history(history: History, path: Path, hashed: Callable[[str], str]) -> None:
+    """Write a history; a reader sees the old file or the new one, whole.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    entries = {name: "".join(_user_lines(user)) for name, user in history.users.items()}
+    for mark, table in (("G", history.groups), ("S", history.shapes)):
+        entries |= {name: f"{mark} {_means(means)}\n" for name, means in table.items()}
+    noted = [f"N {job} {end}\n" for job, end in history.noted.items()]
+    entries[hashed(_NOTED)] = "".join([f"F {history.floor}\n", *noted])
+    parts = [entries[name].encode() for name in sorted(entries)]
+    at, index = HEADER + LINE * len(parts), []
+    for name, part in zip(sorted(entries), parts, strict=True):
+        index.append(f"{name} {at:010} {len(part):09} {zlib.adler32(part):08x}\n".encode())
+        at += len(part)
+    head = (
+        f"policyfactory-history {HISTORY_SCHEMA} features {FEATURE_SET} at {history.at} key {hashed('key')} "
+        f"entries {len(parts)} bytes {at}"
+    )
+    atomic_write(path, [head.ljust(HEADER - 1).encode() + b"\n", *index, *parts])
+
+
+def _means(means: Means) -> str:
+    return f"{means.ln_run!r} {means.shortness!r} {means.share!r} {means.count} {means.last}"
+
+
+def _user_lines(user: UserPast) -> Iterator[str]:
+    yield f"U {user.waiting} {user.running} {user.ended} {user.submitted} {user.burst}\n"
+    if user.started is not None:
+        yield f"L {' '.join(map(str, user.started))}\n"
+    for job in reversed(user.jobs):
+        yield f"J {' '.join(map(str, job))}\n"
+    for key, means in user.groups.items():
+        yield f"K {' '.join(map(str, key))} {_means(means)}\n"
+
+
+def read_history(path: Path, hashed: Callable[[str], str]) -> History:
+    """Return the history of a file; an empty one if there is none.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, of a newer version, of another set of features or of another key.
+    """
+    if not path.exists():
+        return History()
+    data = read_bytes(path, limit=_LARGEST, own=True)
+    head = _HEAD.match(data, 0, HEADER)
+    if head is None:
+        raise InputError(f"{path}: does not begin as the file of a history; name another, or {_CURE}")
+    schema, features, at, entries, size = (int(head[place]) for place in (1, 2, 3, 5, 6))
+    if schema != HISTORY_SCHEMA:
+        raise InputError(
+            f"{path}: has version {schema} of the format, this policyfactory reads {HISTORY_SCHEMA}; take the one that "
+            f"wrote it, or {_CURE}"
+        )
+    if features != FEATURE_SET:
+        raise InputError(f"{path}: has set {features} of the features, this policyfactory {FEATURE_SET}; {_CURE}")
+    if head[4].decode() != hashed("key"):
+        raise InputError(f"{path}: was made with another key than that of {key_path(path)}; {_CURE}")
+    if size != len(data) or HEADER + LINE * entries > len(data):
+        raise InputError(f"{path}: has {len(data):,} bytes in place of {size:,}; it is damaged: {_CURE}")
+    history = History(at)
+    for place in range(entries):
+        start = HEADER + LINE * place
+        found = _INDEX.fullmatch(data, start, start + LINE)
+        try:
+            _add(history, data, found)
+        except (ValueError, IndexError):
+            raise InputError(f"{path}: entry {place + 1} of {entries} is damaged; {_CURE}") from None
+    return history
+
+
+def _add(history: History, data: bytes, found: re.Match[bytes] | None) -> None:
+    """Add what an entry of the index leads to."""
+    if found is None:
+        raise ValueError
+    name, begin, length = found[1].decode(), int(found[2]), int(found[3])
+    part = data[begin : begin + length]
+    if len(part) != length or zlib.adler32(part) != int(found[4], 16):
+        raise ValueError
+    first, *lines = [line.split(" ") for line in part.decode("ascii").splitlines()]
+    match first[0]:
+        case "U":
+            history.users[name] = _user_of(first[1:], lines)
+        case "G" | "S":
+            table = history.groups if first[0] == "G" else history.shapes
+            table[name] = _means_of(first[1:])
+        case "F":
+            history.floor = _whole(first[1])
+            history.noted = {_name(line[1]): _whole(line[2]) for line in lines}
+        case _:
+            raise ValueError
+
+
+def _user_of(first: list[str], lines: list[list[str]]) -> UserPast:
+    waiting, running, ended, submitted, burst = map(_whole, _exactly(first, 5))
+    user = UserPast(waiting, running, ended, submitted, burst)
+    for mark, *words in lines:
+        if mark == "L":
+            user.started = Started(*map(_whole, _exactly(words, 4)))
+        elif mark == "J":
+            user.jobs.append(Ended(*map(_whole, _exactly(words, 5))))
+        elif mark == "K":
+            key: GroupKey = (_whole(words[0]), _whole(words[1]), _whole(words[2]), _name(words[3]))
+            user.groups[key] = _means_of(words[4:])
+        else:
+            raise ValueError
+    user.jobs.reverse()
+    return user
+
+
+def _means_of(words: list[str]) -> Means:
+    ln_run, shortness, share, count, last = _exactly(words, 5)
+    return Means(_finite(ln_run), _finite(shortness), _finite(share), _whole(count), _whole(last))
+
+
+def _exactly(words: list[str], count: int) -> list[str]:
+    if len(words) != count:
+        raise ValueError
+    return words
+
+
+def _whole(word: str) -> int:
+    number = int(word)
+    if not -1 <= number <= _LARGEST_NUMBER:
+        raise ValueError
+    return number
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _name(word: str) -> str:
+    if _NAME.fullmatch(word) is None:
+        raise ValueError
+    return word
