@@ -191,7 +191,11 @@ def _network_facts(network: Network) -> list[tuple[str, str]]:
 
 
 def _static_words(policy: Policy) -> str:
-    return "yes: a job's score never changes" if policy.is_static else "no: scores change while jobs wait"
+    if not policy.is_static:
+        return "no: scores change while jobs wait"
+    if not policy.needs_predictions:
+        return "yes: a job's score never changes"
+    return "yes: a job's score changes only if it is predicted anew, once a job of its user has ended"
 
 
 def _show_explanation(one: Explanation, number: int | None) -> None:

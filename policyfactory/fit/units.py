@@ -17,6 +17,11 @@ _VARIABLES: dict[str, Unit] = {
     "p": (Fraction(1), Fraction(0)),
     "r": (Fraction(1), Fraction(0)),
     "q": (Fraction(0), Fraction(1)),
+    "e": (Fraction(1), Fraction(0)),
+    "e90": (Fraction(1), Fraction(0)),
+    "s": _PURE,
+    "user_waiting": _PURE,
+    "user_running": _PURE,
 }
 
 

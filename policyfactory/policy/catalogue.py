@@ -113,6 +113,8 @@ def resolve_model(spec: str) -> Model:
     known = [*CATALOGUE, *ALIASES]
     near = difflib.get_close_matches(name[:60], known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
+    if not near and any(mark in spec for mark in "=*+("):
+        hint = "a formula is given a name, --formula 'NAME=FORMULA', or in Python is Policy('NAME', 'FORMULA'); "
     shown = ascii(spec if len(spec) <= 60 else spec[:60] + "...")
     raise UsageError(
         f"unknown policy {shown}; {hint}`policyfactory policy list` shows all, and a model file is named by its path "

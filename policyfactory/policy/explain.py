@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.policy.compile import value_at
 from policyfactory.policy.effects import outputs
 from policyfactory.policy.expression import parse
 from policyfactory.policy.network import Network
-from policyfactory.policy.nodes import VARIABLES, Binary, Expression, Negative, opposite
+from policyfactory.policy.nodes import PREDICTIONS, VARIABLES, Binary, Expression, Negative, opposite
 from policyfactory.policy.policy import Policy
 
 __all__ = ["Explanation", "Job", "TermValue", "additive_terms", "explain", "parse_job", "rank_jobs"]
@@ -24,6 +25,8 @@ __all__ = ["Explanation", "Job", "TermValue", "additive_terms", "explain", "pars
 _TIMES = frozenset(("p", "r", "w", "e", "e90"))
 _LARGEST = 1e15
 _LONGEST_JOB = 300  # characters
+_SHORT = 10.0  # s: what is shorter is not told from it
+_MIXED = 3.0
 _MORE = {
     "p": "a longer request",
     "q": "more processors",
@@ -99,7 +102,7 @@ class Explanation:
     terms : tuple of TermValue
         What the score is the sum of; of a network, its inputs.
     changes : tuple of str
-        What would change it, as sentences.
+        What was predicted, and what would change the score, as sentences.
     """
 
     policy: Policy
@@ -126,7 +129,7 @@ def parse_job(text: str) -> Job:
     Raises
     ------
     UsageError
-        If a part is no NAME=VALUE of p, q, r, w, m, f, is given twice, or out of range.
+        If a part is no NAME=VALUE of `policyfactory.policy.nodes.VARIABLES`, is given twice, or out of range.
     """
     if len(text) > _LONGEST_JOB:
         raise UsageError(f"job {text[:60]!r}...: has {len(text):,} characters; write for example 'p=1h q=64 r=2d'")
@@ -155,7 +158,11 @@ def _value(name: str, value: str, text: str) -> float:
         number = float(value) if decimal else float(parse_duration(value) if name in _TIMES else math.inf)
     except UsageError as error:
         raise UsageError(f"job {text!r}: {name}: {error}") from None
-    least = 0 if name in {"r", "w", "f"} else 1
+    if name == "s":
+        if not 0 < number <= 1:
+            raise UsageError(f"job {text!r}: s={value!r}: expected a number above 0, at most 1 (a job of 10 s or less)")
+        return number
+    least = 1 if name in {"p", "q", "m"} else 0
     if not least <= number <= _LARGEST or (name not in _TIMES and number != int(number)):
         kind = "a time (1h, 30m, 3600)" if name in _TIMES else "a whole number"
         raise UsageError(f"job {text!r}: {name}={value!r}: expected {kind} from {least}")
@@ -194,7 +201,7 @@ def explain(policy: Policy, job: Job) -> Explanation:
         terms = tuple(
             TermValue(term.text(), _at(term, job), _words(term, job)) for term in additive_terms(policy.expression)
         )
-    return Explanation(policy, job, _scores(policy, job), terms, tuple(_changes(policy, job)))
+    return Explanation(policy, job, _scores(policy, job), terms, (*_foreseen(policy, job), *_changes(policy, job)))
 
 
 def _inputs(network: Network, job: Job) -> Iterator[TermValue]:
@@ -216,7 +223,8 @@ def rank_jobs(explanations: list[Explanation]) -> list[int]:
 
 
 def _scores(policy: Policy, job: Job) -> float:
-    return float(policy.scores(job.p, job.q, job.r, job.w, job.m, job.f)[0])
+    predictions = [[getattr(job, name)] for name in PREDICTIONS] if policy.needs_predictions else None
+    return float(policy.scores(job.p, job.q, job.r, job.w, job.m, job.f, predictions)[0])
 
 
 def _at(term: Expression, job: Job) -> float:
@@ -249,6 +257,29 @@ def _words(term: Expression, job: Job) -> str:
     return "; ".join(parts) or "does not change near this job"
 
 
+def _foreseen(policy: Policy, job: Job) -> Iterator[str]:
+    """Give in sentences what the predictions say of the job that the policy reads."""
+    names = policy.variables
+    if "e" in names:
+        of_request = f", {100 * job.e / job.p:.2g} % of its request" if "p" in job.given else ""
+        yield f"By the past of its user it is expected to run {format_duration(round(job.e))} on average{of_request}."
+    if "s" in names:
+        # Of jobs that all ran so long the shortness is the same.
+        alike = _SHORT / job.s
+        words = (
+            f"that of jobs of {format_duration(round(alike))}" if alike > _SHORT else "it is sure to end within 10 s"
+        )
+        if "e" in names and job.e > _MIXED * alike:
+            words += "; so it may be far shorter than that average, and a short job suffers most from waiting"
+        yield f"Its shortness is {job.s:.3g}: {words}."
+    if "e90" in names:
+        yield f"One such job in ten is expected to run longer than {format_duration(round(job.e90))}."
+    for name, does in (("user_waiting", "waited"), ("user_running", "ran")):
+        if name in names:
+            count = int(getattr(job, name))
+            yield f"When it was submitted {counted(count, 'other job')} of its user {does}."
+
+
 def _changes(policy: Policy, job: Job) -> list[str]:
     """Return sentences on what the user could do, and on what waiting does."""
     here = _scores(policy, job)
@@ -263,7 +294,11 @@ def _changes(policy: Policy, job: Job) -> list[str]:
     if "f" in policy.variables and job.f < job.q:
         tries.append((f"Enough free processors ({job.q:g})", dataclasses.replace(job, f=job.q)))
     sentences = [f"{words} {_effect(here, _scores(policy, changed))}" for words, changed in tries]
-    if policy.is_static:
+    if policy.is_static and policy.needs_predictions:
+        sentences.append(
+            "Waiting alone does not change this score; once a job of the same user has ended it is predicted anew."
+        )
+    elif policy.is_static:
         sentences.append("Waiting does not change this score; the job moves up as jobs with lower scores start.")
     if math.isfinite(policy.threshold):
         sentences.append(

@@ -7,6 +7,7 @@ from policyfactory.policy.nodes import Binary, Call, Coefficient, Expression, Ne
 __all__ = ["to_latex"]
 
 _FUNCTIONS = {"log10": r"\log_{10}", "log2": r"\log_{2}", "ln": r"\ln", "min": r"\min", "max": r"\max"}
+_VARIABLES = {"e90": "e_{90}", "user_waiting": r"\mathrm{user\_waiting}", "user_running": r"\mathrm{user\_running}"}
 
 
 def to_latex(expression: Expression) -> str:
@@ -15,7 +16,7 @@ def to_latex(expression: Expression) -> str:
         case Number(value):
             return _number(value)
         case Variable(name):
-            return name
+            return _VARIABLES.get(name, name)
         case Coefficient(name):
             return r"\mathrm{" + name.replace("_", r"\_") + "}"
         case Negative(part):
@@ -53,7 +54,8 @@ def _call(function: str, arguments: tuple[Expression, ...]) -> str:
     if function == "sqrt":
         return rf"\sqrt{{{inside}}}"
     if function == "exp":
-        return f"e^{{{inside}}}"
+        # Not e to the power: e is the predicted run time.
+        return rf"\exp\left({inside}\right)"
     if function == "abs":
         return rf"\left|{inside}\right|"
     return rf"{_FUNCTIONS[function]}\left({inside}\right)"

@@ -44,8 +44,8 @@ VARIABLES: dict[str, str] = {
     "user_waiting": "jobs of the same user that waited when the job was submitted (1)",
     "user_running": "jobs of the same user that ran when the job was submitted (1)",
 }
-# Those that are known from the past of the job's user, when it is submitted, and never change; the rows of
-# `policyfactory.engine.waiting.Formula.predictions`.
+# What is known of a job from the past of its user, first when it is submitted; e, s and e90 can be made anew while it
+# waits, once a job of that user has ended. The rows of `policyfactory.engine.waiting.Formula.predictions`.
 PREDICTIONS = ("e", "s", "e90", "user_waiting", "user_running")
 
 # name -> least and greatest number of arguments
@@ -96,7 +96,7 @@ class Expression:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The names among p, q, r, w, m, f that occur."""
+        """The names among `VARIABLES` that occur."""
         return frozenset(node.name for node in self.walk() if isinstance(node, Variable))
 
     @property
@@ -137,7 +137,7 @@ class Number(Expression):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Variable(Expression):
-    """One of p, q, r, w, m, f."""
+    """One of `VARIABLES`."""
 
     name: str
 

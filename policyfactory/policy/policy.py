@@ -107,7 +107,7 @@ def _compiled(formula: str) -> Program:
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Policy:
-    """A formula in p, q, r, w, m, f; the queue is sorted by it, LOWER runs first.
+    """A formula in p, q, r, w, m, f and predictions; the queue is sorted by it, LOWER runs first.
 
     Ties go by submit time and then by job id, in whatever uses the policy.
 
@@ -254,7 +254,7 @@ class Policy:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The names among p, q, r, w, m, f that formula or network has; a function may use all but w and f."""
+        """The names that formula or network has, of `VARIABLES`; a function may use p, q, r and m."""
         if self.network is not None:
             return self.network.variables
         return self.expression.variables if self.function is None else frozenset("pqrm")
@@ -266,7 +266,7 @@ class Policy:
 
     @property
     def is_static(self) -> bool:
-        """Whether a job's value never changes while it waits."""
+        """Whether a job's value never changes while it waits, unless it is predicted anew."""
         moving = self.epoch.rule == "oldest-waiting" and "r" in self.variables
         return not self.variables & {"w", "f"} and not moving
 

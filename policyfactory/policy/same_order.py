@@ -9,7 +9,7 @@ the rounding of doubles do not count.
 
 from __future__ import annotations
 
-import itertools
+import math
 
 import numpy as np
 
@@ -20,13 +20,20 @@ from policyfactory.policy.nodes import Expression
 
 __all__ = ["same_order"]
 
-# Seconds and processors. No two are in a simple ratio, so that no two jobs are equal by chance.
+# Seconds, processors and jobs. No two are in a simple ratio, so that no two jobs are equal by chance.
 _VALUES = {
     "p": (1.0, 67.3, 3607.1, 87013.9, 2.617e6, 1.193e10),
     "q": (1.0, 3.0, 67.0, 20011.0, 1.1e7),
     "r": (0.0, 1.0, 991.7, 86413.3, 3.1e7, 1.9e9, 1.7e13),
     "w": (0.0, 1.0, 509.3, 70001.7, 2.9e6, 1.3e10),
+    "e": (0.37, 53.9, 4019.3, 9.7e4, 2.3e9),
+    "s": (1.0, 0.2239, 4.157e-3, 7.1e-9),
+    "e90": (1.3, 8101.9, 3.7e5, 6.1e9),
+    "user_waiting": (0.0, 1.0, 59.0),
+    "user_running": (0.0, 1.0, 71.0),
 }
+# Of more jobs than so many these are tried: with a prime step all are different, and of all kinds.
+_MOST_JOBS, _STEP = 40_000, 1_000_003
 _MACHINES = (1.0, 128.0, 1.3e7)
 _FREE = (0.0, 1.0, 61.0, 17011.0, 9.7e6)
 _ROUNDING = 1e-9
@@ -44,11 +51,19 @@ def same_order(one: Expression, other: Expression) -> bool:
     """
     names = one.variables | other.variables
     axes = [values if name in names else values[:1] for name, values in _VALUES.items()]
-    jobs = np.array(list(itertools.product(*axes))).T
+    jobs = _jobs(axes)
     machines = _MACHINES if "m" in names else _MACHINES[-1:]
     free = _FREE if "f" in names else _FREE[:1]
     sizes = [(m, f) for m in machines for f in free if f <= m]
     return all(_agree(_scores(one, jobs, *size), _scores(other, jobs, *size)) for size in sizes)
+
+
+def _jobs(axes: list[tuple[float, ...]]) -> FloatArray:
+    """Return the jobs that have one value of each axis, all of them or many: float64 array (axes, jobs)."""
+    sizes = [len(axis) for axis in axes]
+    count = math.prod(sizes)
+    places = np.arange(count) if count <= _MOST_JOBS else np.arange(_MOST_JOBS) * _STEP % count
+    return np.array([np.array(axis)[at] for axis, at in zip(axes, np.unravel_index(places, sizes), strict=True)])
 
 
 def _scores(expression: Expression, jobs: FloatArray, machine: float, free: float) -> FloatArray:

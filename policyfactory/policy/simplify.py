@@ -3,8 +3,9 @@
 The order does not change when a positive factor or an added constant is dropped, so a fitted
 ``8e-6*log10(p)*q + 0.007*log10(r) + 0.02`` becomes ``log10(p)*q + 870.96*log10(r)``, the way in which the papers
 write their F1 to F4. The algebra is sympy's, on an expression built node by node from our tree (never from text),
-with exact rational numbers. Of the domain (p >= 1, q >= 1, r >= 0, w >= 0, m >= 1, f >= 0) only m > 0 is used, to drop
-factors such as 1/m, which are the same for all jobs; f is so too at one pass, but may be 0.
+with exact rational numbers. Of the domain (p >= 1, q >= 1, r >= 0, w >= 0, m >= 1, f >= 0, e > 0, e90 > 0, 0 < s <= 1,
+user_waiting >= 0, user_running >= 0) only m > 0 is used, to drop factors such as 1/m, which are the same for all jobs; f
+is so too at one pass, but may be 0.
 
 What is kept: the order of any two jobs, up to the rounding of doubles. Where the algebra is right and the doubles are
 not, as the shorter formula overflows or has a value where the original has none, the original is kept (`same_order`).
@@ -22,6 +23,7 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.policy.multiplied import constant_value, exact
 from policyfactory.policy.nodes import (
     FUNCTIONS,
+    PREDICTIONS,
     VARIABLES,
     Binary,
     Call,
@@ -53,7 +55,8 @@ _MOST_BITS = 4_000  # of an exact number
 _ROUNDS = 10
 
 Sympy = Any  # sympy has no type information
-_Terms = list[tuple[Sympy, Sympy]]  # coefficient without p, q, r, w and what it multiplies
+_Terms = list[tuple[Sympy, Sympy]]  # coefficient that is the same for all jobs, and what it multiplies
+_OF_A_JOB = ("p", "q", "r", "w", *PREDICTIONS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -272,7 +275,7 @@ def _parts(term: Sympy) -> list[Sympy]:
 
 def _split(term: Sympy) -> tuple[Sympy, Sympy]:
     """Return the factor of a term that is the same for all jobs, and the rest."""
-    constant, rest = term.as_independent(*(_symbol(name) for name in "pqrw"), as_Add=False)
+    constant, rest = term.as_independent(*(_symbol(name) for name in _OF_A_JOB), as_Add=False)
     return constant, rest
 
 
@@ -310,7 +313,7 @@ def _opened(terms: _Terms) -> _Terms | None:
 
 
 def _place(value: Sympy) -> tuple[int, int, str]:
-    """Return where a factor or term stands: in the order p, q, r, w, m, f, constants last."""
+    """Return where a factor or term stands: in the order of `VARIABLES`, constants last."""
     names = {symbol.name for symbol in value.free_symbols}
     positions = [position for position, name in enumerate(VARIABLES) if name in names]
     return (min(positions, default=len(VARIABLES)), len(names), str(value))

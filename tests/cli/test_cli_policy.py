@@ -10,6 +10,8 @@ import pytest
 from policyfactory.policy.catalogue import ALIASES, CATALOGUE
 from policyfactory.policy.store import model_from_json
 
+INDEX = "-ln(s) + ln(e) + 0.4*ln(q)"
+
 
 def test_list_names_every_policy(run) -> None:
     done = run("policy", "list")
@@ -75,6 +77,22 @@ def test_explain_one_job(run) -> None:
     assert "4784.27" in out
     assert "a longer request or more processors: later" in out
     assert "Half the processors (32) changes the score from 4784.27 to 4670.46: sooner." in out
+
+
+def test_a_formula_with_predictions_is_shown_stored_and_explained(run, tmp_path: Path) -> None:
+    model = {"kind": "policyfactory-model", "schema_version": 1, "name": "INDEX", "formula": INDEX}
+    (tmp_path / "index.json").write_text(json.dumps(model))
+    shown = run("policy", "show", "./index.json").stdout
+    assert "predicted mean run time of the job, by its user's past (s)" in shown
+    assert "only if it is predicted anew, once a job of its user has ended" in shown
+    value = json.loads(run("policy", "show", "./index.json", "--json").stdout)
+    assert (value["formula"], set(value["units"]), value["static"]) == (INDEX, {"e", "s", "q"}, True)
+    (tmp_path / "again.json").write_text(json.dumps(value))
+    jobs = ("--job", "q=16 s=0.3 e=20m", "--job", "q=16 s=0.9 e=20m")
+    out = run("policy", "explain", "./again.json", *jobs).stdout
+    assert "By the past of its user it is expected to run 20m on average." in out
+    assert json.loads(run("policy", "explain", "./index.json", *jobs, "--json").stdout)["order"] == [2, 1]
+    assert "the job lacks e and s" in run("policy", "explain", "./index.json", "--job", "q=1", code=2).stderr
 
 
 def test_explain_ranks_several_jobs(run) -> None:

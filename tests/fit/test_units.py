@@ -36,6 +36,9 @@ from policyfactory.policy.expression import parse
         ("min(p, r, q)", "?"),
         ("max(q, q, q)", "1/processors"),
         ("p**0.001", "1/s^0.001"),
+        ("e*e90/s", "1/s^2"),
+        ("ln(e) - ln(s)", "1"),
+        ("q*user_waiting*user_running", "1/processors"),
         # A score table knows neither the waiting time nor the machine, and what they stand with has no unit then.
         ("p*w", "?"),
         ("w + p", "?"),

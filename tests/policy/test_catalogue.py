@@ -144,6 +144,11 @@ def test_unknown_names_near_ones(spec: str, near: str) -> None:
 def test_unknown_name_without_near_ones() -> None:
     with pytest.raises(UsageError, match=r"unknown policy '\?\?'; `policyfactory policy list` shows all, and a model"):
         resolve("??")
+    for formula in ("MINE=-ln(s) + ln(e)", "p*q"):
+        with pytest.raises(
+            UsageError, match="a formula is given a name, --formula 'NAME=FORMULA', or in Python is Policy"
+        ):
+            resolve(formula)
     source = random.Random(5)
     with pytest.raises(UsageError) as caught:
         resolve("".join(chr(source.randrange(1, 0x2FFF)) for _ in range(5000)))

@@ -41,11 +41,56 @@ def test_a_job_is_read_with_durations() -> None:
         ("p=inf", "a time"),
         ("p=nan", "is not a duration"),
         ("q=99999999999999999999", "a whole number"),
+        ("s=0", "s='0': expected a number above 0, at most 1"),
+        ("s=1.5", "a number above 0, at most 1"),
+        ("s=1h", "a number above 0, at most 1"),
+        ("e=soon", "is not a duration"),
+        ("user_waiting=0.5", "a whole number from 0"),
+        ("user_running=1h", "a whole number from 0"),
     ],
 )
 def test_invalid_jobs(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         parse_job(text)
+
+
+def test_predictions_are_said_in_words_and_what_makes_them_anew() -> None:
+    policy = Policy("INDEX", "-ln(s) + ln(e) + 0.4*ln(q)")
+    result = explain(policy, parse_job("p=4h q=16 s=0.3 e=20m"))
+    assert result.job.describe() == "p = 14400 s (4h), q = 16, e = 1200 s (20m), s = 0.3"
+    assert result.score == pytest.approx(-math.log(0.3) + math.log(1200) + 0.4 * math.log(16))
+    assert [term.words for term in result.terms] == [
+        "a job that is more likely to be short: sooner",
+        "a longer predicted run time: later",
+        "more processors: later",
+    ]
+    assert result.changes[:2] == (
+        "By the past of its user it is expected to run 20m on average, 8.3 % of its request.",
+        (
+            "Its shortness is 0.3: that of jobs of 33s; so it may be far shorter than that average, and a short job "
+            "suffers most from waiting."
+        ),
+    )
+    assert result.changes[-1] == (
+        "Waiting alone does not change this score; once a job of the same user has ended it is predicted anew."
+    )
+    assert result.as_dict()["job"] == {"p": 14400.0, "q": 16.0, "e": 1200.0, "s": 0.3}
+    sure = explain(policy, parse_job("q=1 s=1 e=5")).changes
+    assert sure[:2] == (
+        "By the past of its user it is expected to run 5s on average.",
+        "Its shortness is 1: it is sure to end within 10 s.",
+    )
+    others = explain(
+        Policy("P", "e90 + user_waiting - user_running"), parse_job("e90=3h user_waiting=1 user_running=0")
+    )
+    assert others.score == 10_801
+    assert others.changes[:3] == (
+        "One such job in ten is expected to run longer than 3h.",
+        "When it was submitted 1 other job of its user waited.",
+        "When it was submitted 0 other jobs of its user ran.",
+    )
+    with pytest.raises(UsageError, match="the job lacks q, e and s: add q=... e=... s=..."):
+        explain(policy, parse_job("p=1h"))
 
 
 def test_terms_in_their_order() -> None:

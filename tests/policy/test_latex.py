@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from naive.formula import expressions
 from policyfactory.policy.expression import parse
 from policyfactory.policy.latex import to_latex
+from policyfactory.policy.nodes import VARIABLES
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,9 @@ from policyfactory.policy.latex import to_latex
         ("1e6**q", r"\left(10^{6}\right)^{q}"),
         ("p**-0.5", "p^{-0.5}"),
         ("p**q**r", "p^{q^{r}}"),
-        ("exp(-w)", "e^{-w}"),
+        ("exp(-w)", r"\exp\left(-w\right)"),
+        ("e**2*ln(s)", r"e^{2} \, \ln\left(s\right)"),
+        ("e90/user_waiting + user_running", r"\frac{e_{90}}{\mathrm{user\_waiting}} + \mathrm{user\_running}"),
         ("abs(p - q)", r"\left|p - q\right|"),
         ("max(p, ln(q), log2(m))", r"\max\left(p, \ln\left(q\right), \log_{2}\left(m\right)\right)"),
     ],
@@ -43,7 +46,7 @@ def test_a_coefficient_is_upright() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(expressions())
+@given(expressions(variables=list(VARIABLES)))
 def test_braces_and_delimiters_are_paired(tree) -> None:
     latex = to_latex(tree)
     assert latex.count("{") == latex.count("}")

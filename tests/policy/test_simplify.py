@@ -16,7 +16,7 @@ from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import FormulaError
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Binary, Call, Expression, Negative, Number, Variable
+from policyfactory.policy.nodes import PREDICTIONS, Binary, Call, Expression, Negative, Number, Variable
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.same_order import same_order
 from policyfactory.policy.simplify import (
@@ -82,6 +82,13 @@ def test_exact_coefficients_are_kept() -> None:
         ("p - p + q", "q"),
         ("log10(100)*q", "q"),
         ("r*60/3600", "r"),
+        ("2*ln(e) - 2*ln(s) + 0.8*ln(q) + 7", "ln(e) - ln(s) + 0.4*ln(q)"),
+        ("-ln(s) + ln(e) + 0.4*ln(q)", "-ln(s) + ln(e) + 0.4*ln(q)"),
+        ("3*e", "e"),
+        ("p + e + 5", "p + e"),
+        ("2*e*p - 4*s", "p*e - 2*s"),
+        ("m*e90 + m*user_waiting*2", "e90 + 2*user_waiting"),
+        ("user_running/(0 - 3)", "-user_running"),
     ],
 )
 def test_examples(text: str, expected: str) -> None:
@@ -367,6 +374,8 @@ def test_a_formula_is_kept_where_doubles_of_the_shorter_one_have_another_order(t
         ("p", "q"), ("p", "-p"), ("p", "p + 1e-5*q"), ("p*q", "p*q*(w + 1)"), ("p", "min(p, 1e6)"), ("r", "max(r, 1)"),
         ("log10(r)", "log10(r + 1)*q"), ("p/m", "p - 1e-3*m*q"), ("p", "1/(1/p - 1)"), ("q", "q*(r/r)"),
         ("p**100", "p"), ("p**-100", "1/p"), ("abs(p - q)", "p - q"), ("p*0", "p"), ("0 - p", "p"), ("f*p", "p"),
+        ("e", "e90"), ("s", "-s"), ("p + e", "p"), ("e*p", "p"), ("q", "q*(1 + user_waiting)"), ("user_running", "s"),
+        ("p*q*r*w*e*s*e90*(user_waiting + user_running + 1)", "p*q*r*w*e*s*e90*(user_waiting + user_running)"),
     ],
 )  # fmt: skip
 def test_other_orders_are_told_apart(one: str, other: str) -> None:
@@ -379,7 +388,8 @@ def test_other_orders_are_told_apart(one: str, other: str) -> None:
     [
         ("p", "3*p + 7"), ("log10(p)*q + 0.02", "log10(p)*q"), ("p/m", "p"), ("p*1e-300", "p"), ("p", "p**2"),
         ("log10(r)*2", "ln(r)"), ("0.1*p - 0.3*q + 5", "p - 3*q"), ("sqrt(p)", "log2(p)"), ("m*p - m", "p"),
-        ("f + p", "p"), ("p/r", "1/(r/p)"), ("-1/p", "p"),
+        ("f + p", "p"), ("p/r", "1/(r/p)"), ("-1/p", "p"), ("-ln(s)", "1/s"), ("ln(e)*2 + 1", "e"),
+        ("ln(p*q*e*e90) + 3*ln(s)", "p*q*e*e90*s**3"), ("user_waiting + 2*user_running", "user_running*4 + user_waiting*2"),
     ],
 )  # fmt: skip
 def test_equal_orders_are_recognised(one: str, other: str) -> None:
@@ -388,15 +398,21 @@ def test_equal_orders_are_recognised(one: str, other: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(expressions(depth=5, functions=("log10", "log2", "ln", "sqrt", "abs", "exp")), st.integers(0, 1000))
+@given(
+    st.sampled_from(["pqrwmf", [*"pqmf", *PREDICTIONS]]).flatmap(
+        lambda names: expressions(depth=5, functions=("log10", "log2", "ln", "sqrt", "abs", "exp"), variables=names)
+    ),
+    st.integers(0, 1000),
+)
 def test_ranking_is_kept_in_doubles(tree: Expression, seed: int) -> None:
     """On other jobs than those that the simplification looks at; infinite scores of both stay together."""
     assume(tree.variables - {"m", "f"} and not tree.coefficients)
     shorter = simplify_order(tree)
     assume(shorter.variables - {"m", "f"})
     jobs = random_jobs(40, seed=seed)
-    p, q, r, w = (np.array([job[name] for job in jobs]) for name in "pqrw")
-    one, other = (Policy("x", one.text()).scores(p, q, r, w, 256.0, jobs[0]["f"]) for one in (tree, shorter))
+    p, q, r, w, *predictions = (np.array([job[name] for job in jobs]) for name in (*"pqrw", *PREDICTIONS))
+    given = (p, q, r, w, 256.0, jobs[0]["f"], predictions)
+    one, other = (Policy("x", one.text()).scores(*given) for one in (tree, shorter))
     at = np.lexsort((other, one))
     one, other = one[at], other[at]
     with np.errstate(invalid="ignore", over="ignore"):

@@ -16,7 +16,7 @@ from policyfactory.export.languages import code
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.export.scripts import filled
 from policyfactory.policy.latex import to_latex
-from policyfactory.policy.nodes import VARIABLES
+from policyfactory.policy.nodes import VARIABLES, Variable
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 
@@ -93,7 +93,7 @@ def latex(model: Model, site: Site) -> Export:
         NAME=latex_text(policy.name),
         ARGUMENTS=", ".join(names),
         FORMULA=to_latex(policy.expression),
-        SYMBOLS="; ".join(f"${name}$: {latex_text(VARIABLES[name])}" for name in names),
+        SYMBOLS="; ".join(f"${to_latex(Variable(name))}$: {latex_text(VARIABLES[name])}" for name in names),
         EPOCH=epoch if "r" in policy.variables else "",
     )
 
