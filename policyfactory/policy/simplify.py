@@ -3,9 +3,8 @@
 The order does not change when a positive factor or an added constant is dropped, so a fitted
 ``8e-6*log10(p)*q + 0.007*log10(r) + 0.02`` becomes ``log10(p)*q + 870.96*log10(r)``, the way in which the papers
 write their F1 to F4. The algebra is sympy's, on an expression built node by node from our tree (never from text),
-with exact rational numbers. Of the domain (p >= 1, q >= 1, r >= 0, w >= 0, m >= 1, f >= 0, e > 0, e90 > 0, 0 < s <= 1,
-user_waiting >= 0, user_running >= 0) only m > 0 is used, to drop factors such as 1/m, which are the same for all jobs; f
-is so too at one pass, but may be 0.
+with exact rational numbers. Of the domain (p >= 1, q >= 1, m >= 1, 0 < s <= 1, all others >= 0) only m > 0 is used, to
+drop factors such as 1/m, which are the same for all jobs; f is so too at one pass, but may be 0.
 
 What is kept: the order of any two jobs, up to the rounding of doubles. Where the algebra is right and the doubles are
 not, as the shorter formula overflows or has a value where the original has none, the original is kept (`same_order`).

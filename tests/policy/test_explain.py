@@ -89,7 +89,7 @@ def test_predictions_are_said_in_words_and_what_makes_them_anew() -> None:
         "When it was submitted 1 other job of its user waited.",
         "When it was submitted 0 other jobs of its user ran.",
     )
-    with pytest.raises(UsageError, match="the job lacks q, e and s: add q=... e=... s=..."):
+    with pytest.raises(UsageError, match="the job lacks q, e and s: add q="):
         explain(policy, parse_job("p=1h"))
 
 
