@@ -1,3 +1,5 @@
+from policyfactory.accuracy.predicted import Predicted as Predicted
+from policyfactory.accuracy.run import predict as predict
 from policyfactory.core.errors import PolicyfactoryError as PolicyfactoryError
 from policyfactory.core.version import __version__ as __version__
 from policyfactory.evaluate.cases import cases_of as cases_of
@@ -30,6 +32,10 @@ from policyfactory.policy.policy import Policy as Policy
 from policyfactory.policy.store import Model as Model
 from policyfactory.policy.store import load_model as load_model
 from policyfactory.policy.store import save_model as save_model
+from policyfactory.predict.options import PredictorOptions as PredictorOptions
+from policyfactory.predict.predictor import Predictor as Predictor
+from policyfactory.predict.store import load_forests as load_forests
+from policyfactory.predict.store import save_forests as save_forests
 from policyfactory.search.distill import distill as distill
 from policyfactory.search.distill_options import DistillOptions as DistillOptions
 from policyfactory.search.distill_result import Distilled as Distilled

@@ -30,6 +30,9 @@ PUBLIC = [
     "PolicyfactoryError",
     "PpoOptions",
     "Precision",
+    "Predicted",
+    "Predictor",
+    "PredictorOptions",
     "Protocol",
     "Reinforcement",
     "Rules",
@@ -55,9 +58,11 @@ PUBLIC = [
     "generate",
     "generate_lublin",
     "learn",
+    "load_forests",
     "load_model",
     "load_network",
     "measure",
+    "predict",
     "read",
     "read_logs",
     "read_protocol",
@@ -67,6 +72,7 @@ PUBLIC = [
     "resolve",
     "run_experiment",
     "run_protocol",
+    "save_forests",
     "save_model",
     "save_network",
     "simulate",
@@ -88,7 +94,9 @@ def test_every_public_name_can_be_had() -> None:
         assert getattr(policyfactory, name) is not None
 
 
-VERBS = {"distill", "evaluate", "export", "fit", "generate", "learn", "read", "simulate", "train"} & set(PUBLIC)
+VERBS = {"distill", "evaluate", "export", "fit", "generate", "learn", "predict", "read", "simulate", "train"} & set(
+    PUBLIC
+)
 
 
 @pytest.mark.parametrize("first", ["policyfactory", "policyfactory.simulate.rules", "policyfactory.fit.forms"])

@@ -15,6 +15,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "evaluate": ("policies", "metrics", "threshold", "windows", "output"),
     "tune": ("policies", "feedback", "period", "metrics", "output"),
     "learn": ("output", "tuples", "metric", "threshold", "workers"),
+    "predict": ("output", "policy", "model", "overwrite"),
     "train": ("output", "goal", "learner", "family", "mode"),
     "distill": ("output", "family", "goal", "margin", "overwrite"),
     "export": ("to", "output", "workload", "begin", "preview"),
@@ -40,6 +41,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
         "noise", "state_size", "queue_size", "estimator", "tuples", "trials", "window_jobs", "training_windows",
         "choosing_windows", "judged_windows", "parts", "decisions", "pairs",
     ),
+    "How it is trained": ("window", "every_days", "first_days", "least", "trees", "leaves"),
     "How it searches": ("start", "restarts", "evaluations", "step", "objective", "pull"),
     "The scheduler": (
         "backfill", "decide_by", "threshold", "ties", "overrun", "backfill_order", "compatibility",
@@ -60,6 +62,7 @@ EXAMPLES: dict[str, str] = {
     "evaluate": "policyfactory evaluate site.swf.gz --policies FCFS,SAF,model.json --output results",
     "tune": "policyfactory tune site.swf.gz --policies FCFS,SPF,SAF --period 1w --output tuned",
     "learn": "policyfactory learn site.swf.gz --output learned",
+    "predict": "policyfactory predict site.swf.gz --output predicted",
     "train": "policyfactory train site.swf.gz --family linear --output trained",
     "distill": "policyfactory distill net.json site.swf.gz --output distilled",
     "export": "policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua",

@@ -34,6 +34,7 @@ def build_app() -> typer.Typer:
         history,
         learn,
         policy,
+        predict,
         review,
         shadow,
         train,
@@ -67,6 +68,7 @@ def build_app() -> typer.Typer:
     app.add_typer(policy.app, name="policy")
     app.command("evaluate")(evaluate.evaluate)
     app.command("tune")(tune.tune)
+    app.command("predict")(predict.predict)
     app.command("learn")(learn.learn)
     app.command("train")(train.train)
     app.command("distill")(distill.distill)

@@ -19,7 +19,7 @@ from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.moments import zone
 
-__all__ = ["FEATURE_SET", "NAMES", "TAU_S", "Known", "known_of", "missing", "past_of", "requests_of"]
+__all__ = ["FEATURE_SET", "NAMES", "TAU_S", "Known", "known_of", "local_seconds", "missing", "past_of", "requests_of"]
 
 FEATURE_SET = 1  # counted up when a feature changes: a model reads only those that it was trained on
 TAU_S = 10.0
@@ -154,10 +154,10 @@ def _grouped(kinds: tuple[tuple[Int64Array, ...], ...]) -> Int64Array:
     return groups
 
 
-def _clock(workload: Workload) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the hour of the day and the day of the week of each submission, on the clock of the site if it is known.
+def local_seconds(workload: Workload) -> Int64Array:
+    """Return the second of each submission since the Unix clock's 0, on the clock of the site if it is known.
 
-    A log without a date has a clock of its own; then days of the week are days of its weeks.
+    A log without a date has a clock of its own.
     """
     local = workload.submit // workload.ticks + (workload.unix_start or 0)
     clock = None if workload.unix_start is None else zone(workload.time_zone)[0]
@@ -165,4 +165,13 @@ def _clock(workload: Workload) -> tuple[NDArray[np.float64], NDArray[np.float64]
         quarters, which = np.unique(local // _QUARTER, return_inverse=True)
         offsets = [dt.datetime.fromtimestamp(int(at) * _QUARTER, clock).utcoffset() for at in quarters]
         local = local + np.array([0 if one is None else int(one.total_seconds()) for one in offsets])[which]
+    return local
+
+
+def _clock(workload: Workload) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the hour of the day and the day of the week of each submission.
+
+    A log without a date has weeks of its own.
+    """
+    local = local_seconds(workload)
     return local % 86_400 / 3600.0, ((local // 86_400) % 7).astype(np.float64)

@@ -1,0 +1,96 @@
+"""``policyfactory predict``: predict the jobs of a log from what has ended before, and say how good that is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from policyfactory.cli import learning_options as option
+from policyfactory.cli.evaluate_options import with_options
+from policyfactory.evaluate.plain import OPTIONS
+from policyfactory.predict.options import PredictorOptions
+from policyfactory.report.terminal import note, show_sections, warn
+
+__all__ = ["predict"]
+
+_DEFAULT = PredictorOptions()
+_USERS = "users"
+
+
+@with_options(OPTIONS[name] for name in option.READING)
+def predict(
+    log: option.Log,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Folder for page, tables, predictions (CSV) and the last model."
+        ),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="Order of the queue in the simulation that is the past.")
+    ] = "FCFS",
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A model.json of an earlier run, used as it is: nothing is trained."),
+    ] = None,
+    window: Annotated[int, typer.Option(help="Jobs that are trained on: those that ended last.")] = _DEFAULT.window,
+    every_days: Annotated[
+        float, typer.Option(metavar="DAYS", help="Simulated days from one training to the next.")
+    ] = _DEFAULT.every_days,
+    first_days: Annotated[
+        float, typer.Option(metavar="DAYS", help="Simulated days before the first training.")
+    ] = _DEFAULT.first_days,
+    least: Annotated[int, typer.Option(help="Ended jobs without which nothing is trained.")] = _DEFAULT.least,
+    trees: Annotated[int, typer.Option(help="Trees of each model.")] = _DEFAULT.trees,
+    leaves: Annotated[int, typer.Option(help="Leaves of a tree at most.")] = _DEFAULT.leaves,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    overwrite: option.Overwrite = False,
+    **reading: Any,
+) -> None:
+    """Predict each job's run time when it is submitted, and say how good that is.
+
+    The log is simulated. What a job's user did, as far as it has ended by then in the simulation, is what is known; a
+    model is trained on it again and again as time goes on. Beside it are the requests and simple rules from the same
+    past.
+    """
+    from policyfactory.accuracy.files import as_dict
+    from policyfactory.accuracy.run import predict as predict_jobs
+    from policyfactory.accuracy.words import IN_FULL, sections_of
+    from policyfactory.core.artefact import dump_json
+
+    changes: dict[str, Any] = {
+        "window": window,
+        "every_days": every_days,
+        "first_days": first_days,
+        "least": least,
+        "trees": trees,
+        "leaves": leaves,
+    }
+    with _bar(log.name) as progress:
+        found = predict_jobs(
+            log, policy, model=model, output=output, overwrite=overwrite, progress=progress, **changes, **reading
+        )
+    if as_json:
+        typer.echo(dump_json(as_dict(found)), nl=False)
+    else:
+        show_sections([section for section in sections_of(found) if section.name != IN_FULL])
+    for text in found.missing:
+        if text.startswith(_USERS):
+            warn(f"{log} does not say its {text}")
+    if output is not None:
+        files = "report.html, accuracy.json, predictions.csv" + (", model.json" if found.trained else "")
+        note(f"everything is in {output}/: {files}, and a CSV file of each table")
+
+
+@contextlib.contextmanager
+def _bar(name: str) -> Iterator[Callable[[float], object]]:
+    """Give what shows how far the simulation has come, in percent of the jobs."""
+    from policyfactory.report.terminal import progress
+
+    with progress() as bar:
+        task = bar.add_task(f"{name}: % of the jobs", total=100)
+        yield lambda part: bar.update(task, completed=int(100 * part))
