@@ -153,12 +153,9 @@ class Compared:
     @property
     def by_history(self) -> list[Group]:
         """The jobs that a trained model predicted, by how many jobs of their user had ended."""
-        groups = [
-            self.group(name, self.is_modelled & (self.history >= low) & (self.history <= high))
-            for name, low, high in _HISTORY
-        ]
-        unknown = self.is_modelled & (self.history < 0)
-        return [*groups, *([self.group("user unknown", unknown)] if unknown.any() else [])]
+        kinds = [*_HISTORY, ("user unknown", -1, -1)]
+        chosen = {name: self.is_modelled & (self.history >= low) & (self.history <= high) for name, low, high in kinds}
+        return [self.group(name, rows) for name, rows in chosen.items() if rows.any()]
 
     @property
     def before(self) -> Group | None:
