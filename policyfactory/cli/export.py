@@ -72,6 +72,20 @@ def export(
     life: Annotated[str, typer.Option(metavar="TIME", help="For how long it will order jobs.")] = str(
         ExportOptions.life
     ),
+    predictor: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL.json", help="Of a policy that reads predictions: the trained model (see predict)."),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where history update keeps what is known of the users, on the host of the scheduler.",
+        ),
+    ] = None,
+    stale: Annotated[str, typer.Option(metavar="TIME", help="That file is not used when it is older.")] = str(
+        ExportOptions.stale
+    ),
     log_only: Annotated[
         bool,
         typer.Option("--log-only", help="Compute and log the numbers, change nothing (Slurm); see shadow."),
@@ -111,7 +125,8 @@ def export(
     if preview is None and (as_json or at is not None or time_zone is not None):
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
     options = ExportOptions(
-        epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors, log_only
+        *(epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors),
+        *(log_only, predictor, state, stale),
     )
     queue = None
     if preview is not None:

@@ -36,6 +36,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
         "longest_request", "form", "partition", "unit", "time_zone", "nodes", "computer", "installation", "requeued",
         "keep_unstarted", "unlimited", "partition_limit", "default_limit", "defaults", "anonymize",
     ),
+    "Predictions": ("predictor", "state", "stale"),
     "What is simulated": (
         "windows", "lead_in", "resamples", "length", "draw", "load", "estimates", "formula", "epsilon", "discount",
         "noise", "state_size", "queue_size", "estimator", "tuples", "trials", "window_jobs", "training_windows",

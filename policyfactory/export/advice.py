@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from policyfactory.export.scale import Scale
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    from policyfactory.predict.predictor import Predictor
 
 __all__ = ["gaming", "renewal", "starvation"]
 
@@ -61,10 +65,12 @@ def renewal(policy: Policy, scale: Scale | None, begin: int | None, life: int) -
 def _minute_lost(policy: Policy, scale: Scale | None, first: int) -> float | None:
     """Return the r (s) from which a minute is lost for most shapes; None if never, or from the beginning."""
     p, q = _shapes(_LARGEST)
+    of_requests = np.stack([p, 10.0 / p, p, 0.0 * p, 0.0 * p]) if policy.needs_predictions else None
 
     def lost(r: float) -> bool:
         scores = [
-            policy.scores(p, q, np.full(len(p), r + late), np.zeros(len(p)), m=float(_LARGEST)) for late in (0, MINUTE)
+            policy.scores(p, q, np.full(len(p), r + late), np.zeros(len(p)), m=float(_LARGEST), predictions=of_requests)
+            for late in (0, MINUTE)
         ]
         numbers = scores if scale is None else [scale.integers(score) for score in scores]
         return float(np.mean(numbers[0] == numbers[1])) > _LOST
@@ -87,6 +93,11 @@ def gaming(policy: Policy, processors: int | None) -> str:
     processors : int or None
         Of the machine, if known.
     """
+    if policy.needs_predictions:
+        return (
+            "Gaming: what its user's jobs did before decides about a job's place, beside what it asks for; many short "
+            "jobs put a user's later ones further ahead, until some of them run long."
+        )
     largest = processors or _LARGEST
     p, q = _shapes(largest)
     r, w = np.full(len(p), float(30 * DAY)), np.full(len(p), float(HOUR))
@@ -124,7 +135,9 @@ def _in_words(gain: tuple[float, float], what: str, warning: str) -> str:
     )
 
 
-def starvation(policy: Policy, workload: Workload | None, *, keeps_threshold: bool) -> str:
+def starvation(
+    policy: Policy, workload: Workload | None, *, keeps_threshold: bool, predictor: Predictor | None = None
+) -> str:
     """Return how long a job may wait: by a simulation of the site's jobs where there are some, and by the threshold.
 
     Parameters
@@ -134,6 +147,8 @@ def starvation(policy: Policy, workload: Workload | None, *, keeps_threshold: bo
         The site's own jobs.
     keeps_threshold : bool
         Whether the target lets jobs go first that have waited longer than the threshold.
+    predictor : Predictor, optional
+        What predicts for a policy that reads predictions.
     """
     has = math.isfinite(policy.threshold)
     bound = (
@@ -151,7 +166,10 @@ def starvation(policy: Policy, workload: Workload | None, *, keeps_threshold: bo
     if epoch is not None and (begins is None or begins + int(jobs.submit[0]) // jobs.ticks < epoch):
         # A log from before the epoch: r counts from its first submission, as it would in its first months.
         own = dataclasses.replace(own, epoch=Epoch("window-start"))
-    waits = {name: float(simulate(jobs, by).wait.max()) for name, by in (("", own), (" under FCFS", "FCFS"))}
+    waits = {
+        name: float(simulate(jobs, by, predictor=predictor).wait.max())
+        for name, by in (("", own), (" under FCFS", "FCFS"))
+    }
     longest = ", ".join(f"{format_duration(wait)}{name}" for name, wait in waits.items())
     return f"Starvation: the longest wait in a simulation of {len(jobs):,} jobs of {jobs.name} is {longest}; {bound}."
 

@@ -82,8 +82,7 @@ def make_with_few_ties(target: Target, model: Model, site: Site) -> Made:
 
 
 def _scores(policy: Policy, site: Site) -> NDArray[np.float64]:
-    sample = site.sample
-    return policy.scores(sample.p, sample.q, sample.r, sample.w)
+    return site.sample.scores(policy)
 
 
 def _ties(policy: Policy, site: Site) -> float:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import functools
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from policyfactory.policy.nodes import VARIABLES
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.workload.accounting.times import shown
+
+if TYPE_CHECKING:
+    from policyfactory.export.foresight import SitePredictions
 
 __all__ = [
     "Export",
@@ -56,6 +60,8 @@ class Site:
         the scheduler's other factors; `learn_scale` takes it as ``largest``.
     log_only : bool
         Whether scores are logged and nothing is changed.
+    foresight : SitePredictions, optional
+        What predicts the jobs at submission.
     advise : function of a policy and its scale, optional
         What else an administrator must know (`policyfactory.export.advice`), as sentences for the head of the files.
     """
@@ -67,6 +73,7 @@ class Site:
     nodes: int | None = None
     weight: int = LARGEST
     log_only: bool = False
+    foresight: SitePredictions | None = None
     advise: Callable[[Policy, Scale | None], Sequence[str]] | None = None
 
     @classmethod

@@ -22,6 +22,7 @@ from policyfactory.export.compressed import Made, make_with_few_ties
 from policyfactory.export.content import Site
 from policyfactory.export.exported import Exported, claim, earlier_files, write_files
 from policyfactory.export.expressible import NO_THRESHOLD, left_out, prepare
+from policyfactory.export.foresight import site_predictions
 from policyfactory.export.options import ExportOptions
 from policyfactory.export.sample import Sample, sample_of, wide_sample
 from policyfactory.export.scale import LARGEST, MOST_TIES, Scale, tie_share
@@ -115,6 +116,7 @@ class _Work:
             options.nodes,
             options.weight or LARGEST,
             options.log_only,
+            site_predictions(options) if self.policy.needs_predictions else None,
             self._advise if target.name not in _PROGRAMS else None,
         )
         self.advice: list[str] = []
@@ -175,7 +177,10 @@ class _Work:
     def _starvation(self) -> str:
         keeps = self.target.name not in NO_THRESHOLD
         try:
-            return starvation(self.policy, self._workload, keeps_threshold=keeps)
+            from policyfactory.predict.predictor import Predictor
+
+            predictor = None if self.site.foresight is None else Predictor(forests=self.site.foresight.forests)
+            return starvation(self.policy, self._workload, keeps_threshold=keeps, predictor=predictor)
         except PolicyfactoryError as error:
             return f"Starvation: how long a job may wait could not be simulated: {error}."
 
@@ -244,6 +249,7 @@ class _Work:
                 f"without effect, as the formula of {printable(self.policy.name)} has no r: {', '.join(unused)}"
             )
         used = {"--workload": self.drawn or bool(self.advice), "--nodes": self.target.name == "slurm-weights"}
+        used |= dict.fromkeys(("--predictor", "--state", "--stale"), self.site.foresight is not None)
         if idle := [name for name in used if name in given and not used[name]]:
             self.notes.append(f"without effect for {self.target.name}: {', '.join(idle)}")
         epoch = self.policy.epoch.unix_time
@@ -276,15 +282,14 @@ class _Work:
 
     def _say_what_makes_ties(self, done: Made, scale: Scale) -> None:
         """Say what a weight costs that was chosen; where ties would be many without it as well, warn."""
-        options, sample = self.options, self.site.sample
-        if options.weight is not None and options.weight < LARGEST:
-            scores = done.policy.scores(sample.p, sample.q, sample.r, sample.w)
-            if tie_share(dataclasses.replace(scale, largest=LARGEST), scores) <= MOST_TIES:
-                self.notes.append(
-                    f"these ties are made by --weight {options.weight}: of jobs with one number the earlier submission "
-                    "goes first; a larger --weight makes fewer"
-                )
-                return
+        options, widest = self.options, dataclasses.replace(scale, largest=LARGEST)
+        chosen = options.weight is not None and options.weight < LARGEST
+        if chosen and tie_share(widest, self.site.sample.scores(done.policy)) <= MOST_TIES:
+            self.notes.append(
+                f"these ties are made by --weight {options.weight}: of jobs with one number the earlier submission "
+                "goes first; a larger --weight makes fewer"
+            )
+            return
         cures = [] if options.workload is not None else ["the cluster's own jobs (--workload LOG)"]
         if "r" in self.policy.variables:
             cures += ["a shorter --life", "the day from which it is used (--begin DATE)"]

@@ -15,6 +15,7 @@ from policyfactory.core.units import parse_duration
 from policyfactory.workload.presets import ESTIMATE_MISSING, EstimateMissing
 
 if TYPE_CHECKING:
+    from policyfactory.predict.predictor import Forests
     from policyfactory.workload.jobs import Workload
 
 __all__ = ["ExportOptions", "instant"]
@@ -49,6 +50,12 @@ class ExportOptions:
         When the policy is put to use, a date in UTC or Unix seconds; the epoch without it.
     life : str or int
         For how long it will order jobs: ``365d``, or seconds as a number.
+    predictor : Path, str or Forests, optional
+        The trained model of a policy that reads predictions (`policyfactory predict` writes it).
+    state : str, optional
+        Where `policyfactory history update` keeps what the scheduler knows of the users: an absolute path on its host.
+    stale : str or float
+        That file is not used when it is older: ``6h``, or seconds as a number.
     log_only : bool
         Compute and log the numbers, and change nothing; for Slurm.
     """
@@ -64,18 +71,26 @@ class ExportOptions:
     life: str | int = "365d"
     force_processors: bool = False
     log_only: bool = False
+    predictor: Path | str | Forests | None = None
+    state: str | None = None
+    stale: str | float = "6h"
 
     def __post_init__(self) -> None:
         """Refuse what is of another type, before anything is done with it: the command reads its own as these."""
         for name in ("processors", "nodes", "weight"):
             self._check(name, (numbers.Integral, type(None)), "a whole number")
-        for name in ("threshold", "life"):
+        for name in ("threshold", "life", "stale"):
             also_none = (type(None),) if name == "threshold" else ()
             self._check(name, (str, numbers.Real, *also_none), "a time: '20h' or '365d', or seconds as a number")
         if self.workload is not None and not isinstance(self.workload, str | os.PathLike):
             from policyfactory.workload.jobs import Workload
 
             self._check("workload", (Workload,), "a log: its path, or a Workload")
+        self._check("state", (str, os.PathLike, type(None)), "a path on the host of the scheduler")
+        if self.predictor is not None and not isinstance(self.predictor, str | os.PathLike):
+            from policyfactory.predict.predictor import Forests
+
+            self._check("predictor", (Forests,), "a model: its path, or Forests")
         if self.estimate_missing not in ESTIMATE_MISSING:
             raise UsageError(f"estimate_missing {self.estimate_missing!a}: choose one of {', '.join(ESTIMATE_MISSING)}")
         for name in ("force_processors", "log_only"):
@@ -105,6 +120,11 @@ class ExportOptions:
     def threshold_s(self) -> float | None:
         """The threshold, s."""
         return None if self.threshold is None else _seconds("--threshold", self.threshold)
+
+    @property
+    def stale_s(self) -> float:
+        """How old the history of the users may be, s."""
+        return _seconds("--stale", self.stale)
 
     @property
     def begin_s(self) -> int | None:

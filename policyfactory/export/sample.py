@@ -51,6 +51,11 @@ class Sample:
     def __len__(self) -> int:
         return len(self.p)
 
+    def scores(self, policy: Policy) -> FloatArray:
+        """Return the score of each job; what a policy reads of predictions is drawn, as wide as it may be."""
+        predictions = _possible(self.p) if policy.needs_predictions else None
+        return policy.scores(self.p, self.q, self.r, self.w, predictions=predictions)
+
 
 def sample_of(
     workload: Workload,
@@ -111,6 +116,19 @@ def sample_of(
         w.astype(np.float64),
         f"{workload.name}, {len(workload):,} jobs (SHA-256 {workload.sha256()}){spread}",
     )
+
+
+def _possible(p: FloatArray) -> FloatArray:
+    """Return e, s, e90, user_waiting, user_running as they may be of jobs that request ``p``: float64 (5, n).
+
+    Runs last from a thousandth of the request to all of it, as many within each factor of ten; the shortness is
+    between that of a run of the mean and 1; users have from no job to some hundreds.
+    """
+    rng = generator(1, _PURPOSE, 1)
+    e = np.maximum(p * 10.0 ** -(3.0 * rng.random(len(p))), 1.0)
+    s = (10.0 / np.maximum(e, 10.0)) ** rng.random(len(p))
+    users = [np.floor(np.exp(rng.random(len(p)) * 6.0)) - 1.0 for _ in range(2)]
+    return np.stack([e, s, np.minimum(3.0 * e, p), *users])
 
 
 def _waits(workload: Workload, rows: NDArray[np.int64]) -> NDArray[np.int64]:

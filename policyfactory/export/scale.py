@@ -96,7 +96,7 @@ def learn_scale(policy: Policy, sample: Sample, *, largest: int = LARGEST) -> Sc
         If the policy gives all jobs of the sample one score, or none that is finite; or has m.
     """
     check_size(policy)
-    scores = policy.scores(sample.p, sample.q, sample.r, sample.w)
+    scores = sample.scores(policy)
     scores = scores[np.isfinite(scores)]
     if not len(scores):
         raise ExportError(f"policy {policy.name} has no finite score for any job of {sample.origin}; check its formula")

@@ -6,7 +6,7 @@ local EPOCH = @EPOCH@ -- r counts from it (Unix s)
 local LOW, HIGH, LARGEST = @RANGE@
 
 @HELPERS@-- The score of a job; the job with the lowest runs first.
-local function score(p, q, r)
+local function score(p, q, r@MORE@)
   return @SCORE@
 end
 
@@ -40,17 +40,18 @@ local function number_in(field, mark, job, record)
   return nil
 end
 
+-- The partition of a job and its name.
 local function partition_of(job, record, partitions)
   local names = job.partition or (record and record.partition)
   if type(names) == "string" then
     for name in string.gmatch(names, "[^,]+") do
-      if partitions[name] then return partitions[name] end
+      if partitions[name] then return partitions[name], name end
     end
   end
-  for _, partition in pairs(partitions) do
-    if partition.flag_default == 1 then return partition end
+  for name, partition in pairs(partitions) do
+    if partition.flag_default == 1 then return partition, name end
   end
-  return {}
+  return {}, nil
 end
 
 -- p: the time limit (s); without one, that of the partition.
@@ -73,6 +74,7 @@ local function requested_processors(job, record)
   return math.max(number_in("min_cpus", NO_VAL, job, record) or 1.0, tasks * each, nodes * on_each)
 end
 
+--=== value
 local function is_set(value)
   return value ~= nil and value ~= NO_VAL
 end
@@ -89,7 +91,7 @@ end
 local function value_of(job, record, partitions, submitted)
   local p = requested_time(job, record, partitions or {})
   local q = requested_processors(job, record)
-  return whole_number(score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0))
+  return whole_number(score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0@FORESEEN@))
 end
 
 -- An error is logged; it never keeps a job from being submitted or changed.
@@ -108,7 +110,7 @@ local function log_score(job, record, partitions, submitted, user)
   local begin = os.clock()
   local p = requested_time(job, record, partitions or {})
   local q = requested_processors(job, record)
-  local value = score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0)
+  local value = score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0@FORESEEN@)
   local number = whole_number(value)
   local cost = (os.clock() - begin) * 1e6
   slurm.log_info("%s", string.format(

@@ -24,14 +24,23 @@ from __future__ import annotations
 
 import functools
 import math
+import shlex
 
+from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
-from policyfactory.export.content import Export, File, Site, comment, header, identifier, instructions
+from policyfactory.export.content import Export, File, Site, ascii_text, comment, header, identifier, instructions
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
+from policyfactory.export.foresight import foresight_of
 from policyfactory.export.languages.code import LUA, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.export.scale import learn_scale
 from policyfactory.export.scripts import fill, parts, sentences
+from policyfactory.export.slurm.predictions import (
+    FORESEEN,
+    MORE,
+    prediction_lines,
+    prediction_script,
+)
 from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.policy.store import Model
 
@@ -44,11 +53,18 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
     Raises
     ------
     ExportError
-        If the score changes while a job waits, counts from no fixed date, or needs the machine's size.
+        If the score changes while a job waits, counts from no fixed date, needs the machine's size, or reads
+        predictions that nothing makes.
     """
     policy = model.policy
     static_only(policy, target)
     fixed_epoch(policy, target)
+    if policy.needs_predictions and what != "site_factor":
+        raise ExportError(
+            f"policy {policy.name} reads predictions, which {target} cannot follow when they change; "
+            "use --to slurm-site-factor-lua"
+        )
+    foresight = foresight_of(policy, site.foresight, target)
     scale = learn_scale(policy, site.sample, largest=site.weight)
     does = "log_only" if site.log_only else what
     settings, install, rollback, limits = (
@@ -60,13 +76,17 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
             [
                 *(["lua_no_threshold"] if math.isfinite(policy.threshold) else []),
                 "lua_limits",
+                *(["lua_prediction_limits"] if foresight else []),
                 *([] if site.log_only else ["backfilling"]),
                 f"{does}_limits",
             ],
         )
     )
     limits = (*unexpressed(policy), *limits)
-    head = header(model, site, target, scale) + instructions(settings, install, rollback, limits)
+    if foresight:
+        install += sentences("slurm.txt", "lua_prediction_install", STATE=shlex.quote(foresight.state))
+    predicted = [ascii_text(line) for line in prediction_lines(foresight)] if foresight else []
+    head = header(model, site, target, scale) + predicted + instructions(settings, install, rollback, limits)
     values = {
         "HEAD": "\n".join(comment(head, "--")),
         "EPOCH": policy.epoch.unix_time or 0,
@@ -75,10 +95,15 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
         "SCORE": write_expression(policy.expression, LUA),
         "UNLIMITED": UNLIMITED_S,
         "NAME": identifier(policy.name),
+        "MORE": MORE if foresight else "",
+        "FORESEEN": FORESEEN if foresight else "",
     }
     script = parts("job_submit.lua")
-    text = "".join(fill(script[part], values) for part in ("start", does if site.log_only else f"set_{what}", "entry"))
-    priorities = scaled_priorities(policy, scale)
+    start, *others = (
+        fill(script[part], values) for part in ("start", "value", does if site.log_only else f"set_{what}", "entry")
+    )
+    text = "".join([start, prediction_script(policy, foresight) if foresight else "", *others])
+    priorities = None if foresight else scaled_priorities(policy, scale)
     jobs = "log_jobs" if site.log_only else f"{what}_jobs".replace("site_factor", "factor")
     uninstall = uninstall_script(policy, ("start", "conf", "waiting", "lua", jobs, "end"))
     files = (File("job_submit.lua", text),)
