@@ -11,13 +11,14 @@ from typing import Literal
 from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.core.units import format_duration
 from policyfactory.policy.multiplied import multiply_out
-from policyfactory.policy.nodes import Expression, Number, replace_variables
+from policyfactory.policy.nodes import PREDICTIONS, Expression, Number, replace_variables
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 
 __all__ = [
     "NO_THRESHOLD",
     "check_free",
+    "check_predictions",
     "check_size",
     "fixed_epoch",
     "keeps_threshold",
@@ -98,6 +99,31 @@ def check_free(policy: Policy, target: str) -> None:
         raise ExportError(
             f"policy {policy.name} has f, the processors that are free when the queue is sorted, which {target} does "
             "not know; use a formula without f"
+        )
+
+
+def check_predictions(policy: Policy, target: str, taken: Collection[str] = ()) -> None:
+    """Refuse a policy that reads predictions for a target that has none.
+
+    Parameters
+    ----------
+    policy : Policy
+    target : str
+        Its name.
+    taken : collection of str
+        The targets that have them.
+
+    Raises
+    ------
+    ExportError
+        If the formula reads one.
+    """
+    if policy.needs_predictions:
+        names = ", ".join(name for name in PREDICTIONS if name in policy.variables)
+        raise ExportError(
+            f"policy {policy.name} reads {names}, which are predicted from the past of a job's user and which {target} "
+            f"does not know; use a formula without them{', or a target that has them: ' if taken else ''}"
+            f"{', '.join(taken)}"
         )
 
 

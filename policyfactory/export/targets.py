@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from policyfactory.export.content import Export, Site
-from policyfactory.export.expressible import check_free, prepare
+from policyfactory.export.expressible import check_free, check_predictions, prepare
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGETS", "Target"]
@@ -32,11 +32,14 @@ class Target:
         Module of this package, and in it the function of Model and Site that gives the files and what must be known
         about them: ``oar:make``. It raises ExportError where the target cannot express the policy at all.
         ``site.sample`` costs time: only functions that need jobs ask for it.
+    predictions : bool
+        Whether it can be given a formula that reads predictions: as arguments of a function, or made by itself.
     """
 
     name: str
     description: str
     place: str
+    predictions: bool = False
 
     def make(self, model: Model, site: Site) -> Export:
         """Return the export of a policy, its m a number where the size of the site is known.
@@ -48,6 +51,9 @@ class Target:
         """
         if self.name not in _TEXTS:
             check_free(model.policy, self.name)
+        if not self.predictions:
+            taken = [name for name, one in TARGETS.items() if one.predictions and name not in _TEXTS]
+            check_predictions(model.policy, self.name, taken)
         # Imported here: one target does not wait for the libraries of another.
         module, _, function = self.place.partition(":")
         write: Callable[[Model, Site], Export] = getattr(

@@ -21,6 +21,7 @@ from naive.formula import expressions, same_bits
 from policyfactory.export.content import Site, identifier
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.nodes import PREDICTIONS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 
@@ -143,6 +144,39 @@ def test_lua_takes_missing_values_and_large_products() -> None:
     assert lua_module("lua54", source(CATALOGUE["LEXP"], "lua"))["score"](10, 1) == -1.0
 
 
+@pytest.mark.parametrize(
+    "formula", ["-ln(s) + ln(e) + 0.4*ln(q)", "p*e90 - user_waiting/q + w", "user_running**2 + max(e, e90)*s - r/m"]
+)
+def test_predictions_are_arguments_behind_the_others(formula: str, tmp_path: Path) -> None:
+    policy = Policy("index", formula)
+    names = [name for name in PREDICTIONS if name in policy.variables]
+    columns = (np.array([job[name] for job in JOBS]) for name in ("p", "q", "r", "w", *PREDICTIONS))
+    p, q, r, w, *predictions = columns
+    wanted = policy.scores(p, q, r, w, JOBS[0]["m"], predictions=predictions)
+    more = [[job[name] for name in names] for job in JOBS]
+
+    namespace: dict[str, Any] = {}
+    exec(compile(source(policy, "python"), "policy.py", "exec"), namespace)
+    score = namespace["score"]
+    rows = zip(ROWS, more, strict=True)
+    assert [score(*row, **dict(zip(names, some, strict=True))) for row, some in rows] == wanted.tolist()
+    with pytest.raises(TypeError, match=f"missing {len(names)} required keyword-only argument"):
+        score(*ROWS[0])
+
+    lua = lua_module("lua54", source(policy, "lua"))
+    assert [lua["score"](*row, *some) for row, some in zip(ROWS, more, strict=True)] == wanted.tolist()
+    with pytest.raises(Exception, match="attempt to perform arithmetic on a nil value"):
+        lua["score"](*ROWS[0])
+
+    (tmp_path / "index.c").write_text(source(policy, "c"))
+    strict = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wmissing-prototypes", "-Wshadow"]
+    built = [compiler(), *strict, "-shared", "-fPIC", "-o", "index.so", "index.c", "-lm"]
+    subprocess.run(built, cwd=tmp_path, check=True)
+    function = ctypes.CDLL(str(tmp_path / "index.so")).policyfactory_index_score
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * (5 + len(names))
+    assert [function(*row, *some) for row, some in zip(ROWS, more, strict=True)] == wanted.tolist()
+
+
 def test_what_a_module_says_about_itself() -> None:
     policy = Policy("Ω\"1'", "p + log10(r)", "short first", "me", Epoch("fixed", 1_767_225_600), 3600.0)
     namespace: dict[str, Any] = {}
@@ -232,3 +266,6 @@ def test_latex() -> None:
         ),
         "Here $r$ counts from the first job of the workload (window).",
     ]
+    predicted = TARGETS["latex"].make(Model(Policy("x", "ln(e)/e90*user_waiting")), Site()).text
+    assert r"\mathrm{score}(e, e_{90}, \mathrm{user\_waiting}) = " in predicted
+    assert r"; $\mathrm{user\_waiting}$: jobs of the same user that waited when" in predicted

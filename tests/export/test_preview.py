@@ -98,6 +98,12 @@ def test_a_list_of_waiting_jobs_says_no_free_processors() -> None:
         scores_of(Policy("x", "p + f*q"), QUEUE)
 
 
+def test_a_list_of_waiting_jobs_says_no_predictions() -> None:
+    message = r"reads e, s, .* a list of waiting jobs does not know; use a formula without them$"
+    with pytest.raises(ExportError, match=message):
+        scores_of(Policy("x", "ln(e) - ln(s)"), QUEUE)
+
+
 def test_a_job_submitted_before_the_epoch_counts_as_submitted_at_it() -> None:
     policy = dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("fixed", 60))
     scores = scores_of(policy, QUEUE)

@@ -142,6 +142,21 @@ def test_only_texts_take_a_formula_with_free_processors(name: str) -> None:
         TARGETS[name].make(Model(policy), make_site(processors=64))
 
 
+@pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if not target.predictions])
+def test_a_formula_with_predictions_is_refused_by_schedulers_that_have_none(name: str) -> None:
+    policy = Policy("index", "-ln(s) + ln(e) + 0.4*ln(q)")
+    with pytest.raises(
+        ExportError, match=f"policy index reads e, s, .* which {name} does not know; .* python, c, lua$"
+    ):
+        TARGETS[name].make(Model(policy), make_site(processors=64))
+
+
+def test_which_targets_take_predictions() -> None:
+    assert [name for name, target in TARGETS.items() if target.predictions] == [
+        "slurm-site-factor-lua", "slurm-priority-lua", "python", "c", "lua", "latex", "json",
+    ]  # fmt: skip
+
+
 def test_what_is_left_out_is_said() -> None:
     policy = dataclasses.replace(CATALOGUE["WFP3"], threshold=7200.0)
     threshold, waiting = unexpressed(policy)

@@ -16,7 +16,7 @@ from policyfactory.export.languages import code
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.export.scripts import filled
 from policyfactory.policy.latex import to_latex
-from policyfactory.policy.nodes import VARIABLES, Variable
+from policyfactory.policy.nodes import PREDICTIONS, VARIABLES, Variable
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 
@@ -24,8 +24,9 @@ __all__ = ["c", "json", "latex", "lua", "python"]
 
 
 def python(model: Model, site: Site) -> Export:
-    """Return a module with the function ``score(p, q, r, w, m)``."""
+    """Return a module with the function ``score(p, q, r, w, m)``; predictions that it reads are given by name."""
     policy = model.policy
+    read = _predictions(policy)
     epoch = f"EPOCH_RULE = {policy.epoch.rule!a}\nEPOCH_UNIX = {policy.epoch.unix_time!r}\n"
     return _file(
         model,
@@ -36,12 +37,18 @@ def python(model: Model, site: Site) -> Export:
         FORMULA=ascii(policy.formula),
         EPOCH=epoch if "r" in policy.variables else "",
         THRESHOLD=_threshold(policy, "math.inf"),
+        # Required, unlike r and w: nothing can stand for them.
+        MORE="".join(f", {name}" for name in ("*", *read)) if read else "",
+        DOUBLES="".join(f"    {name} = float({name})\n" for name in read),
         **_score(policy, code.PYTHON),
     )
 
 
 def c(model: Model, site: Site) -> Export:
-    """Return a source file with ``double policyfactory_NAME_score(double p, q, r, w, m)``; other names are static."""
+    """Return a source file with ``double policyfactory_NAME_score(double p, q, r, w, m)``; other names are static.
+
+    The predictions that the formula reads are more arguments, in the order of `PREDICTIONS`.
+    """
     policy = model.policy
     name = f"{code.C.prefix}{identifier(policy.name)}"
     instant = policy.epoch.unix_time
@@ -56,6 +63,7 @@ def c(model: Model, site: Site) -> Export:
         NAME=name,
         EPOCH=epoch if "r" in policy.variables else "",
         THRESHOLD=_threshold(policy, "INFINITY"),
+        MORE="".join(f", double {name}" for name in _predictions(policy)),
         UNUSED="".join(f"    (void)({name});\n" for name in "pqrwm" if name not in policy.variables),
         HELPERS=score["HELPERS"] or "\n",
         SCORE=score["SCORE"],
@@ -63,8 +71,9 @@ def c(model: Model, site: Site) -> Export:
 
 
 def lua(model: Model, site: Site) -> Export:
-    """Return a module table with ``score(p, q, r, w, m)``; it sets no global."""
+    """Return a module table with ``score(p, q, r, w, m)``, then the predictions that it reads; it sets no global."""
     policy = model.policy
+    read = _predictions(policy)
     instant = "nil" if policy.epoch.unix_time is None else str(policy.epoch.unix_time)
     epoch = f"M.epoch_rule = {_lua_text(policy.epoch.rule)}\nM.epoch_unix = {instant}\n"
     return _file(
@@ -76,6 +85,8 @@ def lua(model: Model, site: Site) -> Export:
         FORMULA=_lua_text(policy.formula),
         EPOCH=epoch if "r" in policy.variables else "",
         THRESHOLD=_threshold(policy, "math.huge"),
+        MORE="".join(f", {name}" for name in read),
+        DOUBLES="".join(f"  {name} = {name} + 0.0\n" for name in read),
         **_score(policy, code.LUA),
     )
 
@@ -91,7 +102,7 @@ def latex(model: Model, site: Site) -> Export:
         "program.latex",
         HEAD=_head(model, site, "latex", "%"),
         NAME=latex_text(policy.name),
-        ARGUMENTS=", ".join(names),
+        ARGUMENTS=", ".join(to_latex(Variable(name)) for name in names),
         FORMULA=to_latex(policy.expression),
         SYMBOLS="; ".join(f"${to_latex(Variable(name))}$: {latex_text(VARIABLES[name])}" for name in names),
         EPOCH=epoch if "r" in policy.variables else "",
@@ -111,6 +122,11 @@ def _file(model: Model, suffix: str, template: str, **values: str) -> Export:
 
 def _head(model: Model, site: Site, target: str, mark: str) -> str:
     return "\n".join(comment(header(model, site, target), mark))
+
+
+def _predictions(policy: Policy) -> list[str]:
+    """Return the predictions that a policy reads, in their order."""
+    return [name for name in PREDICTIONS if name in policy.variables]
 
 
 def _threshold(policy: Policy, never: str) -> str:

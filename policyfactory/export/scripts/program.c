@@ -8,10 +8,10 @@
 
 const double @NAME@_threshold_s = @THRESHOLD@;
 @EPOCH@
-@HELPERS@double @NAME@_score(double p, double q, double r, double w, double m);
+@HELPERS@double @NAME@_score(double p, double q, double r, double w, double m@MORE@);
 
 /* The score of a job; the job with the lowest runs first. */
-double @NAME@_score(double p, double q, double r, double w, double m)
+double @NAME@_score(double p, double q, double r, double w, double m@MORE@)
 {
     const double value =
         @SCORE@;
