@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naive.predicted import usual_requests
-from policyfactory.predict.features import NAMES, known_of, missing, requests_of
+from policyfactory.predict.features import NAMES, _dense, known_of, missing, requests_of
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.jobs import Workload
 
@@ -61,6 +61,13 @@ def test_jobs_of_one_group_agree_in_its_keys_and_others_do_not() -> None:
         assert numbers.isdisjoint(of_key.values()), "two kinds, one number"
         numbers |= set(of_key.values())
     assert numbers == set(range(len(numbers)))
+
+
+@pytest.mark.parametrize("largest", [3, 1000, 1 << 40])
+def test_values_are_numbered_as_by_sorting(largest: int) -> None:
+    values = np.random.default_rng(1).integers(0, largest, 500)
+    assert _dense(values).tolist() == np.unique(values, return_inverse=True)[1].tolist()
+    assert _dense(np.empty(0, dtype=np.int64)).tolist() == []
 
 
 def test_facts_and_outcomes() -> None:
