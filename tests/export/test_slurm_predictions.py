@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from export.test_slurm_lua import LUAS, NO_VAL, UNSET, Controller
-from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, small_forests
 
+from naive.site_history import described, foreseen
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.engine.forest import Forest
 from policyfactory.export.content import Export
@@ -24,8 +24,9 @@ from policyfactory.export.slurm.predictions import lua_string
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
-from policyfactory.predict.history_file import key_path
+from policyfactory.predict.history_file import hash_with, key_of, key_path, read_history
 from policyfactory.predict.predictor import Forests
+from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, small_forests
 from sites import make_site
 
 TARGET = TARGETS["slurm-site-factor-lua"]
@@ -119,6 +120,22 @@ def test_a_hundred_jobs_get_the_numbers_of_the_engine(tmp_path: Path, version: s
     assert not controller.logged
     assert len(set(numbers)) > 0.8 * len(numbers)
     assert controller.names - {"seen"} == {"policyfactory", "slurm_job_submit", "slurm_job_modify"}
+
+
+def test_the_engine_and_a_plain_reading_of_the_file_see_the_same(tmp_path: Path) -> None:
+    site, state = make_site_past(), tmp_path / "history"
+    jobs = site.workload
+    assert jobs.attributes is not None
+    for job in site.comparable()[::9]:
+        submit = int(jobs.submit[job])
+        site.bring_up(state, submit - 1)
+        hashed = hash_with(key_of(state))
+        user, group = FIRST_USER + int(jobs.user[job]), FIRST_GROUP + int(jobs.attributes.group[job])
+        shape = int(jobs.requested_time[job]), int(jobs.processors[job]), int(jobs.attributes.queue[job])
+        features = described(read_history(state, hashed), hashed, user, group, *shape, BEGIN + submit)
+        np.testing.assert_allclose(features, site.foreseen.features[job], rtol=1e-9, atol=1e-9)
+        predictions = foreseen(site.forests, features, shape[0])
+        np.testing.assert_allclose(predictions, site.foreseen.predictions[:, job], rtol=1e-9)
 
 
 @pytest.fixture
