@@ -51,6 +51,17 @@ def findings(content: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def test_a_formula_that_reads_predictions(run: Run, log: Path, tmp_path: Path) -> None:
+    formula = ("--formula", "INDEX=-ln(s) + ln(e) + 0.4*ln(q)", "--windows", "7x3d", "--metric", "mean_bsld")
+    for workers in ("1", "2"):
+        chosen = ("--policies", "SPF,INDEX", *formula, "--workers", workers, "--output", f"out{workers}")
+        assert "INDEX" in run("evaluate", log, *chosen).stdout
+    assert (tmp_path / "out1/results.csv").read_bytes() == (tmp_path / "out2/results.csv").read_bytes()
+    refused = run("evaluate", log, *formula, "--compatibility", "sc17", "--backfill", "none", code=2).stderr
+    assert "policy INDEX reads e, s, which a simulation with compatibility sc17 does not know" in refused
+    assert "a formula is given a name, --formula" in run("evaluate", log, "--policies", "-ln(s)+p", code=2).stderr
+
+
 def test_tables_words_and_files(run: Run, log: Path, tmp_path: Path) -> None:
     done = run("evaluate", log, *FIRST, "--windows", "7x3d", "--output", "out", "--starts", "csv")
     assert "kth2k: median over 7 windows, with 95 % interval" in done.stdout

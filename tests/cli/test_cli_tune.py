@@ -30,6 +30,13 @@ def failing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     return " ".join(capsys.readouterr().err.split())
 
 
+def test_policies_that_read_predictions_are_refused(capsys, monkeypatch, log: Path) -> None:
+    given = ("--policies", "SPF,INDEX", "--formula", "INDEX=-ln(s) + ln(e) + 0.4*ln(q)")
+    message = failing(capsys, monkeypatch, log, *given)
+    assert "policy INDEX reads e, s, which a tuner (" in message
+    assert "does not know: predictions are made while a log is simulated by our own rules" in message
+
+
 def test_a_log_is_tuned_and_written(run: Run, log: Path, tmp_path: Path) -> None:
     chosen = (
         "--feedback",
