@@ -35,9 +35,12 @@ def update(
         typer.Option(help="Zone of times that have none (default: this machine's): Europe/Berlin."),
     ] = None,
     users: Annotated[int, typer.Option(metavar="N", help="Keep this many users, those seen last.")] = 5_000,
-    print_users: Annotated[
+    renew: Annotated[
         bool,
-        typer.Option("--print-users", help="Print the numbers of users of whom a job has ended since the last update."),
+        typer.Option(
+            "--renew",
+            help="Print commands for sh that score the waiting jobs of users of whom a job has ended since.",
+        ),
     ] = False,
 ) -> None:
     """Bring the history of the users' jobs up to date; for cron.
@@ -66,8 +69,11 @@ def update(
         history = read_history(output, hashed)
         done = bring_up(history, jobs, now, hashed, limits)
         write_history(history, output, hashed)
-    for user in done.changed if print_users else ():
-        typer.echo(user)
+    if renew:
+        from policyfactory.export.slurm.renewal import renewal_commands
+
+        for command in renewal_commands(done.changed):
+            typer.echo(command)
     note(
         f"written: {output}, {len(history.users):,} users; {done.ended:,} jobs have ended since the last update, "
         f"{done.waiting:,} wait and {done.running:,} run"

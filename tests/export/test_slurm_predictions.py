@@ -21,6 +21,7 @@ from policyfactory.export.content import Export
 from policyfactory.export.export import export
 from policyfactory.export.foresight import SitePredictions
 from policyfactory.export.slurm.predictions import lua_string
+from policyfactory.export.slurm.renewal import renewal_commands
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -321,13 +322,21 @@ def test_a_large_forest_is_read(tmp_path: Path) -> None:
     assert Controller(export.text).submit(user_id=5).site_factor != UNSET["site_factor"]
 
 
+def test_commands_that_renew_name_users_by_number_only() -> None:
+    users = [*map(str, range(450)), "1; rm -rf x", "", "²"]
+    commands = list(renewal_commands(users))
+    assert [command.partition(" -o ")[0].count(",") for command in commands] == [199, 199, 49]
+    assert not any("rm" in command.partition(" -o ")[0] or "\n" in command for command in commands)
+    assert list(renewal_commands([])) == []
+
+
 def test_the_verb_takes_the_model_and_says_what_must_be_done(tmp_path: Path) -> None:
     forests = small_forests()
     exported = export(POLICY, predictor=forests, state="/var/spool/it's here", stale="2h")
     assert "policyfactory history update - --state '/var/spool/it'\"'\"'s here'" in exported.text
     assert "local STALE = 7200.0" in exported.text
     assert "Gaming: what its user's jobs did before decides" in exported.text
-    assert any("they are not renewed by themselves" in text for text in exported.export.limits)
+    assert any("history update --renew prints" in text for text in exported.export.limits)
     idle = export("SAF", predictor=forests, state="/x")
     assert any("without effect" in text and "--state" in text for text in idle.notes)
     assert "foresee" not in idle.text

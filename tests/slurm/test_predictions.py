@@ -17,6 +17,7 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.export.content import Export
 from policyfactory.export.foresight import SitePredictions
 from policyfactory.export.queue import Queue
+from policyfactory.export.slurm.renewal import renewal_commands
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.store import Model
 from policyfactory.predict.history import HistoryLimits
@@ -162,10 +163,23 @@ def test_an_update_between_two_submissions_changes_the_number(site: Site) -> Non
     assert first.priority is not None
     assert second.priority is not None
     assert second.priority[0] < first.priority[0] - 1000
-    # The job that waits is scored again when an operator says so: its nice value as it is.
-    site.cluster.run("scontrol", "update", f"JobId={first.job[0]}", "Nice=0")
-    (renewed,) = waiting(site.cluster, [int(first.job[0])]).priority
-    assert renewed == pytest.approx(second.priority[0], rel=0.01)
+
+
+def test_waiting_jobs_are_scored_anew_by_the_commands_that_an_update_prints(site: Site) -> None:
+    plain = submit(site, [(2, 60), (5, 90)])
+    array = site.cluster.submit(2, 60, *CLOSED, "-a", "0-3", "--nice=7")
+    site.past(3000)
+    (command,) = renewal_commands([str(os.getuid())])
+    site.cluster.run("sh", "-c", command)
+    fresh = submit(site, [(2, 60), (5, 90)])
+    renewed = waiting(site.cluster, [*map(int, plain.job), array])
+    assert plain.priority is not None
+    assert fresh.priority is not None
+    assert renewed.priority is not None
+    # Only the time since the last end and the last submission are others by now.
+    assert renewed.priority[:2] == pytest.approx(fresh.priority, rel=0.01)
+    assert renewed.priority[2] + 7 == pytest.approx(fresh.priority[0], rel=0.01)
+    assert (np.abs(renewed.priority[:2] - plain.priority) > 0.05 * plain.priority).all()
 
 
 def test_without_a_usable_history_the_request_counts_and_the_log_says_why(site: Site) -> None:
