@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from policyfactory.core.errors import UsageError
 from policyfactory.predict.features import TAU_S
 
-__all__ = ["BURST_S", "MOST_JOBS", "Ended", "History", "HistoryLimits", "Means", "Started", "UserPast"]
+__all__ = ["BURST_S", "MOST_JOBS", "Asleep", "Ended", "History", "HistoryLimits", "Means", "Started", "UserPast"]
 
 MOST_JOBS = 60  # ended jobs of a user: as many as are looked at
 BURST_S = 600  # as in `policyfactory.engine.past`, like the next one
@@ -171,6 +171,24 @@ class UserPast:
         self.submitted = when
 
 
+class Asleep(NamedTuple):
+    """What a file has of a user of whom nothing waits or runs, taken apart only when something happens.
+
+    Parameters
+    ----------
+    seen : int
+        When something was last seen of the user, Unix s.
+    text : str
+        As it is in the file.
+    read : function of str to UserPast
+        Takes the text apart; raises InputError where it is damaged.
+    """
+
+    seen: int
+    text: str
+    read: Callable[[str], UserPast]
+
+
 @dataclasses.dataclass(slots=True)
 class History:
     """What was seen of all users up to an instant.
@@ -180,13 +198,15 @@ class History:
     at : int
         Unix s; nothing that happened later is in it. -1: nothing was seen yet.
     users : dict of str to UserPast
-        By the hash of the user's number.
+        By the hash of the user's number; some may be asleep.
     groups, shapes : dict of str to Means
         By the hash of the group's number; by that of request and processors.
     noted : dict of str to int
         Job number and end of the jobs that ended last.
     floor : int
         Jobs that ended up to then, and are not among the noted, were noted or never will be.
+    asleep : dict of str to Asleep
+        The other users.
     """
 
     at: int = -1
@@ -195,10 +215,28 @@ class History:
     shapes: dict[str, Means] = dataclasses.field(default_factory=dict)
     noted: dict[str, int] = dataclasses.field(default_factory=dict)
     floor: int = -1
+    asleep: dict[str, Asleep] = dataclasses.field(default_factory=dict)
+
+    def user(self, name: str) -> UserPast | None:
+        """Return what was seen of a user, None for a new one.
+
+        Raises
+        ------
+        InputError
+            If what the file has is damaged.
+        """
+        if name in self.asleep:
+            sleeping = self.asleep.pop(name)
+            self.users[name] = sleeping.read(sleeping.text)
+        return self.users.get(name)
 
     def forget(self, limits: HistoryLimits) -> None:
         """Keep no more than the limits allow."""
-        self.users = _latest(self.users, limits.users, lambda user: user.seen)
+        both: dict[str, UserPast | Asleep] = _latest(
+            {**self.users, **self.asleep}, limits.users, lambda user: user.seen
+        )
+        self.users = {name: user for name, user in both.items() if isinstance(user, UserPast)}
+        self.asleep = {name: user for name, user in both.items() if isinstance(user, Asleep)}
         self.groups = _latest(self.groups, limits.groups, lambda means: means.last)
         self.shapes = _latest(self.shapes, 10 * limits.groups, lambda means: means.last)
         for user in self.users.values():

@@ -32,7 +32,7 @@ from policyfactory.core.errors import InputError, OutputError
 from policyfactory.core.output import check_output, reason
 from policyfactory.core.together import atomic_write
 from policyfactory.predict.features import FEATURE_SET
-from policyfactory.predict.history import Ended, GroupKey, History, Means, Started, UserPast
+from policyfactory.predict.history import Asleep, Ended, GroupKey, History, Means, Started, UserPast
 
 __all__ = ["HEADER", "HISTORY_SCHEMA", "LINE", "hash_with", "key_of", "key_path", "read_history", "write_history"]
 
@@ -104,6 +104,7 @@ def write_history(history: History, path: Path, hashed: Callable[[str], str]) ->
         If it cannot be written.
     """
     entries = {name: "".join(_user_lines(user)) for name, user in history.users.items()}
+    entries |= {name: user.text for name, user in history.asleep.items()}
     for mark, table in (("G", history.groups), ("S", history.shapes)):
         entries |= {name: f"{mark} {_means(means)}\n" for name, means in table.items()}
     noted = [f"N {job} {end}\n" for job, end in history.noted.items()]
@@ -161,17 +162,24 @@ def read_history(path: Path, hashed: Callable[[str], str]) -> History:
     if size != len(data) or HEADER + LINE * entries > len(data):
         raise InputError(f"{path}: has {len(data):,} bytes in place of {size:,}; it is damaged: {_CURE}")
     history = History(at)
+
+    def read(text: str) -> UserPast:
+        try:
+            return _user_of(text)
+        except (ValueError, IndexError):
+            raise InputError(f"{path}: what it has of a user is damaged; {_CURE}") from None
+
     for place in range(entries):
         start = HEADER + LINE * place
         found = _INDEX.fullmatch(data, start, start + LINE)
         try:
-            _add(history, data, found)
+            _add(history, data, found, read)
         except (ValueError, IndexError):
             raise InputError(f"{path}: entry {place + 1} of {entries} is damaged; {_CURE}") from None
     return history
 
 
-def _add(history: History, data: bytes, found: re.Match[bytes] | None) -> None:
+def _add(history: History, data: bytes, found: re.Match[bytes] | None, read: Callable[[str], UserPast]) -> None:
     """Add what an entry of the index leads to."""
     if found is None:
         raise ValueError
@@ -179,22 +187,29 @@ def _add(history: History, data: bytes, found: re.Match[bytes] | None) -> None:
     part = data[begin : begin + length]
     if len(part) != length or zlib.adler32(part) != int(found[4], 16):
         raise ValueError
-    first, *lines = [line.split(" ") for line in part.decode("ascii").splitlines()]
-    match first[0]:
-        case "U":
-            history.users[name] = _user_of(first[1:], lines)
-        case "G" | "S":
-            table = history.groups if first[0] == "G" else history.shapes
-            table[name] = _means_of(first[1:])
-        case "F":
+    text = part.decode("ascii")
+    match text[:2]:
+        case "U ":
+            if text.startswith("U 0 0 "):
+                # The last start and end are among the first lines.
+                latest = _user_of("\n".join(text.split("\n", 3)[:3]))
+                history.asleep[name] = Asleep(latest.seen, text, read)
+            else:
+                history.users[name] = _user_of(text)
+        case "G " | "S ":
+            table = history.groups if text[0] == "G" else history.shapes
+            table[name] = _means_of(text.split()[1:])
+        case "F ":
+            first, *lines = [line.split(" ") for line in text.splitlines()]
             history.floor = _whole(first[1])
             history.noted = {_name(line[1]): _whole(line[2]) for line in lines}
         case _:
             raise ValueError
 
 
-def _user_of(first: list[str], lines: list[list[str]]) -> UserPast:
-    waiting, running, ended, submitted, burst = map(_whole, _exactly(first, 5))
+def _user_of(text: str) -> UserPast:
+    first, *lines = [line.split(" ") for line in text.splitlines()]
+    waiting, running, ended, submitted, burst = map(_whole, _exactly(first[1:], 5))
     user = UserPast(waiting, running, ended, submitted, burst)
     for mark, *words in lines:
         if mark == "L":

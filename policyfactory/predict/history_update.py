@@ -158,7 +158,8 @@ def update(
 
 
 def _user(history: History, job: SiteJob, hashed: Callable[[str], str]) -> UserPast:
-    return history.users.setdefault(hashed(f"u{job.user}"), UserPast())
+    name = hashed(f"u{job.user}")
+    return history.user(name) or history.users.setdefault(name, UserPast())
 
 
 def _note_submissions(history: History, jobs: Sequence[SiteJob], at: int, hashed: Callable[[str], str]) -> None:
@@ -169,7 +170,7 @@ def _note_submissions(history: History, jobs: Sequence[SiteJob], at: int, hashed
 
 def _note_present(history: History, jobs: Sequence[SiteJob], at: int, hashed: Callable[[str], str]) -> tuple[int, int]:
     """Count what waits and runs at the instant; it replaces what the last look saw."""
-    for user in history.users.values():
+    for user in history.users.values():  # nothing waits or runs of those asleep
         user.waiting = user.running = 0
     counts = [0, 0]
     for job in jobs:

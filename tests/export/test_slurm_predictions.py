@@ -20,12 +20,13 @@ from policyfactory.engine.forest import Forest
 from policyfactory.export.content import Export
 from policyfactory.export.export import export
 from policyfactory.export.foresight import SitePredictions
+from policyfactory.export.scale import LARGEST
 from policyfactory.export.slurm.predictions import lua_string
 from policyfactory.export.slurm.renewal import renewal_commands
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
-from policyfactory.predict.history_file import hash_with, key_of, key_path, read_history
+from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history
 from policyfactory.predict.predictor import Forests
 from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, small_forests
 from sites import make_site
@@ -180,7 +181,8 @@ def damaged(data: bytes, how: str) -> bytes:
                 for line in data.splitlines(keepends=True)
             )
         case "a changed index":
-            return data[:128] + data[128:600].replace(b" ", b"x") + data[600:]
+            end = HEADER + LINE * int(data.partition(b"entries ")[2][:9].split()[0])
+            return data[:HEADER] + data[HEADER:end].replace(b" ", b"x") + data[end:]
     raise AssertionError(how)
 
 
@@ -206,6 +208,20 @@ def test_a_damaged_file_means_the_formula_without_predictions(
     (line,) = controller.logged
     assert line.startswith("policyfactory: no prediction, the request is taken: ")
     assert WORDS[how] in line
+
+
+def test_any_damage_leaves_a_number_and_no_error(at_work: tuple[Path, Export, Predicting, int]) -> None:
+    state, _, controller, job = at_work
+    whole, rng = state.read_bytes(), np.random.default_rng(1)
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(int(rng.integers(1, 4))):
+            begin = int(rng.integers(0, min(len(data), 4000)))
+            data[begin : begin + int(rng.integers(0, 9))] = rng.bytes(int(rng.integers(0, 9)))
+        state.write_bytes(data)
+        assert 1 <= controller.submit_of(job) <= LARGEST
+    assert not controller.errors
+    assert len(controller.logged) > 100
 
 
 def test_a_missing_or_stale_file_or_key_and_a_new_user_are_said(at_work: tuple[Path, Export, Predicting, int]) -> None:
@@ -285,7 +301,7 @@ def test_what_is_needed_is_asked_for(tmp_path: Path) -> None:
         SitePredictions(small_forests(), "history")
     with pytest.raises(UsageError, match="give a time above 0"):
         SitePredictions(small_forests(), "/history", math.inf)
-    with pytest.raises(ExportError, match="--to slurm-site-factor-lua"):
+    with pytest.raises(ExportError, match="a target that has them: slurm-site-factor-lua"):
         TARGETS["slurm-priority-lua"].make(Model(POLICY), make_site())
     good = small_forests()
     endless = good.share._replace(threshold=np.where(good.share.feature < 0, math.inf, good.share.threshold))

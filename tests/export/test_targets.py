@@ -153,7 +153,7 @@ def test_a_formula_with_predictions_is_refused_by_schedulers_that_have_none(name
 
 def test_which_targets_take_predictions() -> None:
     assert [name for name, target in TARGETS.items() if target.predictions] == [
-        "slurm-site-factor-lua", "slurm-priority-lua", "python", "c", "lua", "latex", "json",
+        "slurm-site-factor-lua", "python", "c", "lua", "latex", "json",
     ]  # fmt: skip
 
 

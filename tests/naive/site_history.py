@@ -20,7 +20,7 @@ def described(
     history: History, hashed: Callable[[str], str], user: int, group: int, p: int, q: int, queue: int, now: int
 ) -> list[float]:
     """Return the 57 features of a job that a user submits now (Unix s), on a clock in UTC."""
-    past = history.users.get(hashed(f"u{user}"), UserPast())
+    past = history.user(hashed(f"u{user}")) or UserPast()
     request, processors = math.log(p), math.log(q)
     clock = dt.datetime.fromtimestamp(now, dt.UTC)
     seconds = clock.hour * 3600 + clock.minute * 60 + clock.second

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import InputError, OutputError, TraceFormatError, UsageError
-from policyfactory.predict.history import MOST_JOBS, Ended, History, HistoryLimits, Means
+from policyfactory.predict.history import MOST_JOBS, Asleep, Ended, History, HistoryLimits, Means, UserPast
 from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history, write_history
 from policyfactory.predict.history_update import SiteJob, read_jobs, update
 from policyfactory.workload.accounting.record import State
@@ -119,7 +119,15 @@ def test_a_file_comes_back_as_it_was_and_has_no_names(tmp_path: Path) -> None:
     path, history = tmp_path / "history", long_history()
     assert max(len(user.jobs) for user in history.users.values()) == MOST_JOBS
     write_history(history, path, HASHED)
-    assert read_history(path, HASHED) == history
+    found = read_history(path, HASHED)
+    # Nothing waits or runs of most users: theirs is read when something happens.
+    assert (len(found.users), len(found.asleep)) == (1, 7)
+    assert all(found.asleep[name].seen == history.users[name].seen for name in found.asleep)
+    write_history(found, tmp_path / "again", HASHED)
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    for name in list(found.asleep):
+        found.user(name)
+    assert found == history
     assert not any(str(number) in path.read_text() for number in range(70_400_500, 70_400_507))
     lines = path.read_bytes()[:HEADER].decode(), path.read_bytes()[HEADER : HEADER + LINE].decode()
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines)
@@ -138,6 +146,32 @@ def test_what_is_kept_is_bounded() -> None:
     assert {name: user.ended for name, user in history.users.items() if name in before} == before
     with pytest.raises(UsageError, match="users is 0"):
         HistoryLimits(users=0)
+
+
+def test_users_asleep_go_and_come_like_others(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    write_history(long_history(), path, HASHED)
+    found = read_history(path, HASHED)
+    found.forget(HistoryLimits(users=3))
+    assert (len(found.users), len(found.asleep)) == (1, 2)
+    awake, rested = long_history(), read_history(path, HASHED)
+    more = [job(f"n{at}", NOW + 4000 + at, NOW + 4100, NOW + 4200, user=str(70_400_500 + at)) for at in range(3)]
+    for history in (awake, rested):
+        update(history, more, NOW + 5000, HASHED, LIMITS)
+    assert len(rested.asleep) == 4
+    write_history(awake, tmp_path / "one", HASHED)
+    write_history(rested, tmp_path / "other", HASHED)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_what_a_stranger_wrote_of_a_user_is_no_crash(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    for wrong in ("U 0 0 1 5 0\nJ 1 2\n", "U 0 0 1 5 0\nL 5 5 5 5\nJ 7 7 7 7 1\nK 1 x 1 - 0 0 0 1 1\n"):
+        history = History(NOW)
+        history.asleep[HASHED("u1000")] = Asleep(5, wrong, lambda _: UserPast())
+        write_history(history, path, HASHED)
+        with pytest.raises(InputError, match="damaged"):
+            update(read_history(path, HASHED), [job("1", NOW + 5)], NOW + 9, HASHED, LIMITS)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ import functools
 import math
 import shlex
 
-from policyfactory.core.errors import ExportError
 from policyfactory.core.units import DAY
 from policyfactory.export.content import Export, File, Site, ascii_text, comment, header, identifier, instructions
 from policyfactory.export.expressible import fixed_epoch, static_only, unexpressed
@@ -59,11 +58,6 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
     policy = model.policy
     static_only(policy, target)
     fixed_epoch(policy, target)
-    if policy.needs_predictions and what != "site_factor":
-        raise ExportError(
-            f"policy {policy.name} reads predictions, which {target} cannot follow when they change; "
-            "use --to slurm-site-factor-lua"
-        )
     foresight = foresight_of(policy, site.foresight, target)
     scale = learn_scale(policy, site.sample, largest=site.weight)
     does = "log_only" if site.log_only else what
