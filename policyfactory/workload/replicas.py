@@ -1,8 +1,8 @@
 """Replicas: a log with the weeks of its users moved against each other, its bursts jittered and its load scaled.
 
 Nothing is chosen on a single run: one week may hold a third of a log's slowdown. A replica has each job of the log
-once, which resampled weeks have not; so what a predictor learns of jobs that have ended it can not know of the same jobs
-submitted again.
+once, which resampled weeks have not; so what a predictor learns of jobs that have ended it can not know of the same
+jobs submitted again.
 
 Each user's jobs move by a whole number of weeks, around the end of the log, so that the time of the week and nearly the
 whole of a user's history stay. Jobs of unknown users move day by day. Jobs of one user less than ten minutes apart are

@@ -1,0 +1,171 @@
+"""The arena: replicas of a part of a log, ready to be played under any policy.
+
+A replica has the jobs before the part ahead of it, as they were: the past that predictions are made from. Predictors
+learn once for each replica, in a run by `TEACHER`; what other policies are tried on are the models of that run, from
+the same instants on. Models differ little with the order of a queue, and training is what takes the time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.errors import UsageError
+from policyfactory.policy.policy import Policy
+from policyfactory.predict.options import PredictorOptions
+from policyfactory.predict.predictor import Predictor, Training
+from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.predicted import run_predicted
+from policyfactory.simulate.prepare import prepare
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.simulate import run_prepared
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.replicas import LOADS, Replicas, loads_of
+
+__all__ = ["AIMS", "TEACHER", "Part", "Replicated", "replicated"]
+
+_MOST = 1_000  # replicas
+
+# What is asked of a policy at once; the first is what it is chosen by, the others what it costs.
+AIMS = ("mean_bsld", "p99_wait", "max_wait", "area_weighted_wait")
+TEACHER = Policy("TEACHER", "-0.5*ln(s) + ln(e) + 0.3*ln(q)")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a log and the past ahead of it, by rows.
+
+    Parameters
+    ----------
+    first, last : int
+        The part's first row and the row after its last.
+    past : int
+        Most rows ahead of it that are simulated too and not measured.
+    """
+
+    first: int
+    last: int
+    past: int = 30_000
+
+    def cut(self, workload: Workload) -> tuple[Workload, int]:
+        """Return the part with its past, and how many jobs of it are past."""
+        lead_in = min(self.first, self.past)
+        return workload.select(slice(self.first - lead_in, self.last)), lead_in
+
+
+class Replicated:
+    """Replicas that are played again and again; a `policyfactory.search.play.Played`.
+
+    Parameters
+    ----------
+    replicas : sequence of Workload
+        The jobs, the past ahead.
+    lead_in : int
+        Jobs of the past, which are not measured.
+    rules : Rules
+        The rules.
+    predictor : PredictorOptions
+        How predictors learn.
+    """
+
+    def __init__(
+        self, replicas: Sequence[Workload], lead_in: int, rules: Rules, predictor: PredictorOptions | None = None
+    ) -> None:
+        self.lead_in, self.rules = lead_in, rules
+        self.options = predictor or PredictorOptions()
+        self._prepared = [prepare(one, rules) for one in replicas]
+        self._taught: dict[tuple[int, bool], tuple[Training, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._prepared)
+
+    def schedules(self, policy: Policy) -> Iterator[Schedule]:
+        """Give the schedule of each replica after its past."""
+        for at in range(len(self)):
+            yield self.schedule(at, policy)
+
+    def schedule(self, at: int, policy: Policy, *, learns: bool = False) -> Schedule:
+        """Return the schedule of one replica after its past.
+
+        Parameters
+        ----------
+        at : int
+            Which one, from 0.
+        policy : Policy
+            The policy.
+        learns : bool
+            The predictor learns in this very run, as it would at a site; else its models are those of `TEACHER`'s run.
+        """
+        one, predictor = self._prepared[at], Predictor(self.options)
+        if policy.needs_predictions and not learns:
+            predictor = dataclasses.replace(predictor, trainings=self.taught(at, tail="e90" in policy.variables))
+        with np.errstate(all="ignore"):
+            start, backfilled = run_prepared(one, policy, predictor)
+        # Replicas are in the engine's order: their jobs are numbered as they are submitted.
+        end = start + one.run_time
+        return Schedule(start, end, backfilled, one.workload, policy.name, one.rules).after(self.lead_in)
+
+    def values(self, policy: Policy, *, learns: bool = False) -> FloatArray:
+        """Return the aims of each replica: float64 array (replicas, len(AIMS))."""
+        return np.array([self.aims(at, policy, learns=learns) for at in range(len(self))])
+
+    def aims(self, at: int, policy: Policy, *, learns: bool = False) -> tuple[float, ...]:
+        """Return the aims of one replica, in the order of `AIMS`; parameters as of `schedule`."""
+        measured = measure(self.schedule(at, policy, learns=learns), AIMS)
+        return tuple(measured[name] for name in AIMS)
+
+    def taught(self, at: int, *, tail: bool = False) -> tuple[Training, ...]:
+        """Return the models of the run that teaches for a replica; made once."""
+        key = at, tail
+        if key not in self._taught:
+            run = run_predicted(self._prepared[at], TEACHER, Predictor(self.options), tail=tail)
+            self._taught[key] = run.trainings
+        return self._taught[key]
+
+
+def replicated(
+    workload: Workload,
+    part: Part,
+    rules: Rules,
+    *,
+    count: int,
+    seed: int = 0,
+    loads: tuple[float, float] = LOADS,
+    predictor: PredictorOptions | None = None,
+) -> Replicated:
+    """Return replicas of a part of a log, their loads spread evenly between bounds (in units of the log's).
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    part : Part
+        Which jobs of it.
+    rules : Rules
+        The rules.
+    count : int
+        How many replicas.
+    seed : int
+        Seed of the replicas.
+    loads : tuple of float
+        The lowest and the highest load.
+    predictor : PredictorOptions, optional
+        How predictors learn.
+
+    Raises
+    ------
+    WorkloadError
+        If the part is shorter than two whole weeks.
+    UsageError
+        If a number is out of range.
+    """
+    if not 1 <= count <= _MOST:
+        raise UsageError(f"{count} replicas; give 1 to {_MOST:,}")
+    some, lead_in = part.cut(workload)
+    replicas = Replicas(some, lead_in=lead_in, seed=seed)
+    made = [replicas.sample(number, load) for number, load in enumerate(loads_of(count, loads), 1)]
+    return Replicated(made, lead_in, rules, predictor)

@@ -1,0 +1,71 @@
+"""The arena: replicas with their past ahead, the models of one run for all policies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import UsageError
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Policy
+from policyfactory.predict.options import PredictorOptions
+from policyfactory.predict.predictor import Predictor
+from policyfactory.search.replicated import AIMS, TEACHER, Part, Replicated, replicated
+from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.replicas import Replicas, loads_of
+
+OPTIONS = PredictorOptions(window=500, every_days=7, first_days=3, least=60, trees=10, leaves=4)
+
+
+@pytest.fixture(scope="module")
+def workload() -> Workload:
+    rng = np.random.default_rng(2)
+    n = 1_500
+    user = rng.integers(0, 12, n)
+    run_time = np.where(rng.random(n) < user / 12, rng.integers(1, 30, n), rng.integers(2_000, 9_000, n))
+    return Workload(
+        "log", 16, np.arange(1, n + 1), np.sort(rng.integers(0, 8 * 7 * 86_400, n)), run_time, np.full(n, 14_400),
+        rng.integers(1, 12, n), user, np.full(n, -1),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def arena(workload: Workload) -> Replicated:
+    return replicated(workload, Part(600, 1_500, past=400), Rules(), count=3, seed=5, predictor=OPTIONS)
+
+
+def by_hand(workload: Workload, number: int) -> Workload:
+    part = workload.select(slice(200, 1_500))
+    return Replicas(part, lead_in=400, seed=5).sample(number, loads_of(3)[number - 1])
+
+
+def test_the_past_is_simulated_and_not_measured(workload: Workload, arena: Replicated) -> None:
+    saf = CATALOGUE["SAF"]
+    values = arena.values(saf)
+    for number in (1, 2, 3):
+        whole = simulate(by_hand(workload, number), saf).after(400)
+        assert len(whole) == len(arena.schedule(number - 1, saf)) > 700
+        assert values[number - 1].tolist() == [measure(whole, AIMS)[name] for name in AIMS]
+
+
+def test_policies_are_tried_on_the_models_of_the_teacher_or_learn_themselves(
+    workload: Workload, arena: Replicated
+) -> None:
+    own = Policy("OWN", "ln(e) + ln(q)")
+    jobs, predictor = by_hand(workload, 1), Predictor(OPTIONS)
+    honest = simulate(jobs, own, predictor=predictor).after(400)
+    assert arena.schedule(0, own, learns=True).start.tolist() == honest.start.tolist()
+    # To the teacher itself its models are those that it would learn.
+    taught = simulate(jobs, TEACHER, predictor=predictor).after(400)
+    assert arena.schedule(0, TEACHER).start.tolist() == taught.start.tolist()
+    assert len(arena.taught(0)) > 3
+    assert arena.taught(0) is arena.taught(0)
+    assert len(arena.taught(0, tail=True)[0].forests.tail.roots) == 10
+
+
+def test_how_many_replicas_is_bounded(workload: Workload) -> None:
+    with pytest.raises(UsageError, match="0 replicas; give 1 to 1,000"):
+        replicated(workload, Part(0, 1_500), Rules(), count=0)
