@@ -34,8 +34,8 @@ _BEFORE = len(_MARK) + 1 + _CHECK + 1  # bytes of the first line before the run
 _HEAD = 1 << 20
 _LONGEST = 1 << 26
 _SYNC = 5.0  # seconds between two calls that wait for the disk
-# Another version of one of these may differ in the last bits of a number.
-_LIBRARIES = ("numba", "numpy", "scipy")
+# Another version of one of these may differ in the last bits of a number, or train other trees.
+_LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")
 
 
 def partial_path(output: Path) -> Path:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
-from policyfactory.core.text import counted
-from policyfactory.core.units import format_duration
+from policyfactory.core.text import counted, enumerated
+from policyfactory.core.units import DAY, format_duration
+from policyfactory.predict.features import missing
+from policyfactory.predict.options import PredictorOptions
 from policyfactory.workload.cleaning_report import CleaningReport
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import WindowSpec
 
-__all__ = ["basis_in_words", "invented_share", "windows_too_short"]
+__all__ = ["basis_in_words", "invented_share", "predictions_in_words", "windows_too_short"]
 
 _REQUESTS = 4  # of the longest requests, in a window: below, its end and its empty start decide
 _MANY = 0.05  # share of the jobs or of the work: more than that is said
@@ -65,6 +68,48 @@ def _period(jobs: Workload) -> str:
         for submit in (jobs.submit[0], jobs.submit[-1])
     )
     return f" of {lasts}, {first} to {last}"
+
+
+def predictions_in_words(
+    names: Sequence[str], jobs: Workload, windows: WindowSpec | None, *, drawn: bool = False
+) -> tuple[str, ...]:
+    """Return from what policies are predicted with, and from when on; nothing without such policies.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The policies that read predictions.
+    jobs : Workload
+        The log; at least one job.
+    windows : WindowSpec or None
+        How it is cut.
+    drawn : bool
+        Whether resampled logs are simulated.
+    """
+    if not names:
+        return ()
+    options = PredictorOptions()
+    said = [
+        (
+            f"{enumerated(names)} {'reads' if len(names) == 1 else 'read'} predictions, which each case makes from its "
+            f"own past: from day {options.first_days:g} and {options.least:,} ended jobs on, and before that from the "
+            "request alone."
+        )
+    ]
+    if windows is not None:
+        lasts = float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks
+        share = windows.jobs / len(jobs) if windows.jobs else windows.length / max(lasts, 1.0)
+        if share * lasts < options.first_days * DAY or share * len(jobs) < options.least:
+            said.append(
+                f"Windows of {windows} end, on average, before that: whole logs or longer windows show what "
+                "predictions are worth."
+            )
+    if drawn:
+        said.append(
+            "A resampled log has some weeks of a user several times, and what was seen of a job is known of its "
+            "copies: predictions look better there than they are."
+        )
+    return (*said, *(f"To predict from, the log lacks {what}." for what in missing(jobs)))
 
 
 def windows_too_short(jobs: Workload, windows: WindowSpec, *, unsound: bool = False) -> tuple[str, ...]:

@@ -15,10 +15,11 @@ import numpy as np
 
 from policyfactory.core.text import enumerated, percent_change
 from policyfactory.core.units import format_duration
-from policyfactory.evaluate.basis import basis_in_words, invented_share, windows_too_short
+from policyfactory.evaluate.basis import basis_in_words, invented_share, predictions_in_words, windows_too_short
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.plan import Plan
+from policyfactory.policy.policy import Policy
 from policyfactory.report.verdict import LIGHTS, NOBODY, TOO_FAR, Light, Verdict, difference_in_words, value_in_words
 from policyfactory.simulate.metrics import METRICS, TAU
 from policyfactory.simulate.recorded import RECORDED
@@ -60,7 +61,7 @@ def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Ver
     caveats: list[str] = []
     for log in evaluation.logs:
         light, own = _on_log(outcome, plan, logs[log])
-        basis = _basis(plan, logs[log])
+        basis = _basis(outcome, plan, logs[log])
         if len(evaluation.logs) > 1:
             own, basis = (f"{log}: {LIGHTS[light]}. {' '.join(own)}",), tuple(f"{log}: {text}" for text in basis)
         lights.append(light)
@@ -130,9 +131,15 @@ def _windows(plan: Plan, jobs: Workload, *, unsound: bool) -> tuple[str, ...]:
     return () if windows is None else windows_too_short(jobs, windows, unsound=unsound)
 
 
-def _basis(plan: Plan, log: ReadLog) -> tuple[str, ...]:
-    jobs = _measured(plan, log)
-    return (*basis_in_words(jobs, plan.table.load), *_windows(plan, log.workload, unsound=False))
+def _basis(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[str, ...]:
+    jobs, experiment = _measured(plan, log), outcome.experiment
+    policies = [one for one in (*experiment.contenders, experiment.rules.backfill_policy) if isinstance(one, Policy)]
+    predicted = list(dict.fromkeys(one.name for one in policies if one.needs_predictions))
+    return (
+        *basis_in_words(jobs, plan.table.load),
+        *_windows(plan, log.workload, unsound=False),
+        *predictions_in_words(predicted, log.workload, plan.table.windows, drawn=plan.table.resample is not None),
+    )
 
 
 def requests_invented(jobs: Workload) -> tuple[str, ...]:

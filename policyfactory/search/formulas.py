@@ -24,6 +24,7 @@ from policyfactory.parallel.pool import batches
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.form import Form
 from policyfactory.policy.nodes import Binary, Coefficient
+from policyfactory.policy.policy import predictions_needed
 from policyfactory.policy.store import FittedNumber
 from policyfactory.search.evolution import Evolution, digits, population
 from policyfactory.search.families import REFERENCES, Family, family_of
@@ -102,7 +103,17 @@ class FormulaSearch:
         return {**dataclasses.asdict(self.options), "families": forms, "method": _METHOD, "cma": cma.__version__}
 
     def learn(self, task: Task) -> Learned:
-        """Search all families, as often as asked for."""
+        """Search all families, as often as asked for.
+
+        Raises
+        ------
+        UsageError
+            If a family reads predictions, and the rules are those of another program.
+        """
+        for family in self.families:
+            first = family.form.with_values(family.start)
+            if first.needs_predictions and task.options.mode == "paper":
+                raise predictions_needed(first, "a simulation with compatibility rlscheduler")
         windows = played(task.windows.cut(task.workload, "training"), task.options.rules)
         baseline = measured(windows, REFERENCES["SAF"], goal_of(task.options.goal))
         shared = _Shared(windows, tuple(one.form for one in self.families), task.options.goal)

@@ -333,4 +333,4 @@ def test_a_disk_that_does_not_take_what_it_was_given_is_an_error(path, monkeypat
 
 
 def test_libraries_that_change_last_digits_belong_to_a_run():
-    assert sorted(library_versions()) == ["numba", "numpy", "scipy"]
+    assert sorted(library_versions()) == ["numba", "numpy", "scikit-learn", "scipy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import policyfactory as pf
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.evaluate import Evaluated
 from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import Model
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
@@ -114,6 +116,28 @@ def test_requests_that_are_mostly_invented_are_nobodys(invented: float, light: s
     if light == "unsound":
         assert actual.sentences[0].startswith("66 % of the jobs have no requested time in the log, and were given one")
     assert f"{100 * invented:.3g} % of the jobs changed (no requested time" in actual.caveats[1]
+
+
+def test_what_predictions_rest_on_is_said(tmp_path: Path) -> None:
+    log = daily()
+    users = dataclasses.replace(log, user=np.arange(len(log)) % 9)
+    policies: Any = ["FCFS", pf.Policy("INDEX", "-ln(s) + ln(e)"), pf.Policy("OTHER", "e90*q")]
+    first, lacks = verdict(users, policies).caveats[-2:]
+    assert first == (
+        "INDEX and OTHER read predictions, which each case makes from its own past: from day 7 and 500 ended jobs on, "
+        "and before that from the request alone."
+    )
+    assert lacks == "To predict from, the log lacks group, executable, queue, requested memory."
+    nobody = verdict(dataclasses.replace(log, user=np.full(len(log), -1)), policies[:2]).caveats
+    assert nobody[-2].startswith("To predict from, the log lacks users: nothing is left but requests, processors and")
+    cut = verdict(users, policies[:2], windows="10x7d").caveats
+    assert cut[-2].startswith("Windows of 10 x 7d end, on average, before that: whole logs or longer windows show")
+    drawn = verdict(users, policies[:2], resamples=2, length="4w").caveats
+    assert drawn[-2].startswith("A resampled log has some weeks of a user several times")
+    pf.save_model(Model(policies[1]), tmp_path / "index.json")
+    own = verdict(users, backfill_order=str(tmp_path / "index.json")).caveats
+    assert own[-2].startswith("INDEX reads predictions")
+    assert not any("prediction" in text for text in verdict(users).caveats)
 
 
 def test_windows_that_are_too_short_give_no_conclusion() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from policyfactory.core.errors import EvaluationError, OutputError
+from policyfactory.core.errors import EvaluationError, OutputError, UsageError
 from policyfactory.environment.goals import goal_of
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import load_model
@@ -88,6 +89,17 @@ def test_any_number_of_workers_finds_the_same(workload) -> None:
         for workers in (1, 2, Workers(2, "loky"))
     )
     assert one == two == processes
+
+
+def test_a_family_may_read_predictions_which_other_programs_do_not_make(workload, tmp_path: Path) -> None:
+    family = "index=-ln(s) + a*ln(e) + b*ln(q)"
+    few = SearchOptions(families=(family,), start=(("a", 1.0), ("b", 0.4)), restarts=1, evaluations=10)
+    train(workload, FormulaSearch.of(few), SMALL, output=tmp_path / "found")
+    assert load_model(tmp_path / "found" / "policy.json").policy.variables == {"e", "s", "q"}
+    paper = dataclasses.replace(SMALL, mode="paper")
+    with pytest.raises(UsageError, match="policy index reads e, s, which a simulation with compatibility rlscheduler"):
+        train(workload, FormulaSearch.of(few), paper, output=tmp_path / "paper")
+    assert not list(tmp_path.glob("paper/*"))
 
 
 def test_an_interrupted_run_goes_on_and_finds_the_same(workload, tmp_path: Path, monkeypatch) -> None:
