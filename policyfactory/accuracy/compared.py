@@ -55,12 +55,15 @@ class Requests:
     undone : int
         Jobs whose request was raised to the run time, which was undone.
     left : int
-        Jobs that ran exactly as long as they had asked for, or longer, and whose request is taken as it is: it may
-        have been raised too, and nothing tells it from one of a job that ran into its limit.
+        Jobs that ran exactly as long as they had asked for, and whose request is taken as it is: it may have been
+        raised too, and nothing tells it from one of a job that ran into its limit.
+    longer : int
+        Jobs that ran longer than they had asked for.
     """
 
     undone: int
     left: int
+    longer: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +123,9 @@ class Compared:
     def requests(self) -> Requests:
         """What was done about requests that were raised to the run time."""
         made, given = requests_of(self.workload), self.workload.requested_time / self.workload.ticks
-        return Requests(int((made != given).sum()), int(((made == given) & (self.run >= given)).sum()))
+        kept = made == given
+        counts = (~kept, kept & (self.run == given), kept & (self.run > given))
+        return Requests(*(int(rows.sum()) for rows in counts))
 
     @property
     def missing(self) -> tuple[str, ...]:

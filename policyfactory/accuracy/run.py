@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from policyfactory.predict.store import load_forests
 from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
+from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["predict"]
@@ -39,6 +40,7 @@ def predict(
     options: PredictorOptions | None = None,
     *,
     model: Forests | Path | str | None = None,
+    leave_out: Sequence[str] = (),
     output: Path | str | None = None,
     overwrite: bool = False,
     progress: Callable[[float], object] = lambda _: None,
@@ -57,6 +59,9 @@ def predict(
         How the predictor learns; ``renew_s`` is not used, for predictions are made once.
     model : Forests, Path or str, optional
         A trained model, or its file, to be used as it is: nothing is trained.
+    leave_out : sequence of str
+        What the predictor is not to look at, though the log has it: ``requested_memory``, ``group``, ``executable``,
+        ``queue``, ``partition``. What a site's scheduler does not know at submission must not be learned from.
     output : Path or str, optional
         Folder for the page, the tables, the predictions and the last model.
     overwrite : bool
@@ -93,6 +98,7 @@ def predict(
         workload = read(Path(workload), **reading)
     elif reading:
         raise UsageError(f"{', '.join(reading)}: are about a log that is read from a file; give its path")
+    workload = _without(workload, leave_out)
     options = dataclasses.replace(options, renew_s=0.0)
     prepared = prepare(workload, Rules())
     foreseen = run_predicted(prepared, policy, Predictor(options, forests), tail=True, follow=progress)
@@ -117,6 +123,11 @@ def _given(model: Forests | Path | str | None, options: PredictorOptions, digest
         return model
     digests[str(model)] = ""
     return load_forests(model)
+
+
+def _without(workload: Workload, names: Sequence[str]) -> Workload:
+    attributes = workload.attributes or Attributes.unknown(len(workload))
+    return dataclasses.replace(workload, attributes=attributes.without(names)) if names else workload
 
 
 def _too_short(prepared: Prepared, foreseen: Foreseen, options: PredictorOptions) -> EvaluationError:

@@ -9,6 +9,7 @@ from policyfactory.accuracy.compared import MODEL, RULES, Compared, Group
 from policyfactory.accuracy.measures import Measures
 from policyfactory.accuracy.picture import draw_calibration
 from policyfactory.core.picture import keeps_settings
+from policyfactory.report.numbers import scale_for
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 
 __all__ = ["IN_FULL", "sections_of", "sentences"]
@@ -54,13 +55,19 @@ def _of_errors(predicted: Compared) -> list[str]:
         return ["No job was submitted after the first training: nothing can be said of the model."]
     best = min(rules, key=lambda name: rules[name].absolute_ln)
     than = "less than" if own.absolute_ln < rules[best].absolute_ln else "not less than"
-    factor, request = math.exp(own.absolute_ln), rules["request"].absolute_ln
-    beside = f"that of the best rule beside it ({best}, {rules[best].absolute_ln:.3f})"
-    text = (
-        f"Its error of ln is {own.absolute_ln:.3f}, a factor of {factor:.2f}: {than} {beside}; by request "
-        f"it is {request:.3f}."
-    )
-    said = [text]
+    factor, near = math.exp(own.absolute_ln), min(rules, key=lambda name: rules[name].absolute_s)
+    scale = scale_for("s", [own.absolute_s])
+    errors = [f"{scale.text(of.absolute_s)}{scale.suffix}" for of in (own, rules[near], rules["request"])]
+    said = [
+        (
+            f"Its mean absolute error is {errors[0]}, that of the best rule beside it {errors[1]} ({near}), that of the "
+            f"request {errors[2]}."
+        ),
+        (
+            f"Its error of ln is {own.absolute_ln:.3f}, a factor of {factor:.2f}: {than} that of the best rule beside "
+            f"it ({best}, {rules[best].absolute_ln:.3f}). A mean of run times, which e is, does not aim at it."
+        ),
+    ]
     if math.isfinite(own.auc):
         best = max(rules, key=lambda name: rules[name].auc)
         said.append(
@@ -75,9 +82,9 @@ def _of_errors(predicted: Compared) -> list[str]:
 def _of_requests(predicted: Compared) -> str:
     requests = predicted.requests
     return (
-        f"Requests: {requests.undone:,} were raised to the run time, which is undone; {requests.left:,} jobs ran as "
-        "long as they had asked for, or longer, and theirs are taken as they are: nothing tells a limit that was met "
-        "from a raised request."
+        f"Requests: {requests.undone:,} were raised to the run time, which is undone; {requests.left:,} jobs ran "
+        "just as long as they had asked for, and theirs are taken as they are: nothing tells a limit that was met from "
+        f"a raised request; {requests.longer:,} ran longer."
     )
 
 

@@ -33,8 +33,8 @@ _FIRST: dict[str, tuple[str, ...]] = {
 _TOPICS: dict[str, tuple[str, ...]] = {
     "How logs are read": (
         "preset", "processors", "force_processors", "estimate_missing", "predictions", "zero_run",
-        "longest_request", "form", "partition", "unit", "time_zone", "nodes", "computer", "installation", "requeued",
-        "keep_unstarted", "unlimited", "partition_limit", "default_limit", "defaults", "anonymize",
+        "longest_request", "form", "partition", "leave_out", "unit", "time_zone", "nodes", "computer", "installation",
+        "requeued", "keep_unstarted", "unlimited", "partition_limit", "default_limit", "defaults", "anonymize",
     ),
     "Predictions": ("predictor", "state", "stale"),
     "What is simulated": (

@@ -37,6 +37,15 @@ def predict(
         Path | None,
         typer.Option(metavar="FILE", help="A model.json of an earlier run, used as it is: nothing is trained."),
     ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out",
+            metavar="NAME",
+            help="What is not looked at, though the log has it: requested_memory, group, executable, queue, partition; "
+            "can be repeated.",
+        ),
+    ] = None,
     window: Annotated[int, typer.Option(help="Jobs that are trained on: those that ended last.")] = _DEFAULT.window,
     every_days: Annotated[
         float, typer.Option(metavar="DAYS", help="Simulated days from one training to the next.")
@@ -70,9 +79,10 @@ def predict(
         "trees": trees,
         "leaves": leaves,
     }
+    folder: dict[str, Any] = {"output": output, "overwrite": overwrite}
     with _bar(log.name) as progress:
         found = predict_jobs(
-            log, policy, model=model, output=output, overwrite=overwrite, progress=progress, **changes, **reading
+            log, policy, model=model, leave_out=leave_out or (), progress=progress, **folder, **changes, **reading
         )
     if as_json:
         typer.echo(dump_json(as_dict(found)), nl=False)

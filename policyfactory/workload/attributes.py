@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import UsageError
 
 __all__ = ["Attributes"]
 
@@ -47,6 +49,21 @@ class Attributes:
     def select(self, rows: Any) -> Attributes:
         """Return those of some jobs: a slice, a mask or indices."""
         return Attributes(**{field.name: getattr(self, field.name)[rows] for field in dataclasses.fields(self)})
+
+    def without(self, names: Iterable[str]) -> Attributes:
+        """Return these attributes with some of them unknown.
+
+        Raises
+        ------
+        UsageError
+            If there is no such attribute, or it is the status.
+        """
+        known = [field.name for field in dataclasses.fields(self) if field.name != "status"]
+        none = np.broadcast_to(np.int64(-1), len(self))
+        for name in names:
+            if name not in known:
+                raise UsageError(f"there is no attribute {name!r} to leave out; choose of {', '.join(known)}")
+        return dataclasses.replace(self, **dict.fromkeys(names, none))
 
     @classmethod
     def unknown(cls, jobs: int) -> Attributes:

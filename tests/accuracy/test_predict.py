@@ -13,11 +13,13 @@ import policyfactory as pf
 from habits import users_with_habits, write_log
 from policyfactory.accuracy.compared import MODEL, RULES
 from policyfactory.accuracy.predicted import Predicted
+from policyfactory.core.errors import UsageError
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Predictor
 from policyfactory.simulate.predicted import run_predicted
 from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
+from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.jobs import Workload
 
 OPTIONS = PredictorOptions(every_days=1, first_days=1, least=60, trees=10, leaves=5)
@@ -86,11 +88,8 @@ def test_requests_that_were_raised_are_counted() -> None:
     run[100], request[100] = 7321, 7321  # raised: 7200 is a usual request
     run[101], request[101] = 7200, 7200  # met its limit, or was raised to it
     found = pf.predict(dataclasses.replace(workload, run_time=run, requested_time=request), options=OPTIONS)
-    before = (workload.run_time >= workload.requested_time).sum() - (
-        workload.run_time[100:102] >= workload.requested_time[100:102]
-    ).sum()
-    assert found.requests.undone == 1
-    assert found.requests.left == before + 1
+    others = (run == request) & (np.arange(len(run)) != 100)
+    assert (found.requests.undone, found.requests.left, found.requests.longer) == (1, others.sum(), 0)
     assert found.rules["request"][100] == 7200
     assert "1 were raised to the run time, which is undone" in found.summary()
 
@@ -128,6 +127,20 @@ def test_of_unknown_users_there_is_a_group() -> None:
     assert [group.name for group in found.by_history if group.measures[MODEL].jobs] == ["user unknown"]
     assert found.missing[0].startswith("users: nothing is left but requests, processors")
     np.testing.assert_array_equal(found.rules["nearest neighbours"], found.rules["request"])
+
+
+def test_what_is_left_out_is_not_looked_at() -> None:
+    workload = users_with_habits(7)
+    known = Attributes(**{field.name: workload.user for field in dataclasses.fields(Attributes)})
+    names = ("requested_memory", "group", "executable", "queue", "partition")
+    told = dataclasses.replace(workload, attributes=known)
+    less = pf.predict(told, options=OPTIONS, leave_out=names)
+    assert less.missing == ("group, executable, queue, requested memory",)
+    assert pf.predict(told, options=OPTIONS).missing == ()
+    status = dataclasses.replace(workload, attributes=known.without(names))
+    np.testing.assert_array_equal(less.mean, pf.predict(status, options=OPTIONS).mean)
+    with pytest.raises(UsageError, match="no attribute 'status' to leave out; choose of requested_memory, group"):
+        pf.predict(told, options=OPTIONS, leave_out=["status"])
 
 
 @pytest.mark.parametrize("policy", ["FCFS", "-ln(s) + ln(e)"])

@@ -68,6 +68,7 @@ PLAIN = Record(
     requested=20,
     allocated=32,
     requested_nodes=2,
+    name="relax",
     allocated_nodes=2,
     state=State.completed,
     user="ada",
@@ -207,7 +208,8 @@ def test_a_name_or_a_folder_changes_no_other_field(name: str, folder: str) -> No
         assert result[1].what == "lines whose job name or folder looks like the fields between them"
         assert any("ProcCnt=1 WorkDir=" in text or text.endswith("ProcCnt=1") for text in clean)
     else:
-        result[1].line = 1
+        assert result[1].name == clean[0]
+        result[1].line, result[1].name = 1, PLAIN.name
         assert result == [PLAIN, PLAIN]
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accounting_logs import T0, UTC, Cells, column, counts, imported, job, sacct_text
+from accounting_logs import COLUMNS, T0, UTC, Cells, column, counts, imported, job, sacct_text
 from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.workload.accounting.detect import FORMATS, detect, find_format
@@ -118,6 +118,30 @@ def test_the_header_says_what_was_done(tmp_path: Path) -> None:
     assert done.log.queue.tolist() == [1, 2]
 
 
+def test_job_names_and_qualities_of_service_are_numbers(tmp_path: Path) -> None:
+    names = ["relax_1", "relax_2", "", "md", "relax_17", "17"]
+    qualities = ["normal", "high", "", "normal", "normal", "high"]
+    jobs = [
+        job(number, number, JobName=name, QOS=quality)
+        for number, (name, quality) in enumerate(zip(names, qualities, strict=True))
+    ]
+    path = tmp_path / "named.txt"
+    path.write_text(sacct_text(*jobs, columns=[*COLUMNS, "JobName"]))
+    done = import_logs([path], zone=UTC)
+    # Names that differ in their digits only are one; no name is -1.
+    assert done.log.executable.tolist() == [1, 1, -1, 2, 1, 3]
+    assert done.log.partition.tolist() == [1, 2, -1, 1, 1, 2]
+    text = format_swf(done.log).decode()
+    assert "relax" not in text
+    assert "normal" not in text
+    (tmp_path / "site.swf").write_text(text)
+    attributes = read(tmp_path / "site.swf").attributes
+    assert attributes is not None
+    assert attributes.executable.tolist() == [1, 1, -1, 2, 1, 3]
+    assert attributes.partition.tolist() == [1, 2, -1, 1, 1, 2]
+    assert imported(tmp_path, *jobs).log.executable.tolist() == [-1] * 6
+
+
 def secrets() -> list[Cells]:
     who = {"UID": "anna", "GID": "chemists", "Account": "secret", "Partition": "hidden"}
     return [
@@ -138,7 +162,9 @@ def test_an_anonymous_log_has_no_names_and_the_same_jobs(tmp_path: Path) -> None
     assert anonymous.log.user.tolist() != plain.log.user.tolist()
     text = format_swf(anonymous.log).decode()
     for word in ("user", "group3", "part0", "hidden", "anna", "chemists", "secret", "9001", "900999", "log.txt"):
-        assert word not in text.replace("users, groups and queues are numbered", "").replace("MaxQueues", "")
+        assert word not in text.replace("users, groups, job names, queues and partitions are numbered", "").replace(
+            "MaxQueues", ""
+        )
     again = imported(tmp_path, *secrets(), labels=labels)
     assert format_swf(again.log) == format_swf(anonymous.log)
     other_seed = imported(tmp_path, *secrets(), labels=Labels(anonymous=True, seed=4))

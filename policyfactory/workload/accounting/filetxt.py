@@ -150,6 +150,7 @@ def _fields(line: str) -> tuple[dict[str, str], str]:
     if not middles:
         raise ValueError("no state")
     fields = {**head.groupdict(), **middles[0].groupdict(), **tail.groupdict(default="")}
+    fields["name"] = line[head.end() : middles[0].start()]
     for more in _TRES.finditer(line, middles[0].end(), tail.start()):
         fields |= more.groupdict()
     return fields, line[tail.end() :]

@@ -286,6 +286,7 @@ def _record(line: int, job: str, fields: dict[str, str]) -> Record:
         account=fields.get("account", "") or (project if project != _NO_PROJECT else ""),
         partition=fields.get("queue", ""),
         qos=fields.get("Resource_List.qos", ""),
+        name=fields.get("jobname", ""),
     )
 
 

@@ -21,7 +21,7 @@ NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind",
 )  # fmt: skip
-NAMES = ("user", "group", "account", "partition", "qos")
+NAMES = ("user", "group", "account", "partition", "qos", "name")
 _NUMBERS_OF = operator.attrgetter(*NUMBERS)
 # What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
 _LARGEST = 1 << 62
@@ -88,8 +88,8 @@ class Record:
         Nodes likewise.
     state : State
         How the run ended.
-    user, group, account, partition, qos : str
-        Names or numbers as in the log; empty if it has none.
+    user, group, account, partition, qos, name : str
+        Names or numbers as in the log, the last one the job's own; empty if it has none.
     """
 
     line: int
@@ -112,6 +112,7 @@ class Record:
     account: str = ""
     partition: str = ""
     qos: str = ""
+    name: str = ""
     group_id: str | None = None
     tasks: int = 1
 

@@ -52,6 +52,7 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "user": ("uid", "user"),
     "group": ("gid", "group"),
     "submit_line": ("submitline",),
+    "name": ("jobname",),
 }
 # What there must be: one column of each list.
 _NEEDED = (

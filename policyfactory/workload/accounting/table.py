@@ -33,7 +33,7 @@ class RecordTable:
 
     Parameters
     ----------
-    columns : int64 array (20, n)
+    columns : int64 array (21, n)
         `NUMBERS`, then `NAMES`.
     job : list of str
         Ids as the site writes them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
-from policyfactory.workload.accounting.record import State
+from policyfactory.workload.accounting.record import State, coded
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import ImportedJobs
 from policyfactory.workload.accounting.table import Column
@@ -28,6 +29,7 @@ _STATUS = {
 }  # fmt: skip
 # Below the user's seed: one stream for each column of names.
 _STREAM = 77
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     """Return the jobs as a log with the recorded starts; time 0 is the first submission.
 
     Field 4 is the time a job ran without the time it was suspended, 5 the processors it had, 8 those it asked for,
-    9 its limit; 12, 13 and 15 number users, groups (accounts where the log has no groups) and partitions by first
-    appearance.
+    9 its limit; 12 to 16 number users, groups (accounts where the log has no groups), job names, partitions and
+    qualities of service by first appearance. Names that differ in their digits only have one number.
 
     Parameters
     ----------
@@ -80,6 +82,7 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     started = jobs.allocated[rows] > 0
     status = np.array([_STATUS.get(state, -1) for state in State])
     queue, queues = _numbered(table.partition[rows], table.names["partition"], labels, 0)
+    names, executables = _without_digits(table.name[rows], table.names["name"])
     groups = table.group if (table.group[rows] > 0).any() else table.account
     columns: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
     columns |= {
@@ -93,7 +96,9 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
         "status": status[table.state[rows]],
         "user": _numbered(table.user[rows], table.names["user"], labels, 1)[0],
         "group": _numbered(groups[rows], table.names["group"], labels, 2)[0],
+        "executable": _numbered(names, executables, labels, 3)[0],
         "queue": queue,
+        "partition": _numbered(table.qos[rows], table.names["qos"], labels, 4)[0],
     }
     return SwfLog(
         name="import",
@@ -102,6 +107,12 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
         line=np.arange(1, count + 1),
         **columns,
     )
+
+
+def _without_digits(codes: Column, names: list[str]) -> tuple[Column, list[str]]:
+    """Return names as numbers that do not tell ``run_17`` from ``run_18``; 0 is still no name."""
+    alike, texts = coded(["", *(_DIGITS.sub("#", name) for name in names[1:])])
+    return alike[codes], texts
 
 
 def _numbered(codes: Column, names: list[str], labels: Labels, stream: int) -> tuple[Column, list[str]]:
@@ -154,10 +165,11 @@ def _notes(report: ImportReport, labels: Labels) -> Iterator[str]:
         yield "time zone: only that of the dates above; the times of the log were Unix seconds, which need none"
     yield "fields 2 and 3 are recorded; field 4 is without suspended time; field 9 is the limit, never the run time"
     if labels.anonymous:
-        yield "users, groups and queues are numbered in a random order; times are as they were"
+        yield "users, groups, job names, queues and partitions are numbered in a random order; times are as they were"
     else:
         for number, (name, kind, digest) in enumerate(report.inputs, start=1):
             yield f"input {number}: {printable(Path(name).name, 100)}, {kind}, SHA-256 {digest}"
+    yield "fields 14 and 16, where they are there, number job names (digits in them aside) and qualities of service"
     yield f"{report.records} records were read"
     for step in report.steps:
         yield f"{step.action}: {step.count}: {printable(step.what, 300)}"
