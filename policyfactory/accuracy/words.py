@@ -60,8 +60,8 @@ def _of_errors(predicted: Compared) -> list[str]:
     errors = [f"{scale.text(of.absolute_s)}{scale.suffix}" for of in (own, rules[near], rules["request"])]
     said = [
         (
-            f"Its mean absolute error is {errors[0]}, that of the best rule beside it {errors[1]} ({near}), that of the "
-            f"request {errors[2]}."
+            f"Its mean absolute error is {errors[0]}, that of the best rule beside it {errors[1]} ({near}), the "
+            f"request's {errors[2]}."
         ),
         (
             f"Its error of ln is {own.absolute_ln:.3f}, a factor of {factor:.2f}: {than} that of the best rule beside "
