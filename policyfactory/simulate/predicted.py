@@ -92,14 +92,27 @@ def run_predicted(
     UsageError
         If the rules are those of another program, and a policy reads predictions.
     EvaluationError
-        If the rules are those of another program, or requests were filled with the run times that are to be predicted.
+        If the rules are those of another program, requests were filled with the run times that are to be predicted, or
+        a policy reads e90 and a model that is given has no trees for it.
     """
     own = prepared.own_order(policy)
     _refuse(prepared, policy, own)
     predictor = predictor or Predictor()
-    if tail is None:
-        tail = any("e90" in one.variables for one in (policy, own) if one is not None)
-    return _ClosedLoop(prepared, policy, predictor, tail=tail).run(follow)
+    for one in (policy, own):
+        if one is not None and "e90" in one.variables:
+            _refuse_without_tail(prepared, one, predictor)
+            tail = True if tail is None else tail
+    return _ClosedLoop(prepared, policy, predictor, tail=bool(tail)).run(follow)
+
+
+def _refuse_without_tail(prepared: Prepared, policy: Policy, predictor: Predictor) -> None:
+    given = [training.forests for training in predictor.trainings]
+    given += [] if predictor.forests is None else [predictor.forests]
+    if any(len(model.shortness.roots) and not len(model.tail.roots) for model in given):
+        raise EvaluationError(
+            f"{prepared.workload.name}: {policy.name} reads e90, for which the model that is given has no trees; "
+            "give one of policyfactory predict, or a formula without e90"
+        )
 
 
 def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:

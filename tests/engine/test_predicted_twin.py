@@ -16,6 +16,7 @@ from policyfactory.engine.easy import easy
 from policyfactory.engine.events import new_jobs
 from policyfactory.engine.forest import LEAF, Forest, no_forest
 from policyfactory.engine.past import FEATURES
+from policyfactory.engine.predicted import MOST_RENEWED
 from policyfactory.engine.timed import easy_timed
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.features import known_of
@@ -102,6 +103,27 @@ def test_the_twin_sees_predicts_and_starts_the_same(backfill: str, formula: str,
             once = run_predicted(prepared, policy, Predictor(PredictorOptions(renew_s=0), forests))
             moved += not np.array_equal(once.start, ours.start)
     assert bool(moved) == bool(renew_s), "renewal changes schedules"
+
+
+def test_of_a_user_who_floods_the_first_ones_are_renewed() -> None:
+    rng = np.random.default_rng(1)
+    n = MOST_RENEWED + 20
+    # The first job has the whole machine until the others, all there by then, are predicted anew and start.
+    submit, width = np.minimum(np.arange(n), 1), np.where(np.arange(n) == 0, n, 1)
+    run, request = np.where(np.arange(n) == 0, 1000, 5), rng.integers(1000, 3000, n)
+    columns = (submit, run, request, width, np.zeros(n), np.full(n, -1))
+    workload = Workload("flood", n, np.arange(1, n + 1), *(column.astype(np.int64) for column in columns))
+    prepared = prepare(workload, Rules())
+    policy = Policy("PREDICTED", STATIC)
+    trees = [[random_tree(rng, FEATURES, 4, 0.4) for _ in range(6)] for _ in range(3)]
+    ours = run_predicted(prepared, policy, Predictor(PredictorOptions(renew_s=600), Forests(*map(flattened, trees))))
+    twin = plain_run(prepared, policy, trees, 600)
+    assert ours.start.tolist() == [job.start for job in twin.jobs]
+    np.testing.assert_allclose(ours.predictions.T, [twin.predictions[row] for row in range(n)], rtol=1e-12)
+    once = run_predicted(prepared, policy, Predictor(PredictorOptions(renew_s=0), Forests(*map(flattened, trees))))
+    same = (ours.predictions == once.predictions).all(axis=0)
+    assert same[MOST_RENEWED + 1 :].all()
+    assert not same[1 : MOST_RENEWED + 1].all()
 
 
 def test_without_a_model_the_request_is_taken() -> None:

@@ -84,7 +84,11 @@ class Predicted(Online):
         ended = {job.id for job in self.ended(self.jobs)}
         users = {self.known[one].user for one in ended - self.noted}
         self.noted = ended
-        return [job for job in waiting if self.known[job.id].user in users - {-1}]
+        to_renew = []
+        for user in users - {-1}:
+            mine = sorted((job for job in waiting if self.known[job.id].user == user), key=lambda job: job.id)
+            to_renew += mine[:500]
+        return to_renew
 
     def is_before(self, one: Job, job: Job) -> bool:
         """Say whether ``one`` was submitted before ``job``, in the order of the list at one instant."""

@@ -109,6 +109,14 @@ def test_models_of_an_earlier_run_of_the_same_jobs_come_at_the_same_instants() -
     assert again.predictions.tolist() == first.predictions.tolist()
 
 
+def test_a_kept_model_without_a_ninth_decile_is_refused_where_it_is_read() -> None:
+    workload = users_with_habits(6)
+    model = foreseen(workload).trainings[-1].forests
+    with pytest.raises(EvaluationError, match="habits: TAIL reads e90, for which the model that is given has no trees"):
+        simulate(workload, Policy("TAIL", "e90"), predictor=Predictor(OPTIONS, model))
+    assert len(simulate(workload, POLICY, predictor=Predictor(OPTIONS, model)).start) == len(workload)
+
+
 def test_requests_that_are_run_times_are_refused() -> None:
     workload = users_with_habits(7, 50)
     step = dataclasses.make_dataclass("Step", ["what", "jobs"])("no requested time, the run time taken", 7)
