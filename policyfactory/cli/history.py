@@ -42,6 +42,7 @@ def update(
             help="Print commands for sh that score the waiting jobs of users of whom a job has ended since.",
         ),
     ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say what was done; cron mails what is said.")] = False,
 ) -> None:
     """Bring the history of the users' jobs up to date; for cron.
 
@@ -74,7 +75,9 @@ def update(
 
         for command in renewal_commands(done.changed):
             typer.echo(command)
-    note(
-        f"written: {output}, {len(history.users):,} users; {done.ended:,} jobs have ended since the last update, "
-        f"{done.waiting:,} wait and {done.running:,} run"
-    )
+    if verbose:
+        users = len(history.users) + len(history.asleep)
+        note(
+            f"written: {output}, {users:,} users; {done.ended:,} jobs have ended since the last update, "
+            f"{done.waiting:,} wait and {done.running:,} run"
+        )
