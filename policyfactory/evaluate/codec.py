@@ -33,6 +33,7 @@ __all__ = ["RECORDS", "decode", "encode", "is_kept", "is_of"]
 # Module below policyfactory/ and class; the fields are written by their order, so a change of them is another version.
 RECORDS: dict[str, tuple[str, str]] = {
     "facts": ("simulate.cases", "CaseFacts"),
+    "attributes": ("workload.attributes", "Attributes"),
     "cleaning": ("workload.cleaning_report", "CleaningReport"),
     "cleaning-step": ("workload.cleaning_report", "CleaningStep"),
     "run": ("evaluate.work", "SimulationResult"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import UsageError, WorkloadError
 
 __all__ = ["Attributes"]
 
@@ -28,6 +28,11 @@ class Attributes:
         Fields 13 to 16, numbers that stand for names.
     status : array
         Field 11: 0 failed, 1 completed, 5 cancelled. An outcome: nothing may look at it before the job has ended.
+
+    Raises
+    ------
+    WorkloadError
+        If the arrays have different shapes.
     """
 
     requested_memory: Int64Array
@@ -42,6 +47,9 @@ class Attributes:
             column = np.ascontiguousarray(getattr(self, field.name), dtype=np.int64).view()
             column.flags.writeable = False
             object.__setattr__(self, field.name, column)
+        shapes = {getattr(self, field.name).shape for field in dataclasses.fields(self)}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise WorkloadError(f"attributes of shapes {', '.join(map(str, sorted(shapes)))}; each job has one of each")
 
     def __len__(self) -> int:
         return len(self.group)

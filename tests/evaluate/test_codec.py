@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as arrays
 
 from policyfactory.analyses import ANALYSES, make_analysis
 from policyfactory.analyses.replay import Replay
-from policyfactory.core.errors import InputError
+from policyfactory.core.errors import InputError, WorkloadError
 from policyfactory.evaluate.codec import RECORDS, decode, encode
 from policyfactory.evaluate.work import Shared, SimulationResult, UnitSettings, simulate_unit
 from policyfactory.policy.catalogue import resolve
@@ -27,6 +27,7 @@ from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.tuning.contenders import Contender
 from policyfactory.tuning.tuner import Tuner
+from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
@@ -85,6 +86,17 @@ def test_what_every_analysis_keeps_comes_back_unchanged(name: str, rules: Rules,
 def test_every_record_is_a_class_that_is_there() -> None:
     for module, kind in RECORDS.values():
         assert isinstance(getattr(import_module(f"policyfactory.{module}"), kind), type)
+
+
+def test_attributes_of_jobs_come_back(jobs: Workload) -> None:
+    names = [field.name for field in dataclasses.fields(Attributes)]
+    known = Attributes(**{name: np.arange(len(jobs)) + at for at, name in enumerate(names)})
+    again = decode(encode(dataclasses.replace(jobs, attributes=known)))
+    for name in names:
+        np.testing.assert_array_equal(getattr(again.attributes, name), getattr(known, name))
+    wrong = {name: np.zeros(at % 2 + 1) for at, name in enumerate(names)}
+    with pytest.raises(WorkloadError, match=r"attributes of shapes \(1,\), \(2,\); each job has one of each"):
+        Attributes(**wrong)
 
 
 def test_the_jobs_of_a_case_are_mentioned_and_other_jobs_are_written_out(jobs: Workload) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 import gzip
 import json
 
+from policyfactory.predict.features import NAMES
+
 __all__ = [
-    "FILETXT", "FORMS", "FORMULAS", "MANIFEST", "MODEL", "PACKED", "PBS", "PREDICTIONS", "PROTOCOLS", "QUEUES", "SACCT",
-    "SACCT_JSON", "SCORES", "SHADOW", "SWF", "TEXTS",
+    "FILETXT", "FORMS", "FORMULAS", "MANIFEST", "MODEL", "PACKED", "PBS", "PREDICTIONS", "PREDICTORS", "PROTOCOLS",
+    "QUEUES", "SACCT", "SACCT_JSON", "SCORES", "SHADOW", "SWF", "TEXTS",
 ]  # fmt: skip
 
 _ROW = "{id} {submit} {wait} {run} {q} -1 -1 {q} {request} -1 1 3 1 -1 1 -1 -1 -1\n"
@@ -119,6 +121,17 @@ _NETWORK = {
     "diagnostics": {"warnings": ["stopped early"]}, "provenance": {"command": "policyfactory train", "seed": 1},
 }  # fmt: skip
 MODEL = [json.dumps(_MODEL).encode(), json.dumps(_MODEL, indent=1).encode(), json.dumps(_NETWORK).encode()]
+
+_TREES = {
+    "feature": [0, -1, -1, 2, 1, -1, -1, -1], "threshold": [0.5, 1, 2.0, -0.001, 0.25, -1.0, 0.1, 3],
+    "left": [1, 0, 0, 4, 5, 0, 0, 0], "right": [2, 0, 0, 7, 6, 0, 0, 0], "roots": [0, 3], "base": -0.5,
+}  # fmt: skip
+_PREDICTOR = {
+    "kind": "policyfactory-predictor", "schema_version": 1, "written_by": "policyfactory 0.1.0", "feature_set": 1,
+    "features": list(NAMES), "predicts": {"shortness": "words"}, "jobs": 500, "provenance": {"seed": None},
+    "forests": {"shortness": _TREES, "share": _TREES, "tail": {name: [] for name in _TREES} | {"base": 0}},
+}  # fmt: skip
+PREDICTORS = [json.dumps(_PREDICTOR).encode(), json.dumps(_PREDICTOR, indent=2, sort_keys=True).encode()]
 
 PROTOCOLS = [
     b"""schema_version = 1

@@ -11,6 +11,7 @@ import datetime as dt
 import functools
 import gzip
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -43,6 +44,7 @@ from policyfactory.policy.expression import parse
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.simplify import simplify_order
 from policyfactory.policy.store import load_model, model_from_json, model_to_json
+from policyfactory.predict.store import forests_from_json, forests_to_json, load_forests
 from policyfactory.review.orders import compare_orders
 from policyfactory.review.shadow_log import read_shadow
 from policyfactory.simulate.cases import CaseFacts
@@ -201,6 +203,22 @@ def _model(path: Path) -> str:
     return " ".join(said)
 
 
+def _predictor(path: Path) -> str:
+    model = load_forests(path)
+    again = forests_from_json(json.loads(json.dumps(forests_to_json(model, {}))), "again")
+    said = []
+    for one, other in ((model.shortness, again.shortness), (model.share, again.share), (model.tail, again.tail)):
+        for first, second in zip(one, other, strict=True):
+            assert np.asarray(first).tobytes() == np.asarray(second).tobytes(), "what is read and written is another"
+        for root, end in itertools.pairwise([*one.roots.tolist(), len(one.feature)]):
+            for node in range(root, end):
+                if one.feature[node] >= 0:
+                    assert node < min(one.left[node], one.right[node])
+                    assert max(one.left[node], one.right[node]) < end, "a path leaves its tree"
+        said.append(str(len(one.roots)))
+    return " ".join(said)
+
+
 def _protocol(path: Path) -> str:
     content = read_content(path)
     protocol = read_protocol(path)
@@ -348,6 +366,7 @@ TARGETS = {
         Target("scores", seeds.SCORES, _scores, "scores.csv"),
         Target("manifest", seeds.MANIFEST, _manifest, "table.manifest.json"),
         Target("model", seeds.MODEL, _model, "model.json"),
+        Target("predictor", seeds.PREDICTORS, _predictor, "model.json"),
         Target("protocol", seeds.PROTOCOLS, _protocol, "small.toml"),
         Target("formula", seeds.FORMULAS, _formula, ""),
         Target("form", seeds.FORMS, _form, ""),
