@@ -23,12 +23,12 @@ from policyfactory.simulate.rules import Rules
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["BEGIN", "COLUMNS", "POLICY", "QUEUES", "Site", "make_site_past", "small_forests"]
+__all__ = ["BEGIN", "COLUMNS", "POLICY", "QUEUES", "Site", "make_site_past", "name_of", "small_forests"]
 
 BEGIN = 1_790_000_000
 POLICY = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q)")
 QUEUES = {"batch": 1, "day": 2}
-COLUMNS = "JobID|UID|GID|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|AllocNodes"
+COLUMNS = "JobID|JobName|UID|GID|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|AllocNodes"
 _STATES = {0: "FAILED", 1: "COMPLETED", 5: "CANCELLED by 0"}
 FIRST_USER, FIRST_GROUP = 1000, 50
 
@@ -76,7 +76,13 @@ class Site:
             began, over = start[job] <= at, end <= at
             partition = list(QUEUES)[int(jobs.attributes.queue[job]) - 1]
             words = [
-                *(job + 1, FIRST_USER + int(jobs.user[job]), FIRST_GROUP + int(jobs.attributes.group[job]), partition),
+                *(
+                    job + 1,
+                    name_of(jobs, job),
+                    FIRST_USER + int(jobs.user[job]),
+                    FIRST_GROUP + int(jobs.attributes.group[job]),
+                    partition,
+                ),
                 _STATES[status] if over else "RUNNING" if began else "PENDING",
                 BEGIN + int(jobs.submit[job]),
                 BEGIN + start[job] if began else "Unknown",
@@ -110,13 +116,25 @@ def make_site_past(seed: int = 1, jobs: int = 700) -> Site:
     columns = (np.arange(1, jobs + 1), submit, np.minimum(run, request), request, rng.integers(1, 5, jobs))
     unknown = np.full(jobs, -1)
     attributes = Attributes(
-        unknown, user % 3, unknown, rng.integers(1, 3, jobs), unknown, rng.choice([0, 1, 1, 1, 5], jobs)
+        unknown,
+        user % 3,
+        rng.integers(0, 4, jobs),
+        rng.integers(1, 3, jobs),
+        unknown,
+        rng.choice([0, 1, 1, 1, 5], jobs),
     )
     workload = Workload("habits", 8, *columns, user, unknown, unix_start=BEGIN, time_zone="UTC", attributes=attributes)
     options = PredictorOptions(trees=25, leaves=8, renew_s=0)
     first = run_predicted(prepare(workload, Rules()), POLICY, Predictor(options, Forests()))
     forests = train_forests(first.features, known_of(workload).outcome, options, tail=True)
     return Site(workload, run_predicted(prepare(workload, Rules()), POLICY, Predictor(options, forests)), forests)
+
+
+def name_of(jobs: Workload, job: int) -> str:
+    """Return the name of a job: one of a few, with numbers in it; none of the executable 0."""
+    assert jobs.attributes is not None
+    executable = int(jobs.attributes.executable[job])
+    return f"run{'x' * executable}_{job}" if executable else ""
 
 
 def small_forests(seed: int = 1) -> Forests:

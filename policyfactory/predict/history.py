@@ -15,7 +15,18 @@ from typing import Any, NamedTuple, TypeVar
 from policyfactory.core.errors import UsageError
 from policyfactory.predict.features import TAU_S
 
-__all__ = ["BURST_S", "MOST_JOBS", "Asleep", "Ended", "History", "HistoryLimits", "Means", "Started", "UserPast"]
+__all__ = [
+    "BURST_S",
+    "MOST_JOBS",
+    "NO_NAME",
+    "Asleep",
+    "Ended",
+    "History",
+    "HistoryLimits",
+    "Means",
+    "Started",
+    "UserPast",
+]
 
 MOST_JOBS = 60  # ended jobs of a user: as many as are looked at
 BURST_S = 600  # as in `policyfactory.engine.past`, like the next one
@@ -149,17 +160,17 @@ class UserPast:
         """When something was last seen of the user, Unix s."""
         return max(self.submitted, self.jobs[-1].end if self.jobs else -1, self.started.start if self.started else -1)
 
-    def note_end(self, job: Ended) -> None:
-        """Note the end of a job of this user."""
+    def note_end(self, job: Ended, executable: str = NO_NAME) -> None:
+        """Note the end of a job of this user; of its executable the hash."""
         self.ended += 1
         self.jobs.append(job)
         del self.jobs[:-MOST_JOBS]
         request, processors = job.request, job.processors
         for key in (
-            (0, request, processors, NO_NAME),
+            (0, request, processors, executable),
             (1, 0, processors, NO_NAME),
             (2, request, 0, NO_NAME),
-            (3, 0, 0, NO_NAME),
+            (3, 0, 0, executable),
             (4, 0, 0, NO_NAME),
         ):
             self.groups.setdefault(key, Means()).note(job)
@@ -207,6 +218,8 @@ class History:
         Jobs that ended up to then, and are not among the noted, were noted or never will be.
     asleep : dict of str to Asleep
         The other users.
+    names : bool
+        Whether groups of like jobs are told apart by the names of jobs, too.
     """
 
     at: int = -1
@@ -216,6 +229,7 @@ class History:
     noted: dict[str, int] = dataclasses.field(default_factory=dict)
     floor: int = -1
     asleep: dict[str, Asleep] = dataclasses.field(default_factory=dict)
+    names: bool = False
 
     def user(self, name: str) -> UserPast | None:
         """Return what was seen of a user, None for a new one.

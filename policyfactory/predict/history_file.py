@@ -44,7 +44,7 @@ _DIGITS = 16  # of a hash
 _NOTED = "noted"
 _HEAD = re.compile(
     rb"policyfactory-history (\d{1,9}) features (\d{1,9}) at (\d{1,12}) key ([0-9a-f]{16}) entries (\d{1,9}) "
-    rb"bytes (\d{1,12}) *\n"
+    rb"bytes (\d{1,12}) names ([01]) *\n"
 )
 _INDEX = re.compile(rb"([0-9a-f]{16}) (\d{10}) (\d{9}) ([0-9a-f]{8})\n")
 _CURE = "remove it, and let history update make it anew (sacct -S with some months)"
@@ -116,7 +116,7 @@ def write_history(history: History, path: Path, hashed: Callable[[str], str]) ->
         at += len(part)
     head = (
         f"policyfactory-history {HISTORY_SCHEMA} features {FEATURE_SET} at {history.at} key {hashed('key')} "
-        f"entries {len(parts)} bytes {at}"
+        f"entries {len(parts)} bytes {at} names {int(history.names)}"
     )
     atomic_write(path, [head.ljust(HEADER - 1).encode() + b"\n", *index, *parts])
 
@@ -161,7 +161,7 @@ def read_history(path: Path, hashed: Callable[[str], str]) -> History:
         raise InputError(f"{path}: was made with another key than that of {key_path(path)}; {_CURE}")
     if size != len(data) or HEADER + LINE * entries > len(data):
         raise InputError(f"{path}: has {len(data):,} bytes in place of {size:,}; it is damaged: {_CURE}")
-    history = History(at)
+    history = History(at, names=head[7] == b"1")
 
     def read(text: str) -> UserPast:
         try:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.units import DAY
-from policyfactory.predict.history import Ended, History, HistoryLimits, Means, Started, UserPast
-from policyfactory.workload.accounting.record import NUMBERS, Limit, RecordBlock, State
+from policyfactory.predict.history import NO_NAME, Ended, History, HistoryLimits, Means, Started, UserPast
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, RecordBlock, State
 from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock
@@ -24,13 +24,18 @@ UNLIMITED_S = 365 * DAY
 _STATUS = {
     State.completed: 1, State.failed: 0, State.timeout: 0, State.node_fail: 0, State.cancelled: 5,
 }  # fmt: skip
-_LONGEST_ID = 40
+_LONGEST_ID, _LONGEST_NAME = 40, 100
+_WANTED = ("user", "group", "name")
+_DIGITS = re.compile(r"[0-9]+")
 _ODD = re.compile(r"[^\w+\[\].,:%-]", re.ASCII)
 _COLUMNS = "JobID,UID,GID,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,AllocNodes"
 
 
 class SiteJob(NamedTuple):
-    """A line of the accounting: the job's number, those of user and group, times (Unix s, -1 for none), and so on."""
+    """A line of the accounting: the job's number, those of user and group, times (Unix s, -1 for none), and so on.
+
+    In the name each number is one ``#``.
+    """
 
     job: str
     user: str
@@ -43,6 +48,7 @@ class SiteJob(NamedTuple):
     processors: int
     state: State
     tasks: int
+    name: str = ""
 
 
 class Update(NamedTuple):
@@ -90,7 +96,9 @@ def read_jobs(path: Path | str, zone: dt.tzinfo = dt.UTC) -> list[SiteJob]:
 
 def _jobs_of(block: RecordBlock, place: str) -> Iterator[SiteJob]:
     columns = {name: block.numbers[at].tolist() for at, name in enumerate(NUMBERS)}
-    users, groups = ([texts[code] for code in codes] for codes, texts in block.names[:2])
+    users, groups, names = (
+        [texts[code] for code in codes] for codes, texts in (block.names[NAMES.index(name)] for name in _WANTED)
+    )
     for row, job in enumerate(block.job):
         state, user = State(columns["state"][row]), users[row]
         if state not in _STATUS and state not in (State.running, State.pending):
@@ -115,6 +123,7 @@ def _jobs_of(block: RecordBlock, place: str) -> Iterator[SiteJob]:
             max(size if size > 0 else columns["allocated"][row], 1),
             state,
             columns["tasks"][row],
+            _DIGITS.sub("#", names[row])[:_LONGEST_NAME],
         )
 
 
@@ -147,6 +156,8 @@ def update(
             "remove the file to begin anew"
         )
     ordered = sorted(jobs, key=lambda job: (job.submit, job.job))
+    if ordered:
+        history.names = any(job.name for job in ordered)
     ran = [job for job in ordered if job.start >= 0 or job.state not in _STATUS]
     _note_submissions(history, ran, at, hashed)
     waiting, running = _note_present(history, ran, at, hashed)
@@ -206,7 +217,8 @@ def _note_ends(
     changed = {job.user for job in new}
     for job in sorted(new, key=lambda one: one.end):
         ended = Ended(job.end, job.request, job.processors, max(job.run, 0), _STATUS[job.state])
-        _user(history, job, hashed).note_end(ended)
+        executable = hashed(f"n{job.name}") if history.names and job.name else NO_NAME
+        _user(history, job, hashed).note_end(ended, executable)
         if job.group:
             history.groups.setdefault(hashed(f"g{job.group}"), Means()).note(ended)
         history.shapes.setdefault(hashed(f"s{job.request}/{job.processors}"), Means()).note(ended)

@@ -28,7 +28,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history
 from policyfactory.predict.predictor import Forests
-from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, small_forests
+from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, name_of, small_forests
 from sites import make_site
 
 TARGET = TARGETS["slurm-site-factor-lua"]
@@ -77,6 +77,7 @@ class Predicting(Controller):
             "partition": list(QUEUES)[int(jobs.attributes.queue[job]) - 1],
             "time_limit": int(jobs.requested_time[job]) // 60,
             "min_cpus": int(jobs.processors[job]),
+            "name": name_of(jobs, job),
         }
         return int(self.submit(**(fields | more)).site_factor)
 
@@ -134,7 +135,9 @@ def test_the_engine_and_a_plain_reading_of_the_file_see_the_same(tmp_path: Path)
         hashed = hash_with(key_of(state))
         user, group = FIRST_USER + int(jobs.user[job]), FIRST_GROUP + int(jobs.attributes.group[job])
         shape = int(jobs.requested_time[job]), int(jobs.processors[job]), int(jobs.attributes.queue[job])
-        features = described(read_history(state, hashed), hashed, user, group, *shape, BEGIN + submit)
+        features = described(
+            read_history(state, hashed), hashed, user, group, *shape, BEGIN + submit, name_of(jobs, job)
+        )
         np.testing.assert_allclose(features, site.foreseen.features[job], rtol=1e-9, atol=1e-9)
         predictions = foreseen(site.forests, features, shape[0])
         np.testing.assert_allclose(predictions, site.foreseen.predictions[:, job], rtol=1e-9)
@@ -271,6 +274,7 @@ def test_root_is_a_user_and_a_change_scores_the_owners_job(at_work: tuple[Path, 
         "partition": list(QUEUES)[int(jobs.attributes.queue[job]) - 1],
         "time_limit": int(jobs.requested_time[job]) // 60,
         "min_cpus": int(jobs.processors[job]),
+        "name": name_of(jobs, job),
         "submit_time": BEGIN + int(jobs.submit[job]),
     }
     assert controller.modify(record, nice=0, user_id=0).site_factor == number

@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import json
 import math
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,9 @@ from policyfactory.policy.expression import parse
 from policyfactory.policy.latex import to_latex
 from policyfactory.policy.simplify import simplify_order
 from policyfactory.policy.store import load_model, model_from_json, model_to_json
+from policyfactory.predict.history import History, HistoryLimits
+from policyfactory.predict.history_file import hash_with, read_history, write_history
+from policyfactory.predict.history_update import read_jobs, update
 from policyfactory.predict.store import forests_from_json, forests_to_json, load_forests
 from policyfactory.review.orders import compare_orders
 from policyfactory.review.shadow_log import read_shadow
@@ -351,6 +355,40 @@ def _shadow(path: Path) -> str:
     return f"{len(log.lines)} lines, {log.unread > 0}"
 
 
+_HASHED = hash_with(bytes(32))
+
+
+def _history_seeds() -> list[bytes]:
+    history = History()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "history")
+        path.write_bytes(seeds.SACCT[0])
+        update(history, read_jobs(path), 1_700_000_500, _HASHED, HistoryLimits())
+        write_history(history, path, _HASHED)
+        return [path.read_bytes()]
+
+
+def _history(path: Path) -> str:
+    """Read a history to its end, and write it again."""
+    history = read_history(path, _HASHED)
+    for name in list(history.asleep):
+        history.user(name)
+    again = path.with_name("again")
+    write_history(history, again, _HASHED)
+    assert read_history(again, _HASHED).at == history.at
+    return f"{len(history.users)} {len(history.groups)} {len(history.noted)}"
+
+
+def _history_update(path: Path) -> str:
+    """Update a history from an accounting log."""
+    history = History()
+    done = update(history, read_jobs(path, BERLIN.clock), 1_800_000_000, _HASHED, HistoryLimits(users=2, noted=2))
+    assert len(history.users) <= 2
+    write_history(history, path.with_name("history"), _HASHED)
+    assert read_history(path.with_name("history"), _HASHED).at == history.at
+    return f"{done.ended.bit_length()} {done.waiting.bit_length()} {done.running.bit_length()}"
+
+
 TARGETS = {
     target.name: target
     for target in (
@@ -373,6 +411,8 @@ TARGETS = {
         Target("predictions", seeds.PREDICTIONS, _predictions, "predictions.csv"),
         Target("queue", seeds.QUEUES, _queue, "queue.csv"),
         Target("shadow", seeds.SHADOW, _shadow, "slurmctld.log"),
+        Target("history", _history_seeds(), _history, "history"),
+        Target("history-update", seeds.SACCT, _history_update, "log.txt"),
         Target("journal", [_journal_seed()], _journal, "result.csv.partial"),
         Target("found", _found_seeds(), _found, ""),
         Target("scheduler", [_SCHEDULER], lambda path: scheduler_address(str(path)), "scheduler.json"),

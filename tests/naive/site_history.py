@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -17,9 +18,18 @@ __all__ = ["described", "foreseen"]
 
 
 def described(
-    history: History, hashed: Callable[[str], str], user: int, group: int, p: int, q: int, queue: int, now: int
+    history: History,
+    hashed: Callable[[str], str],
+    user: int,
+    group: int,
+    p: int,
+    q: int,
+    queue: int,
+    now: int,
+    name: str = "",
 ) -> list[float]:
     """Return the 57 features of a job that a user submits now (Unix s), on a clock in UTC."""
+    executable = hashed(f"n{re.sub('[0-9]+', '#', name)}") if history.names and name else "-"
     past = history.user(hashed(f"u{user}")) or UserPast()
     request, processors = math.log(p), math.log(q)
     clock = dt.datetime.fromtimestamp(now, dt.UTC)
@@ -60,7 +70,7 @@ def described(
     features += [-1.0, -1.0] if last is None else [abs(math.log(last.request / p)), abs(math.log(last.processors / q))]
     features.append(abs(math.log(newest[0].request / p)) if newest else -1.0)
 
-    for key in ((0, p, q, "-"), (1, 0, q, "-"), (2, p, 0, "-"), (3, 0, 0, "-"), (4, 0, 0, "-")):
+    for key in ((0, p, q, executable), (1, 0, q, "-"), (2, p, 0, "-"), (3, 0, 0, executable), (4, 0, 0, "-")):
         features += _means(past.groups.get(key))
     features += _means(history.groups.get(hashed(f"g{group}")))
     features += _means(history.shapes.get(hashed(f"s{p}/{q}")))

@@ -78,6 +78,27 @@ def test_what_happens_after_the_instant_is_left_to_the_next_update() -> None:
         update(history, rows, NOW, HASHED, LIMITS)
 
 
+def test_names_tell_groups_apart_if_the_accounting_has_them(tmp_path: Path) -> None:
+    columns, rows = COLUMNS.replace("JobID", "JobID|JobName"), []
+    for at, name in enumerate(["step 7 of 12", "step 8 of 12", "other", ""]):
+        times = [NOW + at, NOW + at, NOW + at + 60, 60]
+        rows.append("|".join(map(str, [at + 1, name, 1000, 100, "COMPLETED", *times, 10, 4, 4, 1])))
+    path, history = tmp_path / "sacct.txt", History()
+    path.write_text("\n".join([columns, *rows]) + "\n")
+    update(history, read_jobs(path), NOW + 900, HASHED, LIMITS)
+    groups = history.users[HASHED("u1000")].groups
+    steps = HASHED("nstep # of #")
+    assert [groups[0, 600, 4, name].count for name in (steps, HASHED("nother"), "-")] == [2, 1, 1]
+    assert (groups[3, 0, 0, steps].count, groups[4, 0, 0, "-"].count) == (2, 4)
+    write_history(history, path, HASHED)
+    assert read_history(path, HASHED).names
+    assert "step" not in path.read_text()
+    # Without the column nobody's name counts.
+    update(history, [job("9", NOW, NOW, NOW + 1000)], NOW + 1000, HASHED, LIMITS)
+    assert not history.names
+    assert groups[3, 0, 0, "-"].count == 2
+
+
 def test_an_array_is_as_many_submissions() -> None:
     history = History()
     update(

@@ -54,7 +54,7 @@ class Site:
             ran = run + job % 7 if size < 8 else 60 * minutes - 1
             submit = now - 400_000 + 4000 * job
             times = f"{submit}|{submit + 9}|{submit + 9 + ran}|{ran}"
-            ids = f"{job + 1}|{os.getuid()}|{os.getgid()}|batch"
+            ids = f"{job + 1}|wrap|{os.getuid()}|{os.getgid()}|batch"
             lines.append(f"{ids}|COMPLETED|{times}|{minutes}|{size}|{size}|1")
         text = self.state.with_name("sacct.txt")
         text.write_text("\n".join(lines) + "\n")
@@ -72,7 +72,7 @@ class Site:
 
         def numbers(jobs: Queue) -> NDArray[np.float64]:
             columns = [
-                foreseen(forests, described(history, hashed, os.getuid(), os.getgid(), p, q, queue, submit), p)
+                foreseen(forests, described(history, hashed, os.getuid(), os.getgid(), p, q, queue, submit, "wrap"), p)
                 for p, q, submit in zip(jobs.p.tolist(), jobs.q.tolist(), jobs.submit.tolist(), strict=True)
             ]
             return scale.integers(scores(jobs, np.array(columns).T)).astype(np.float64)

@@ -180,8 +180,8 @@ end
 
 local function read_parts(file, now, names)
   local head = file:read(HEADER) or ""
-  local schema, set, at, mark, entries, size = string.match(head,
-    "^policyfactory%-history (%d+) features (%d+) at (%d+) key (%x+) entries (%d+) bytes (%d+) *\n$")
+  local schema, set, at, mark, entries, size, named = string.match(head, "^policyfactory%-history (%d+) "
+    .. "features (%d+) at (%d+) key (%x+) entries (%d+) bytes (%d+) names ([01]) *\n$")
   if not schema then error(STATE .. " is damaged", 0) end
   if tonumber(schema) ~= SCHEMA then error(STATE .. " has version " .. schema .. " of the format", 0) end
   if tonumber(set) ~= FEATURE_SET then error(STATE .. " has set " .. set .. " of the features", 0) end
@@ -190,7 +190,7 @@ local function read_parts(file, now, names)
   if at - now > STALE then error(STATE .. " is of a later time than now", 0) end
   read_key()
   if mark ~= key_mark then error(STATE .. " was made with another key", 0) end
-  local parts = {}
+  local parts = {named = named == "1"}
   for kind, name in pairs(names) do parts[kind] = part_of(file, tonumber(entries), name) end
   return parts
 end
@@ -264,7 +264,7 @@ local function describe_group(f, at, means)
 end
 
 -- The features of a job, from 0, as policyfactory.engine.past describes them.
-local function describe(parts, queue, now, submitted, p, q)
+local function describe(parts, executable, queue, now, submitted, p, q)
   local f = {}
   for i = 0, FEATURES - 1 do f[i] = -1.0 end
   local request, processors, clock = math.log(p), math.log(q), os.date("*t", submitted)
@@ -281,10 +281,11 @@ local function describe(parts, queue, now, submitted, p, q)
   if jobs[1] then describe_recent(f, jobs, now) end
   describe_alike(f, jobs, request, processors)
   describe_present(f, numbers(parts.user, "U"), numbers(parts.user, "L"), jobs, now, request, processors)
-  for kind, key_of_group in ipairs({
-    string.format("%d %d", p, q), string.format("0 %d", q), string.format("%d 0", p), "0 0", "0 0",
+  for kind, group in ipairs({
+    string.format("%d %d %s", p, q, executable), string.format("0 %d -", q), string.format("%d 0 -", p),
+    "0 0 " .. executable, "0 0 -",
   }) do
-    describe_group(f, 25 + 4 * kind, numbers(parts.user, string.format("K %d %s -", kind - 1, key_of_group)))
+    describe_group(f, 25 + 4 * kind, numbers(parts.user, string.format("K %d %s", kind - 1, group)))
   end
   describe_group(f, 49, numbers(parts.group, "G"))
   describe_group(f, 53, numbers(parts.shape, "S"))
@@ -308,7 +309,11 @@ local function predict(job, record, partitions, submitted, p, q)
   local counts = numbers(parts.user, "U")
   if (counts[3] or 0) < 1 then error("user " .. string.format("%.0f", user) .. " has no job that has ended", 0) end
   local _, partition = partition_of(job, record, partitions)
-  local f = describe(parts, QUEUES[partition or ""] or -1.0, now, submitted, p, q)
+  local executable, name = "-", (record or job).name
+  if parts.named and type(name) == "string" and name ~= "" then
+    executable = sha256(key .. "n" .. string.sub(string.gsub(name, "%d+", "#"), 1, 100))
+  end
+  local f = describe(parts, executable, QUEUES[partition or ""] or -1.0, now, submitted, p, q)
   -- The request is that of the logarithm, as in the simulation.
   local request = math.exp(f[0])
   local shortness, share, tail = TAU / math.max(request, TAU), 1.0, 1.0
