@@ -139,6 +139,8 @@ class Workload:
             if getattr(self, column).shape != (n,):
                 shape = getattr(self, column).shape
                 raise WorkloadError(f"{self.name}: column {column} has shape {shape}, expected ({n},)")
+        if not isinstance(self.attributes, Attributes | None):
+            raise WorkloadError(f"{self.name}: attributes are a {type(self.attributes).__name__}, not Attributes")
         if self.attributes is not None and len(self.attributes) != n:
             raise WorkloadError(f"{self.name}: attributes of {len(self.attributes):,} jobs, expected {n:,}")
         rules = (

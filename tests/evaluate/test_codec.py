@@ -109,6 +109,25 @@ def test_the_jobs_of_a_case_are_mentioned_and_other_jobs_are_written_out(jobs: W
     assert same(decode(encode(finer, jobs.sha256()), lambda: jobs), finer)
 
 
+def test_what_a_log_says_besides_comes_back_and_nothing_in_its_place() -> None:
+    n = 3
+    attributes = dataclasses.replace(Attributes.unknown(n), queue=np.arange(n), group=np.arange(n) % 2)
+    columns = (np.arange(n), np.arange(n), np.full(n, 60), np.full(n, 90), np.ones(n), np.arange(n), np.full(n, -1))
+    log = Workload("small", 4, *columns, attributes=attributes)
+    again = decode(encode(log))
+    assert same(again, log)
+    # A column of another length, and something that is no attributes.
+    text = encode(log)
+    for found, put in (
+        (encode(np.arange(n)), encode(np.arange(n + 1))),
+        (encode(attributes), encode([1] * n)),
+        (encode(attributes), b"3"),
+    ):
+        assert found in text
+        with pytest.raises(InputError, match="is not the result of a simulation"):
+            decode(text.replace(found, put))
+
+
 VALUES = st.recursive(
     st.none()
     | st.booleans()

@@ -326,10 +326,15 @@ def test_a_run_under_other_versions_of_the_libraries_is_another(
 ) -> None:
     from policyfactory.evaluate import resume as finished
 
-    monkeypatch.setattr(finished, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scipy": "1.1"})
+    monkeypatch.setattr(
+        finished, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scikit-learn": "1.2", "scipy": "1.1"}
+    )
     interrupted(protocol, partial, 1)
     monkeypatch.undo()
-    with pytest.raises(OutputError, match=r"numba 0\.1 \(now .* and numpy 1\.0 \(now .* and scipy 1\.1 \(now "):
+    with pytest.raises(
+        OutputError,
+        match=r"numba 0\.1 \(now .* and numpy 1\.0 \(now .* and scikit-learn 1\.2 \(now .* and scipy 1\.1 \(now ",
+    ):
         run(protocol, partial=partial)
 
 

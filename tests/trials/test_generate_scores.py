@@ -195,12 +195,18 @@ def test_with_the_right_seed_a_damaged_first_line_costs_nothing(tmp_path, expect
 
 def test_a_partial_table_of_other_versions_is_another_run_and_a_whole_table_is_not(tmp_path, monkeypatch, expected):
     output = tmp_path / "t.csv"
-    monkeypatch.setattr(files, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scipy": "1.1"})
+    monkeypatch.setattr(
+        files, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scikit-learn": "1.2", "scipy": "1.1"}
+    )
     interrupt(output, 5)
     monkeypatch.undo()
-    with pytest.raises(OutputError, match=r"numba 0\.1 \(now .*, numpy 1\.0 \(now .*, scipy 1\.1 \(now "):
+    with pytest.raises(
+        OutputError, match=r"numba 0\.1 \(now .*, numpy 1\.0 \(now .*, scikit-learn 1\.2 \(now .*, scipy 1\.1 \(now "
+    ):
         write_scores(WORKLOAD, OPTIONS, output)
-    monkeypatch.setattr(files, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scipy": "1.1"})
+    monkeypatch.setattr(
+        files, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scikit-learn": "1.2", "scipy": "1.1"}
+    )
     write_scores(WORKLOAD, OPTIONS, output)
     monkeypatch.undo()
     assert write_scores(WORKLOAD, OPTIONS, output).done == 0
