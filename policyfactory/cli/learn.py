@@ -12,6 +12,7 @@ import typer
 from policyfactory.cli.completion import complete_metrics
 from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
+from policyfactory.core.units import parse_factor
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.learn.options import LearnOptions
 from policyfactory.report.terminal import console, note, show_verdict, warn
@@ -50,7 +51,28 @@ def learn(
             help="Cut the jobs to choose by and to test on (default: one continuous simulation).",
         ),
     ] = LearnOptions.windows,
-    seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = LearnOptions.seed,
+    predictions: Annotated[
+        bool,
+        typer.Option(
+            help="Let formulas compete that read what is predicted of a job from its user's past; --no-predictions: "
+            "for a site that can run no predictor."
+        ),
+    ] = LearnOptions.predictions,
+    replicas: Annotated[
+        int,
+        typer.Option(
+            help="Replicas of the third quarter to choose by, and of the last one to test on (users' weeks moved, "
+            "loads of 0.8 to 1.2); 0: choose by the third quarter as it was."
+        ),
+    ] = LearnOptions.replicas,
+    max_p99: Annotated[
+        str,
+        typer.Option(
+            metavar="FACTORx",
+            help="How many times that of the best published policy the 99th percentile of the waits may be: 1.1x.",
+        ),
+    ] = f"{LearnOptions.max_p99:g}x",
+    seed: Annotated[int, typer.Option(help="Seed of the tuples, orders and replicas.")] = LearnOptions.seed,
     workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
@@ -62,10 +84,11 @@ def learn(
 ) -> None:
     """Learn a policy from a log and test it: generate, fit and evaluate in one, on three parts of the log.
 
-    Formulas are learned from the first half of the jobs; on the third quarter they compete with the classical
-    policies, and the best is chosen; the last quarter, which nothing has seen, says what the choice is worth. An
-    interrupted run goes on with the same command.
+    Formulas are learned from the first half of the jobs; on replicas of the third quarter they, and formulas that read
+    predictions, compete with the published policies, and the best is chosen; the last quarter, which nothing has seen,
+    says what the choice is worth. An interrupted run goes on with the same command.
     """
+    reading |= {"predictions": predictions, "replicas": replicas, "max_p99": parse_factor("--max-p99", max_p99)}
     options = LearnOptions(tuples, trials, metric, threshold, windows, seed=seed, **reading)
     who = workers_of(workers, backend, scheduler)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from policyfactory.evaluate.study import Study
     from policyfactory.fit.fits import Fits
+    from policyfactory.learn.ranking import Ranked, Ranking
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
@@ -121,6 +122,15 @@ class Screen(Progress):
             for outcome in study.outcomes:
                 show_standings(outcome.sections)
 
+    def ranked(self, ranking: Ranking) -> None:
+        """Print how policies did on replicas."""
+        from policyfactory.report.terminal import show_table
+
+        with self._results():
+            title = f"On {ranking.replicas} replicas, as ratios to {ranking.peer}, the best published policy"
+            heads = ["policy", *ranking.aims, "95 % interval of the first", ""]
+            show_table(title, heads, [_ranked(row) for row in ranking.rows])
+
     def wrote(self, paths: Sequence[Path]) -> None:
         """Name the files."""
         self._stop()
@@ -136,7 +146,9 @@ class Screen(Progress):
         if step is not None:
             screen = console()
             screen.rule(f"[bold]{step.number}/{step.total}[/bold]  {step.title}", align="left", style="dim")
-            screen.print(f"$ policyfactory {shlex.join(step.command)}", style="cyan", markup=False, soft_wrap=True)
+            if step.command:
+                typed = f"$ policyfactory {shlex.join(step.command)}"
+                screen.print(typed, style="cyan", markup=False, soft_wrap=True)
             sys.stdout.flush()
 
     @contextlib.contextmanager
@@ -163,6 +175,12 @@ class Screen(Progress):
             if error.filename is not None:
                 raise
             raise OutputError(f"{self._tables}: cannot be written: {error.strerror or error}") from None
+
+
+def _ranked(row: Ranked) -> list[str]:
+    """Return the cells of a policy's row."""
+    interval = "" if row.interval is None else f"{row.interval[0]:.2f} to {row.interval[1]:.2f}"
+    return [row.name, *(f"{ratio:.2f}" for ratio in row.ratios), interval, row.out or row.verdict]
 
 
 class _AllSteps:

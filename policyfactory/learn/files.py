@@ -16,6 +16,8 @@ from policyfactory.policy.store import save_model
 __all__ = [
     "KEPT",
     "POLICY",
+    "PREDICTED",
+    "RANKING",
     "SCORES",
     "STEPS",
     "check_folder",
@@ -27,11 +29,13 @@ __all__ = [
 POLICY = "policy.json"
 STEPS = "steps.txt"  # what the command prints of the steps
 SCORES = "scores.csv"
+RANKING = "replicas.json"
 _PARTS = ("training", "choosing", "test")  # of the log
 _EVALUATIONS = ("choosing", "thresholds", "test", "resampled")
 # What a run that replaces another one begins with: scores of the same options are used again.
 KEPT = (SCORES, "scores.manifest.json")
-_OF_RIVALS = ("dated", "thresholds")
+PREDICTED = "predicted"
+_OF_RIVALS = ("dated", "thresholds", PREDICTED)
 _FITTED = ("forms*.json", "polynomials*.json", "forms.md", "polynomials.md")
 _MODELS = (*_FITTED, *(f"{name}/*.json" for name in _OF_RIVALS))
 
@@ -57,7 +61,7 @@ def earlier_files(folder: Path, name: str) -> list[str]:
     if not (folder / POLICY).exists():
         return []
     parts = [f"{glob.escape(name)}-{part}.swf" for part in _PARTS]
-    return files_of(folder, (POLICY, "policy.manifest.json", STEPS, *parts), _EVALUATIONS)
+    return files_of(folder, (POLICY, "policy.manifest.json", STEPS, RANKING, *parts), _EVALUATIONS)
 
 
 def files_of(folder: Path, own: Sequence[str], evaluations: Sequence[str]) -> list[str]:
@@ -79,7 +83,7 @@ def files_of(folder: Path, own: Sequence[str], evaluations: Sequence[str]) -> li
 
 
 def write_rivals(rivals: Sequence[Rival], folder: Path) -> None:
-    """Write the models of the rivals that lie in folders of their own: ``dated``, ``thresholds``."""
+    """Write the models of the rivals that lie in folders of their own: ``dated``, ``thresholds``, ``predicted``."""
     for rival in rivals:
         path = folder / Path(rival.source).parent.name / f"{rival.name}.json"
         if path.parent.name in _OF_RIVALS and rival.source.endswith(f"{path.parent.name}/{path.name}"):

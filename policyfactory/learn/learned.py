@@ -11,18 +11,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import Manifest, command_line
+from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.together import digest_of, together
+from policyfactory.core.together import atomic_write, digest_of, together
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fit.fits import Fits
+from policyfactory.learn.choice import ByReplicas, Tested
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
-from policyfactory.learn.files import POLICY, SCORES, check_folder, write_rivals
+from policyfactory.learn.files import POLICY, RANKING, SCORES, check_folder, write_rivals
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.words import choice_in_words, threshold_in_words
+from policyfactory.learn.words import choice_in_words, replicas_in_words, threshold_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
 from policyfactory.report.verdict import Verdict
@@ -72,6 +73,10 @@ class Learned:
         Unix time of the last submission.
     source : SwfLog
         The whole log.
+    replicas : ByReplicas or None
+        The choice by replicas of the third quarter; None if it was by the quarter itself.
+    tested : Tested or None
+        The choice on replicas of the last quarter.
     """
 
     model: Model
@@ -88,6 +93,8 @@ class Learned:
     epoch: int | None
     last: int | None
     source: SwfLog
+    replicas: ByReplicas | None = None
+    tested: Tested | None = None
 
     @property
     def policy(self) -> Policy:
@@ -102,10 +109,14 @@ class Learned:
     @property
     def choice_words(self) -> str:
         """What was chosen, in words."""
-        tried = () if self.thresholds is None else [rival.name for rival in self.thresholds.rivals[2:]]
-        tie = len(self.choosing.best) == len(self.rivals)
         published = self.formula_name in CLASSICAL
-        words = choice_in_words(self.policy, len(self.rivals), published=published, tie=tie)
+        if self.replicas is not None:
+            tried: tuple[str, ...] = self.replicas.tried
+            words = replicas_in_words(self.policy, self.replicas.ranking, published=published)
+        else:
+            tried = () if self.thresholds is None else tuple(rival.name for rival in self.thresholds.rivals[2:])
+            tie = len(self.choosing.best) == len(self.rivals)
+            words = choice_in_words(self.policy, len(self.rivals), published=published, tie=tie)
         return f"{words} {threshold_in_words(self.policy, tried)}".rstrip()
 
     @property
@@ -116,7 +127,7 @@ class Learned:
     @property
     def formula_name(self) -> str:
         """Name of the formula that was chosen, without its threshold."""
-        return self.choosing.winner.name
+        return self.choosing.winner.name if self.replicas is None else self.replicas.ranking.chosen
 
     def summary(self) -> str:
         """Return the words, a paragraph each."""
@@ -205,6 +216,8 @@ class Learned:
                     rivals = tuple(_moved_rival(rival, folder) for rival in compared.rivals)
                     log = moved.get(compared.log.path, compared.log)
                     dataclasses.replace(compared, log=log, rivals=rivals).write(check_directory(folder / part))
+            if self.replicas is not None:
+                write_rivals([*self.replicas.rivals, self.replicas.winner], folder)
             return self.write_policy(folder)
 
     def write_policy(self, folder: Path) -> Path:
@@ -222,6 +235,12 @@ class Learned:
         with together():
             save_model(self.model, path)
             outputs = {POLICY: digest_of(path)}
+            if self.replicas is not None:
+                rankings = {"choosing": self.replicas.ranking.as_dict()}
+                if self.tested is not None:
+                    rankings |= {"test": self.tested.to_peer.as_dict(), "test_fcfs": self.tested.to_baseline.as_dict()}
+                atomic_write(folder / RANKING, dump_json(rankings))
+                outputs[RANKING] = digest_of(folder / RANKING)
             manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
             manifest.write(Manifest.path_for(path))
         return path

@@ -24,6 +24,9 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "processors": (int | None, "a whole number, or None"),
     "force_processors": (bool, "True or False"),
     "estimate_missing": (str, '"error", "runtime", "model" or "drop"'),
+    "predictions": (bool, "True or False"),
+    "replicas": (int, "a whole number, 0 or at least 4"),
+    "max_p99": (int | float, "a number above 0, in units of the best published policy's"),
     "preset": (str, 'the name of a filter, for example "default"'),
     "seed": (int, "a whole number"),
 }
@@ -53,6 +56,14 @@ class LearnOptions:
         What to do with jobs without a requested time.
     preset : str
         Filter for the log.
+    predictions : bool
+        Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
+        no predictor.
+    replicas : int
+        Replicas of the third quarter to choose by, and as many of the last one to test on; 0: choose by the third
+        quarter as it was. They are made of two weeks or more, and not of windows.
+    max_p99 : float
+        How many times that of the best published policy the ninety-ninth percentile of the waits may be.
     seed : int
         Seed of the tuples and of the orders.
 
@@ -72,6 +83,9 @@ class LearnOptions:
     estimate_missing: EstimateMissing = "error"
     preset: str = "default"
     seed: int = 1
+    predictions: bool = True
+    replicas: int = 8
+    max_p99: float = 1.1
 
     def __post_init__(self) -> None:
         from policyfactory.simulate.metrics import METRICS, check_metrics
@@ -85,6 +99,10 @@ class LearnOptions:
         if self.tuples < 32 or self.trials < 256:
             raise UsageError(f"{self.tuples} tuples of {self.trials} trials: give at least 32 tuples and 256 trials")
         check_seed(self.seed)
+        if self.replicas and not 4 <= self.replicas <= 1000:
+            raise UsageError(f"--replicas {self.replicas}: give 4 to 1,000, or 0 for none")
+        if not 0 < self.max_p99 <= 100:
+            raise UsageError(f"--max-p99 {self.max_p99:g}: give a number above 0, at most 100: 1.1")
         if not self.chooses_threshold:
             parse_duration(self.threshold_text, unit=True)
         object.__setattr__(self, "metric", *check_metrics([self.metric]))

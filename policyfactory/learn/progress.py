@@ -12,6 +12,7 @@ from policyfactory.core.progress import WorkCounter
 if TYPE_CHECKING:
     from policyfactory.evaluate.study import Study
     from policyfactory.fit.fits import Fits
+    from policyfactory.learn.ranking import Ranking
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
@@ -30,7 +31,7 @@ class Step:
     title : str
         In words.
     command : tuple of str
-        What stands behind ``policyfactory``.
+        What stands behind ``policyfactory``; empty if no other command does this.
     before, share : float
         What part of all the work is done before it, and what part it is, by a rough guess.
     """
@@ -76,6 +77,9 @@ class Progress:
 
     def compared(self, study: Study) -> None:
         """Show how policies did."""
+
+    def ranked(self, ranking: Ranking) -> None:
+        """Show how policies did on replicas."""
 
     def wrote(self, paths: Sequence[Path]) -> None:
         """Name the files that were written."""

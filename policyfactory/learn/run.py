@@ -4,60 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import changed
-from policyfactory.core.units import DAY, HOUR
+from policyfactory.core.units import HOUR, WEEK
 from policyfactory.core.whole_folder import replaced_whole
-from policyfactory.evaluate.basis import basis_in_words, windows_too_short
+from policyfactory.evaluate.basis import basis_in_words
 from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
+from policyfactory.learn.choice import KEPT_GAIN, QUANTILES, ByReplicas, Choice, Tested
 from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
-from policyfactory.learn.files import KEPT, POLICY, check_folder, earlier_files, write_rivals
+from policyfactory.learn.files import KEPT, POLICY, PREDICTED, check_folder, earlier_files, write_rivals
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.predicted import predicted_rivals, why_not
 from policyfactory.learn.progress import Progress
-from policyfactory.learn.stages import Stages
+from policyfactory.learn.quarters import Quarters
 from policyfactory.learn.verdict import Evidence, judge
 from policyfactory.learn.words import hours_text, limits_in_words, whole_hours
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model
 from policyfactory.report.verdict import LIGHTS, Verdict
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.simulate import simulate
 from policyfactory.statistics.compare import compare_policies
 from policyfactory.trials.run import GenerateOptions
-from policyfactory.workload.clean import clean
-from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import History
-from policyfactory.workload.swf.files import format_swf, log_name, read_swf, write_swf
+from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, log_of_workload
-from policyfactory.workload.windows import parse_windows
 
 __all__ = ["learn"]
 
-# A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
-_FEWEST = 200
 BESIDE = ("FCFS", "SAF", "F1")
-# Of the waits under the chosen formula, as thresholds: the last one changes nothing there, and bounds what comes later;
-# and the share of its gain that a threshold must keep.
-_QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
-_KEPT = 0.9
-_RESAMPLES = 40
-_TITLES = {
-    "training": "The first half of the jobs, to learn from",
-    "choosing": "What comes before the last quarter, to choose by its third quarter",
-    "test": "The last quarter, to test the choice on",
-}
 
 
 def learn(
@@ -104,7 +88,8 @@ def learn(
     """
     chosen = changed(options or LearnOptions(), changes)
     folder = None if output is None else Path(output)
-    work = _Learning(_swf(log), chosen, folder, workers, progress or Progress(), overwrite=overwrite)
+    jobs = _swf(log)
+    work = _Learning(jobs, chosen, folder, workers, progress or Progress(), _seconds(jobs, chosen), overwrite=overwrite)
     if work.folder is None:
         return work.run()
     check_folder(work.folder)
@@ -126,58 +111,39 @@ def _swf(log: Workload | SwfLog | Path | str) -> SwfLog:
     return log_of_workload(log)
 
 
-class _Learning(Stages):
-    """One run: the log and the options."""
-
-    def __init__(
-        self,
-        log: SwfLog,
-        options: LearnOptions,
-        folder: Path | None,
-        workers: Workers | int,
-        progress: Progress,
-        *,
-        overwrite: bool,
-    ) -> None:
-        super().__init__(folder, workers, progress, _seconds(len(log), options), overwrite=overwrite)
-        self.log = log
-        self.options = options
-        workload = clean(log, **options.reading)
-        if len(workload) < _FEWEST:
-            raise WorkloadError(
-                f"{log.path}: {len(workload):,} jobs are left after cleaning, and {_FEWEST} are the least to learn "
-                "from, choose by and test on; import a longer time"
-            )
-        unix_start = workload.unix_start
-        # The day (UTC) on which the log begins: r has in production the size that it has in the tests.
-        self.epoch = None if unix_start is None else unix_start // DAY * DAY
-        self.last = None if unix_start is None else unix_start + int(workload.submit[-1]) // workload.ticks
-        self.windows = options.windows
-        self.workload = workload
-        self._lead_in: dict[str, int] = {}
+class _Learning(Quarters):
+    """One run."""
 
     def run(self) -> Learned:
         """Take all steps."""
-        self._warn()
-        options, parts = self.options, self._parts()
+        self.warn()
+        options, parts = self.options, self.cut()
         scores = self.score(
             parts["training"],
             GenerateOptions(options.tuples, options.trials, seed=options.seed),
-            *self._reading(),
+            *self.reading_words(),
             reading=options.reading,
         )
         fits = self.fit(scores)
-        rivals = self._dated(self.rivals(fits))
-        choosing = self._compare("The formulas against the classical policies", "choosing", parts, rivals)
-        winner, thresholds = self._with_threshold(choosing, parts)
-        # The baseline, and two that are hard to beat, stand beside the choice.
+        rivals = self.dated(self.rivals(fits))
+        replicas = self._replicas(rivals)
+        if replicas is None:
+            choosing = self.compare_on("The formulas against the classical policies", "choosing", parts, rivals)
+            winner, thresholds = self._with_threshold(choosing, parts)
+        else:
+            rivals, winner, thresholds = list(replicas.rivals), replicas.winner, None
+            title = "The choice and the classical policies on the third quarter itself"
+            choosing = self.compare_on(title, "choosing", parts, replicas.shown)
+        # The baseline, what is hard to beat, and the best published one stand beside the choice.
         named = {rival.name: rival for rival in (*rivals, winner)}
-        beside = [named[name] for name in dict.fromkeys((*BESIDE, winner.name))]
-        test = self._compare(
+        peer = () if replicas is None else (replicas.ranking.peer,)
+        beside = [named[name] for name in dict.fromkeys((*BESIDE, *peer, winner.name))]
+        test = self.compare_on(
             f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
         )
         resampled = self._resampled(test, winner, parts, beside)
-        verdict = self._verdict(test, winner, parts, resampled)
+        tested = None if replicas is None else self._tested(replicas, named)
+        verdict = self._verdict(test, winner, parts, resampled, tested)
         # Written before, so that a run that is stopped leaves it; now with what follows from it.
         test = test.judged(verdict, winner.name)
         if self.folder is not None:
@@ -199,6 +165,8 @@ class _Learning(Stages):
             self.epoch,
             self.last,
             self.log,
+            replicas,
+            tested,
         )
         held = learned.policy.threshold
         self.begin(
@@ -212,29 +180,13 @@ class _Learning(Stages):
 
     # What is chosen, and what it is worth. ----------------------------------------------------------------------------
 
-    def _schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
-        """Return the measured jobs of a part under a policy."""
-        lead_in = 0 if self.windows else self._lead_in[part]
-        log = self._measured(part, parts)
-        jobs = self.workload if log is self.log else self._workload(log)
-        threshold = self.options.threshold_s
-        rules = Rules() if threshold is None else Rules(threshold=threshold)
-        return simulate(jobs, rival.model.policy, rules).after(lead_in)
-
-    def _workload(self, log: SwfLog) -> Workload:
-        return clean(log, **self.options.reading)
-
-    def _measured(self, part: str, parts: dict[str, SwfLog]) -> SwfLog:
-        """Return the log that is simulated to measure a part: all that came before too, unless it is cut."""
-        return self.log if part == "test" and not self.windows else parts[part]
-
     def _with_threshold(self, choosing: Compared, parts: dict[str, SwfLog]) -> tuple[Rival, Compared | None]:
         """Return the winner of the third quarter with the lowest threshold that is sure to keep its gain there."""
         winner = choosing.winner
         if not self.options.chooses_threshold or winner.name == CLASSICAL[0]:
             return winner, None
-        waits = self._schedule(winner, "choosing", parts).wait
-        hours = sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0})
+        waits = self.schedule(winner, "choosing", parts).wait
+        hours = sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in QUANTILES} - {0})
         candidates = [
             Rival(
                 _named(prepare(winner.model, threshold=float(count * HOUR)), f"{winner.name}-{hours_text(count)}"), ""
@@ -248,11 +200,11 @@ class _Learning(Stages):
             write_rivals(candidates, self.folder)
         title = f"A longest wait for {winner.name}: quantiles of its waits as thresholds"
         baseline = next(rival for rival in choosing.rivals if rival.name == CLASSICAL[0])
-        compared = self._compare(title, "thresholds", parts, [baseline, winner, *candidates])
+        compared = self.compare_on(title, "thresholds", parts, [baseline, winner, *candidates])
         values = {row.policy: row.value for row in compared.outcome.summaries if row.metric == self.options.metric}
         gain = values[winner.name] - values[baseline.name]
         for one in candidates:
-            if self._loss(compared, one.name, winner.name) <= (1 - _KEPT) * abs(gain):
+            if self._loss(compared, one.name, winner.name) <= (1 - KEPT_GAIN) * abs(gain):
                 return one, compared
         return winner, compared
 
@@ -265,6 +217,43 @@ class _Learning(Stages):
         low, high = (estimate.interval.low, estimate.interval.high) if estimate.interval else [estimate.value] * 2
         return high if lower else -low
 
+    def _replicas(self, rivals: list[Rival]) -> ByReplicas | None:
+        """Return the choice by replicas of the third quarter; None if it is chosen by the quarter itself."""
+        options = self.options
+        if self.windows or not options.replicas:
+            return None
+        choice = Choice(self.workload, options, self.edges, self.workers, self.progress)
+        made = choice.replicas("choosing")
+        if made is None:
+            return None
+        self.begin("The formulas on replicas of the third quarter: users' weeks moved, loads of 0.8 to 1.2")
+        why = why_not(self.workload) if options.predictions else "--no-predictions"
+        if why:
+            self.progress.message(f"no predictions: {why}")
+        every = [*rivals, *([] if why else predicted_rivals(self.place(PREDICTED)))]
+        ranking = choice.rank(made, [rival.model.policy for rival in every], CLASSICAL)
+        self.progress.ranked(ranking)
+        winner = next(rival for rival in every if rival.name == ranking.chosen)
+        tried: tuple[str, ...] = ()
+        if options.chooses_threshold and winner.name != CLASSICAL[0]:
+            baseline = next(rival.model.policy for rival in every if rival.name == CLASSICAL[0])
+            policy, tried = choice.thresholds(made, winner.model.policy, baseline)
+            if policy is not winner.model.policy:
+                model = _named(prepare(winner.model, threshold=policy.threshold), policy.name)
+                winner = Rival(model, self.place(f"thresholds/{policy.name}.json"))
+        if self.folder is not None:
+            write_rivals([*every, winner], self.folder)
+        return ByReplicas(choice, tuple(every), ranking, winner, tried)
+
+    def _tested(self, replicas: ByReplicas, named: Mapping[str, Rival]) -> Tested | None:
+        """Return the choice on replicas of the last quarter, each predictor learning in its own run."""
+        made = replicas.choice.replicas("test")
+        if made is None or replicas.winner.name == CLASSICAL[0]:
+            return None
+        names = list(dict.fromkeys((CLASSICAL[0], replicas.ranking.peer, replicas.winner.name)))
+        self.begin("The choice on replicas of the last quarter, each predictor learning in its own run")
+        return replicas.choice.tested(made, [named[name].model.policy for name in names], replicas.ranking.peer)
+
     def _resampled(
         self, test: Compared, winner: Rival, parts: dict[str, SwfLog], beside: list[Rival]
     ) -> Compared | None:
@@ -273,21 +262,29 @@ class _Learning(Stages):
         weeks = evaluation.weekly.get(evaluation.logs[0])
         by_weeks = weeks is not None and weeks.enough
         by_weeks = by_weeks and evaluation.weekly_column(evaluation.logs[0], metric, winner.name) is not None
-        if self.windows or by_weeks or winner.name == CLASSICAL[0]:
+        # Drawn weeks have the same jobs again and again, which a predictor would know: it has replicas for that.
+        if self.windows or by_weeks or winner.name == CLASSICAL[0] or winner.model.policy.needs_predictions:
             return None
         few = [rival for rival in beside if rival.name in {CLASSICAL[0], winner.name}]
         try:
-            History(self._workload(parts["test"]))
+            History(self.workload_of(parts["test"]))
         except WorkloadError as error:
             self.progress.warning(f"no logs can be drawn from the last quarter: {error}")
             return None
-        return self._compare("The last quarter drawn anew, since its weeks are too few", "resampled", parts, few)
+        return self.compare_on("The last quarter drawn anew, since its weeks are too few", "resampled", parts, few)
 
-    def _verdict(self, test: Compared, winner: Rival, parts: dict[str, SwfLog], resampled: Compared | None) -> Verdict:
+    def _verdict(
+        self,
+        test: Compared,
+        winner: Rival,
+        parts: dict[str, SwfLog],
+        resampled: Compared | None,
+        tested: Tested | None,
+    ) -> Verdict:
         baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
-        base, own = (self._schedule(rival, "test", parts) for rival in (baseline, winner))
-        verdict = judge(Evidence(test, self.options.metric, winner.name, base, own, resampled))
-        if short := self._windows_too_short(unsound=True):
+        base, own = (self.schedule(rival, "test", parts) for rival in (baseline, winner))
+        verdict = judge(Evidence(test, self.options.metric, winner.name, base, own, resampled, tested))
+        if short := self.windows_too_short(unsound=True):
             verdict = Verdict("unsound", (*short, *verdict.sentences))
         measured = dataclasses.replace(base.workload, cleaning=self.workload.cleaning)
         policy = prepare(winner.model, threshold=self.options.threshold_s).policy
@@ -295,105 +292,30 @@ class _Learning(Stages):
         more = () if winner.name == baseline.name else (*limits_in_words(policy), gaming(policy, measured.machine))
         return dataclasses.replace(verdict, caveats=(*basis_in_words(measured), *more))
 
-    def _windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
-        if self.windows is None:
-            return ()
-        return windows_too_short(self.workload, parse_windows(self.windows), unsound=unsound)
 
-    def _warn(self) -> None:
-        for sentence in self._windows_too_short():
-            self.progress.warning(sentence)
-        if self.epoch is None:
-            self.progress.warning(
-                "the log has no date (UnixStartTime): r counts from the start of each window, which production has not"
-            )
-
-    def _reading(self) -> tuple[str, ...]:
-        return ("--preset", self.options.preset, *self.options.machine_words)
-
-    def _parts(self) -> dict[str, SwfLog]:
-        """Cut the log in three, by number of jobs."""
-        log, dropped = in_order(self.log)
-        if dropped:
-            self.progress.warning(f"{dropped:,} jobs without a submit time were left out")
-        half, quarter = len(log) // 2, len(log) // 4
-        # Unless the quarters are cut into windows, all that came before is simulated with them.
-        before = half if self.windows else 0
-        choosing = (before, half + quarter - before)
-        bounds = {"training": (0, half), "choosing": choosing, "test": (half + quarter, None)}
-        parts = {}
-        for name, (skip, jobs) in bounds.items():
-            path = self.place(f"{self.log.name}-{name}.swf")
-            words = [*(["--skip", str(skip)] if skip else []), *(["--jobs", str(jobs)] if jobs is not None else [])]
-            self.begin(_TITLES[name], "workload", "window", self.log.path, *words, "--output", path, "--overwrite")
-            part = cut_between(log, skip=skip, jobs=jobs)
-            digest = sha256_bytes(format_swf(part))
-            parts[name] = dataclasses.replace(part, name=log_name(Path(path)), path=path, sha256=digest)
-            if self.folder is not None:
-                write_swf(parts[name], self.folder / Path(path).name)
-            self.progress.cut(parts[name])
-        if not self.windows:
-            kept = [len(self._workload(parts[name])) for name in ("training", "choosing")]
-            self._lead_in = {"choosing": kept[0], "thresholds": kept[0], "test": kept[1], "resampled": 0}
-        return parts
-
-    def _dated(self, rivals: list[Rival]) -> list[Rival]:
-        """Let r count from the first day of the log in the rivals that have it.
-
-        From the start of a window log10(r) is steep, a year after a fixed date it is flat: the same formula, another
-        order.
-        """
-        if self.epoch is None:
-            return rivals
-        dated = [
-            Rival(prepare(rival.model, epoch=self.epoch), self.place(f"dated/{rival.name}.json"))
-            if "r" in rival.model.policy.variables
-            else rival
-            for rival in rivals
-        ]
-        if self.folder is not None:
-            write_rivals(dated, self.folder)
-        return dated
-
-    def _compare(self, title: str, part: str, parts: dict[str, SwfLog], rivals: list[Rival]) -> Compared:
-        options = self.options
-        log = {
-            "choosing": parts["choosing"],
-            "thresholds": parts["choosing"],
-            "test": self._measured("test", parts),
-            "resampled": parts["test"],
-        }[part]
-        # How the log is cut, and what of it is measured.
-        cases: dict[str, Any] = {"windows": self.windows} if self.windows else {}
-        if part == "resampled":
-            cases = {"resamples": _RESAMPLES}
-        elif lead_in := self._lead_in.get(part):
-            cases = {"lead_in": f"{lead_in}jobs"}
-        threshold = options.threshold_s
-        own = threshold is None or math.isinf(threshold)
-        words = [*self._reading(), "--estimate-missing", options.estimate_missing]
-        words += [] if own else ["--threshold", options.threshold_text]
-        words += ["--metric", ",".join(options.metrics)]
-        words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]
-        policies = ",".join(rival.source for rival in rivals)
-        output = self.place(part)
-        self.begin(title, "evaluate", log.path, "--policies", policies, *words, "--output", output, "--overwrite")
-        evaluated = {
-            **cases,
-            "metrics": options.metrics,
-            "threshold": None if own else options.threshold_text,
-            **options.reading,
-        }
-        return self.compare(log, rivals, evaluated, part)
-
-
-def _seconds(jobs: int, options: LearnOptions) -> list[float]:
+def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
     """Return about how long each step takes, as measured on one machine of two cores; only their ratios matter."""
-    simulated, page = jobs / 500_000, 2.0
+    jobs, page = len(log), 2.0
+    simulated = jobs / 500_000
     cuts = 3 * [jobs / 400_000]
     scores = options.tuples * options.trials / 500_000
-    thresholds = [7 * simulated + page] * options.chooses_threshold
-    return [*cuts, scores, 8.0, 3.0, 13 * simulated + page, *thresholds, 4 * simulated + 2 * page, 0.1]
+    thresholds, test = [7 * simulated + page] * options.chooses_threshold, []
+    replicas: list[float] = []
+    if not options.windows and options.replicas and _is_long(log):
+        # A training takes as long as 100,000 jobs; there are about as many as months.
+        each = options.replicas * (1.0 + jobs / 20_000)
+        replicas, thresholds, test = [2 * each], [], [each]
+    return [*cuts, scores, 8.0, 3.0, *replicas, 13 * simulated + page, *thresholds, 4 * simulated + page, *test, 0.1]
+
+
+def _is_long(log: SwfLog) -> bool:
+    """Say whether both quarters have two whole weeks, so that there are replicas of them."""
+    at = (
+        [int(log.submit[min(row, len(log) - 1)]) for row in (len(log) // 2, 3 * len(log) // 4, len(log))]
+        if len(log)
+        else []
+    )
+    return len(at) == 3 and min(at[1] - at[0], at[2] - at[1]) >= 2 * WEEK
 
 
 def _named(model: Model, name: str) -> Model:

@@ -65,7 +65,7 @@ class Stages:
     ) -> None:
         self.folder = self._named = folder
         self.progress = progress
-        self._workers = Workers.of(workers)
+        self.workers = Workers.of(workers)
         self._seconds = tuple(seconds)
         self._overwrite = overwrite
         self._begun = 0
@@ -132,7 +132,7 @@ class Stages:
                 counter.done(options.trials)
             kept = finished
 
-        how: dict[str, Any] = {"workers": self._workers, "report": report, "notify": progress.message}
+        how: dict[str, Any] = {"workers": self.workers, "report": report, "notify": progress.message}
         if self.folder is None:
             report(0)
             return generate(workload, options, **how)
@@ -227,14 +227,14 @@ class Stages:
         partial = None if output is None else partial_path(output / PLAIN_NAME)
         counter = progress.counter(f"{PLAIN_NAME}: simulations", "jobs/s")
         settings = RunSettings(
-            self._workers,
+            self.workers,
             progress=lambda _: counter,
             partial=partial,
             overwrite=True,
             beside={"starts": "none"},
             notify=progress.message,
         )
-        tally = RunTally(self._workers)
+        tally = RunTally(self.workers)
         files: list[Path] = []
         with exclusive(None if output is None else output / "results.csv"):
             study = tally.run(protocol, {log.name: read}, settings, progress.kept)

@@ -8,12 +8,15 @@ to the record for a simulation to mean anything.
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.verdict import against_record, nobody_waits, requests_invented
+from policyfactory.learn.choice import Tested
 from policyfactory.learn.comparing import CLASSICAL, Compared
+from policyfactory.learn.ranking import Ranked
 from policyfactory.report.caveats import too_few_weeks
 from policyfactory.report.verdict import Light, Verdict, difference_in_words, value_in_words
 from policyfactory.simulate.metrics import METRICS
@@ -49,6 +52,8 @@ class Evidence:
         The last quarter under the simulated baseline, and under the choice.
     resampled : Compared or None
         The same policies on logs drawn from the last quarter, where its own weeks are too few.
+    tested : Tested or None
+        The choice on replicas of the last quarter.
     """
 
     compared: Compared
@@ -57,6 +62,7 @@ class Evidence:
     baseline: Schedule
     choice: Schedule
     resampled: Compared | None = None
+    tested: Tested | None = None
 
     def row(self, compared: Compared) -> Comparison | None:
         """Return the comparison of the choice with the baseline."""
@@ -98,7 +104,10 @@ def judge(evidence: Evidence) -> Verdict:
         light = "unsound"
     elif light == "better":
         light = by_record or "cannot tell"
-    return Verdict(light, (*words, *_who_pays(evidence)))
+    beside, by_peer = _against_peer(evidence)
+    if light == "better":
+        light = by_peer or light
+    return Verdict(light, (*words, *beside, *_who_pays(evidence)))
 
 
 # Better than the baseline, and than what the site has. ----------------------------------------------------------------
@@ -114,6 +123,8 @@ def _against_baseline(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
     against = f"simulated {_BASELINE} in {evidence.metric}: {_both(evidence)}{difference_in_words(row)}"
     if row.verdict == "better":
         return "better", (f"{where} {name} is better than {against}.",)
+    if row.verdict == "too few cases" and evidence.tested is not None:
+        return _by_replicas(evidence, evidence.tested, against)
     if row.verdict == "worse":
         return "worse", (
             f"{where} {name} is WORSE than {against}: do not use it; what was learned does not hold for later jobs.",
@@ -151,6 +162,50 @@ def _by_resampled_logs(evidence: Evidence, resampled: Compared, row: Comparison)
             "That is no evidence for a change of the queue; import a longer time."
         ),
     )
+
+
+def _by_replicas(evidence: Evidence, tested: Tested, against: str) -> tuple[Light, tuple[str, ...]]:
+    """Return what replicas of the last quarter say, where its own weeks are too few for an interval."""
+    name, ranking = evidence.chosen, tested.to_baseline
+    row = ranking.row(name)
+    first = (
+        f"The weeks of the last quarter are too few for an interval ({name} against {against}). On "
+        f"{ranking.replicas} replicas of it {evidence.metric} is {_ratio(row)} times that of simulated {_BASELINE}"
+    )
+    if row.verdict == "better":
+        return "better", (f"{first}: {name} is better.",)
+    if row.verdict == "worse":
+        return "worse", (f"{first}: {name} is WORSE, do not use it.",)
+    return "cannot tell", (f"{first}: that is no evidence for a change of the queue; import a longer time.",)
+
+
+def _against_peer(evidence: Evidence) -> tuple[tuple[str, ...], Light | None]:
+    """Return what replicas of the last quarter say of the choice and the best published policy; None if it is better.
+
+    What is learned and needs a predictor has to be better than a published formula, which needs nothing.
+    """
+    tested = evidence.tested
+    if tested is None or evidence.chosen in (tested.to_peer.peer, _BASELINE):
+        return (), None
+    ranking = tested.to_peer
+    row, peer = ranking.row(evidence.chosen), ranking.peer
+    prices = ", ".join(
+        f"{aim} {ratio:.2f}"
+        for aim, ratio in zip(ranking.aims[1:], row.ratios[1:], strict=True)
+        if math.isfinite(ratio)
+    )
+    said = (
+        f"On {ranking.replicas} replicas of the last quarter {evidence.metric} is {_ratio(row)} times that of {peer}, "
+        f"the best published policy before; its price, as ratios: {prices}."
+    )
+    if row.verdict == "better":
+        return (said,), None
+    return (said, f"So {evidence.chosen} is not shown to be better than {peer}, which anybody can use."), "cannot tell"
+
+
+def _ratio(row: Ranked) -> str:
+    low, high = row.interval or (row.ratios[0], row.ratios[0])
+    return f"{row.ratios[0]:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _both(evidence: Evidence) -> str:

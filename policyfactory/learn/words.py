@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from policyfactory.core.units import format_duration
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import round_coefficients
 
-__all__ = ["choice_in_words", "formula_in_words", "hours_text", "limits_in_words", "threshold_in_words", "whole_hours"]
+if TYPE_CHECKING:
+    from policyfactory.learn.ranking import Ranking
+
+__all__ = [
+    "choice_in_words",
+    "formula_in_words",
+    "hours_text",
+    "limits_in_words",
+    "replicas_in_words",
+    "threshold_in_words",
+    "whole_hours",
+]
 
 
 def formula_in_words(policy: Policy) -> str:
@@ -90,3 +102,35 @@ def choice_in_words(policy: Policy, candidates: int, *, published: bool, tie: bo
         f"{policy.name} was the best of {candidates} policies on the third quarter of the jobs. {origin} It sorts the "
         f"queue by {formula_in_words(policy)}, the lower value first."
     )
+
+
+def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> str:
+    """Return what was chosen by replicas, among how many, and its sort key.
+
+    Parameters
+    ----------
+    policy : Policy
+        The choice.
+    ranking : Ranking
+        How the policies did.
+    published : bool
+        Whether it is one of the classical policies.
+    """
+    where = (
+        f"on {ranking.replicas} replicas of the third quarter (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
+    )
+    key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first."
+    if published:
+        return (
+            f"{policy.name} was the best published policy {where}, and none of the other {len(ranking.rows) - 1} was "
+            f"shown to be better there at a bearable price. {key}"
+        )
+    row = ranking.row(ranking.chosen)
+    low, high = row.interval or (row.ratios[0], row.ratios[0])
+    said = (
+        f"{policy.name} was the best of {len(ranking.rows)} policies {where}: {ranking.aims[0]} is "
+        f"{row.ratios[0]:.2f} [{low:.2f}, {high:.2f}] times that of {ranking.peer}, the best published one."
+    )
+    if ranking.runner_up and ranking.margin is not None and ranking.margin.verdict != "better":
+        said += f" {ranking.runner_up} cannot be told from it."
+    return f"{said} {key}"

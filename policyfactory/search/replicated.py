@@ -113,10 +113,10 @@ class Replicated:
         """Return the aims of each replica: float64 array (replicas, len(AIMS))."""
         return np.array([self.aims(at, policy, learns=learns) for at in range(len(self))])
 
-    def aims(self, at: int, policy: Policy, *, learns: bool = False) -> tuple[float, ...]:
-        """Return the aims of one replica, in the order of `AIMS`; parameters as of `schedule`."""
-        measured = measure(self.schedule(at, policy, learns=learns), AIMS)
-        return tuple(measured[name] for name in AIMS)
+    def aims(self, at: int, policy: Policy, aims: Sequence[str] = AIMS, *, learns: bool = False) -> tuple[float, ...]:
+        """Return metrics of one replica, in the order of ``aims``; the other parameters are those of `schedule`."""
+        measured = measure(self.schedule(at, policy, learns=learns), aims)
+        return tuple(measured[name] for name in aims)
 
     def taught(self, at: int, *, tail: bool = False) -> tuple[Training, ...]:
         """Return the models of the run that teaches for a replica; made once."""

@@ -26,8 +26,9 @@ from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.predict.features import known_of, past_of
 from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
 from policyfactory.simulate.prepare import Prepared
+from policyfactory.workload.jobs import Workload
 
-__all__ = ["Foreseen", "reads_predictions", "run_predicted"]
+__all__ = ["Foreseen", "filled_requests", "reads_predictions", "run_predicted"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +116,11 @@ def _refuse_without_tail(prepared: Prepared, policy: Policy, predictor: Predicto
         )
 
 
+def filled_requests(workload: Workload) -> int:
+    """Return how many jobs were given their run time for the request that they did not have."""
+    return sum(step.jobs for step in workload.cleaning.steps if step.what == "no requested time, the run time taken")
+
+
 def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:
     workload, rules = prepared.workload, prepared.rules
     if rules.compatibility != "none":
@@ -125,10 +131,9 @@ def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:
             f"predictions are made by our own rules only; with compatibility {rules.compatibility} take a policy "
             "without them"
         )
-    filled = [step.jobs for step in workload.cleaning.steps if step.what == "no requested time, the run time taken"]
-    if filled:
+    if filled := filled_requests(workload):
         raise EvaluationError(
-            f"{workload.name}: {filled[0]:,} jobs have no requested time and were given their run time, which is what "
+            f"{workload.name}: {filled:,} jobs have no requested time and were given their run time, which is what "
             "is to be predicted; read the log with --estimate-missing model, or drop"
         )
 

@@ -1,0 +1,175 @@
+"""The choice by replicas of the third quarter, and what replicas of the last one say of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.errors import WorkloadError
+from policyfactory.core.units import HOUR
+from policyfactory.learn.comparing import Rival
+from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.progress import Progress
+from policyfactory.learn.ranking import Ranking, rank, values_of
+from policyfactory.learn.words import hours_text, whole_hours
+from policyfactory.parallel.workers import Workers
+from policyfactory.policy.policy import Policy
+from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
+from policyfactory.simulate.rules import Rules
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["KEPT_GAIN", "QUANTILES", "ByReplicas", "Choice", "Tested"]
+
+# Of the waits under the chosen formula, as thresholds: the last one changes nothing there, and bounds what comes later;
+# and the share of its gain that a threshold must keep.
+QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
+KEPT_GAIN = 0.9
+_SEEDS = {"choosing": 0, "test": 1}  # replicas of the two quarters have random numbers of their own
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tested:
+    """The choice on replicas of the last quarter.
+
+    Parameters
+    ----------
+    to_peer, to_baseline : Ranking
+        The same values, as ratios to the policy that was the best published one by the third quarter, and to the
+        baseline.
+    """
+
+    to_peer: Ranking
+    to_baseline: Ranking
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """Who chooses and tests, and by what.
+
+    Parameters
+    ----------
+    workload : Workload
+        The whole log.
+    options : LearnOptions
+        The metric, how many replicas, what a gain may cost.
+    edges : tuple of int
+        The rows at which its third and its last quarter begin.
+    workers : Workers
+        Who works.
+    progress : Progress
+        Who follows how far the work is.
+    """
+
+    workload: Workload
+    options: LearnOptions
+    edges: tuple[int, int]
+    workers: Workers
+    progress: Progress
+
+    @property
+    def aims(self) -> tuple[str, ...]:
+        """What is measured: the metric that chooses, then what it costs."""
+        return tuple(dict.fromkeys((self.options.metric, *AIMS[1:])))
+
+    def replicas(self, part: str) -> Replicated | None:
+        """Return the replicas of a quarter; None, and a sentence, if it is too short for any."""
+        options, (first, last) = self.options, self.edges
+        rows = Part(first, last) if part == "choosing" else Part(last, len(self.workload))
+        threshold = options.threshold_s
+        rules = Rules() if threshold is None else Rules(threshold=threshold)
+        seed = 2 * options.seed + _SEEDS[part]
+        try:
+            return replicated(self.workload, rows, rules, count=options.replicas, seed=seed)
+        except WorkloadError as error:
+            self.progress.message(f"no replicas: {error}")
+            return None
+
+    def rank(self, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
+        """Return the ranking of policies, of which some are published."""
+        values = self._values(replicas, policies)
+        return rank(values, [one.name for one in policies], published, self.aims, max_p99=self.options.max_p99)
+
+    def _values(self, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
+        counter = self.progress.counter("replicas", "replicas/s")
+        counter.expect(len(replicas))
+        return values_of(
+            *(replicas, policies, self.aims),
+            learns=learns,
+            workers=self.workers,
+            done=lambda _: counter.done(1),
+            notify=self.progress.message,
+        )
+
+    def tested(self, replicas: Replicated, policies: Sequence[Policy], peer: str) -> Tested:
+        """Return the policies, the baseline first, on replicas of the last quarter."""
+        values = self._values(replicas, policies, learns=True)
+        names = [policy.name for policy in policies]
+        to = (rank(values, names, [name], self.aims, max_p99=self.options.max_p99) for name in (peer, names[0]))
+        return Tested(*to)
+
+    def thresholds(self, replicas: Replicated, policy: Policy, baseline: Policy) -> tuple[Policy, tuple[str, ...]]:
+        """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
+
+        Parameters
+        ----------
+        replicas : Replicated
+            Of the third quarter.
+        policy, baseline : Policy
+            The choice, and what it gains against.
+        """
+        waits = np.concatenate([schedule.wait for schedule in replicas.schedules(policy)])
+        hours = sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in QUANTILES} - {0})
+        tried = [
+            dataclasses.replace(policy, name=f"{policy.name}-{hours_text(count)}", threshold=float(count * HOUR))
+            for count in hours
+        ]
+        if not tried:
+            return policy, ()
+        policies = (policy, *tried, baseline)
+        values = values_of(replicas, policies, self.aims[:1], workers=self.workers, notify=self.progress.message)
+        names = [one.name for one in policies]
+        # To the choice without a threshold: all ratios are then losses.
+        ranking = rank(values, names, [policy.name], self.aims[:1])
+        most = (1 - KEPT_GAIN) * abs(math.log(ranking.row(baseline.name).ratios[0]))
+        kept = [one for one in tried if _loss(ranking, one.name) <= most]
+        return (kept or [policy])[0], tuple(one.name for one in tried)
+
+
+def _loss(ranking: Ranking, name: str) -> float:
+    """Return how much worse a policy may be, as a logarithm: by the interval, if there is one."""
+    row = ranking.row(name)
+    return math.log(row.ratios[0] if row.interval is None else row.interval[1])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ByReplicas:
+    """What replicas of the third quarter say.
+
+    Parameters
+    ----------
+    choice : Choice
+        Who chose.
+    rivals : tuple of Rival
+        All policies that competed.
+    ranking : Ranking
+        How they did.
+    winner : Rival
+        The choice, with its threshold if one was chosen.
+    tried : tuple of str
+        Names of the choice with the thresholds that were tried.
+    """
+
+    choice: Choice
+    rivals: tuple[Rival, ...]
+    ranking: Ranking
+    winner: Rival
+    tried: tuple[str, ...]
+
+    @property
+    def shown(self) -> list[Rival]:
+        """What is shown on the quarter itself: the choice, and all that need no predictions."""
+        return [one for one in self.rivals if not one.model.policy.needs_predictions or one.name == self.ranking.chosen]

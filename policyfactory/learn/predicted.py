@@ -1,0 +1,42 @@
+"""The formulas with predictions that compete, and why they may have to stay away."""
+
+from __future__ import annotations
+
+from policyfactory.learn.comparing import Rival
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model
+from policyfactory.predict.features import missing
+from policyfactory.simulate.predicted import filled_requests
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["FORMULAS", "predicted_rivals", "why_not"]
+
+# E[p] over a power of E[10/p], the order that is best for jobs of one processor and known distributions, with the
+# exponents of the shortness and of q softened; the first of them errs least when jobs are taken for shorter than they
+# are, the last one gains most when they are not.
+FORMULAS = {
+    "E-S25-Q30": "ln(e) - 0.25*ln(s) + 0.3*ln(q)",
+    "E-S50-Q30": "ln(e) - 0.5*ln(s) + 0.3*ln(q)",
+    "E-S50-Q70": "ln(e) - 0.5*ln(s) + 0.7*ln(q)",
+    "E-S100-Q30": "ln(e) - ln(s) + 0.3*ln(q)",
+    "PE-S50-Q60": "ln(p) + ln(e) - 0.5*ln(s) + 0.6*ln(q)",
+    "E-Q100": "ln(e) + ln(q)",
+}
+_WHAT = "e and s are predicted from what the user's jobs did before"
+
+
+def predicted_rivals(place: str) -> list[Rival]:
+    """Return the formulas with predictions; ``place``: the folder that their files are written to."""
+    return [
+        Rival(Model(Policy(name, formula, description=_WHAT)), f"{place}/{name}.json")
+        for name, formula in FORMULAS.items()
+    ]
+
+
+def why_not(workload: Workload) -> str:
+    """Return why nothing is predicted of the jobs of a log, or empty."""
+    if filled := filled_requests(workload):
+        return f"{filled:,} jobs have their run time for a request, which is what would have to be predicted"
+    if not (workload.user >= 0).any():
+        return f"the log does not say whose jobs they are ({missing(workload)[0]})"
+    return ""

@@ -1,0 +1,187 @@
+"""The parts of a log, first half, third and last quarter, and how rivals do on each."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+from policyfactory.core.artefact import sha256_bytes
+from policyfactory.core.errors import WorkloadError
+from policyfactory.core.units import DAY
+from policyfactory.evaluate.basis import windows_too_short
+from policyfactory.export.expressible import prepare
+from policyfactory.learn.comparing import Compared, Rival
+from policyfactory.learn.files import write_rivals
+from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.progress import Progress
+from policyfactory.learn.stages import Stages
+from policyfactory.parallel.workers import Workers
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.clean import clean
+from policyfactory.workload.cutting import cut_between, in_order
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.files import format_swf, log_name, write_swf
+from policyfactory.workload.swf.log import SwfLog
+from policyfactory.workload.windows import parse_windows
+
+__all__ = ["Quarters"]
+
+# A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
+_FEWEST = 200
+_RESAMPLES = 40
+_TITLES = {
+    "training": "The first half of the jobs, to learn from",
+    "choosing": "What comes before the last quarter, to choose by its third quarter",
+    "test": "The last quarter, to test the choice on",
+}
+
+
+class Quarters(Stages):
+    """One run's log, its parts and its options."""
+
+    def __init__(
+        self,
+        log: SwfLog,
+        options: LearnOptions,
+        folder: Path | None,
+        workers: Workers | int,
+        progress: Progress,
+        seconds: list[float],
+        *,
+        overwrite: bool,
+    ) -> None:
+        super().__init__(folder, workers, progress, seconds, overwrite=overwrite)
+        self.log = log
+        self.options = options
+        workload = clean(log, **options.reading)
+        if len(workload) < _FEWEST:
+            raise WorkloadError(
+                f"{log.path}: {len(workload):,} jobs are left after cleaning, and {_FEWEST} are the least to learn "
+                "from, choose by and test on; import a longer time"
+            )
+        unix_start = workload.unix_start
+        # The day (UTC) on which the log begins: r has in production the size that it has in the tests.
+        self.epoch = None if unix_start is None else unix_start // DAY * DAY
+        self.last = None if unix_start is None else unix_start + int(workload.submit[-1]) // workload.ticks
+        self.windows = options.windows
+        self.workload = workload
+        self._lead_in: dict[str, int] = {}
+        self.edges = (0, 0)
+
+    def schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
+        """Return the measured jobs of a part under a policy."""
+        lead_in = 0 if self.windows else self._lead_in[part]
+        log = self._measured(part, parts)
+        jobs = self.workload if log is self.log else self.workload_of(log)
+        threshold = self.options.threshold_s
+        rules = Rules() if threshold is None else Rules(threshold=threshold)
+        return simulate(jobs, rival.model.policy, rules).after(lead_in)
+
+    def workload_of(self, log: SwfLog) -> Workload:
+        """Return the jobs of a part, cleaned."""
+        return clean(log, **self.options.reading)
+
+    def _measured(self, part: str, parts: dict[str, SwfLog]) -> SwfLog:
+        """Return the log that is simulated to measure a part: all that came before too, unless it is cut."""
+        return self.log if part == "test" and not self.windows else parts[part]
+
+    def cut(self) -> dict[str, SwfLog]:
+        """Cut the log in three, by number of jobs."""
+        log, dropped = in_order(self.log)
+        if dropped:
+            self.progress.warning(f"{dropped:,} jobs without a submit time were left out")
+        half, quarter = len(log) // 2, len(log) // 4
+        # Unless the quarters are cut into windows, all that came before is simulated with them.
+        before = half if self.windows else 0
+        choosing = (before, half + quarter - before)
+        bounds = {"training": (0, half), "choosing": choosing, "test": (half + quarter, None)}
+        parts = {}
+        for name, (skip, jobs) in bounds.items():
+            path = self.place(f"{self.log.name}-{name}.swf")
+            words = [*(["--skip", str(skip)] if skip else []), *(["--jobs", str(jobs)] if jobs is not None else [])]
+            self.begin(_TITLES[name], "workload", "window", self.log.path, *words, "--output", path, "--overwrite")
+            part = cut_between(log, skip=skip, jobs=jobs)
+            digest = sha256_bytes(format_swf(part))
+            parts[name] = dataclasses.replace(part, name=log_name(Path(path)), path=path, sha256=digest)
+            if self.folder is not None:
+                write_swf(parts[name], self.folder / Path(path).name)
+            self.progress.cut(parts[name])
+        if not self.windows:
+            # Of what is left after cleaning, the rows at which the third and the last quarter begin.
+            kept = [len(self.workload_of(parts[name])) for name in ("training", "choosing")]
+            self.edges = kept[0], kept[1]
+            self._lead_in = {"choosing": kept[0], "thresholds": kept[0], "test": kept[1], "resampled": 0}
+        return parts
+
+    def dated(self, rivals: list[Rival]) -> list[Rival]:
+        """Let r count from the first day of the log in the rivals that have it.
+
+        From the start of a window log10(r) is steep, a year after a fixed date it is flat: the same formula, another
+        order.
+        """
+        if self.epoch is None:
+            return rivals
+        dated = [
+            Rival(prepare(rival.model, epoch=self.epoch), self.place(f"dated/{rival.name}.json"))
+            if "r" in rival.model.policy.variables
+            else rival
+            for rival in rivals
+        ]
+        if self.folder is not None:
+            write_rivals(dated, self.folder)
+        return dated
+
+    def compare_on(self, title: str, part: str, parts: dict[str, SwfLog], rivals: list[Rival]) -> Compared:
+        """Return how rivals do on a part; a step of its own."""
+        options = self.options
+        log = {
+            "choosing": parts["choosing"],
+            "thresholds": parts["choosing"],
+            "test": self._measured("test", parts),
+            "resampled": parts["test"],
+        }[part]
+        # How the log is cut, and what of it is measured.
+        cases: dict[str, Any] = {"windows": self.windows} if self.windows else {}
+        if part == "resampled":
+            cases = {"resamples": _RESAMPLES}
+        elif lead_in := self._lead_in.get(part):
+            cases = {"lead_in": f"{lead_in}jobs"}
+        threshold = options.threshold_s
+        own = threshold is None or math.isinf(threshold)
+        words = [*self.reading_words(), "--estimate-missing", options.estimate_missing]
+        words += [] if own else ["--threshold", options.threshold_text]
+        words += ["--metric", ",".join(options.metrics)]
+        words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]
+        policies = ",".join(rival.source for rival in rivals)
+        output = self.place(part)
+        self.begin(title, "evaluate", log.path, "--policies", policies, *words, "--output", output, "--overwrite")
+        evaluated = {
+            **cases,
+            "metrics": options.metrics,
+            "threshold": None if own else options.threshold_text,
+            **options.reading,
+        }
+        return self.compare(log, rivals, evaluated, part)
+
+    def reading_words(self) -> tuple[str, ...]:
+        """Return how the log is read, as it is typed."""
+        return ("--preset", self.options.preset, *self.options.machine_words)
+
+    def windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
+        """Return why windows say nothing; nothing if they do, or there are none."""
+        if self.windows is None:
+            return ()
+        return windows_too_short(self.workload, parse_windows(self.windows), unsound=unsound)
+
+    def warn(self) -> None:
+        """Say beforehand what weakens the result."""
+        for sentence in self.windows_too_short():
+            self.progress.warning(sentence)
+        if self.epoch is None:
+            self.progress.warning(
+                "the log has no date (UnixStartTime): r counts from the start of each window, which production has not"
+            )

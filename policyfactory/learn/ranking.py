@@ -1,0 +1,212 @@
+"""Policies on replicas of a part of a log: ratios to the best published one, and which of them is to be taken.
+
+One run of a log decides nothing: formulas that are nearly the same differ by a quarter on it. What is taken has to be
+better than the best published policy over the replicas, by an interval, and may not cost more than is allowed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.text import number_text
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import StopCheck, Workers
+from policyfactory.policy.policy import Policy
+from policyfactory.search.replicated import AIMS, Replicated
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.statistics.compare import Paired, compare_values
+
+__all__ = ["MAX_P99", "Ranked", "Ranking", "rank", "values_of"]
+
+MAX_P99 = 1.1
+_COST = "p99_wait"
+_LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
+
+
+class _Work(NamedTuple):
+    replicas: Replicated
+    policies: tuple[Policy, ...]
+    aims: tuple[str, ...]
+    learns: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ranked:
+    """A policy on the replicas.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    ratios : tuple of float
+        Of each aim to that of the best published policy: the geometric mean over the replicas.
+    interval : tuple of float or None
+        The 95 % interval of the first.
+    verdict : str
+        Against the best published policy: ``better``, ``worse``, or that it cannot be told.
+    out : str
+        What it costs too much of, in words; empty if nothing.
+    """
+
+    name: str
+    ratios: tuple[float, ...]
+    interval: tuple[float, float] | None
+    verdict: str
+    out: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ranking:
+    """All policies on the replicas.
+
+    Parameters
+    ----------
+    aims : tuple of str
+        What was measured; the first is what is chosen by.
+    peer : str
+        The published policy that is best on them, to which the ratios are.
+    rows : tuple of Ranked
+        The best first.
+    chosen : str
+        The best of those that are shown to be better than the peer and cost no more than is allowed; else the peer.
+    margin : Paired or None
+        Logarithms of the choice against those of the next that may be taken; None if there is none.
+    runner_up : str
+        Its name, or empty.
+    replicas : int
+        How many there were.
+    """
+
+    aims: tuple[str, ...]
+    peer: str
+    rows: tuple[Ranked, ...]
+    chosen: str
+    margin: Paired | None
+    runner_up: str
+    replicas: int
+
+    def row(self, name: str) -> Ranked:
+        """Return the row of a policy."""
+        return next(row for row in self.rows if row.name == name)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the ranking as JSON values."""
+        return {
+            "replicas": self.replicas,
+            "aims": list(self.aims),
+            "best_published": self.peer,
+            "chosen": self.chosen,
+            "runner_up": self.runner_up,
+            "policies": [
+                {
+                    "policy": row.name,
+                    "ratios": dict(zip(self.aims, map(_finite, row.ratios), strict=True)),
+                    "interval": None if row.interval is None else list(map(_finite, row.interval)),
+                    "verdict": row.verdict,
+                    "out": row.out,
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _measure(work: _Work, at: int, go_on: StopCheck) -> tuple[int, FloatArray]:
+    rows = []
+    for policy in work.policies:
+        go_on()
+        rows.append(work.replicas.aims(at, policy, work.aims, learns=work.learns))
+    return at, np.array(rows)
+
+
+def values_of(
+    replicas: Replicated,
+    policies: Sequence[Policy],
+    aims: Sequence[str] = AIMS,
+    *,
+    learns: bool = False,
+    workers: Workers | int = 1,
+    done: Callable[[int], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> FloatArray:
+    """Return what was measured: float64 array (replicas, policies, aims).
+
+    Parameters
+    ----------
+    replicas : Replicated
+        The replicas.
+    policies : sequence of Policy
+        The policies.
+    aims : sequence of str
+        Metrics.
+    learns : bool
+        As of `policyfactory.search.replicated.Replicated.schedule`.
+    workers : Workers or int
+        Who works, a replica at a time.
+    done, notify : callable
+        Are told how many replicas more are done, and sentences about the workers.
+    """
+    values = np.empty((len(replicas), len(policies), len(aims)))
+    work = _Work(replicas, tuple(policies), tuple(aims), learns)
+    for at, rows in results(_measure, work, range(len(replicas)), workers, notify=notify):
+        values[at] = rows
+        done(1)
+    return values
+
+
+def rank(
+    values: FloatArray, names: Sequence[str], published: Sequence[str], aims: Sequence[str], *, max_p99: float = MAX_P99
+) -> Ranking:
+    """Return the ranking of policies.
+
+    Parameters
+    ----------
+    values : float64 array (replicas, policies, aims)
+        As of `values_of`.
+    names, published : sequence of str
+        Names of the policies, and which of them are published.
+    aims : sequence of str
+        Metrics.
+    max_p99 : float
+        How many times that of the best published policy the ninety-ninth percentile of the waits may be.
+    """
+    better = [METRICS[name].lower_is_better is not False for name in aims]
+    with np.errstate(all="ignore"):
+        # Less is better in all of them; of what is 0 the logarithm is that of a second, or of a unit.
+        logs = np.log(values + [_LEAST if METRICS[name].unit == "s" else 0.0 for name in aims])
+        logs *= np.where(better, 1.0, -1.0)
+        means = dict(zip(names, logs[:, :, 0].mean(axis=0).tolist(), strict=True))
+    peer = min(published, key=lambda name: (_last(means[name]), list(names).index(name)))
+    base, cost = logs[:, list(names).index(peer)], list(aims).index(_COST) if _COST in aims else None
+    rows = []
+    for at, name in enumerate(names):
+        paired = compare_values(logs[:, at, 0], base[:, 0], statistic="mean")
+        ratios = tuple(np.exp((logs[:, at] - base).mean(axis=0)).tolist())
+        interval = paired.estimate.interval
+        ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
+        too_much = cost is not None and name != peer and not ratios[cost] <= max_p99
+        out = f"{_COST} is {number_text(ratios[cost])} times that of {peer}" if too_much and cost is not None else ""
+        rows.append(Ranked(name, ratios, ends, "" if name == peer else paired.verdict, out))
+    rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
+    taken = [row for row in rows if row.name == peer or (row.verdict == "better" and not row.out)]
+    chosen, others = taken[0], taken[1:]
+    margin = None
+    if others:
+        own, other = (logs[:, list(names).index(row.name), 0] for row in (chosen, others[0]))
+        margin = compare_values(own, other, statistic="mean")
+    second = others[0].name if others else ""
+    return Ranking(tuple(aims), peer, tuple(rows), chosen.name, margin, second, len(values))
+
+
+def _last(value: float) -> float:
+    """Return the value; infinity for what is no number."""
+    return value if math.isfinite(value) else math.inf
