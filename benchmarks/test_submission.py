@@ -23,6 +23,7 @@ from policyfactory.export.foresight import SitePredictions
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
+from policyfactory.predict.features import NAMES
 from policyfactory.predict.history import History, HistoryLimits
 from policyfactory.predict.history_file import hash_with, key_of, read_history, write_history
 from policyfactory.predict.history_update import SiteJob, update
@@ -57,6 +58,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def forests() -> Forests:
     rng = np.random.default_rng(2)
     features = rng.uniform(-1, 12, (20_000, FEATURES))
+    features[:, [NAMES.index("memory"), NAMES.index("partition")]] = -1  # the script does not know them
     outcome = np.clip(rng.random((20_000, 4)) * features[:, :1] / 12, 0.01, 1)
     return train_forests(features, outcome, PredictorOptions(), tail=False)
 

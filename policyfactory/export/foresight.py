@@ -23,6 +23,8 @@ __all__ = ["SitePredictions", "foresight_of", "site_predictions"]
 
 _LONGEST_PATH = 4096
 _MOST_QUEUES = 10_000
+# Features that a log may have and a submission script does not, and the attributes that they are made of.
+_UNKNOWN = {"memory": "requested_memory", "partition": "partition"}
 # As `policyfactory workload import` writes them: number and name.
 _QUEUE = re.compile(r"(\d{1,9}) (\S.{0,99})$")
 
@@ -122,4 +124,18 @@ def foresight_of(policy: Policy, given: SitePredictions | None, target: str) -> 
         raise ExportError(
             f"policy {policy.name} reads e90, and the predictor has no trees for it; train one for a policy with e90"
         )
+    _refuse_unknown(given.forests, target)
     return given
+
+
+def _refuse_unknown(forests: Forests, target: str) -> None:
+    """Refuse a model that looks at what is known of no job at submission: it would see -1 where it learned numbers."""
+    from policyfactory.predict.features import NAMES
+
+    looked_at = {number for forest in (forests.shortness, forests.share, forests.tail) for number in forest.feature}
+    unknown = [option for name, option in _UNKNOWN.items() if NAMES.index(name) in looked_at]
+    if unknown:
+        raise ExportError(
+            f"the predictor looks at {' and '.join(unknown)}, which the script of {target} does not know; train one "
+            f"with policyfactory predict {' '.join(f'--leave-out {name}' for name in (*unknown, 'executable'))}"
+        )

@@ -26,6 +26,7 @@ from policyfactory.export.slurm.renewal import renewal_commands
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
+from policyfactory.predict.features import NAMES
 from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history
 from policyfactory.predict.predictor import Forests
 from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, name_of, small_forests
@@ -301,6 +302,12 @@ def test_what_is_needed_is_asked_for(tmp_path: Path) -> None:
     only = dataclasses.replace(small_forests(), tail=Forests().tail)
     with pytest.raises(ExportError, match="reads e90, and the predictor has no trees for it"):
         export_of(tmp_path, EVERY, only)
+    one = small_forests()
+    feature = one.share.feature.copy()
+    feature[one.share.roots[0]] = NAMES.index("memory")
+    remembers = dataclasses.replace(one, share=one.share._replace(feature=feature))
+    with pytest.raises(ExportError, match=r"looks at requested_memory, which .* --leave-out requested_memory"):
+        export_of(tmp_path, forests=remembers)
     with pytest.raises(UsageError, match="give an absolute path"):
         SitePredictions(small_forests(), "history")
     with pytest.raises(UsageError, match="give a time above 0"):
