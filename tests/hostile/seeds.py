@@ -183,10 +183,28 @@ QUEUES = [
 FORMULAS = [
     b"log10(p)*q + 870*log10(r)", b"-(w/p)**3*q", b"p/sqrt(q) - max(min(p, 3600), q, exp(-r))/abs(m)",
     b"a*p**b*q + c*log10(r)", b"8e-6*log10(p)*q + 0.007*log10(r) + 0.02", b"-2**-p**2 - -q*(p + 1)**2*(p + q)**0.5",
+    b"-ln(s) + ln(e) + 0.4*ln(q)", b"e90*(1 + user_waiting)/(1 + user_running) - 1e3*s",
 ]  # fmt: skip
-FORMS = [b"a*p**b*q + c*log10(r)", b"a*log10(p)*q + b*r", b"(a + b*p)**2", b"a*sqrt(p*q)/(b*q)", b"c1*p - c2*-q*3e2"]
+FORMS = [
+    b"a*p**b*q + c*log10(r)",
+    b"a*log10(p)*q + b*r",
+    b"(a + b*p)**2",
+    b"a*sqrt(p*q)/(b*q)",
+    b"c1*p - c2*-q*3e2",
+    b"e*p**s + c*q",
+]
 TEXTS = [
-    *(b"2h30m", b"1-00:00:00", b"90", b"18h", b"batch=24h,long=7d", b"p=1h q=64 r=2d w=30m m=128", b"inf", b"PT1H"),
+    *(
+        b"2h30m",
+        b"1-00:00:00",
+        b"90",
+        b"18h",
+        b"batch=24h,long=7d",
+        b"p=1h q=64 r=2d w=30m m=128",
+        b"e=2h s=0.5 e90=9 user_waiting=3",
+        b"inf",
+        b"PT1H",
+    ),
     *(b"2026-03-01T12:00:00", b"2026-03-01", b"Europe/Berlin", b"1700000000", b"2K", b"cpu=4,mem=1000M,node=1"),
 ]
 PREDICTIONS = [
