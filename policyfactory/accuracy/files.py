@@ -13,6 +13,7 @@ from typing import Any
 from policyfactory.accuracy.compared import Compared, Group
 from policyfactory.accuracy.words import sections_of, sentences
 from policyfactory.core.artefact import Manifest, command_line, dump_json, package_versions
+from policyfactory.core.claims import refuse_earlier
 from policyfactory.core.together import together
 from policyfactory.evaluate.results_folder import KIND as FOLDER
 from policyfactory.evaluate.results_folder import refuse_evaluation, room, save
@@ -38,6 +39,7 @@ def refuse_to_replace(folder: Path, *, overwrite: bool) -> Path:
         If it has results that are not to be replaced.
     """
     refuse_evaluation(folder, overwrite=overwrite)
+    refuse_earlier(*(folder / name for name in (MODEL_FILE, _REPORT, _JOBS)), overwrite=overwrite)
     return folder
 
 

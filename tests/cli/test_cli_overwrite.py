@@ -39,6 +39,10 @@ WRITERS: dict[str, tuple[tuple[object, ...], str]] = {
     "fit --figures": (("table.csv", "--form", "a*p + b*q", "--bootstrap", 0, "--figures", "out"), "out/ranking.png"),
     "evaluate": (("site.swf", "--policies", "FCFS,SAF", "--analyses", "none", "--output", "out"), "out/results.csv"),
     "tune": (("site.swf", "--policies", "FCFS,SAF", "--output", "out"), "out/results.csv"),
+    "predict": (
+        ("site.swf", "--least", 50, "--first-days", 3, "--trees", 2, "--output", "out"),
+        "out/report.html",
+    ),
     "export": (("SAF", "--to", "python", "--output", "out.py"), "out.py"),
 }
 # Their tests are with the others of them: they take long, or need logs of their own. `download` never replaces: what is

@@ -79,6 +79,14 @@ def test_results_are_not_replaced_unasked(run: Run, log: Path, tmp_path: Path) -
     run("predict", log, "--output", "predicted", "--overwrite", *SMALL)
 
 
+@pytest.mark.parametrize("name", ["model.json", "predictions.csv", "accuracy.json"])
+def test_a_file_of_another_command_is_not_replaced_unasked(run: Run, log: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_text("mine")
+    assert f"mine/{name}: exists; add --overwrite" in run("predict", log, "--output", "mine", *SMALL, code=1).stderr
+    assert (tmp_path / "mine" / name).read_text() == "mine"
+
+
 def test_a_kept_model_predicts_another_log(run: Run, log: Path, tmp_path: Path) -> None:
     run("predict", log, "--output", "first", *SMALL)
     other = write_log(tmp_path / "other.swf", users_with_habits(2))
