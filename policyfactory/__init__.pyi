@@ -36,10 +36,14 @@ from policyfactory.predict.options import PredictorOptions as PredictorOptions
 from policyfactory.predict.predictor import Predictor as Predictor
 from policyfactory.predict.store import load_forests as load_forests
 from policyfactory.predict.store import save_forests as save_forests
+from policyfactory.search.arena import Arena as Arena
+from policyfactory.search.arena import JudgeOptions as JudgeOptions
+from policyfactory.search.arena import judge as judge
 from policyfactory.search.distill import distill as distill
 from policyfactory.search.distill_options import DistillOptions as DistillOptions
 from policyfactory.search.distill_result import Distilled as Distilled
 from policyfactory.search.formulas import FormulaSearch as FormulaSearch
+from policyfactory.search.judgement import Judgement as Judgement
 from policyfactory.search.options import SearchOptions as SearchOptions
 from policyfactory.search.options import TrainOptions as TrainOptions
 from policyfactory.search.reinforce.learner import Reinforcement as Reinforcement

@@ -18,7 +18,18 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Their commands need a cluster: tests/slurm/test_afternoon.py and test_jobqueue.py run every one of them.
 ON_A_CLUSTER = {"afternoon", "clusters"}
 # Whole evaluations, fits and a bootstrap: five seconds of a processor and more each. README is of `make test`.
-LONG = {"evaluate", "fits", "how-certain", "predict", "report", "slurm-predictions", "train", "tutorial", "workloads"}
+LONG = {
+    "evaluate",
+    "fits",
+    "how-certain",
+    "judge",
+    "predict",
+    "report",
+    "slurm-predictions",
+    "train",
+    "tutorial",
+    "workloads",
+}
 OF_EXTRAS = {"environment": "gymnasium", "train-networks": "torch"}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 

@@ -10,6 +10,7 @@ import pytest
 import policyfactory
 
 PUBLIC = [
+    "Arena",
     "CATALOGUE",
     "Case",
     "DistillOptions",
@@ -20,6 +21,8 @@ PUBLIC = [
     "ExportOptions",
     "Exported",
     "FormulaSearch",
+    "JudgeOptions",
+    "Judgement",
     "LearnOptions",
     "Learned",
     "METRICS",
@@ -57,6 +60,7 @@ PUBLIC = [
     "fit",
     "generate",
     "generate_lublin",
+    "judge",
     "learn",
     "load_forests",
     "load_model",
@@ -94,9 +98,19 @@ def test_every_public_name_can_be_had() -> None:
         assert getattr(policyfactory, name) is not None
 
 
-VERBS = {"distill", "evaluate", "export", "fit", "generate", "learn", "predict", "read", "simulate", "train"} & set(
-    PUBLIC
-)
+VERBS = {
+    "distill",
+    "evaluate",
+    "export",
+    "fit",
+    "generate",
+    "judge",
+    "learn",
+    "predict",
+    "read",
+    "simulate",
+    "train",
+} & set(PUBLIC)
 
 
 @pytest.mark.parametrize("first", ["policyfactory", "policyfactory.simulate.rules", "policyfactory.fit.forms"])

@@ -17,6 +17,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "learn": ("output", "tuples", "metric", "threshold", "workers"),
     "predict": ("output", "policy", "model", "overwrite"),
     "train": ("output", "goal", "learner", "family", "mode"),
+    "judge": ("candidates", "output", "held_out", "replicas", "ledger"),
     "distill": ("output", "family", "goal", "margin", "overwrite"),
     "export": ("to", "output", "workload", "begin", "preview"),
     "shadow": ("accounting", "policy", "output", "overwrite"),
@@ -40,7 +41,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     "What is simulated": (
         "windows", "lead_in", "resamples", "length", "draw", "load", "estimates", "formula", "epsilon", "discount",
         "noise", "state_size", "queue_size", "estimator", "tuples", "trials", "window_jobs", "training_windows",
-        "choosing_windows", "judged_windows", "parts", "decisions", "pairs",
+        "choosing_windows", "judged_windows", "parts", "part", "replicas", "loads", "decisions", "pairs",
     ),
     "How it is trained": ("window", "every_days", "first_days", "least", "trees", "leaves"),
     "How it searches": ("start", "restarts", "evaluations", "step", "objective", "pull"),
@@ -53,7 +54,8 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "Protocols": ("only", "log", "traces"),
     "How it runs": (
-        "workers", "backend", "scheduler", "output", "overwrite", "json", "as_json", "verbose", "report", "figures",
+        "workers", "backend", "scheduler", "time_limit", "output", "overwrite", "json", "as_json", "verbose", "report",
+        "figures",
     ),
 }  # fmt: skip
 
@@ -65,6 +67,7 @@ EXAMPLES: dict[str, str] = {
     "learn": "policyfactory learn site.swf.gz --output learned",
     "predict": "policyfactory predict site.swf.gz --output predicted",
     "train": "policyfactory train site.swf.gz --family linear --output trained",
+    "judge": "policyfactory judge site.swf.gz 'p*sqrt(q)' 'ln(e) - ln(s) + 0.4*ln(q)'",
     "distill": "policyfactory distill net.json site.swf.gz --output distilled",
     "export": "policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua",
     "history update": "policyfactory history update sacct.txt --state history",

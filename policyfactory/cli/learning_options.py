@@ -14,6 +14,7 @@ __all__ = [
     "ChoosingWindows",
     "Goal",
     "JudgedWindows",
+    "Loads",
     "Log",
     "Output",
     "Overwrite",
@@ -21,6 +22,7 @@ __all__ = [
     "TrainingWindows",
     "WindowJobs",
     "Windows",
+    "loads_of",
     "parts_of",
 ]
 
@@ -48,6 +50,9 @@ Parts = Annotated[
         metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to learn, to choose, to judge."
     ),
 ]
+Loads = Annotated[
+    str, typer.Option(metavar="LOW,HIGH", help="Loads of the replicas, evenly between, in units of the log's.")
+]
 Windows = Annotated[
     str | None,
     typer.Option(
@@ -71,3 +76,18 @@ def parts_of(text: str) -> tuple[int, int, int]:
         raise UsageError(f"--parts {text[:60]!a}: write three whole percentages separated by commas: 40,20,40")
     first, second, third = map(int, parts)
     return first, second, third
+
+
+def loads_of(text: str) -> tuple[float, float]:
+    """Return the two loads of ``--loads``.
+
+    Raises
+    ------
+    UsageError
+        If they are not two numbers.
+    """
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise UsageError(f"--loads {text[:60]!a}: write two numbers separated by a comma: 0.8,1.2") from None
+    return low, high

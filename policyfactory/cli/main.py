@@ -32,6 +32,7 @@ def build_app() -> typer.Typer:
         fit,
         generate,
         history,
+        judge,
         learn,
         policy,
         predict,
@@ -71,6 +72,7 @@ def build_app() -> typer.Typer:
     app.command("predict")(predict.predict)
     app.command("learn")(learn.learn)
     app.command("train")(train.train)
+    app.command("judge")(judge.judge)
     app.command("distill")(distill.distill)
     app.command("export")(export.export)
     app.add_typer(history.app, name="history")

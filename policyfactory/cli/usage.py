@@ -17,7 +17,7 @@ from policyfactory.core.text import visible
 __all__ = ["Commands", "note_inputs"]
 
 # Parameters that name what is written.
-_OUTPUTS = {"output", "report", "figures"}
+_OUTPUTS = {"output", "report", "figures", "ledger"}
 
 
 class Commands(TyperGroup):

@@ -1,0 +1,370 @@
+"""The arena for other people's searches: formulas in, scores on training replicas out, held-out verdicts on request.
+
+Everything that is fast and repeatable is on replicas of the first part of the log. What that is worth on the last part,
+which no candidate has seen, is said only when it is asked for, and counted, for who asks often enough hears what he
+likes: see `policyfactory.search.ledger`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray
+from policyfactory.core.errors import PolicyfactoryError, UsageError
+from policyfactory.core.options import changed
+from policyfactory.core.random import check_seed
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import StopCheck, Workers
+from policyfactory.policy.policy import Policy
+from policyfactory.search.judgement import Judged, Judgement, Verdict
+from policyfactory.search.learner import Follower
+from policyfactory.search.ledger import Counted, count
+from policyfactory.search.published import Best, best_published
+from policyfactory.search.replicated import Part, Replicated, replicated
+from policyfactory.search.submitted import Given, Submitted, submitted
+from policyfactory.simulate.rules import Backfill, Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.weeks import weekly_sums
+from policyfactory.statistics.compare import compare_values
+from policyfactory.statistics.intervals import Estimate
+from policyfactory.statistics.weeks import block_weeks, estimate_weekly_ratio
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.presets import EstimateMissing
+from policyfactory.workload.replicas import LOADS
+
+__all__ = ["LEDGER", "Arena", "JudgeOptions", "judge"]
+
+LEDGER = Path("judge-ledger.json")
+_GOAL = "mean_bsld"
+
+
+# Without slots, so that the class has the defaults: JudgeOptions.replicas.
+@dataclasses.dataclass(frozen=True)
+class JudgeOptions:
+    """What candidates are judged on.
+
+    Parameters
+    ----------
+    replicas : int
+        Replicas of the first part of the log, and as many of the last.
+    part : int
+        Percent of the jobs, from the first on, that belong to the first part.
+    loads : tuple of float
+        The lowest and the highest load of a replica, in units of the log's.
+    backfill : {"easy", "none", "conservative"}
+        As in `Rules`.
+    threshold : float
+        As in `Rules`; seconds.
+    time_limit : float
+        Seconds that a candidate has for all its replicas; looked at between two of them.
+    seed : int
+        Seed of the replicas and of the intervals.
+    preset, processors, force_processors, estimate_missing
+        How the log is read (`policyfactory.workload.clean.read`).
+
+    Raises
+    ------
+    UsageError
+        If a value is outside its limits.
+    """
+
+    replicas: int = 8
+    part: int = 60
+    loads: tuple[float, float] = LOADS
+    backfill: Backfill = "easy"
+    threshold: float = math.inf
+    time_limit: float = 300.0
+    seed: int = 1
+    preset: str = "default"
+    processors: int | None = None
+    force_processors: bool = False
+    estimate_missing: EstimateMissing = "error"
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if not 1 <= self.replicas <= 1000:
+            raise UsageError(f"--replicas {self.replicas}: give 1 to 1,000")
+        if not 10 <= self.part <= 90:
+            raise UsageError(f"--part {self.part}: give 10 to 90 percent of the jobs")
+        if not 0.1 <= self.loads[0] <= self.loads[1] <= 10:
+            raise UsageError(f"--loads {self.loads[0]:g},{self.loads[1]:g}: give two ascending loads from 0.1 to 10")
+        if not 0 < self.time_limit <= 86_400:
+            raise UsageError(f"--time-limit {self.time_limit:g}: give seconds above 0, at most a day")
+        _ = self.rules
+
+    @property
+    def rules(self) -> Rules:
+        """The rules."""
+        return Rules(backfill=self.backfill, threshold=self.threshold)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the log is read."""
+        return {name: getattr(self, name) for name in _READING}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the scores depend on besides the log, as JSON values."""
+        left_out = {*_READING, "time_limit"}
+        values = {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
+        return {
+            **values,
+            "loads": list(self.loads),
+            "threshold": None if self.threshold == math.inf else self.threshold,
+        }
+
+
+_READING = ("preset", "processors", "force_processors", "estimate_missing")
+
+
+class _Unit(NamedTuple):
+    """A candidate, and how it is played."""
+
+    place: int
+    policy: Policy
+    learns: bool
+    limit: float
+
+
+class _Made(NamedTuple):
+    """Its aims on each replica (None if it came to no end), why it did not, and the seconds that it took."""
+
+    values: FloatArray | None
+    error: str
+    seconds: float
+
+
+class Arena:
+    """Replicas of the first part of a log, made once, on which candidates are judged again and again.
+
+    Parameters
+    ----------
+    workload : Workload, Path or str
+        The jobs, or a file in the Standard Workload Format.
+    options : JudgeOptions, optional
+        Replicas, rules and how the log is read.
+    ledger : Path or str
+        Where what is tried is counted.
+    workers : Workers or int
+        Who works; a number means so many threads. The scores do not depend on it.
+    follower : Follower, optional
+        Who follows how far the work is.
+    **changes
+        Fields of `JudgeOptions`, in place of ``options`` or on top of them.
+
+    Raises
+    ------
+    UsageError
+        If an option is outside its limits.
+    WorkloadError
+        If one of the two parts is shorter than two whole weeks, or the log cannot be used.
+    """
+
+    def __init__(
+        self,
+        workload: Workload | Path | str,
+        options: JudgeOptions | None = None,
+        *,
+        ledger: Path | str = LEDGER,
+        workers: Workers | int = 1,
+        follower: Follower | None = None,
+        **changes: Any,
+    ) -> None:
+        self.options = changed(options or JudgeOptions(), changes)
+        if not isinstance(workload, Workload):
+            from policyfactory.workload.clean import read
+
+            workload = read(Path(workload), **self.options.reading)
+        self.workload, self.ledger = workload, Path(ledger)
+        self._workers, self._follower = Workers.of(workers), follower or Follower()
+        self._edge = len(workload) * self.options.part // 100
+        self._training = self._replicas(Part(0, self._edge))
+
+    def _replicas(self, part: Part) -> Replicated:
+        options = self.options
+        return replicated(
+            self.workload, part, options.rules, count=options.replicas, seed=options.seed, loads=options.loads
+        )
+
+    @functools.cached_property
+    def baseline(self) -> Best:
+        """The published policy that is best on the training replicas: what ratios are to."""
+        return best_published(self._training, self._workers, notify=self._follower.message)
+
+    @functools.cached_property
+    def _last(self) -> _Last:
+        """What is held out: made when it is first asked for."""
+        part = Part(self._edge, len(self.workload))
+        some, lead_in = part.cut(self.workload)
+        return _Last(self._replicas(part), Replicated([some], lead_in, self.options.rules))
+
+    def judge(self, candidates: Iterable[Given], *, held_out: bool = False) -> Judgement:
+        """Judge candidates.
+
+        Parameters
+        ----------
+        candidates : iterable of str, mapping or Policy
+            Formulas; lines with a JSON object of name and formula, or such mappings; or policies. One that cannot be
+            used, or takes too long, has an ``error`` and stops no other.
+        held_out : bool
+            Judge them on the last part of the log too, which is counted.
+
+        Raises
+        ------
+        UsageError
+            If there is no candidate, or more than 1,000.
+        InputError, OutputError
+            If the ledger cannot be used.
+        """
+        given = submitted([candidates] if isinstance(candidates, str | Policy) else candidates)
+        read = [self._ranking(one) for one in given]
+        last = self._last if held_out else None
+        policies = {at: one.policy for at, one in enumerate(read) if one.policy is not None}
+        tried = len(policies)
+        identity = self.workload.sha256(), self.workload.name
+        counted = count(self.ledger, identity, self.options.settings, tried=tried, held_out=tried if held_out else 0)
+        baseline = self.baseline
+        self._teach(policies.values())
+        made = self._play(self._training, policies, "candidates")
+        verdicts = {} if last is None else self._verdicts(last, policies, counted)
+        judged = tuple(self._judged(one, made.get(at), verdicts.get(at)) for at, one in enumerate(read))
+        return Judgement(*identity, self.options.settings, baseline, judged, counted, held_out)
+
+    def _ranking(self, one: Submitted) -> Submitted:
+        """Return a candidate, without its policy if that has a number for no job."""
+        if one.policy is None or self._without_number(one.policy) < 1:
+            return one
+        said = "its score is a finite number for no job; change it so that it ranks jobs"
+        return dataclasses.replace(one, policy=None, error=said)
+
+    def _teach(self, policies: Iterable[Policy]) -> None:
+        """Have the predictors learn, so that no candidate pays for it."""
+        tails = sorted({"e90" in one.variables for one in policies if one.needs_predictions})
+        # A log that teaches nothing is an error of each candidate that reads predictions, and of no other.
+        with contextlib.suppress(PolicyfactoryError):
+            for tail in tails:
+                for at in range(len(self._training)):
+                    self._training.taught(at, tail=tail)
+
+    def _play(
+        self, arena: Replicated, policies: dict[int, Policy], title: str, *, learns: bool = False
+    ) -> dict[int, _Made]:
+        counter = self._follower.counter(title, "candidates")
+        counter.expect(len(policies))
+        units = [_Unit(at, one, learns, self.options.time_limit) for at, one in policies.items()]
+        made = {}
+        for at, result in results(_measure, arena, units, self._workers, notify=self._follower.message):
+            counter.done(1)
+            made[at] = result
+        return made
+
+    def _judged(self, one: Submitted, made: _Made | None, verdict: Verdict | None) -> Judged:
+        if one.policy is None or made is None:
+            return Judged(one.name, one.text, None, one.error)
+        if made.values is None:
+            return Judged(one.name, one.text, one.policy, made.error, seconds=made.seconds)
+        baseline = self.baseline.values
+        ratio = compare_values(
+            np.log(made.values[:, 0]), np.log(baseline[:, 0]), statistic="mean", seed=self.options.seed
+        )
+        return Judged(
+            *(one.name, one.text, one.policy, "", ratio, made.values, baseline),
+            seconds=made.seconds,
+            without_number=self._without_number(one.policy),
+            verdict=verdict,
+        )
+
+    def _without_number(self, policy: Policy) -> float:
+        """Return the share of the jobs whose score at submission is no finite number: they run first or last."""
+        jobs = self.workload.select(slice(0, self._edge))
+        p = jobs.requested_time / jobs.ticks
+        none = np.zeros(len(jobs))
+        predicted = np.array([p, 10 / np.maximum(p, 10), p, none, none]) if policy.needs_predictions else None
+        r = (jobs.submit - jobs.submit[0]) / jobs.ticks
+        with np.errstate(all="ignore"):
+            scores = policy.scores(p, jobs.processors, r, m=jobs.machine, predictions=predicted)
+        return float((~np.isfinite(scores)).mean())
+
+    def _verdicts(self, last: _Last, policies: dict[int, Policy], counted: Counted) -> dict[int, Verdict]:
+        """Return the verdicts on what is held out, in the honest closed loop."""
+        everyone = {**policies, -1: self.baseline.policy}
+        made = self._play(last.replicas, everyone, "held out", learns=True)
+        base, verdicts = made[-1].values, {}
+        for at, policy in policies.items():
+            own = made[at].values
+            if own is None or base is None:
+                verdicts[at] = Verdict(counted.tried, made[at].error or made[-1].error)
+                continue
+            ratio = compare_values(np.log(own[:, 0]), np.log(base[:, 0]), statistic="mean", seed=self.options.seed)
+            weeks = last.by_weeks(policy, self.baseline.policy, self.options.seed)
+            verdicts[at] = Verdict(counted.tried, "", ratio.estimate, own, base, *weeks)
+        return verdicts
+
+
+class _Last:
+    """The last part of a log: its replicas, and itself."""
+
+    def __init__(self, replicas: Replicated, itself: Replicated) -> None:
+        self.replicas, self._itself = replicas, itself
+        self._baseline: Schedule | None = None
+
+    def by_weeks(self, policy: Policy, baseline: Policy, seed: int) -> tuple[Estimate | None, float]:
+        """Return the change in %, over the weeks of the part itself, and the blocks that its weeks make."""
+        if self._baseline is None:
+            self._baseline = self._itself.schedule(0, baseline, learns=True)
+        own = weekly_sums(self._itself.schedule(0, policy, learns=True), [_GOAL])
+        level = weekly_sums(self._baseline, [_GOAL])
+        if own is None or level is None:
+            return None, 0.0
+        block = block_weeks(max(own.memory_s, level.memory_s))
+        estimate = estimate_weekly_ratio(own.values[:, 0], level.values[:, 0], block, seed=seed)
+        return estimate, 0.0 if block is None else len(level.values) / block
+
+
+def _measure(arena: Replicated, unit: _Unit, go_on: StopCheck) -> tuple[int, _Made]:
+    begin = time.monotonic()
+    rows: list[Sequence[float]] = []
+    for at in range(len(arena)):
+        go_on()
+        if (passed := time.monotonic() - begin) > unit.limit:
+            said = f"took longer than {unit.limit:g} s: {at} of {len(arena)} replicas were done"
+            return unit.place, _Made(None, said, passed)
+        try:
+            rows.append(arena.aims(at, unit.policy, learns=unit.learns))
+        except PolicyfactoryError as error:
+            return unit.place, _Made(None, str(error), time.monotonic() - begin)
+    return unit.place, _Made(np.array(rows), "", time.monotonic() - begin)
+
+
+def judge(
+    workload: Workload | Path | str,
+    candidates: Iterable[Given],
+    options: JudgeOptions | None = None,
+    *,
+    held_out: bool = False,
+    **named: Any,
+) -> Judgement:
+    """Judge formulas on replicas of the first part of a log, against the published policy that is best there.
+
+    Parameters
+    ----------
+    workload, candidates, options, held_out
+        As of `Arena` and `Arena.judge`, which is better where candidates come one batch after another.
+    **named
+        ``ledger``, ``workers`` and ``follower`` of `Arena`, and fields of `JudgeOptions`.
+
+    Raises
+    ------
+    PolicyfactoryError
+        As `Arena` and `Arena.judge`.
+    """
+    return Arena(workload, options, **named).judge(candidates, held_out=held_out)
