@@ -37,6 +37,8 @@ class Form:
         The formula for the array machine; the operands of the coefficients are NaN.
     places : tuple of int array
         Where in the operands the value of each coefficient goes.
+    variables : frozenset of str
+        Those that occur.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Form:
     names: tuple[str, ...]
     program: Program
     places: tuple[np.ndarray, ...]
+    variables: frozenset[str]
 
     @classmethod
     def of(cls, name: str, text: str) -> Form:
@@ -67,12 +70,13 @@ class Form:
         if not expression.variables - {"m", "f"}:
             raise FormulaError(f"the form {name} is the same for all jobs and ranks none; use p, q, r or w in it")
         program, places = compile_form(expression)
-        return cls(name, text, expression, names, program, tuple(np.array(places[one]) for one in names))
+        at = tuple(np.array(places[one]) for one in names)
+        return cls(name, text, expression, names, program, at, expression.variables)
 
     @property
     def is_static(self) -> bool:
         """Whether a job's value never changes while it waits, with r counted from a fixed instant."""
-        return not self.expression.variables & {"w", "f"}
+        return not self.variables & {"w", "f"}
 
     def with_values(self, values: Sequence[float] | FloatArray) -> FormPolicy:
         """Return the policy with these values, in the order of `names`; nothing is parsed or compiled."""
@@ -136,6 +140,12 @@ class FormPolicy(Policy):
         """The formula as a tree, with coefficients in it."""
         assert self.form is not None  # noqa: S101 (only `Form.with_values` makes it)
         return self.form.expression
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Those of the form, found once for all its values."""
+        assert self.form is not None  # noqa: S101 (as above)
+        return self.form.variables
 
     @property
     def program(self) -> Program:

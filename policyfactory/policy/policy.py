@@ -88,13 +88,18 @@ class JobColumns:
             raise AttributeError(name)
         raise UsageError(
             f"a policy's function was asked for {name!r} of the jobs, and sees p, q, r and m; what changes while jobs "
-            "wait (w, f) needs a formula: Policy('NAME', 'p*q / (1 + w)')"
+            "wait (w, f) or is predicted (e, s) needs a formula: Policy('NAME', 'p*q / (1 + w)')"
         )
 
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(formula: str) -> Expression:
     return parse(formula)
+
+
+@functools.lru_cache(maxsize=1024)
+def _variables(formula: str) -> frozenset[str]:
+    return _parsed(formula).variables
 
 
 @functools.lru_cache(maxsize=1024)
@@ -257,7 +262,7 @@ class Policy:
         """The names that formula or network has, of `VARIABLES`; a function may use p, q, r and m."""
         if self.network is not None:
             return self.network.variables
-        return self.expression.variables if self.function is None else frozenset("pqrm")
+        return _variables(self.formula) if self.function is None else frozenset("pqrm")
 
     @property
     def needs_predictions(self) -> bool:
