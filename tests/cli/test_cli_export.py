@@ -14,7 +14,9 @@ import pytest
 from policyfactory.export import export as exporting
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch
-from policyfactory.policy.store import load_model
+from policyfactory.policy.store import Model, load_model, save_model
+from policyfactory.predict.store import save_forests
+from site_history import POLICY, small_forests
 
 PROGRAMS = {"python": ".py", "c": ".c", "lua": ".lua", "latex": ".tex", "json": ".json"}
 QUEUE = """JOBID,PRIORITY,SUBMIT_TIME,TIME_LIMIT,CPUS,USER
@@ -370,3 +372,46 @@ def test_log_only_is_said_to_log_only_and_a_folder_of_files_in_one_line(run) -> 
     assert whole.count("C plugin") == 1
     assert whole.count("written: ") == 2
     assert "plugin/Makefile, plugin/README.md, SAF as Slurm" in whole
+
+
+def test_a_formula_with_predictions_carries_its_forests(run, tmp_path: Path) -> None:
+    save_model(Model(POLICY), tmp_path / "predicted.json")
+    save_forests(small_forests(), tmp_path / "model.json", provenance={})
+    words = ("export", "predicted.json", "--state", "/var/history", "--output")
+    run(*words, "job_submit.lua", "--predictor", "model.json")
+    text = (tmp_path / "job_submit.lua").read_text()
+    digest = hashlib.sha256((tmp_path / "model.json").read_bytes()).hexdigest()
+    assert f"-- Predictor: model.json, SHA-256 {digest}, " in text
+    assert "--predictor model.json --state /var/history" in text
+    assert 'local STATE = "/var/history"\nlocal STALE = 21600.0' in text
+    # The names of partitions are those of the log.
+    log = "; Queue: 1 batch\n; Queue: 7 a]]b\n; MaxProcs: 8\n" + "".join(
+        f"{job} {job * 100} 5 50 2 -1 -1 2 {600 * job} -1 1 {job % 3} 1 -1 1 -1 -1 -1\n" for job in range(1, 40)
+    )
+    (tmp_path / "site.swf").write_text(log)
+    run(*words, "named.lua", "--predictor", "model.json", "--workload", "site.swf", "--stale", "30m")
+    text = (tmp_path / "named.lua").read_text()
+    assert 'local QUEUES = {["a\\093\\093b"] = 7, ["batch"] = 1}' in text
+    assert "local STALE = 1800.0" in text
+
+
+def test_wrong_predictors_are_named(run, tmp_path: Path) -> None:
+    save_model(Model(POLICY), tmp_path / "predicted.json")
+    save_forests(small_forests(), tmp_path / "model.json", provenance={})
+    other = json.loads((tmp_path / "model.json").read_text()) | {"feature_set": 99}
+    (tmp_path / "other.json").write_text(json.dumps(other))
+
+    def refused(*words: str, code: int = 1) -> str:
+        return str(run("export", "predicted.json", *words, code=code).stderr)
+
+    given = ("--predictor", "model.json")
+    assert "give both: --predictor model.json --state" in refused()
+    assert "give both: --predictor model.json --state" in refused(*given)
+    assert "give an absolute path" in refused(*given, "--state", "history", code=2)
+    assert "--stale" in refused(*given, "--state", "/history", "--stale", "soon", code=2)
+    assert "give a time above 0" in refused(*given, "--state", "/history", "--stale", "0s", code=2)
+    assert "99" in refused("--predictor", "other.json", "--state", "/history")
+    assert "no such file" in refused("--predictor", "none.json", "--state", "/history")
+    assert "a target that has them" in refused(*given, "--state", "/history", "--to", "pbs")
+    idle = run("export", "SAF", *given, "--state", "/history").stderr
+    assert "without effect for slurm-site-factor-lua: --predictor, --state" in idle
