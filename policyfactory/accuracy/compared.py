@@ -90,6 +90,8 @@ class Compared:
         What each of the `RULES` says, and ``"ninth decile"``.
     history : int64 array (n,)
         Ended jobs of the user at submission; -1 for an unknown user.
+    seen : bool
+        Whether the model that was given had been trained on these very jobs.
     """
 
     workload: Workload
@@ -103,6 +105,7 @@ class Compared:
     tail: FloatArray
     rules: dict[str, FloatArray]
     history: Int64Array
+    seen: bool = False
 
     def __len__(self) -> int:
         return len(self.workload)

@@ -56,6 +56,7 @@ def as_dict(predicted: Compared) -> dict[str, Any]:
         "options": dataclasses.asdict(predicted.options),
         "trained_on": list(predicted.trained),
         "model_jobs": predicted.model.jobs,
+        "model_has_seen_the_jobs": predicted.seen,
         "requests": dataclasses.asdict(predicted.requests),
         "missing": list(predicted.missing),
         "overall": _group(predicted.overall),
@@ -111,12 +112,8 @@ def write_predicted(predicted: Compared, folder: Path, inputs: Mapping[str, str]
         parts = save_sections(place, "", sections, drawings)
         if predicted.trained:
             # A model that was given stays where it is.
-            provenance = {
-                "command": command_line(),
-                "inputs": dict(inputs),
-                "versions": package_versions(),
-                **parameters,
-            }
+            made_of = {"inputs": dict(inputs), "workload_sha256": predicted.workload.sha256()}
+            provenance = {"command": command_line(), **made_of, "versions": package_versions(), **parameters}
             save_forests(predicted.model, place / MODEL_FILE, provenance=provenance)
             parts.append(place / MODEL_FILE)
         texts = {

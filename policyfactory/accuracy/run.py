@@ -21,7 +21,7 @@ from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.predict.features import NAMES, known_of, requests_of
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Forests, Predictor
-from policyfactory.predict.store import load_forests
+from policyfactory.predict.store import digest_of_jobs, load_forests
 from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
@@ -104,7 +104,9 @@ def predict(
     foreseen = run_predicted(prepared, policy, Predictor(options, forests), tail=True, follow=progress)
     if forests is None and not foreseen.trainings:
         raise _too_short(prepared, foreseen, options)
-    found = Predicted(prepared.workload, policy, options, **_beside(prepared, foreseen, forests))
+    # What is in the model already is no prediction.
+    seen = isinstance(model, Path | str) and digest_of_jobs(model) == workload.sha256()
+    found = Predicted(prepared.workload, policy, options, **_beside(prepared, foreseen, forests), seen=seen)
     if folder is not None:
         digests = {name: digest or sha256_file(Path(name)) for name, digest in digests.items()}
         write_predicted(found, folder, digests or {workload.name: workload.sha256()}, overwrite=overwrite)

@@ -12,8 +12,9 @@ from policyfactory.core.picture import keeps_settings
 from policyfactory.report.numbers import scale_for
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 
-__all__ = ["IN_FULL", "sections_of", "sentences"]
+__all__ = ["IN_FULL", "SEEN", "sections_of", "sentences"]
 
+SEEN = "It was trained on these very jobs, and has seen what it is to predict: all that is said of it is flattering."
 IN_FULL = "months-in-full"  # a section for files: a line a month and predictor
 
 _RATIO_HELP = "Median of predicted over actual run time; 1 is right for half of the jobs."
@@ -38,7 +39,10 @@ def sentences(predicted: Compared) -> list[str]:
 def _of_training(predicted: Compared) -> str:
     name, under = predicted.workload.name, f"in the simulation under {predicted.policy.name}"
     if not predicted.trained:
-        return f"{name}: {len(predicted):,} jobs {under}, by a model of {predicted.model.jobs:,} jobs as it is."
+        flattered = f" {SEEN}" if predicted.seen else ""
+        return (
+            f"{name}: {len(predicted):,} jobs {under}, by a model of {predicted.model.jobs:,} jobs as it is.{flattered}"
+        )
     early = len(predicted) - int(predicted.is_modelled.sum())
     times, first, last = len(predicted.trained), predicted.trained[0], predicted.trained[-1]
     how = f"once, on {first:,} ended jobs" if times == 1 else f"{times} times, on {first:,} to {last:,} ended jobs"

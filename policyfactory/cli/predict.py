@@ -68,7 +68,7 @@ def predict(
     """
     from policyfactory.accuracy.files import as_dict
     from policyfactory.accuracy.run import predict as predict_jobs
-    from policyfactory.accuracy.words import IN_FULL, sections_of
+    from policyfactory.accuracy.words import IN_FULL, SEEN, sections_of
     from policyfactory.core.artefact import dump_json
 
     changes: dict[str, Any] = {
@@ -88,6 +88,8 @@ def predict(
         typer.echo(dump_json(as_dict(found)), nl=False)
     else:
         show_sections([section for section in sections_of(found) if section.name != IN_FULL])
+    if found.seen:
+        warn(f"{model}: {SEEN[0].lower()}{SEEN[1:]}")
     for text in found.missing:
         if text.startswith(_USERS):
             warn(f"{log} does not say its {text}")

@@ -34,8 +34,8 @@ from policyfactory.predict.features import FEATURE_SET, NAMES
 from policyfactory.predict.predictor import Forests
 
 __all__ = [
-    "LARGEST_FILE", "MOST_NODES", "MOST_TREES", "PREDICTOR_KIND", "PREDICTOR_SCHEMA", "forests_from_json",
-    "forests_to_json", "load_forests", "save_forests",
+    "LARGEST_FILE", "MOST_NODES", "MOST_TREES", "PREDICTOR_KIND", "PREDICTOR_SCHEMA", "digest_of_jobs",
+    "forests_from_json", "forests_to_json", "load_forests", "save_forests",
 ]  # fmt: skip
 
 PREDICTOR_KIND = "policyfactory-predictor"
@@ -119,6 +119,20 @@ def load_forests(path: Path | str) -> Forests:
         If it is no model, is damaged, or is of a newer schema or of other features than this version has.
     """
     return forests_from_json(decode(read_bytes(Path(path), limit=LARGEST_FILE), str(path)), str(path))
+
+
+def digest_of_jobs(path: Path | str) -> str:
+    """Return the digest of the jobs that a model was trained on, as its file says; empty if it does not.
+
+    Raises
+    ------
+    InputError, ModelFileError
+        As of `load_forests`.
+    """
+    value = decode(read_bytes(Path(path), limit=LARGEST_FILE), str(path))
+    provenance = value.get("provenance") if isinstance(value, dict) else None
+    digest = provenance.get("workload_sha256") if isinstance(provenance, dict) else None
+    return digest if isinstance(digest, str) else ""
 
 
 def forests_from_json(value: Any, place: str) -> Forests:

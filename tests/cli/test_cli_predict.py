@@ -100,6 +100,10 @@ def test_a_kept_model_predicts_another_log(run: Run, log: Path, tmp_path: Path) 
     manifest = json.loads((tmp_path / "second" / "manifest.json").read_text())
     assert sorted(manifest["inputs"]) == sorted([str(other), str(model)])
     assert not (tmp_path / "second" / "model.json").exists()
+    assert not report["model_has_seen_the_jobs"]
+    seen = run("predict", log, "--model", model)
+    assert f"warning: {model}: it was trained on these very jobs, and has seen what it is to predict" in seen.stderr
+    assert "It was trained on these very jobs" in " ".join(seen.stdout.split())
     refused = run("predict", other, "--model", model, "--trees", 10, code=2)
     assert "trees is about training, and a model that is given is not trained; leave it out" in refused.stderr
 
