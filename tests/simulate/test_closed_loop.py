@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from habits import users_with_habits
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
@@ -19,17 +20,6 @@ from policyfactory.workload.jobs import Workload
 
 POLICY = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q)")
 OPTIONS = PredictorOptions(every_days=1, first_days=1, least=60, trees=10, leaves=5)
-
-
-def users_with_habits(seed: int, jobs: int = 600) -> Workload:
-    """Return jobs of users of whom half run for seconds and half for hours, whatever they ask for."""
-    rng = np.random.default_rng(seed)
-    user = rng.integers(0, 8, jobs)
-    run = np.where(user % 2 == 0, rng.integers(5, 60, jobs), rng.integers(3000, 9000, jobs))
-    submit = np.sort(rng.integers(0, 6 * 86_400, jobs))
-    request = rng.choice([3600, 7200, 14_400], jobs)
-    columns = (np.arange(1, jobs + 1), submit, np.minimum(run, request), request, rng.integers(1, 5, jobs))
-    return Workload("habits", 8, *columns, user, np.full(jobs, -1))
 
 
 def foreseen(workload: Workload, options: PredictorOptions = OPTIONS) -> Foreseen:
