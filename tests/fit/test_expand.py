@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from policyfactory.fit.expand import _Expansion, are_free, expand, monomial_name, nonlinear_names
+from policyfactory.fit.expand import _Expansion, are_free, expand, monomial_name, nonlinear_names, parse_form
 from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Variable, number, substitute
 
@@ -23,6 +23,12 @@ FORMS = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+def test_e_and_s_are_coefficients_of_a_form_and_e90_is_none() -> None:
+    form = parse_form("e*p**a + s*q*e90")
+    assert form.coefficients == ("e", "a", "s")
+    assert form.variables == {"p", "q", "e90"}
 
 
 def value(expression: Expression, jobs: dict[str, float]) -> float:
