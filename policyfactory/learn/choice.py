@@ -11,8 +11,9 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import HOUR
-from policyfactory.learn.comparing import Rival
+from policyfactory.learn.comparing import CLASSICAL, PUBLISHED, Rival
 from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.predicted import FORMULAS, SOFTENED
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.ranking import Ranking, rank, values_of
 from policyfactory.learn.words import hours_text, whole_hours
@@ -28,6 +29,7 @@ __all__ = ["KEPT_GAIN", "QUANTILES", "ByReplicas", "Choice", "Tested"]
 # and the share of its gain that a threshold must keep.
 QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
+_MANY = {*PUBLISHED, *FORMULAS, *SOFTENED}
 _SEEDS = {"choosing": 0, "test": 1}  # replicas of the two quarters have random numbers of their own
 
 
@@ -171,5 +173,6 @@ class ByReplicas:
 
     @property
     def shown(self) -> list[Rival]:
-        """What is shown on the quarter itself: the choice, and all that need no predictions."""
-        return [one for one in self.rivals if not one.model.policy.needs_predictions or one.name == self.ranking.chosen]
+        """What is shown on the quarter itself: the classical policies, what was fitted, and the choice."""
+        kept = {self.ranking.chosen, self.ranking.peer, *CLASSICAL}
+        return [one for one in self.rivals if one.name in kept or one.name not in _MANY]

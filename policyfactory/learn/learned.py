@@ -20,7 +20,7 @@ from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.choice import ByReplicas, Tested
-from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
+from policyfactory.learn.comparing import PUBLISHED, Compared, Rival
 from policyfactory.learn.files import POLICY, RANKING, SCORES, check_folder, write_rivals
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.words import choice_in_words, replicas_in_words, threshold_in_words
@@ -109,7 +109,7 @@ class Learned:
     @property
     def choice_words(self) -> str:
         """What was chosen, in words."""
-        published = self.formula_name in CLASSICAL
+        published = self.formula_name in PUBLISHED
         if self.replicas is not None:
             tried: tuple[str, ...] = self.replicas.tried
             words = replicas_in_words(self.policy, self.replicas.ranking, published=published)

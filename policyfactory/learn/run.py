@@ -19,16 +19,17 @@ from policyfactory.evaluate.basis import basis_in_words
 from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
 from policyfactory.learn.choice import KEPT_GAIN, QUANTILES, ByReplicas, Choice, Tested
-from policyfactory.learn.comparing import CLASSICAL, Compared, Rival
+from policyfactory.learn.comparing import CLASSICAL, PUBLISHED, Compared, Rival
 from policyfactory.learn.files import KEPT, POLICY, PREDICTED, check_folder, earlier_files, write_rivals
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.predicted import predicted_rivals, why_not
+from policyfactory.learn.predicted import predicted_rivals, softened_rivals, why_not
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.quarters import Quarters
 from policyfactory.learn.verdict import Evidence, judge
 from policyfactory.learn.words import hours_text, limits_in_words, whole_hours
 from policyfactory.parallel.workers import Workers
+from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.store import Model
 from policyfactory.report.verdict import LIGHTS, Verdict
 from policyfactory.simulate.metrics import METRICS
@@ -230,8 +231,11 @@ class _Learning(Quarters):
         why = why_not(self.workload) if options.predictions else "--no-predictions"
         if why:
             self.progress.message(f"no predictions: {why}")
-        every = [*rivals, *([] if why else predicted_rivals(self.place(PREDICTED)))]
-        ranking = choice.rank(made, [rival.model.policy for rival in every], CLASSICAL)
+        place, known = self.place(PREDICTED), {rival.name for rival in rivals}
+        more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
+        more += [*softened_rivals(place), *([] if why else predicted_rivals(place))]
+        every = [*rivals, *self.dated(more)]
+        ranking = choice.rank(made, [rival.model.policy for rival in every], PUBLISHED)
         self.progress.ranked(ranking)
         winner = next(rival for rival in every if rival.name == ranking.chosen)
         tried: tuple[str, ...] = ()

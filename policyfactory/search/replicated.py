@@ -11,15 +11,18 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import UsageError
+from policyfactory.core.interruptible import interruptible
+from policyfactory.engine.easy import easy
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Predictor, Training
 from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.predicted import run_predicted
-from policyfactory.simulate.prepare import prepare
+from policyfactory.simulate.predicted import Foreseen, run_predicted
+from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import run_prepared
@@ -104,7 +107,20 @@ class Replicated:
         if policy.needs_predictions and not learns:
             predictor = dataclasses.replace(predictor, trainings=self.taught(at, tail="e90" in policy.variables))
         with np.errstate(all="ignore"):
-            start, backfilled = run_prepared(one, policy, predictor)
+            return self._schedule(one, policy, *run_prepared(one, policy, predictor))
+
+    def given(self, prepared: Prepared, policy: Policy) -> Schedule:
+        """Return the schedule of a replica whose predictions are known beforehand, after its past."""
+        jobs, order, machine = prepared.sorted_jobs(policy), prepared.order(policy), prepared.workload.machine
+        interruptible(easy, jobs, order, machine)
+        return self._schedule(prepared, policy, jobs.start, jobs.backfilled)
+
+    def foreseen(self, at: int, policy: Policy) -> tuple[Prepared, Foreseen]:
+        """Return a replica and what is predicted of its jobs, its past among them, by the models of the teacher."""
+        one = self._prepared[at]
+        return one, run_predicted(one, policy, Predictor(self.options, trainings=self.taught(at)))
+
+    def _schedule(self, one: Prepared, policy: Policy, start: Int64Array, backfilled: NDArray[np.bool_]) -> Schedule:
         # Replicas are in the engine's order: their jobs are numbered as they are submitted.
         end = start + one.run_time
         return Schedule(start, end, backfilled, one.workload, policy.name, one.rules).after(self.lead_in)
