@@ -96,7 +96,7 @@ class Choice:
         return rank(values, [one.name for one in policies], published, self.aims, max_p99=self.options.max_p99)
 
     def _values(self, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
-        counter = self.progress.counter("replicas", "replicas/s")
+        counter = self.progress.counter("replicas")
         counter.expect(len(replicas))
         return values_of(
             *(replicas, policies, self.aims),

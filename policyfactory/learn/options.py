@@ -25,7 +25,7 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "force_processors": (bool, "True or False"),
     "estimate_missing": (str, '"error", "runtime", "model" or "drop"'),
     "predictions": (bool, "True or False"),
-    "replicas": (int, "a whole number, 0 or at least 4"),
+    "replicas": (int, "a whole number, 0 or at least 6"),
     "max_p99": (int | float, "a number above 0, in units of the best published policy's"),
     "preset": (str, 'the name of a filter, for example "default"'),
     "seed": (int, "a whole number"),
@@ -99,8 +99,8 @@ class LearnOptions:
         if self.tuples < 32 or self.trials < 256:
             raise UsageError(f"{self.tuples} tuples of {self.trials} trials: give at least 32 tuples and 256 trials")
         check_seed(self.seed)
-        if self.replicas and not 4 <= self.replicas <= 1000:
-            raise UsageError(f"--replicas {self.replicas}: give 4 to 1,000, or 0 for none")
+        if self.replicas and not 6 <= self.replicas <= 1000:
+            raise UsageError(f"--replicas {self.replicas}: give 6 to 1,000, or 0 for none")
         if not 0 < self.max_p99 <= 100:
             raise UsageError(f"--max-p99 {self.max_p99:g}: give a number above 0, at most 100: 1.1")
         if not self.chooses_threshold:
