@@ -17,7 +17,6 @@ Parts are lines of words::
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import os
@@ -68,22 +67,31 @@ def key_of(path: Path) -> bytes:
     """
     where = key_path(path)
     check_output(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with contextlib.suppress(FileExistsError):
-        try:
-            descriptor = os.open(where, flags, 0o600)
-        except FileExistsError:
-            raise
-        except OSError as error:
-            raise OutputError(f"{where}: cannot be written: {reason(error)}; nothing was changed") from None
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{secrets.token_hex(32)}\n")
+    if not where.exists():
+        _make_key(where)
     text = read_bytes(where, limit=200).decode("ascii", "replace").strip()
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise InputError(
             f"{where}: is no key of 64 hexadecimal digits; remove it and {path.name}, and begin the history anew"
         )
     return bytes.fromhex(text)
+
+
+def _make_key(where: Path) -> None:
+    """Write a key that nobody else can read at any moment; the file has its name when it is whole."""
+    made = where.with_name(f".{where.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{secrets.token_hex(32)}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            made.replace(where)
+        finally:
+            made.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{where}: cannot be written: {reason(error)}; nothing was changed") from None
 
 
 def hash_with(key: bytes) -> Callable[[str], str]:

@@ -220,6 +220,7 @@ def test_the_key_is_made_once_and_its_owners(tmp_path: Path) -> None:
     key = key_of(path)
     assert key_of(path) == key
     assert stat.S_IMODE(key_path(path).stat().st_mode) == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["history.key"]
     write_history(long_history(), path, hash_with(key))
     with pytest.raises(InputError, match="another key"):
         read_history(path, HASHED)

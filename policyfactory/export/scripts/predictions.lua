@@ -4,6 +4,7 @@ local STATE = @STATE@
 local STALE = @STALE@ -- s: the file is not used when it is older
 local HEADER, LINE, SCHEMA, FEATURE_SET, FEATURES = @LAYOUT@
 local TAU, LEAST = 10.0, 1e-6
+local LONGEST = 1000000 -- bytes of a part
 local QUEUES = {@QUEUES@} -- numbers of the partitions in the log that the forests were trained on
 
 -- SHA-256, its first 16 hexadecimal digits. Lua 5.1 has whole numbers up to 2^53 and no operations on bits.
@@ -165,6 +166,7 @@ local function part_of(file, entries, name)
     local found, begin, length, sum = string.match(file:read(LINE) or "", "^(%x+) (%d+) (%d+) (%x+)\n$")
     if not found then error(STATE .. " is damaged", 0) end
     if found == wanted then
+      if tonumber(length) > LONGEST then error(STATE .. " is damaged", 0) end
       file:seek("set", tonumber(begin))
       local part = file:read(tonumber(length))
       if not part or #part ~= tonumber(length) or checksum(part) ~= sum then error(STATE .. " is damaged", 0) end

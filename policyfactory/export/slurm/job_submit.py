@@ -79,6 +79,7 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
     limits = (*unexpressed(policy), *limits)
     if foresight:
         install += sentences("slurm.txt", "lua_prediction_install", STATE=shlex.quote(foresight.state))
+        rollback += sentences("slurm.txt", "lua_prediction_rollback")
     predicted = [ascii_text(line) for line in prediction_lines(foresight)] if foresight else []
     head = header(model, site, target, scale) + predicted + instructions(settings, install, rollback, limits)
     values = {

@@ -30,7 +30,10 @@ def prediction_lines(given: SitePredictions) -> list[str]:
     """Return what a reader of the script must know of its predictions, as lines for its head."""
     forests = given.forests
     trees = sum(len(one.roots) for one in (forests.shortness, forests.share, forests.tail))
-    age, known = format_duration(given.stale_s), ", ".join(sorted(given.queues)) or "none (--workload LOG has them)"
+    age, known = (
+        format_duration(given.stale_s),
+        ", ".join(sorted(given.queues)) or "none (the header of --workload LOG may name them)",
+    )
     return [
         f"Predictor: {given.origin or 'made in a program'}, {trees:,} trees, trained on {forests.jobs:,} jobs.",
         f"History: {given.state}, set {FEATURE_SET} of the features; not used when older than {age}.",
