@@ -50,7 +50,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "What is measured and said": (
         "metrics", "statistic", "recorded", "analyses", "precision", "max_resamples", "seed", "starts", "convergence",
-        "repeats", "top", "bootstrap", "certainty", "trace", "bands",
+        "repeats", "top", "bootstrap", "certainty", "trace", "bands", "max_p99", "max_longest",
     ),
     "Protocols": ("only", "log", "traces"),
     "How it runs": (

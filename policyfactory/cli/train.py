@@ -25,8 +25,9 @@ Family = Annotated[
     typer.Option(
         "--family",
         metavar="NAME|FORMULA",
-        help="Of search: a family of formulas (power, curved, linear, stretch, ageing, fits, products), or a formula "
-        "with named coefficients, log10(p) + a*log10(q); can be repeated (default: linear).",
+        help="Of search: a family of formulas (power, curved, linear, stretch, ageing, fits, products; with "
+        "predictions: predicted, predicted-ageing, -capped, -log, -users, -threshold), or a formula with named "
+        "coefficients, log10(p) + a*log10(q); can be repeated (default: linear).",
     ),
 ]
 Change = Annotated[
@@ -83,13 +84,28 @@ def train(
     judged_windows: option.JudgedWindows = 100,
     parts: option.Parts = "40,20,40",
     windows: option.Windows = None,
+    replicas: Annotated[
+        int,
+        typer.Option(
+            help="Of search: learn, choose and judge on so many replicas of each part, with the past ahead, in place "
+            "of windows; the baseline is the published policy that is best there."
+        ),
+    ] = 0,
+    loads: option.Loads = "0.8,1.2",
     bands: Annotated[
         str | None,
         typer.Option(
             metavar="GUARD=FACTOR,...",
-            help="How many times SAF's value each guard may be (default: utilisation=0.95, p99_wait=1.5, "
-            "max_wait=1.5, area_weighted_wait=1.5; none: no bands).",
+            help="How many times the baseline's value each guard may be; on windows SAF's (default: utilisation=0.95, "
+            "p99_wait=1.5, max_wait=1.5, area_weighted_wait=1.5; none: no bands).",
         ),
+    ] = None,
+    max_p99: Annotated[
+        str | None,
+        typer.Option(metavar="1.1x|20h", help="Most that the 99 % quantile of the wait may be: times the baseline's."),
+    ] = None,
+    max_longest: Annotated[
+        str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")
     ] = None,
     family: Family = None,
     start: Start = "",
@@ -139,6 +155,10 @@ def train(
         judged_windows=judged_windows,
         parts=option.parts_of(parts),
         windows=windows,
+        replicas=replicas,
+        loads=option.loads_of(loads),
+        max_p99=max_p99,
+        max_longest=max_longest,
         bands=None if bands is None else parse_bands(bands),
         seed=seed,
         **reading,

@@ -69,14 +69,14 @@ def show_trained(trained: Trained) -> None:
     goal = trained.task.options.goal
     ranked = trained.chosen.ranked
     show_table(
-        f"On the {len(trained.task.windows.choosing)} windows for choosing",
-        ["policy", goal, "log ratio to SAF", "sort key"],
+        f"On the {len(trained.task.windows.choosing)} {trained.task.windows.noun} for choosing",
+        ["policy", goal, f"log ratio to {trained.task.baseline.name}", "sort key"],
         [_candidate_row(one) for one in ranked[:_MOST_SHOWN]],
         caption=f"{_MOST_SHOWN} of {len(ranked)}; report.json has all" if len(ranked) > _MOST_SHOWN else None,
         left=(0, 3),
     )
     windows = trained.task.windows
-    where = "later windows" if windows.held_out else "windows, the ones that were learned on"
+    where = f"later {windows.noun}" if windows.held_out else "windows, the ones that were learned on"
     titles = [METRICS[name].title for name in GUARDS]
     show_table(
         f"Judged on {len(windows.judged)} {where}: means, and the choice against each",
@@ -84,6 +84,8 @@ def show_trained(trained: Trained) -> None:
         [_standing_row(one) for one in trained.standings],
         left=(0, 3),
     )
+    for text in filter(None, [trained.margin]):
+        console().print(text, markup=False, soft_wrap=True)
     console().print(trained.verdict, markup=False, soft_wrap=True)
     console().print(f"{trained.policy.name}: {trained.policy.formula}", markup=False, soft_wrap=True)
     for text in trained.warnings:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import number_text
-from policyfactory.core.units import format_duration
+from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.simulate.metrics import METRICS, measure
 from policyfactory.simulate.schedule import Schedule
 
-__all__ = ["BANDS", "GUARDS", "Band", "Breach", "judge", "measure_guards"]
+__all__ = ["BANDS", "GUARDS", "Band", "Bound", "Breach", "Limit", "judge", "measure_guards"]
 
 GUARDS = ("utilisation", "p99_wait", "max_wait", "area_weighted_wait")
 
@@ -59,6 +60,54 @@ class Band:
         return self.factor * baseline + slack
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that a guard may be, where less is better: some times a baseline's, or a number.
+
+    Parameters
+    ----------
+    guard : str
+        A metric in seconds.
+    times : float or None
+        Times the baseline's value.
+    seconds : float or None
+        In place of it, seconds.
+    """
+
+    guard: str
+    times: float | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, option: str, guard: str, text: str) -> Limit:
+        """Return the limit that a text gives: ``1.1x``, or ``20h``.
+
+        Raises
+        ------
+        UsageError
+            If it is neither; ``option`` names where it was given.
+        """
+        number = text.strip().lower()
+        try:
+            if number.endswith("x"):
+                times = float(number[:-1])
+                if 0 < times <= 1e6:
+                    return cls(guard, times)
+            else:
+                seconds = parse_duration(number, unit=True)
+                if 0 < seconds < math.inf:
+                    return cls(guard, None, float(seconds))
+        except (ValueError, UsageError):
+            pass
+        raise UsageError(f"{option} {text[:60]!a}: give times the baseline's, as 1.1x, or a time, as 20h")
+
+    def bound(self, baseline: float) -> float:
+        """Return the worst value that is inside."""
+        return baseline * self.times if self.times is not None else self.seconds or 0.0
+
+
+Bound: TypeAlias = Band | Limit
+
 # Beside a baseline that somebody would run: 5 % of the utilisation, and half as long again for the waits.
 BANDS = (
     Band("utilisation", 0.95),
@@ -98,7 +147,7 @@ def measure_guards(schedule: Schedule) -> dict[str, float]:
 
 
 def judge(
-    measured: Mapping[str, float], baseline: Mapping[str, float], bands: Sequence[Band] = BANDS
+    measured: Mapping[str, float], baseline: Mapping[str, float], bands: Sequence[Bound] = BANDS
 ) -> tuple[Breach, ...]:
     """Return which guards are outside their bands; ``str`` of each says it in words. Empty: all is well.
 
@@ -106,7 +155,7 @@ def judge(
     ----------
     measured, baseline : mapping
         The values of the guards, by name: `measure_guards` of a schedule, or means of them over windows.
-    bands : sequence of Band
+    bands : sequence of Band or Limit
         How much worse than the baseline each may be.
 
     Raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from policyfactory.policy.policy import Policy
 __all__ = ["MOST_COEFFICIENTS", "Form", "FormPolicy"]
 
 MOST_COEFFICIENTS = 40
+_LONGEST_WAIT = 12.0  # decimal logarithm of seconds: for ever
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +41,9 @@ class Form:
         Where in the operands the value of each coefficient goes.
     variables : frozenset of str
         Those that occur.
+    threshold : str
+        The one of them that is no part of the formula but the decimal logarithm of the policy's threshold in seconds;
+        empty if none is.
     """
 
     name: str
@@ -48,9 +53,10 @@ class Form:
     program: Program
     places: tuple[np.ndarray, ...]
     variables: frozenset[str]
+    threshold: str = ""
 
     @classmethod
-    def of(cls, name: str, text: str) -> Form:
+    def of(cls, name: str, text: str, *, threshold: str = "") -> Form:
         """Return the form that a text is, for example ``log10(p) + a*log10(q)``.
 
         Raises
@@ -70,8 +76,10 @@ class Form:
         if not expression.variables - {"m", "f"}:
             raise FormulaError(f"the form {name} is the same for all jobs and ranks none; use p, q, r or w in it")
         program, places = compile_form(expression)
-        at = tuple(np.array(places[one]) for one in names)
-        return cls(name, text, expression, names, program, at, expression.variables)
+        where = tuple(np.array(places[one]) for one in names)
+        if threshold:
+            names, where = (*names, threshold), (*where, np.empty(0, dtype=np.intp))
+        return cls(name, text, expression, names, program, where, expression.variables, threshold)
 
     @property
     def is_static(self) -> bool:
@@ -84,7 +92,8 @@ class Form:
         for places, value in zip(self.places, values, strict=True):
             operands[places] = value
         program = dataclasses.replace(self.program, operands=operands)
-        return FormPolicy(self.name, self.text, form=self, substituted=program)
+        threshold = self._threshold(dict(zip(self.names, values, strict=True)))
+        return FormPolicy(self.name, self.text, threshold=threshold, form=self, substituted=program)
 
     def fixed(self, values: Mapping[str, float], name: str, *, description: str = "", source: str = "") -> Policy:
         """Return an ordinary policy, with numbers in place of all coefficients.
@@ -94,7 +103,14 @@ class Form:
         FormulaError
             If nothing is left that tells jobs apart.
         """
-        return Policy(name, rewritten(substitute(self.expression, values), _signed).text(), description, source)
+        text = rewritten(substitute(self.expression, values), _signed).text()
+        return Policy(name, text, description, source, threshold=self._threshold(values))
+
+    def _threshold(self, values: Mapping[str, float]) -> float:
+        """Return the threshold in seconds, a whole number of them."""
+        if not self.threshold:
+            return math.inf
+        return float(round(10.0 ** min(float(values[self.threshold]), _LONGEST_WAIT)))
 
 
 def _taken(expression: Expression) -> str:

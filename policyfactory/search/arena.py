@@ -233,7 +233,9 @@ class Arena:
         identity = self.workload.sha256(), self.workload.name
         counted = count(self.ledger, identity, self.options.settings, tried=tried, held_out=tried if held_out else 0)
         baseline = self.baseline
-        self._teach(policies.values())
+        # No candidate pays for the models. A log that teaches nothing is an error of those that need them only.
+        with contextlib.suppress(PolicyfactoryError):
+            self._training.teach(policies.values(), self._workers, self._follower.message)
         made = self._play(self._training, policies, "candidates")
         verdicts = {} if last is None else self._verdicts(last, policies, counted)
         judged = tuple(self._judged(one, made.get(at), verdicts.get(at)) for at, one in enumerate(read))
@@ -245,15 +247,6 @@ class Arena:
             return one
         said = "its score is a finite number for no job; change it so that it ranks jobs"
         return dataclasses.replace(one, policy=None, error=said)
-
-    def _teach(self, policies: Iterable[Policy]) -> None:
-        """Have the predictors learn, so that no candidate pays for it."""
-        tails = sorted({"e90" in one.variables for one in policies if one.needs_predictions})
-        # A log that teaches nothing is an error of each candidate that reads predictions, and of no other.
-        with contextlib.suppress(PolicyfactoryError):
-            for tail in tails:
-                for at in range(len(self._training)):
-                    self._training.taught(at, tail=tail)
 
     def _play(
         self, arena: Replicated, policies: dict[int, Policy], title: str, *, learns: bool = False

@@ -3,7 +3,7 @@
 All are written in logarithms, so that a coefficient is an exponent: ``log10(p) + a*log10(q)`` orders as p*q**a. In
 the words of these formulas, x is log10(p), y log10(q), v log10(w + 10) - 1 (0 for a job that has just come, 1 after
 90 s, 3 after 2.8 h), c is 1 for a job that fits now and 0 for any other. The coefficient of x is 1: a factor changes
-no order.
+no order. Families that read what is predicted of a job are an index of its length, ln(e) and ln(s), in place of x.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.form import Form
 from policyfactory.policy.policy import Policy
 
-__all__ = ["FAMILIES", "REFERENCES", "Family", "family_of", "parse_start"]
+__all__ = ["FAMILIES", "PREDICTED", "REFERENCES", "Family", "family_of", "parse_start"]
 
 _X, _Y, _V, _C = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)", "min(1, max(0, f - q + 1))"
 
@@ -60,6 +60,7 @@ class _Stock:
     text: str
     start: Mapping[str, float]
     words: str
+    threshold: str = ""
 
 
 def _products() -> _Stock:
@@ -100,7 +101,34 @@ _STOCK: dict[str, _Stock] = {
     "products": _products(),
 }
 
+# From what worked on four logs (docs/train.md); a, b as there.
+_INDEX, _FIRST = "a*ln(s) + ln(e) + b*ln(q)", {"a": -0.5, "b": 0.3}
+_FORESEEN: dict[str, _Stock] = {
+    "predicted": _Stock(_INDEX, _FIRST, "an index of the predicted length, and processors: a sort key"),
+    "predicted-ageing": _Stock(
+        f"{_INDEX} - c*w/3600", {**_FIRST, "c": 0.02}, "predicted, and each hour of waiting counts alike"
+    ),
+    "predicted-capped": _Stock(
+        f"{_INDEX} - c*min(w, 10**t)/10**t",
+        {**_FIRST, "c": 0.5, "t": 5.0},
+        "predicted, and a wait counts up to 10**t s, as under Slurm's PriorityMaxAge",
+    ),
+    "predicted-log": _Stock(
+        f"{_INDEX} - c*ln(1 + w/10**t)",
+        {**_FIRST, "c": 0.2, "t": 4.0},
+        "predicted, and a wait counts from about 10**t s on, ever less",
+    ),
+    "predicted-users": _Stock(
+        f"{_INDEX} + c*ln(1 + user_waiting) + d*ln(1 + user_running)",
+        _FIRST,
+        "predicted, and the jobs that the user has waiting and running",
+    ),
+    "predicted-threshold": _Stock(
+        _INDEX, {**_FIRST, "t": 5.5}, "predicted, and who has waited longer than 10**t s goes first", threshold="t"
+    ),
+}
 FAMILIES: dict[str, str] = {name: stock.words for name, stock in _STOCK.items()}
+PREDICTED: dict[str, str] = {name: stock.words for name, stock in _FORESEEN.items()}
 
 
 def family_of(text: str, start: Mapping[str, float] | None = None) -> Family:
@@ -120,7 +148,7 @@ def family_of(text: str, start: Mapping[str, float] | None = None) -> Family:
     FormulaError
         If the formula cannot be read.
     """
-    stock = _STOCK.get(text.strip().lower())
+    stock = {**_STOCK, **_FORESEEN}.get(text.strip().lower())
     if stock is not None:
         name, formula, values, words = text.strip().lower(), stock.text, dict(stock.start), stock.words
     else:
@@ -131,11 +159,11 @@ def family_of(text: str, start: Mapping[str, float] | None = None) -> Family:
             raise UsageError(f"the name {name[:40]!a} of a family cannot be used; write NAME=FORMULA, the name a word")
         if formula.isidentifier():
             raise UsageError(
-                f"there is no family {formula[:40]!a}; there are {', '.join(_STOCK)}, or write a formula with named "
-                "coefficients: log10(p) + a*log10(q)"
+                f"there is no family {formula[:40]!a}; there are {', '.join([*_STOCK, *_FORESEEN])}, or write a "
+                "formula with named coefficients: log10(p) + a*log10(q)"
             )
     try:
-        form = Form.of(name, formula)
+        form = Form.of(name, formula, threshold="" if stock is None else stock.threshold)
     except FormulaError as error:
         raise type(error)(f"family {name}: {error}") from None
     unknown = sorted(set(start or {}) - set(form.names))

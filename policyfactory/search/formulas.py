@@ -27,11 +27,11 @@ from policyfactory.policy.nodes import Binary, Coefficient
 from policyfactory.policy.policy import predictions_needed
 from policyfactory.policy.store import FittedNumber
 from policyfactory.search.evolution import Evolution, digits, population
-from policyfactory.search.families import REFERENCES, Family, family_of
+from policyfactory.search.families import Family, family_of
 from policyfactory.search.learner import Candidate, Learned, Task
 from policyfactory.search.objective import Worth, distance_of, worth
 from policyfactory.search.options import SearchOptions, TrainOptions
-from policyfactory.search.play import Played, measured, played
+from policyfactory.search.play import Played, measured
 
 __all__ = ["FormulaSearch", "term_of"]
 
@@ -114,8 +114,8 @@ class FormulaSearch:
             first = family.form.with_values(family.start)
             if first.needs_predictions and task.options.mode == "paper":
                 raise predictions_needed(first, "a simulation with compatibility rlscheduler")
-        windows = played(task.windows.cut(task.workload, "training"), task.options.rules)
-        baseline = measured(windows, REFERENCES["SAF"], goal_of(task.options.goal))
+        windows = task.played("training", [one.form.with_values(one.start) for one in self.families])
+        baseline = measured(windows, task.baseline, goal_of(task.options.goal))
         shared = _Shared(windows, tuple(one.form for one in self.families), task.options.goal)
         counter = task.follower.counter("candidates", "candidates")
         counter.expect(self._restarts * sum(self._batches(one) * population(len(one.start)) for one in self.families))
@@ -342,6 +342,8 @@ def _curves(history: Sequence[dict[str, Any]]) -> dict[str, list[tuple[float, fl
 
 def term_of(form: Form, name: str) -> str:
     """Return what a coefficient multiplies; of another, the whole form."""
+    if name == form.threshold:
+        return "log10(threshold)"
     for node in form.expression.walk():
         if isinstance(node, Binary) and node.operator == "*" and node.left == Coefficient(name):
             return node.right.text()[:_LONGEST_TERM]

@@ -21,12 +21,12 @@ from policyfactory.policy.policy import Policy
 from policyfactory.search.families import REFERENCES
 from policyfactory.search.learner import Candidate, Task
 from policyfactory.search.objective import breaches_of, gain, least_of
-from policyfactory.search.play import Played, measured, played
+from policyfactory.search.play import Played, measured
+from policyfactory.search.published import PUBLISHED
 from policyfactory.statistics.compare import Paired, compare_values
 
-__all__ = ["Chosen", "Ranked", "Standing", "choose", "judge_choice"]
+__all__ = ["Chosen", "Ranked", "Standing", "baseline_of", "choose", "judge_choice"]
 
-BASELINE = "SAF"
 # Beside these every choice is judged: what queues have without anybody's doing, and what is hard to beat.
 _BESIDE = (CATALOGUE["FCFS"], *REFERENCES.values())
 
@@ -47,6 +47,8 @@ class Ranked:
         The guards that left their bands here or while learning, in words; empty if none did.
     learned : bool
         Whether it may be chosen.
+    means : tuple of float
+        Mean over the windows of the goal and of each guard (`policyfactory.search.play.MEASURED`).
     """
 
     candidate: Candidate
@@ -54,6 +56,7 @@ class Ranked:
     gain: float
     out: str
     learned: bool
+    means: tuple[float, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,11 +71,14 @@ class Chosen:
         The second of them that does not make the same schedules.
     ranked : tuple of Ranked
         All, the best first.
+    margin : Paired or None
+        The winner against the runner-up on the windows for choosing: the mean of the logarithms of the ratios.
     """
 
     winner: Candidate
     runner_up: Candidate | None
     ranked: tuple[Ranked, ...]
+    margin: Paired | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,17 +119,18 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
         If no candidate kept within the bands.
     """
     options, goal = task.options, goal_of(task.options.goal)
-    windows = played(task.windows.cut(task.workload, "choosing"), options.rules)
-    beside = [Candidate(policy, None, origin="published") for policy in _BESIDE]
+    windows = task.played("choosing", [one.policy for one in candidates])
+    beside = [Candidate(policy, None, origin="published") for policy in _beside(task)]
     every = [*candidates, *beside]
     values = _values(task, windows, [one.policy for one in every])
-    baseline = values[[one.policy.name for one in every].index(BASELINE, len(candidates))]
+    baseline = values[[one.policy.name for one in every].index(task.baseline.name, len(candidates))]
     ranked = []
     for at, one in enumerate(every):
         here = "; ".join(map(str, breaches_of(values[at], baseline, options.guard_bands)))
         out = one.out or here if at < len(candidates) else ""
-        ranked.append((Ranked(one, float(values[at][:, 0].mean()), _gain(values[at], baseline, goal), out,
-                              at < len(candidates)), values[at]))  # fmt: skip
+        means = tuple(values[at].mean(axis=0).tolist())
+        row = Ranked(one, means[0], _gain(values[at], baseline, goal), out, at < len(candidates), means)
+        ranked.append((row, values[at]))
     ranked.sort(key=lambda row: row[0].gain)
     inside = [row for row in ranked if row[0].learned and not row[0].out]
     if not inside:
@@ -131,29 +138,46 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
         raise EvaluationError(
             f"{task.workload.name}: none of the {len(candidates)} candidates kept within the bands of the guards; of "
             f"the best, {reasons}; learn longer, by another learner or family, or give wider --bands (none: no "
-            "bands)"
+            "bands) or limits"
         )
     (winner, own), *others = inside
-    second = next((row.candidate for row, other in others if not np.array_equal(own, other)), None)
-    return Chosen(winner.candidate, second, tuple(row for row, _ in ranked))
+    second, other = next((pair for pair in others if not np.array_equal(own, pair[1])), (None, own))
+    margin = None if second is None else _margins(own, other, goal, options.seed)[1]
+    runner_up = None if second is None else second.candidate
+    return Chosen(winner.candidate, runner_up, tuple(row for row, _ in ranked), margin)
 
 
 def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
     """Return how the choice, the runner-up and the policies beside stand on the judged windows."""
     options, goal = task.options, goal_of(task.options.goal)
-    windows = played(task.windows.cut(task.workload, "judged"), options.rules)
+    windows = task.played("judged")
     named = [(chosen.winner.policy, "choice")]
     if chosen.runner_up is not None:
         named.append((chosen.runner_up.policy, "runner-up"))
-    named += [(policy, "beside") for policy in _BESIDE]
+    named += [(policy, "beside") for policy in _beside(task)]
     values = _values(task, windows, [policy for policy, _ in named])
-    baseline = values[[policy.name for policy, _ in named].index(BASELINE)]
+    # Behind the choice and the runner-up, who may be called like it.
+    ours = len(named) - len(_beside(task))
+    baseline = values[[policy.name for policy, _ in named].index(task.baseline.name, ours)]
     standings = []
     for (policy, role), own in zip(named, values, strict=True):
         margin, typical = (None, None) if role == "choice" else _margins(values[0], own, goal, options.seed)
         out = "; ".join(map(str, breaches_of(own, baseline, options.guard_bands)))
         standings.append(Standing(policy, role, tuple(own.mean(axis=0).tolist()), margin, typical, out))
     return tuple(standings)
+
+
+def baseline_of(task: Task) -> Policy:
+    """Return the published policy that is best on the training replicas: what anybody could run."""
+    goal = goal_of(task.options.goal)
+    values = _values(task, task.played("training"), PUBLISHED)
+    gains = [_gain(one, values[0], goal) for one in values]
+    return PUBLISHED[int(np.argmin(gains))]
+
+
+def _beside(task: Task) -> tuple[Policy, ...]:
+    names = {one.name for one in _BESIDE}
+    return _BESIDE if task.baseline.name in names else (*_BESIDE, task.baseline)
 
 
 def _gain(values: FloatArray, baseline: FloatArray, goal: Goal) -> float:

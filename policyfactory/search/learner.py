@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,8 +11,11 @@ from policyfactory.core.progress import WorkCounter
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import FittedNumber
+from policyfactory.search.families import REFERENCES
 from policyfactory.search.options import TrainOptions
-from policyfactory.search.windows import Windows
+from policyfactory.search.play import Played, played
+from policyfactory.search.replicated import Honest, Part, replicated
+from policyfactory.search.windows import STEPS, Windows
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Candidate", "Follower", "Learned", "Learner", "Task"]
@@ -52,6 +55,8 @@ class Task:
         Whether a journal of another run may be dropped.
     follower : Follower
         Who follows how far the work is.
+    baseline : Policy
+        What the goal and the guards are relative to.
     """
 
     workload: Workload
@@ -61,6 +66,32 @@ class Task:
     journal: Path | None
     overwrite: bool
     follower: Follower
+    baseline: Policy = REFERENCES["SAF"]
+
+    def played(self, step: str, policies: Iterable[Policy] = ()) -> Played:
+        """Return the windows or replicas of a step, ready to be played.
+
+        Parameters
+        ----------
+        step : str
+            As in `policyfactory.search.windows.STEPS`. Predictors learn once for each replica, but while the choice is
+            judged, where they learn in each run itself.
+        policies : iterable of Policy
+            Who will play: the models that they need are made.
+        """
+        options = self.options
+        if not options.replicas:
+            return played(self.windows.cut(self.workload, step), options.rules)
+        first, last = getattr(self.windows, step)[0].tolist()
+        # Replicas of each part have random numbers of their own.
+        seed = (options.seed + STEPS.index(step)) % 2**63
+        made = replicated(
+            self.workload, Part(first, last), options.rules, count=options.replicas, seed=seed, loads=options.loads
+        )
+        if step == "judged":
+            return Honest(made)
+        made.teach(policies, self.workers, self.follower.message)
+        return made
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

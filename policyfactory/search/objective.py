@@ -14,7 +14,7 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.environment.goals import Goal, goal_of
-from policyfactory.environment.guards import GUARDS, Band, Breach, judge
+from policyfactory.environment.guards import GUARDS, Bound, Breach, judge
 from policyfactory.search.families import Family
 from policyfactory.search.options import Objective
 from policyfactory.simulate.metrics import METRICS
@@ -53,7 +53,7 @@ def worth(
     values: FloatArray,
     baseline: FloatArray,
     goal: str,
-    bands: Sequence[Band],
+    bands: Sequence[Bound],
     *,
     objective: Objective = "log-ratio",
     distance: float = 0.0,
@@ -66,7 +66,7 @@ def worth(
         Goal and guards under the formula and under the baseline (`policyfactory.search.play.measured`).
     goal : str
         Name of the goal.
-    bands : sequence of Band
+    bands : sequence of Band or Limit
         How much worse the guards may be.
     objective : {"log-ratio", "mean"}
         As in `policyfactory.search.options.SearchOptions`.
@@ -98,7 +98,7 @@ def least_of(goal: Goal) -> float:
     return _NOTHING.get(goal.unit, 0.0)
 
 
-def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Band]) -> tuple[Breach, ...]:
+def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Bound]) -> tuple[Breach, ...]:
     """Return the guards whose means over the windows are outside their bands."""
     own, other = (dict(zip(GUARDS, part[:, 1:].mean(axis=0).tolist(), strict=True)) for part in (values, baseline))
     return judge(own, other, bands)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 from policyfactory.environment.goals import goal_of
-from policyfactory.environment.guards import BANDS, GUARDS, Band
+from policyfactory.environment.guards import BANDS, GUARDS, Band, Bound, Limit
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.presets import EstimateMissing
+from policyfactory.workload.replicas import LOADS
 from policyfactory.workload.windows import parse_windows
 
 __all__ = ["MODES", "Mode", "Objective", "SearchOptions", "TrainOptions", "parse_bands"]
@@ -20,6 +22,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 Objective: TypeAlias = Literal["log-ratio", "mean"]
 
 _MOST_WINDOWS = 10_000
+_MOST_REPLICAS = 1_000
 _MOST_EVALUATIONS = 10**6
 
 
@@ -45,11 +48,19 @@ class TrainOptions:
     windows : str or None
         Windows to learn from, choose by and judge on, all the same ones, so that nothing is held out, for example
         ``rlscheduler:10x1024jobs:1``; None: windows of ``window_jobs`` jobs are drawn from ``parts``.
+    replicas : int
+        Learn, choose and judge on so many replicas of each part, with the past ahead, in place of windows; 0: windows.
+        The baseline is then the published policy that is best on the training replicas, and not SAF.
+    loads : tuple of float
+        The lowest and the highest load of a replica, in units of the log's.
     seed : int
-        Seed of windows and of the learner.
+        Seed of windows or replicas, and of the learner.
     bands : tuple of (str, float), or None
         Guard -> how many times the value of SAF its mean over the windows may be, at most or, of the utilisation, at
         least; None: those of `policyfactory.environment.guards`. Empty: no formula is out.
+    max_p99, max_longest : str or None
+        The most that the 99 % quantile of the wait, and the longest wait, may be, in place of their bands: times the
+        baseline's (``1.1x``), or a time (``20h``).
     preset, processors, force_processors, estimate_missing
         How the log is read (`policyfactory.workload.clean.clean`); in mode paper as its program does,
         unless another preset is named.
@@ -69,8 +80,12 @@ class TrainOptions:
     judged_windows: int = 100
     parts: tuple[int, int, int] = (40, 20, 40)
     windows: str | None = None
+    replicas: int = 0
+    loads: tuple[float, float] = LOADS
     seed: int = 1
     bands: tuple[tuple[str, float], ...] | None = None
+    max_p99: str | None = None
+    max_longest: str | None = None
     preset: str = "default"
     processors: int | None = None
     force_processors: bool = False
@@ -94,6 +109,7 @@ class TrainOptions:
             )
         if self.windows is not None:
             parse_windows(self.windows)
+        self._check_replicas()
         # Their words are checked there.
         _ = self.rules, self.guard_bands
 
@@ -102,14 +118,31 @@ class TrainOptions:
         """The rules that are learned under and judged by."""
         return Rules(backfill=self.backfill, compatibility="rlscheduler" if self.mode == "paper" else "none")
 
+    def _check_replicas(self) -> None:
+        if not 0 <= self.replicas <= _MOST_REPLICAS:
+            raise UsageError(f"--replicas {self.replicas}: give 1 to {_MOST_REPLICAS:,}, or 0 for windows")
+        if not 0.1 <= self.loads[0] <= self.loads[1] <= 10:
+            raise UsageError(f"--loads {self.loads[0]:g},{self.loads[1]:g}: give two ascending loads from 0.1 to 10")
+        if self.replicas and (self.windows is not None or self.mode == "paper"):
+            raise UsageError("--replicas takes whole parts of the log by our own rules; leave out --windows and --mode")
+
     @property
-    def guard_bands(self) -> tuple[Band, ...]:
-        """How much worse than SAF's each guard may be."""
-        if self.bands is None:
-            return BANDS
+    def guard_bands(self) -> tuple[Bound, ...]:
+        """How much worse than the baseline's each guard may be."""
         # The slack of the ones that everybody has: where hardly a job waits a factor alone would allow nothing.
         slack = {band.guard: band.slack for band in BANDS}
-        return tuple(Band(guard, factor, slack.get(guard, 0.0)) for guard, factor in self.bands)
+        bands: Sequence[Bound] = BANDS
+        if self.bands is not None:
+            bands = [Band(guard, factor, slack.get(guard, 0.0)) for guard, factor in self.bands]
+        limits = self.limits
+        limited = {one.guard for one in limits}
+        return (*(band for band in bands if band.guard not in limited), *limits)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What was given in place of bands."""
+        given = (("--max-p99", "p99_wait", self.max_p99), ("--max-longest", "max_wait", self.max_longest))
+        return tuple(Limit.of(option, guard, text) for option, guard, text in given if text is not None)
 
     @property
     def reading(self) -> dict[str, Any]:

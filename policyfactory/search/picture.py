@@ -41,9 +41,10 @@ def draw_learning(trained: Trained) -> Figure:
         axes.set_ylabel(trained.learned.axis)
     else:
         axes.axhline(0, color="black", linewidth=1)
-        axes.annotate("SAF", (0, 0), xytext=(4, 4), textcoords="offset points", fontsize=9)
+        name = trained.task.baseline.name
+        axes.annotate(name, (0, 0), xytext=(4, 4), textcoords="offset points", fontsize=9)
         axes.set_xlabel(f"{trained.learned.work} tried")
-        how = "ratio to SAF's, minus 1" if trained.settings.get("objective") == "mean" else "log ratio to SAF's"
+        how = f"ratio to {name}'s, minus 1" if trained.settings.get("objective") == "mean" else f"log ratio to {name}'s"
         axes.set_ylabel(f"{trained.task.options.goal} of the best inside the bands,\n{how}")
     if curves:
         axes.legend(fontsize=8)

@@ -8,7 +8,7 @@ the same instants on. Models differ little with the order of a queue, and traini
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import UsageError
 from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.easy import easy
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import Notify, StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Predictor, Training
@@ -29,7 +31,7 @@ from policyfactory.simulate.simulate import run_prepared
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.replicas import LOADS, Replicas, loads_of
 
-__all__ = ["AIMS", "TEACHER", "Part", "Replicated", "replicated"]
+__all__ = ["AIMS", "TEACHER", "Honest", "Part", "Replicated", "replicated"]
 
 _MOST = 1_000  # replicas
 
@@ -134,6 +136,23 @@ class Replicated:
         measured = measure(self.schedule(at, policy, learns=learns), aims)
         return tuple(measured[name] for name in aims)
 
+    def teach(self, policies: Iterable[Policy], workers: Workers | int = 1, notify: Notify = lambda _: None) -> None:
+        """Have the models of all replicas that these policies need made, before anybody waits for them.
+
+        Parameters
+        ----------
+        policies : iterable of Policy
+            The policies.
+        workers : Workers or int
+            Who works; a number means so many threads.
+        notify : callable
+            Is told when a worker was lost.
+        """
+        tails = sorted({"e90" in one.variables for one in policies if one.needs_predictions})
+        units = [(at, tail) for tail in tails for at in range(len(self)) if (at, tail) not in self._taught]
+        if units:
+            self._taught |= dict(results(_taught, self, units, workers, notify=notify))
+
     def taught(self, at: int, *, tail: bool = False) -> tuple[Training, ...]:
         """Return the models of the run that teaches for a replica; made once."""
         key = at, tail
@@ -141,6 +160,28 @@ class Replicated:
             run = run_predicted(self._prepared[at], TEACHER, Predictor(self.options), tail=tail)
             self._taught[key] = run.trainings
         return self._taught[key]
+
+
+def _taught(
+    arena: Replicated, unit: tuple[int, bool], go_on: StopCheck
+) -> tuple[tuple[int, bool], tuple[Training, ...]]:
+    go_on()
+    return unit, arena.taught(unit[0], tail=unit[1])
+
+
+class Honest:
+    """Replicas on which predictors learn in each run itself, as at a site; a `policyfactory.search.play.Played`."""
+
+    def __init__(self, replicas: Replicated) -> None:
+        self._replicas = replicas
+
+    def __len__(self) -> int:
+        return len(self._replicas)
+
+    def schedules(self, policy: Policy) -> Iterator[Schedule]:
+        """Give the schedule of each replica after its past."""
+        for at in range(len(self)):
+            yield self._replicas.schedule(at, policy, learns=True)
 
 
 def replicated(

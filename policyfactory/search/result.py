@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from policyfactory.core.artefact import command_line, package_versions
+from policyfactory.environment.guards import Band
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.search.judging import Chosen, Standing
@@ -89,13 +90,36 @@ class Trained:
         """What the judged windows say of the choice, in sentences."""
         goal = self.task.options.goal
         windows = len(self.task.windows.judged)
+        noun = self.task.windows.noun
         others = [one for one in self.standings[1:] if one.policy.name != "FCFS"]
         said = [f"{_verdict(one)} {one.policy.name}{_interval(one)}" for one in others]
-        later = "later windows" if self.task.windows.held_out else "windows, the same that it was learned on,"
+        later = f"later {noun}" if noun == "windows" else "replicas of later jobs, where predictors learn in each run,"
+        if not self.task.windows.held_out:
+            later = "windows, the same that it was learned on,"
         margins = [one.margin for one in others if one.role == "beside"]
         shown = self.task.windows.held_out and all(one is not None and one.verdict == "better" for one in margins)
         light = "Shown to be better" if shown and not self.standings[0].out else "Not shown to be better"
         return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
+
+    @property
+    def margin(self) -> str:
+        """What the windows for choosing say of the choice and the runner-up, in a sentence; empty without one."""
+        chosen = self.chosen
+        if chosen.margin is None or chosen.runner_up is None:
+            return ""
+        interval, noun = chosen.margin.estimate.interval, self.task.windows.noun
+        change = 100 * math.expm1(chosen.margin.estimate.value)
+        more = "no interval of so few"
+        if interval is not None:
+            low, high = (100 * math.expm1(end) for end in (interval.low, interval.high))
+            more = f"95 % interval {low:+.1f} to {high:+.1f} %"
+        word = {"better": "the choice is clear", "worse": "the other is better"}.get(
+            chosen.margin.verdict, "cannot tell"
+        )
+        return (
+            f"Of the candidates {chosen.winner.policy.name} was taken by {len(self.task.windows.choosing)} {noun} for "
+            f"choosing, {change:+.1f} % beside {chosen.runner_up.policy.name}, the second ({more}): {word}."
+        )
 
     @property
     def warnings(self) -> list[str]:
@@ -104,17 +128,19 @@ class Trained:
         windows = self.task.windows
         if not windows.held_out:
             said.append("nothing was held out: it was learned, chosen and judged on the same windows")
-        elif len(windows.judged) < self.task.options.judged_windows:
+        elif windows.noun == "windows" and len(windows.judged) < self.task.options.judged_windows:
             said.append(
                 f"{len(windows.judged)} of {self.task.options.judged_windows} windows to judge on fit side by side in "
                 "the last part of the log"
             )
         if self.standings[0].out:
-            said.append(f"on the judged windows {self.standings[0].out}")
+            said.append(f"on the judged {windows.noun} {self.standings[0].out}")
         better = [one.candidate.policy.name for one in self.chosen.ranked if not one.learned]
         first = self.chosen.ranked[0]
         if better and not first.learned:
-            said.append(f"on the windows for choosing {first.candidate.policy.name} was better than all candidates")
+            said.append(
+                f"on the {windows.noun} for choosing {first.candidate.policy.name} was better than all candidates"
+            )
         return said
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,10 +153,14 @@ class Trained:
             "formula": self.policy.formula,
             "verdict": self.verdict,
             "warnings": self.warnings,
+            "margin": self.margin,
             "goal": self.task.options.goal,
-            "bands": {one.guard: one.factor for one in self.task.options.guard_bands},
+            "baseline": self.task.baseline.name,
+            "bands": {one.guard: one.factor for one in self.task.options.guard_bands if isinstance(one, Band)},
+            "limits": [dataclasses.asdict(one) for one in self.task.options.limits],
             "windows": {
                 "held_out": windows.held_out,
+                "noun": windows.noun,
                 **{step: getattr(windows, step).tolist() for step in STEPS},
             },
             "candidates": [

@@ -15,7 +15,7 @@ from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.parallel.workers import Workers
 from policyfactory.search.files import MODEL, write_result
 from policyfactory.search.formulas import FormulaSearch
-from policyfactory.search.judging import choose, judge_choice
+from policyfactory.search.judging import baseline_of, choose, judge_choice
 from policyfactory.search.learner import Follower, Learner, Task
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.result import Trained
@@ -75,6 +75,8 @@ def train(
         from policyfactory.workload.clean import read
 
         workload = read(Path(workload), **options.reading)
+    if options.replicas and learner.name != "search":
+        raise UsageError(f"--replicas are for the learner search; {learner.name} learns on windows")
     check_goal(goal_of(options.goal), workload)
     windows = draw_windows(workload, options)
     task = Task(workload, windows, options, Workers.of(workers), None, overwrite, follower or Follower())
@@ -91,6 +93,8 @@ def train(
 
 
 def _run(task: Task, learner: Learner) -> Trained:
+    if task.options.replicas:
+        task = dataclasses.replace(task, baseline=baseline_of(task))
     learned = learner.learn(task)
     if not learned.candidates:
         raise UsageError(f"learner {learner.name} proposed nothing; let it learn longer")

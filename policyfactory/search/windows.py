@@ -33,12 +33,15 @@ class Windows:
         First row of each, and the row after its last, ascending.
     held_out : bool
         Whether the three share no job; they are the same windows otherwise.
+    noun : str
+        ``windows``, or ``replicas`` of the parts: each then is a row, that of its part.
     """
 
     training: Int64Array
     choosing: Int64Array
     judged: Int64Array
     held_out: bool
+    noun: str = "windows"
 
     def cut(self, workload: Workload, step: str) -> list[Workload]:
         """Return the windows of a step, each re-based to its first job."""
@@ -71,6 +74,9 @@ def draw_windows(workload: Workload, options: TrainOptions) -> Windows:
         return Windows(given, given, given, held_out=False)
     size, total = options.window_jobs, len(workload)
     edges = np.cumsum([0, *options.parts]) * total // 100
+    if options.replicas:
+        training, choosing, judged = (np.tile(edges[at : at + 2], (options.replicas, 1)) for at in range(3))
+        return Windows(training, choosing, judged, held_out=True, noun="replicas")
     shortest = int(np.diff(edges).min())
     if size > shortest:
         raise WorkloadError(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from habits import users_with_habits, write_log
 from policyfactory.policy.store import load_model
 
 FEW = ("--window-jobs", 60, "--training-windows", 4, "--choosing-windows", 3, "--judged-windows", 6)
@@ -68,6 +69,8 @@ def test_the_same_windows_for_everything_are_said_to_be_no_evidence(run, log: Pa
         (("--evaluations", 1), 2, "--evaluations 1: give 10 to"),
         (("--pull", -1), 2, "--pull -1"),
         (("--seed", -1), 2, "seed -1"),
+        (("--replicas", 2, "--loads", "x"), 2, "write two numbers"),
+        (("--max-p99", "much"), 2, "as 1.1x, or a time, as 20h"),
     ],
 )
 def test_what_cannot_be_is_said_before_any_work(run, log: Path, tmp_path: Path, words, code: int, said: str) -> None:
@@ -83,3 +86,15 @@ def test_a_folder_in_use_is_refused(run, log: Path, tmp_path: Path) -> None:
     with exclusive(tmp_path / "busy" / "policy.json"):
         done = run("train", "log.swf", "--output", "busy", *SHORT, code=1)
     assert "another run" in done.stderr
+
+
+def test_a_search_on_replicas_is_against_the_best_published_policy(run, tmp_path: Path) -> None:
+    write_log(tmp_path / "long.swf", users_with_habits(3, jobs=1_500, days=84))
+    few = ("--replicas", 2, "--restarts", 1, "--evaluations", 10, "--max-p99", "9x", "--max-longest", "50d")
+    done = run("train", "long.swf", "--output", "found", *few, "--family", "predicted", "--loads", "0.9,1.1")
+    report = json.loads((tmp_path / "found" / "report.json").read_text())
+    assert f"log ratio to {report['baseline']}" in " ".join(done.stdout.split())
+    assert "Judged on 2 later replicas" in done.stdout
+    assert report["margin"] in done.stdout
+    assert [one["guard"] for one in report["limits"]] == ["p99_wait", "max_wait"]
+    assert report["provenance"]["options"]["loads"] == [0.9, 1.1]
