@@ -17,7 +17,12 @@ from policyfactory.search.replicated import Replicated
 
 __all__ = ["PUBLISHED", "Best", "best_published"]
 
-_NAMES = ("FCFS", "SPF", "SQF", "SAF", "SRF", "WFP3", "UNICEF", "F1", "F2", "F3", "F4")
+# All that run small or early jobs first.
+_POLYNOMIALS, _TRACES = ("LIN", "QDR", "CUB", "QUA"), ("SYNTHETIC", "CTC-SP2", "SDSC-BLUE")
+_NAMES = (
+    *("FCFS", "SPF", "SQF", "SAF", "SRF", "WFP3", "UNICEF", "F1", "F2", "F3", "F4"),
+    *(f"{polynomial}-{trace}" for trace in _TRACES for polynomial in _POLYNOMIALS),
+)
 PUBLISHED: tuple[Policy, ...] = (*(CATALOGUE[name] for name in _NAMES), REFERENCES["P*SQRT(Q)"])
 
 
