@@ -13,7 +13,7 @@ from policyfactory.cli import learning_options as option
 from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.evaluate.plain import OPTIONS
-from policyfactory.report.terminal import note
+from policyfactory.report.terminal import note, warn
 
 if TYPE_CHECKING:
     from policyfactory.search.learner import Learner
@@ -127,6 +127,13 @@ def train(
     filtering: Filtering = "none",
     device: Device = "cpu",
     change: Change = None,
+    pick: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|NUMBER",
+            help="Search nothing: make this member of the front in DIR its policy.json (with --overwrite).",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of windows and learner.")] = 1,
     workers: WorkersOption = None,
     backend: BackendOption = None,
@@ -145,6 +152,9 @@ def train(
     from policyfactory.search.options import SearchOptions, TrainOptions, parse_bands
     from policyfactory.search.run import train as train_policy
 
+    if pick is not None:
+        _pick(output, pick, overwrite=overwrite)
+        return
     options = TrainOptions(
         goal=goal,
         mode=mode,
@@ -175,8 +185,17 @@ def train(
     with TrainScreen() as screen:
         trained = train_policy(log, made, options, output=output, overwrite=overwrite, workers=who, follower=screen)
     show_trained(trained)
-    files = "policy.json, report.json, history.csv, learning.png"
+    files = "policy.json, report.json, history.csv, learning.png" + ", front.json, front.png" * bool(trained.front)
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")
+
+
+def _pick(folder: Path, which: str, *, overwrite: bool) -> None:
+    from policyfactory.search.front import pick
+
+    model = pick(folder, which, overwrite=overwrite)
+    note(f"{folder}/policy.json is now {model.policy.name}: {model.policy.formula}")
+    for text in model.warnings:
+        warn(text)
 
 
 def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: Any) -> Learner:

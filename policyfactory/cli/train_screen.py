@@ -11,6 +11,7 @@ from policyfactory.core.text import number_text, shortened
 from policyfactory.environment.guards import GUARDS
 from policyfactory.report.terminal import console, note, note_kept, progress, show_table, warn
 from policyfactory.search.learner import Follower
+from policyfactory.search.pareto import COSTS, Member
 from policyfactory.simulate.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -84,6 +85,17 @@ def show_trained(trained: Trained) -> None:
         [_standing_row(one) for one in trained.standings],
         left=(0, 3),
     )
+    if trained.front:
+        against = trained.task.baseline.name
+        show_table(
+            f"Pareto front on the {len(windows.choosing)} replicas for choosing: ratios to {against}",
+            ["", "policy", goal, *(METRICS[name].title for name in COSTS)],
+            [_front_row(number, one) for number, one in enumerate(trained.front[:_MOST_SHOWN], 1)],
+            caption=f"{_MOST_SHOWN} of {len(trained.front)}; front.json has all"
+            if len(trained.front) > _MOST_SHOWN
+            else None,
+            left=(1,),
+        )
     for text in filter(None, [trained.margin]):
         console().print(text, markup=False, soft_wrap=True)
     console().print(trained.verdict, markup=False, soft_wrap=True)
@@ -96,6 +108,11 @@ def _candidate_row(one: Ranked) -> list[str]:
     out = " (out of its bands)" if one.out else ""
     name = f"{one.candidate.policy.name}{out if one.learned else ' (published)'}"
     return [name, number_text(one.value), f"{one.gain:+.4f}", shortened(one.candidate.policy.formula, _LONGEST_FORMULA)]
+
+
+def _front_row(number: int, one: Member) -> list[str]:
+    out = " (out of its bands)" if one.ranked.out else "" if one.ranked.learned else " (published)"
+    return [str(number), f"{one.name}{out}", *(f"{value:.3f}" for value in one.ratios)]
 
 
 def _standing_row(one: Standing) -> list[str]:

@@ -16,9 +16,10 @@ from policyfactory.policy.store import save_model
 if TYPE_CHECKING:
     from policyfactory.search.result import Trained
 
-__all__ = ["HISTORY", "MODEL", "PICTURE", "REPORT", "history_csv", "write_result"]
+__all__ = ["FRONT_PICTURE", "HISTORY", "MODEL", "PICTURE", "REPORT", "history_csv", "write_result"]
 
 MODEL, HISTORY, PICTURE, REPORT = "policy.json", "history.csv", "learning.png", "report.json"
+FRONT_PICTURE = "front.png"
 
 
 def write_result(trained: Trained, folder: Path) -> list[Path]:
@@ -37,6 +38,13 @@ def write_result(trained: Trained, folder: Path) -> list[Path]:
         atomic_write(paths[1], history_csv(trained))
         save_picture(keeps_settings(draw_learning)(trained), paths[2])
         atomic_write(paths[3], dump_json(trained.as_dict()))
+        if trained.members:
+            from policyfactory.search.front import FRONT, front_json
+            from policyfactory.search.front_picture import draw_front
+
+            paths += [folder / FRONT, folder / FRONT_PICTURE]
+            atomic_write(paths[-2], dump_json(front_json(trained)))
+            save_picture(keeps_settings(draw_front)(trained), paths[-1])
     return paths
 
 

@@ -32,6 +32,7 @@ from policyfactory.search.learner import Candidate, Learned, Task
 from policyfactory.search.objective import Worth, distance_of, worth
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.play import Played, measured
+from policyfactory.search.tried import Tried, decode, encode, front_with, is_record, spread
 
 __all__ = ["FormulaSearch", "term_of"]
 
@@ -164,7 +165,7 @@ class FormulaSearch:
             "search": json.loads(json.dumps(self.describe())),
         }
         claim(task.journal, run, "candidates", _difference, overwrite=task.overwrite)
-        with Journal(task.journal, run, self._first(len(self.families) - 1, self._restarts), _is_record) as journal:
+        with Journal(task.journal, run, self._first(len(self.families) - 1, self._restarts), is_record) as journal:
             if len(journal):
                 batch = "batch" if len(journal) == 1 else "batches"
                 task.follower.message(f"{len(journal):,} {batch} of candidates were finished by an earlier run")
@@ -198,19 +199,6 @@ class _Judge:
         )
 
 
-@dataclasses.dataclass(slots=True)
-class _Tried:
-    """A candidate that was tried: its coefficients and what they are worth."""
-
-    values: tuple[float, ...]
-    worth: Worth
-
-    @property
-    def place(self) -> tuple[bool, float]:
-        """What candidates are sorted by: one inside the bands before any outside."""
-        return bool(self.worth.out), self.worth.objective
-
-
 class _Run:
     """One search of one family."""
 
@@ -227,8 +215,9 @@ class _Run:
         self._judge, self._number, self._restart = judge, number, restart
         self._journal, self._first, self._compute, self._done = journal, first, compute, done
         self.history: list[dict[str, Any]] = []
-        self._best: _Tried | None = None
-        self._last: list[_Tried] = []
+        self._best: Tried | None = None
+        self._front: list[Tried] = []
+        self._last: list[Tried] = []
 
     def search(self, most: int, seed: int) -> None:
         """Search until it ends by itself, or after ``most`` batches."""
@@ -246,6 +235,8 @@ class _Run:
                 break
         proposed = self._proposed(evolution.centre)
         self._last = self._try(most, proposed)
+        known = {one.values for one in self._last}
+        self._last += [one for one in spread(self._front) if one.values not in known]
         # A search that ends early leaves the rest of the count behind.
         rest = (most - len(self.history)) * population(len(self._judge.family.start))
         for _ in range(rest + 2 * len(_PARTS) - len(proposed)):
@@ -266,7 +257,7 @@ class _Run:
         """Return the best that was tried, where the search stood at its end, and what is part of the way there."""
         return [self._candidate(tried, number) for number, tried in enumerate(self._last, 1)]
 
-    def _candidate(self, tried: _Tried, number: int) -> Candidate:
+    def _candidate(self, tried: Tried, number: int) -> Candidate:
         family = self._judge.family
         name = f"{family.name}-{self._restart + 1}.{number}"
         form = family.form
@@ -282,15 +273,15 @@ class _Run:
         origin = f"{family.name}, search {self._restart + 1}, proposal {number}"
         return Candidate(policy, tried.worth.objective, numbers, origin, tried.worth.out)
 
-    def _try(self, batch: int, values: list[tuple[float, ...]]) -> list[_Tried]:
+    def _try(self, batch: int, values: list[tuple[float, ...]]) -> list[Tried]:
         """Return what candidates are worth: from the journal, or by simulation."""
         number = self._first + batch
         kept = None if self._journal is None else self._journal.read(number)
         if kept is not None:
-            worths = _decode(kept)
+            worths = decode(kept)
             if len(worths) == len(values):
                 self._count(len(values))
-                return [_Tried(*one) for one in zip(values, worths, strict=True)]
+                return [Tried(*one) for one in zip(values, worths, strict=True)]
         units = [_Unit(place, self._number, one) for place, one in enumerate(values)]
         made: dict[int, Worth] = {}
         for place, result in self._compute(units):
@@ -298,15 +289,17 @@ class _Run:
             self._count(1)
         worths = [made[place] for place in range(len(values))]
         if self._journal is not None:
-            self._journal.append(number, _encode(worths))
-        return [_Tried(*one) for one in zip(values, worths, strict=True)]
+            self._journal.append(number, encode(worths))
+        return [Tried(*one) for one in zip(values, worths, strict=True)]
 
     def _count(self, candidates: int) -> None:
         for _ in range(candidates):
             self._done(1)
 
-    def _keep(self, tried: _Tried) -> None:
-        """Keep the best."""
+    def _keep(self, tried: Tried) -> None:
+        """Keep the best; on replicas also what nothing else beats in the goal and in all that it costs."""
+        if self._judge.options.replicas:
+            self._front = front_with(self._front, tried)
         best = self._best
         if best is None or (bool(tried.worth.out), tried.worth.objective) < (
             bool(best.worth.out),
@@ -314,7 +307,7 @@ class _Run:
         ):
             self._best = tried
 
-    def _note(self, batch: int, tried: Sequence[_Tried], step: float) -> None:
+    def _note(self, batch: int, tried: Sequence[Tried], step: float) -> None:
         best = self._best
         objective = [one.worth.objective for one in tried]
         self.history.append(
@@ -348,26 +341,6 @@ def term_of(form: Form, name: str) -> str:
         if isinstance(node, Binary) and node.operator == "*" and node.left == Coefficient(name):
             return node.right.text()[:_LONGEST_TERM]
     return form.text[:_LONGEST_TERM]
-
-
-def _encode(worths: Sequence[Worth]) -> bytes:
-    return json.dumps([[one.objective, one.gain, list(one.means), one.out] for one in worths]).encode("ascii")
-
-
-def _decode(record: bytes) -> list[Worth]:
-    return [Worth(objective, gain, tuple(means), out) for objective, gain, means, out in json.loads(record)]
-
-
-def _is_record(_: int, record: bytes) -> bool:
-    """Say whether a record is one of ours, each value of the type that it must be."""
-    try:
-        worths = _decode(record)
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return all(
-        isinstance(one.out, str) and all(isinstance(value, float) for value in (one.objective, one.gain, *one.means))
-        for one in worths
-    )
 
 
 def _difference(there: Any, here: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -12,6 +13,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.search.judging import Chosen, Standing
 from policyfactory.search.learner import Learned, Task
+from policyfactory.search.pareto import COSTS, Member, members_of
 from policyfactory.search.play import MEASURED
 from policyfactory.search.windows import STEPS
 
@@ -21,7 +23,8 @@ KIND = "trained-policy"
 SCHEMA = 1
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+# Without slots, so that what is worked out once is kept.
+@dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
     """What a run has found.
 
@@ -101,6 +104,16 @@ class Trained:
         light = "Shown to be better" if shown and not self.standings[0].out else "Not shown to be better"
         return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
 
+    @functools.cached_property
+    def members(self) -> tuple[Member, ...]:
+        """All that was ranked on the replicas for choosing, relative to the baseline; empty on windows."""
+        return members_of(self.chosen.ranked, self.task.baseline.name) if self.task.options.replicas else ()
+
+    @property
+    def front(self) -> tuple[Member, ...]:
+        """Those of them that nothing beats in goal and price at once, the best in the goal first."""
+        return tuple(one for one in self.members if one.on_front)
+
     @property
     def margin(self) -> str:
         """What the windows for choosing say of the choice and the runner-up, in a sentence; empty without one."""
@@ -177,6 +190,15 @@ class Trained:
                 for one in self.chosen.ranked
             ],
             "judged": [self._standing(one) for one in self.standings],
+            "front": [
+                {
+                    "policy": one.name,
+                    "published": not one.ranked.learned,
+                    "out": one.ranked.out,
+                    "ratios": dict(zip((self.task.options.goal, *COSTS), one.ratios, strict=True)),
+                }
+                for one in self.front
+            ],
             "provenance": self.provenance,
         }
         return {name: _plain(value) for name, value in report.items()}

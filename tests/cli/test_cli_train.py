@@ -98,3 +98,11 @@ def test_a_search_on_replicas_is_against_the_best_published_policy(run, tmp_path
     assert report["margin"] in done.stdout
     assert [one["guard"] for one in report["limits"]] == ["p99_wait", "max_wait"]
     assert report["provenance"]["options"]["loads"] == [0.9, 1.1]
+    # Another member of the front.
+    front = json.loads((tmp_path / "found" / "front.json").read_text())["members"]
+    assert "Pareto front on the 2 replicas for choosing" in done.stdout
+    assert "add --overwrite" in run("train", "long.swf", "--output", "found", "--pick", "1", code=1).stderr
+    done = run("train", "long.swf", "--output", "found", "--pick", front[-1]["name"], "--overwrite")
+    assert f"policy.json is now {front[-1]['name']}: {front[-1]['model']['formula']}" in done.stderr
+    assert load_model(tmp_path / "found" / "policy.json").policy.name == front[-1]["name"]
+    assert "give a number or a name" in run("train", "long.swf", "-o", "found", "--pick", "none", code=2).stderr
