@@ -20,8 +20,11 @@ from policyfactory.policy.network import Network
 from policyfactory.policy.nodes import PREDICTIONS, VARIABLES, Binary, Expression, Negative, opposite
 from policyfactory.policy.policy import Policy
 
-__all__ = ["Explanation", "Job", "TermValue", "additive_terms", "explain", "parse_job", "rank_jobs"]
+__all__ = [
+    "PAST", "Explanation", "Job", "TermValue", "additive_terms", "explain", "parse_job", "rank_jobs", "score_of",
+]  # fmt: skip
 
+PAST = "By the past of its user"
 _TIMES = frozenset(("p", "r", "w", "e", "e90"))
 _LARGEST = 1e15
 _LONGEST_JOB = 300  # characters
@@ -103,6 +106,8 @@ class Explanation:
         What the score is the sum of; of a network, its inputs.
     changes : tuple of str
         What was predicted, and what would change the score, as sentences.
+    seen : tuple of str
+        What that rests on, as sentences.
     """
 
     policy: Policy
@@ -110,10 +115,12 @@ class Explanation:
     score: float
     terms: tuple[TermValue, ...]
     changes: tuple[str, ...]
+    seen: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values; what is not finite is text (``"-inf"``)."""
         return {
+            **({"seen": list(self.seen)} if self.seen else {}),
             "policy": self.policy.name,
             "formula": self.policy.formula,
             "job": {name: getattr(self.job, name) for name in VARIABLES if name in self.job.given},
@@ -182,8 +189,17 @@ def additive_terms(expression: Expression) -> list[Expression]:
             return [expression]
 
 
-def explain(policy: Policy, job: Job) -> Explanation:
+def explain(policy: Policy, job: Job, *, basis: str = PAST, seen: tuple[str, ...] = ()) -> Explanation:
     """Return the score of ``job`` under ``policy``, term by term.
+
+    Parameters
+    ----------
+    policy : Policy
+    job : Job
+    basis : str
+        What the job is predicted by, as the beginning of a sentence.
+    seen : tuple of str
+        As of `Explanation`.
 
     Raises
     ------
@@ -201,7 +217,8 @@ def explain(policy: Policy, job: Job) -> Explanation:
         terms = tuple(
             TermValue(term.text(), _at(term, job), _words(term, job)) for term in additive_terms(policy.expression)
         )
-    return Explanation(policy, job, _scores(policy, job), terms, (*_foreseen(policy, job), *_changes(policy, job)))
+    sentences = (*_foreseen(policy, job, basis), *_changes(policy, job))
+    return Explanation(policy, job, score_of(policy, job), terms, sentences, seen)
 
 
 def _inputs(network: Network, job: Job) -> Iterator[TermValue]:
@@ -222,7 +239,8 @@ def rank_jobs(explanations: list[Explanation]) -> list[int]:
     return sorted(range(len(explanations)), key=lambda i: (explanations[i].score, explanations[i].job.r, i))
 
 
-def _scores(policy: Policy, job: Job) -> float:
+def score_of(policy: Policy, job: Job) -> float:
+    """Return the score of a job that has all that the policy reads."""
     predictions = [[getattr(job, name)] for name in PREDICTIONS] if policy.needs_predictions else None
     return float(policy.scores(job.p, job.q, job.r, job.w, job.m, job.f, predictions)[0])
 
@@ -257,12 +275,12 @@ def _words(term: Expression, job: Job) -> str:
     return "; ".join(parts) or "does not change near this job"
 
 
-def _foreseen(policy: Policy, job: Job) -> Iterator[str]:
+def _foreseen(policy: Policy, job: Job, basis: str) -> Iterator[str]:
     """Give in sentences what the predictions say of the job that the policy reads."""
     names = policy.variables
     if "e" in names:
         of_request = f", {100 * job.e / job.p:.2g} % of its request" if "p" in job.given else ""
-        yield f"By the past of its user it is expected to run {format_duration(round(job.e))} on average{of_request}."
+        yield f"{basis} it is expected to run {format_duration(round(job.e))} on average{of_request}."
     if "s" in names:
         # Of jobs that all ran so long the shortness is the same.
         alike = _SHORT / job.s
@@ -282,7 +300,7 @@ def _foreseen(policy: Policy, job: Job) -> Iterator[str]:
 
 def _changes(policy: Policy, job: Job) -> list[str]:
     """Return sentences on what the user could do, and on what waiting does."""
-    here = _scores(policy, job)
+    here = score_of(policy, job)
     tries: list[tuple[str, Job]] = []
     if "p" in policy.variables and job.p >= 2:
         half = job.p // 2
@@ -293,7 +311,7 @@ def _changes(policy: Policy, job: Job) -> list[str]:
         tries.append(("One more hour of waiting", dataclasses.replace(job, w=job.w + 3600)))
     if "f" in policy.variables and job.f < job.q:
         tries.append((f"Enough free processors ({job.q:g})", dataclasses.replace(job, f=job.q)))
-    sentences = [f"{words} {_effect(here, _scores(policy, changed))}" for words, changed in tries]
+    sentences = [f"{words} {_effect(here, score_of(policy, changed))}" for words, changed in tries]
     if policy.is_static and policy.needs_predictions:
         sentences.append(
             "Waiting alone does not change this score; once a job of the same user has ended it is predicted anew."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from policyfactory.predict.predictor import Forests, Predictor, Training, train_
 from policyfactory.simulate.prepare import Prepared
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Foreseen", "filled_requests", "reads_predictions", "run_predicted"]
+__all__ = ["Foreseen", "Submission", "filled_requests", "reads_predictions", "run_predicted", "run_to_submission"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,30 @@ class Foreseen:
     features: FloatArray
     model_of: Int64Array
     trainings: tuple[Training, ...]
+
+
+class Submission(NamedTuple):
+    """Where a run in the closed loop stands right after the pass of the instant at which a job was submitted.
+
+    Parameters
+    ----------
+    start : int64 array (n,), ticks
+        Starts up to that instant; -1 of the other jobs.
+    predictions : float64 array (5, n)
+        e, s, e90, user_waiting, user_running as they were then, of all jobs submitted by then.
+    features : float64 array (FEATURES,)
+        What was known of the job.
+    past : Past
+        What was seen up to that instant, its ends and starts included.
+    is_trained : bool
+        Whether a model was in force; else the request stands for the run time.
+    """
+
+    start: Int64Array
+    predictions: FloatArray
+    features: FloatArray
+    past: Past
+    is_trained: bool
 
 
 def reads_predictions(prepared: Prepared, policy: Policy) -> bool:
@@ -96,6 +121,33 @@ def run_predicted(
         If the rules are those of another program, requests were filled with the run times that are to be predicted, or
         a policy reads e90 and a model that is given has no trees for it.
     """
+    loop = _closed_loop(prepared, policy, predictor, tail=tail)
+    loop.run(follow)
+    return loop.foreseen()
+
+
+def run_to_submission(
+    prepared: Prepared,
+    policy: Policy,
+    job: int,
+    predictor: Predictor | None = None,
+    *,
+    follow: Callable[[float], object] = lambda _: None,
+) -> Submission:
+    """Return where the run stands when a job is submitted; other parameters, and what is raised, as of `run_predicted`.
+
+    Parameters
+    ----------
+    job : int
+        Its place in ``prepared``.
+    """
+    loop = _closed_loop(prepared, policy, predictor, tail=None)
+    loop.run(follow, stop=int(prepared.workload.submit[job]) + 1)
+    return loop.submission(job)
+
+
+def _closed_loop(prepared: Prepared, policy: Policy, predictor: Predictor | None, *, tail: bool | None) -> _ClosedLoop:
+    """Return a run that can be made, before its first event."""
     own = prepared.own_order(policy)
     _refuse(prepared, policy, own)
     predictor = predictor or Predictor()
@@ -103,7 +155,7 @@ def run_predicted(
         if one is not None and "e90" in one.variables:
             _refuse_without_tail(prepared, one, predictor)
             tail = True if tail is None else tail
-    return _ClosedLoop(prepared, policy, predictor, tail=bool(tail)).run(follow)
+    return _ClosedLoop(prepared, policy, predictor, tail=bool(tail))
 
 
 def _refuse_without_tail(prepared: Prepared, policy: Policy, predictor: Predictor) -> None:
@@ -186,8 +238,8 @@ class _ClosedLoop:
         self._model_of = np.full(n, -1, dtype=np.int64)
         self._trainings: list[Training] = []
 
-    def run(self, follow: Callable[[float], object]) -> Foreseen:
-        """Go through the jobs, training now and then."""
+    def run(self, follow: Callable[[float], object], stop: int = NEVER) -> None:
+        """Go through the jobs, training now and then, up to the last instant before ``stop`` (ticks)."""
         submit, options = self._prepared.workload.submit, self._predictor.options
         n, day = len(submit), DAY * self._prepared.workload.ticks
         given = iter(self._predictor.trainings)
@@ -200,8 +252,10 @@ class _ClosedLoop:
             elif model is not None:
                 until = model.at
             with np.errstate(all="ignore"):
-                interruptible(predicted_until, self._run, self._past, self._sight, until)
+                interruptible(predicted_until, self._run, self._past, self._sight, min(until, stop))
             follow(int(self._past.place[DESCRIBED]) / n)
+            if stop <= until:
+                break
             if model is not None:
                 self._use(model)
                 model, until = next(given, None), NEVER
@@ -212,10 +266,19 @@ class _ClosedLoop:
                 until += round((options.first_days if forests is None else options.every_days) * day)
                 # A log may be silent for long.
                 until = max(until, int(submit[min(self._past.place[DESCRIBED], n - 1)]))
-        jobs, sight = self._run.jobs, self._sight
+
+    def foreseen(self) -> Foreseen:
+        """Return the schedule of a run that is over."""
+        jobs, sight, n = self._run.jobs, self._sight, len(self._prepared)
         return Foreseen(
             jobs.start, jobs.backfilled, sight.predictions, sight.features[:n], self._model_of, tuple(self._trainings)
         )
+
+    def submission(self, job: int) -> Submission:
+        """Return where a run stands that was stopped behind a submission."""
+        sight = self._sight
+        is_trained = len(sight.shortness.roots) > 0
+        return Submission(self._run.jobs.start, sight.predictions, sight.features[job], self._past, is_trained)
 
     @property
     def _is_over(self) -> bool:

@@ -1,0 +1,188 @@
+"""Why a job of a log stood where it stood in the queue when it was submitted, in a simulation under a policy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.errors import UsageError
+from policyfactory.core.text import counted
+from policyfactory.engine.past import ENDED, ENDED_LAST, LN_RUN
+from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.policy.explain import PAST, Explanation, Job, explain
+from policyfactory.policy.nodes import PREDICTIONS
+from policyfactory.policy.policy import Policy
+from policyfactory.predict.explained import OTHERS, REQUEST, by_request_alone, explain_predicted
+from policyfactory.predict.features import NAMES, requests_of
+from policyfactory.predict.predictor import Forests, Predictor
+from policyfactory.predict.seen import PastJob, UserSeen
+from policyfactory.simulate.predicted import Submission, run_to_submission
+from policyfactory.simulate.prepare import Prepared, prepare
+from policyfactory.simulate.rules import Rules
+from policyfactory.workload.clean import read
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["explain_job"]
+
+_LOOKED_AT = 60  # of the user's ended jobs, as many as the features look at
+
+
+def explain_job(
+    policy: PolicyLike,
+    workload: Workload | Path | str,
+    job_id: int,
+    predictor: Predictor | None = None,
+    *,
+    estimate_missing: str = "error",
+    progress: Callable[[float], object] = lambda _: None,
+) -> Explanation:
+    """Return why a job stands where it stands when it is submitted, and, if it was predicted, what from.
+
+    The log is simulated up to that instant, with EASY backfilling and decisions by request. What is known of
+    a user is what has ended, runs or waits in the simulation.
+
+    Parameters
+    ----------
+    policy : Policy, or name of one, or model, or its file
+        The order of the queue.
+    workload : Workload, or path of a log
+        The jobs.
+    job_id : int
+        The job.
+    predictor : Predictor, optional
+        What predicts, for a policy that reads predictions; with its defaults if not given.
+    estimate_missing : str
+        As for `policyfactory.workload.clean.read`, of a log that is read.
+    progress : callable
+        Is told the part of the jobs that were submitted, from 0 to 1, at each training.
+
+    Raises
+    ------
+    UsageError
+        If the log has no such job.
+    EvaluationError
+        As of `policyfactory.simulate.predicted.run_predicted`.
+    """
+    policy = resolve(policy)
+    if not isinstance(workload, Workload):
+        workload = read(workload, estimate_missing=estimate_missing)
+    prepared = prepare(workload, Rules())
+    row = _row_of(prepared.workload, job_id)
+    # Where nothing is read nothing is trained.
+    predictor = predictor if policy.needs_predictions else Predictor(forests=Forests())
+    at = run_to_submission(prepared, policy, row, predictor, follow=progress)
+    queue = _Queue(prepared, policy, at, row)
+    job = queue.job()
+    if not policy.needs_predictions:
+        return explain(policy, job, seen=(queue.place(job),))
+    seen, basis = _seen(prepared, at, row), PAST
+    if not at.is_trained:
+        basis = REQUEST
+    elif seen is None or not seen.ended:
+        basis = OTHERS
+    places = (queue.place(job), queue.place_without(job)) if at.is_trained else (queue.place(job),)
+    untrained = () if at.is_trained else ("Too few jobs had ended in the log for a model to be trained.",)
+    return explain_predicted(policy, job, seen, basis=basis, more=(*untrained, *places))
+
+
+def _row_of(workload: Workload, job_id: int) -> int:
+    rows = np.flatnonzero(workload.job_id == job_id)
+    if not len(rows):
+        ids = workload.job_id
+        known = f"its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}" if len(ids) else "it has no job"
+        raise UsageError(
+            f"{workload.name}: has no job {job_id}, or it was left out when the log was cleaned (policyfactory "
+            f"workload clean says why); {known}"
+        )
+    return int(rows[0])
+
+
+def _seen(prepared: Prepared, at: Submission, row: int) -> UserSeen | None:
+    """Return what was known of the user when the job was described; None if it has none."""
+    past, user = at.past, at.past.user[row]
+    if user < 0:
+        return None
+    ended, waiting, running = (int(at.features[NAMES.index(name)]) for name in ("ended", "waiting", "running"))
+    requests = requests_of(prepared.workload)
+    jobs: list[PastJob] = []
+    other, newer = int(past.by_user[user, ENDED_LAST]), int(past.by_user[user, ENDED]) - ended
+    while other >= 0 and len(jobs) < _LOOKED_AT:
+        # What was started and over in the very pass of the submission was not known before.
+        if newer > 0:
+            newer -= 1
+        else:
+            processors = float(prepared.workload.processors[other])
+            jobs.append(PastJob(float(requests[other]), processors, float(np.exp(past.outcome[other, LN_RUN]))))
+        other = int(past.before[other])
+    return UserSeen(ended, tuple(jobs), waiting, running)
+
+
+class _Queue:
+    """The jobs that wait at the instant of a submission, before the scheduling pass."""
+
+    def __init__(self, prepared: Prepared, policy: Policy, at: Submission, row: int) -> None:
+        jobs, now = prepared.workload, prepared.workload.submit[row]
+        self._policy, self._row, self._ticks, self._machine = policy, row, jobs.ticks, jobs.machine
+        # Predictions stand in for those that are made in a run; what is asked for is r alone.
+        r = dataclasses.replace(prepared, predictions=at.predictions).formula(policy).r
+        started_before = (at.start >= 0) & (at.start < now)
+        self._rows: Int64Array = np.flatnonzero((jobs.submit <= now) & ~started_before)
+        runs = started_before & (at.start + prepared.run_time > now)
+        rows = self._rows
+        self._free = float(jobs.machine - jobs.processors[runs].sum())
+        self._waited: FloatArray = (now - jobs.submit[rows]) / jobs.ticks
+        self._p: FloatArray = prepared.estimate[rows] / jobs.ticks
+        self._q: FloatArray = jobs.processors[rows].astype(np.float64)
+        self._r: FloatArray = r[rows] - (r[rows].min() if policy.epoch.rule == "oldest-waiting" else 0.0)
+        self._predictions: FloatArray = at.predictions[:, rows]
+        self._overdue = now - jobs.submit[rows] > prepared.threshold(policy)
+        self._started = bool(at.start[row] == now)
+
+    def job(self) -> Job:
+        """Return the job as the policy sees it."""
+        at = int(np.flatnonzero(self._rows == self._row)[0])
+        values: dict[str, Any] = {
+            "p": self._p[at],
+            "q": self._q[at],
+            "r": self._r[at],
+            "w": 0.0,
+            "m": self._machine,
+            "f": self._free,
+            **dict(zip(PREDICTIONS, self._predictions[:, at], strict=True)),
+        }
+        given = frozenset({"p", "q"} | set(self._policy.variables))
+        return Job(**{name: float(value) for name, value in values.items()}, given=given)
+
+    def place(self, job: Job) -> str:
+        """Say how many jobs are ahead of it, and whether it is started at once."""
+        others, ahead = len(self._rows) - 1, self._ahead(job)
+        if not others:
+            where = "No other job waited when it was submitted"
+        else:
+            where = f"{counted(others, 'other job')} waited when it was submitted, {ahead:,} of them ahead of it"
+        return f"{where}; it {'was started at once' if self._started else 'had to wait'}."
+
+    def place_without(self, job: Job) -> str:
+        """Say how many would be ahead of it if it alone were not predicted."""
+        ahead = self._ahead(by_request_alone(job))
+        return f"By its request alone, all others as they are, {counted(ahead, 'job')} would be ahead of it."
+
+    def _ahead(self, job: Job) -> int:
+        predictions = self._predictions.copy()
+        here = int(np.flatnonzero(self._rows == self._row)[0])
+        predictions[:, here] = [getattr(job, name) for name in PREDICTIONS]
+        given = predictions if self._policy.needs_predictions else None
+        with np.errstate(all="ignore"):
+            scores = self._policy.scores(
+                self._p, self._q, self._r, self._waited, self._machine, self._free, predictions=given
+            )
+        # Rows are in submit order, which decides between equal scores; a job without a value goes last.
+        keys = np.where(np.isnan(scores), np.inf, scores)
+        first = self._overdue | (keys < keys[here]) | ((keys == keys[here]) & (np.arange(len(keys)) < here))
+        first[here] = False
+        return int(first.sum())
