@@ -59,6 +59,42 @@ Start = Annotated[
     str,
     typer.Option(metavar="NAME=NUMBER,...", help="Of search: first values of coefficients: a=0.5,b=0.1."),
 ]
+Replicas = Annotated[
+    int,
+    typer.Option(
+        help="Of search: learn, choose and judge on so many replicas of each part, with the past ahead, in place "
+        "of windows; the baseline is the published policy that is best there."
+    ),
+]
+Bands = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GUARD=FACTOR,...",
+        help="How many times the baseline's value each guard may be; on windows SAF's (default: utilisation=0.95, "
+        "p99_wait=1.5, max_wait=1.5, area_weighted_wait=1.5; none: no bands).",
+    ),
+]
+MaxP99 = Annotated[
+    str | None,
+    typer.Option(metavar="1.1x|20h", help="Most that the 99 % quantile of the wait may be: times the baseline's."),
+]
+MaxLongest = Annotated[
+    str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")
+]
+HowGood = Annotated[
+    Literal["log-ratio", "mean"],
+    typer.Option(
+        help="Of search: what is minimised over the windows: the mean log ratio to SAF (log-ratio), which no "
+        "single window decides, or the ratio of the means (mean)."
+    ),
+]
+Pick = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|NUMBER",
+        help="Search nothing: make this member of the front in DIR its policy.json (with --overwrite).",
+    ),
+]
 
 
 @with_options(OPTIONS[name] for name in option.READING)
@@ -84,41 +120,17 @@ def train(
     judged_windows: option.JudgedWindows = 100,
     parts: option.Parts = "40,20,40",
     windows: option.Windows = None,
-    replicas: Annotated[
-        int,
-        typer.Option(
-            help="Of search: learn, choose and judge on so many replicas of each part, with the past ahead, in place "
-            "of windows; the baseline is the published policy that is best there."
-        ),
-    ] = 0,
+    replicas: Replicas = 0,
     loads: option.Loads = "0.8,1.2",
-    bands: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GUARD=FACTOR,...",
-            help="How many times the baseline's value each guard may be; on windows SAF's (default: utilisation=0.95, "
-            "p99_wait=1.5, max_wait=1.5, area_weighted_wait=1.5; none: no bands).",
-        ),
-    ] = None,
-    max_p99: Annotated[
-        str | None,
-        typer.Option(metavar="1.1x|20h", help="Most that the 99 % quantile of the wait may be: times the baseline's."),
-    ] = None,
-    max_longest: Annotated[
-        str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")
-    ] = None,
+    bands: Bands = None,
+    max_p99: MaxP99 = None,
+    max_longest: MaxLongest = None,
     family: Family = None,
     start: Start = "",
     restarts: Annotated[int, typer.Option(help="Of search: searches of each family.")] = 3,
     evaluations: Annotated[int, typer.Option(help="Of search: most candidates of a search.")] = 600,
     step: Annotated[float, typer.Option(help="Of search: the first step.")] = 0.5,
-    objective: Annotated[
-        Literal["log-ratio", "mean"],
-        typer.Option(
-            help="Of search: what is minimised over the windows: the mean log ratio to SAF (log-ratio), which no "
-            "single window decides, or the ratio of the means (mean)."
-        ),
-    ] = "log-ratio",
+    objective: HowGood = "log-ratio",
     pull: Annotated[
         float, typer.Option(help="Of search: what a unit of distance from the start, squared, costs.")
     ] = 0.001,
@@ -127,13 +139,7 @@ def train(
     filtering: Filtering = "none",
     device: Device = "cpu",
     change: Change = None,
-    pick: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|NUMBER",
-            help="Search nothing: make this member of the front in DIR its policy.json (with --overwrite).",
-        ),
-    ] = None,
+    pick: Pick = None,
     seed: Annotated[int, typer.Option(help="Seed of windows and learner.")] = 1,
     workers: WorkersOption = None,
     backend: BackendOption = None,
