@@ -72,6 +72,15 @@ def learn(
             help="How many times that of the best published policy the 99th percentile of the waits may be: 1.1x.",
         ),
     ] = f"{LearnOptions.max_p99:g}x",
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out",
+            metavar="NAME",
+            help="What predictions do not look at, though the log has it: requested_memory, group, executable, queue, "
+            "partition; can be repeated.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the tuples, orders and replicas.")] = LearnOptions.seed,
     workers: WorkersOption = None,
     backend: BackendOption = None,
@@ -89,6 +98,7 @@ def learn(
     says what the choice is worth. An interrupted run goes on with the same command.
     """
     reading |= {"predictions": predictions, "replicas": replicas, "max_p99": parse_factor("--max-p99", max_p99)}
+    reading |= {"leave_out": tuple(leave_out or ())}
     options = LearnOptions(tuples, trials, metric, threshold, windows, seed=seed, **reading)
     who = workers_of(workers, backend, scheduler)
 

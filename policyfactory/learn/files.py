@@ -17,6 +17,7 @@ __all__ = [
     "KEPT",
     "POLICY",
     "PREDICTED",
+    "PREDICTOR",
     "RANKING",
     "SCORES",
     "STEPS",
@@ -30,6 +31,7 @@ POLICY = "policy.json"
 STEPS = "steps.txt"  # what the command prints of the steps
 SCORES = "scores.csv"
 RANKING = "replicas.json"
+PREDICTOR = "model.json"
 _PARTS = ("training", "choosing", "test")  # of the log
 _EVALUATIONS = ("choosing", "thresholds", "test", "resampled")
 # What a run that replaces another one begins with: scores of the same options are used again.
@@ -61,7 +63,7 @@ def earlier_files(folder: Path, name: str) -> list[str]:
     if not (folder / POLICY).exists():
         return []
     parts = [f"{glob.escape(name)}-{part}.swf" for part in _PARTS]
-    return files_of(folder, (POLICY, "policy.manifest.json", STEPS, RANKING, *parts), _EVALUATIONS)
+    return files_of(folder, (POLICY, "policy.manifest.json", STEPS, RANKING, PREDICTOR, *parts), _EVALUATIONS)
 
 
 def files_of(folder: Path, own: Sequence[str], evaluations: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import Manifest, command_line, dump_json
+from policyfactory.core.artefact import Manifest, command_line, dump_json, package_versions
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.output import check_directory
 from policyfactory.core.picture import keeps_settings
@@ -21,11 +21,13 @@ from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.choice import ByReplicas, Tested
 from policyfactory.learn.comparing import PUBLISHED, Compared, Rival
-from policyfactory.learn.files import POLICY, RANKING, SCORES, check_folder, write_rivals
+from policyfactory.learn.files import POLICY, PREDICTOR, RANKING, SCORES, check_folder, write_rivals
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.words import choice_in_words, replicas_in_words, threshold_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
+from policyfactory.predict.predictor import Forests
+from policyfactory.predict.store import save_forests
 from policyfactory.report.verdict import Verdict
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.trials.table import ScoreTable, write_score_table
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Learned"]
+
+_STATE = "/var/spool/policyfactory/history"  # as in docs/slurm-predictions.md
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -77,6 +81,8 @@ class Learned:
         The choice by replicas of the third quarter; None if it was by the quarter itself.
     tested : Tested or None
         The choice on replicas of the last quarter.
+    predictor : Forests or None
+        What predicts for a choice that reads predictions, trained on the jobs of the whole log that ended last.
     """
 
     model: Model
@@ -95,6 +101,7 @@ class Learned:
     source: SwfLog
     replicas: ByReplicas | None = None
     tested: Tested | None = None
+    predictor: Forests | None = None
 
     @property
     def policy(self) -> Policy:
@@ -163,6 +170,8 @@ class Learned:
         if self.options.estimate_missing != LearnOptions.estimate_missing:
             reading = (*reading, "--estimate-missing", self.options.estimate_missing)
         command = ["policyfactory", "export", policy, "--workload", log, *reading]
+        if self.policy.needs_predictions:
+            command += ["--predictor", str(Path(policy).parent / PREDICTOR), "--state", _STATE]
         if "r" in self.policy.variables:
             command += ["--epoch" if self.policy.epoch.rule == "window-start" else "--begin", self._day_of_use()]
         return command + target
@@ -241,6 +250,10 @@ class Learned:
                     rankings |= {"test": self.tested.to_peer.as_dict(), "test_fcfs": self.tested.to_baseline.as_dict()}
                 atomic_write(folder / RANKING, dump_json(rankings))
                 outputs[RANKING] = digest_of(folder / RANKING)
+            if self.predictor is not None:
+                made = {"command": command_line(), "inputs": inputs, "versions": package_versions(), **parameters}
+                save_forests(self.predictor, folder / PREDICTOR, provenance=made)
+                outputs[PREDICTOR] = digest_of(folder / PREDICTOR)
             manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
             manifest.write(Manifest.path_for(path))
         return path

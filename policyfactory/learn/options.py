@@ -27,6 +27,7 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "predictions": (bool, "True or False"),
     "replicas": (int, "a whole number, 0 or at least 6"),
     "max_p99": (int | float, "a number above 0, in units of the best published policy's"),
+    "leave_out": (tuple | list, 'names of attributes, for example ("executable",)'),
     "preset": (str, 'the name of a filter, for example "default"'),
     "seed": (int, "a whole number"),
 }
@@ -86,9 +87,11 @@ class LearnOptions:
     predictions: bool = True
     replicas: int = 8
     max_p99: float = 1.1
+    leave_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         from policyfactory.simulate.metrics import METRICS, check_metrics
+        from policyfactory.workload.attributes import Attributes
         from policyfactory.workload.windows import parse_windows
 
         for name, (kinds, expected) in _EXPECTED.items():
@@ -101,6 +104,8 @@ class LearnOptions:
         check_seed(self.seed)
         if self.replicas and not 6 <= self.replicas <= 1000:
             raise UsageError(f"--replicas {self.replicas}: give 6 to 1,000, or 0 for none")
+        object.__setattr__(self, "leave_out", tuple(self.leave_out))
+        Attributes.unknown(0).without(self.leave_out)
         if not 0 < self.max_p99 <= 100:
             raise UsageError(f"--max-p99 {self.max_p99:g}: give a number above 0, at most 100: 1.1")
         if not self.chooses_threshold:

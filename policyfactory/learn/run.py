@@ -27,12 +27,16 @@ from policyfactory.learn.predicted import predicted_rivals, softened_rivals, why
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.quarters import Quarters
 from policyfactory.learn.verdict import Evidence, judge
-from policyfactory.learn.words import hours_text, limits_in_words, whole_hours
+from policyfactory.learn.words import hours_text, limits_in_words, unknown_in_words, whole_hours
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.store import Model
+from policyfactory.predict.predictor import Forests
 from policyfactory.report.verdict import LIGHTS, Verdict
 from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulate.predicted import last_model
+from policyfactory.simulate.prepare import prepare as prepare_jobs
+from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.compare import compare_policies
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.jobs import Workload
@@ -89,7 +93,7 @@ def learn(
     """
     chosen = changed(options or LearnOptions(), changes)
     folder = None if output is None else Path(output)
-    jobs = _swf(log)
+    jobs = _swf(log).without(chosen.leave_out)
     work = _Learning(jobs, chosen, folder, workers, progress or Progress(), _seconds(jobs, chosen), overwrite=overwrite)
     if work.folder is None:
         return work.run()
@@ -168,6 +172,7 @@ class _Learning(Quarters):
             self.log,
             replicas,
             tested,
+            self._predictor(winner),
         )
         held = learned.policy.threshold
         self.begin(
@@ -178,6 +183,12 @@ class _Learning(Quarters):
         if self.folder is not None:
             self.wrote([learned.write_policy(self.folder)])
         return learned
+
+    def _predictor(self, winner: Rival) -> Forests | None:
+        """Return the model that the choice needs from the end of the log on."""
+        if not winner.model.policy.needs_predictions:
+            return None
+        return last_model(prepare_jobs(self.workload, Rules()), winner.model.policy)
 
     # What is chosen, and what it is worth. ----------------------------------------------------------------------------
 
@@ -239,7 +250,8 @@ class _Learning(Quarters):
         self.progress.ranked(ranking)
         winner = next(rival for rival in every if rival.name == ranking.chosen)
         tried: tuple[str, ...] = ()
-        if options.chooses_threshold and winner.name != CLASSICAL[0]:
+        # No route into a scheduler carries both a threshold and a predictor; max_p99 bounds what it costs.
+        if options.chooses_threshold and winner.name != CLASSICAL[0] and not winner.model.policy.needs_predictions:
             baseline = next(rival.model.policy for rival in every if rival.name == CLASSICAL[0])
             policy, tried = choice.thresholds(made, winner.model.policy, baseline)
             if policy is not winner.model.policy:
@@ -294,6 +306,8 @@ class _Learning(Quarters):
         policy = prepare(winner.model, threshold=self.options.threshold_s).policy
         # What a site would have to live with; of what is there already, nothing.
         more = () if winner.name == baseline.name else (*limits_in_words(policy), gaming(policy, measured.machine))
+        if policy.needs_predictions:
+            more = (*more, *unknown_in_words(measured))
         return dataclasses.replace(verdict, caveats=(*basis_in_words(measured), *more))
 
 

@@ -12,6 +12,7 @@ from policyfactory.policy.simplify import round_coefficients
 
 if TYPE_CHECKING:
     from policyfactory.learn.ranking import Ranking
+    from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "choice_in_words",
@@ -20,6 +21,7 @@ __all__ = [
     "limits_in_words",
     "replicas_in_words",
     "threshold_in_words",
+    "unknown_in_words",
     "whole_hours",
 ]
 
@@ -134,3 +136,21 @@ def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> s
     if ranking.runner_up and ranking.margin is not None and ranking.margin.verdict != "better":
         said += f" {ranking.runner_up} cannot be told from it."
     return f"{said} {key}"
+
+
+# What the script of slurm-site-factor-lua does not know when a job is submitted.
+_UNKNOWN = ("requested_memory", "executable", "partition")
+
+
+def unknown_in_words(workload: Workload) -> tuple[str, ...]:
+    """Return what predictions looked at that a scheduler may not know at submission; nothing if it knows all."""
+    attributes = workload.attributes
+    if attributes is None:
+        return ()
+    read = [name for name in _UNKNOWN if (getattr(attributes, name) >= 0).any()]
+    if not read:
+        return ()
+    words = " and ".join(name.replace("_", " ") for name in read)
+    options = " ".join(f"--leave-out {name}" for name in read)
+    what = f"The predictions look at {words}, which the script for Slurm does not know when a job is submitted"
+    return (f"{what}: for Slurm learn with {options}.",)

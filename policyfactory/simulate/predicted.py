@@ -25,11 +25,20 @@ from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresigh
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.predict.features import known_of, past_of
+from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
 from policyfactory.simulate.prepare import Prepared
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Foreseen", "Submission", "filled_requests", "reads_predictions", "run_predicted", "run_to_submission"]
+__all__ = [
+    "Foreseen",
+    "Submission",
+    "filled_requests",
+    "last_model",
+    "reads_predictions",
+    "run_predicted",
+    "run_to_submission",
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +175,19 @@ def _refuse_without_tail(prepared: Prepared, policy: Policy, predictor: Predicto
             f"{prepared.workload.name}: {policy.name} reads e90, for which the model that is given has no trees; "
             "give one of policyfactory predict, or a formula without e90"
         )
+
+
+def last_model(prepared: Prepared, policy: Policy) -> Forests | None:
+    """Return the model that is trained once, just before the last submission, for what comes after the log.
+
+    None if by then too few jobs have ended. Raises what `run_predicted` does.
+    """
+    submit = prepared.workload.submit
+    days = float(submit[-1] - submit[0]) / (DAY * prepared.workload.ticks) if len(submit) else 0.0
+    # At the first submission nothing can be learned; then the first time is shortly before the last.
+    first = min(max(days * (1 - 1e-6), 0.1), 3650.0)
+    made = run_predicted(prepared, policy, Predictor(PredictorOptions(first_days=first, every_days=3650.0, renew_s=0)))
+    return made.trainings[-1].forests if made.trainings else None
 
 
 def filled_requests(workload: Workload) -> int:

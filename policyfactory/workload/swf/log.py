@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, get_type_hints
 
 import numpy as np
@@ -99,6 +99,18 @@ class SwfLog:
             column = getattr(self, field).view()
             column.flags.writeable = False
             object.__setattr__(self, field, column)
+
+    def without(self, names: Iterable[str]) -> SwfLog:
+        """Return the log with some of the attributes of its jobs unknown.
+
+        Raises
+        ------
+        UsageError
+            If there is no such attribute.
+        """
+        Attributes.unknown(0).without(names := tuple(names))
+        unknown: dict[str, Any] = dict.fromkeys(names, np.full(len(self), -1, dtype=np.int64))
+        return dataclasses.replace(self, **unknown)
 
     def __len__(self) -> int:
         return len(self.job_id)
