@@ -47,9 +47,28 @@ def test_training_twice_gives_the_same_trees() -> None:
 
 
 def test_the_quantile_is_exceeded_by_one_in_ten() -> None:
-    features, outcome = sample(4)
-    tail = sums(train(features, outcome, PredictorOptions(trees=60), quantile=True), features)
-    assert 0.05 < (outcome > tail).mean() < 0.15
+    forest = train(*sample(4), PredictorOptions(trees=60), quantile=True)
+    features, outcome = sample(8)  # jobs that it was not trained on
+    assert 0.06 < (outcome > sums(forest, features)).mean() < 0.14
+
+
+def test_the_quantile_is_that_of_the_newest_jobs() -> None:
+    # What the features do not tell: the last jobs run longer.
+    features, outcome = sample(6)
+    options = PredictorOptions(trees=30)
+    drift = np.where(np.arange(len(outcome)) < 2600, 0.5, 0.8)
+    tail = sums(train(features, drift * outcome, options, quantile=True), features)
+    newest = slice(-200, None)
+    assert (drift * outcome > tail)[newest].mean() < 0.15
+    plain = HistGradientBoostingRegressor(loss="quantile", quantile=0.9, max_iter=30, random_state=0)
+    old = plain.fit(features[:2600], (drift * outcome)[:2600]).predict(features)
+    assert (drift * outcome > old)[newest].mean() > 0.3
+
+
+def test_of_few_jobs_none_is_held_out() -> None:
+    features, outcome = sample(7, rows=99)
+    forest = train(features, outcome, PredictorOptions(trees=3), quantile=True)
+    assert forest.base == pytest.approx(np.quantile(outcome, 0.9))
 
 
 def test_the_mean_is_the_mean() -> None:
