@@ -119,7 +119,7 @@ class FormulaSearch:
         baseline = measured(windows, task.baseline, goal_of(task.options.goal))
         shared = _Shared(windows, tuple(one.form for one in self.families), task.options.goal)
         counter = task.follower.counter("candidates", "candidates")
-        counter.expect(self._restarts * sum(self._batches(one) * population(len(one.start)) for one in self.families))
+        counter.expect(self._restarts * sum(self._tried(one) for one in self.families))
         history: list[dict[str, Any]] = []
         candidates: list[Candidate] = []
         with (

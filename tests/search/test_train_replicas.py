@@ -88,6 +88,28 @@ def test_any_number_of_workers_finds_the_same(workload: Workload, found, tmp_pat
     assert load_model(tmp_path / "policy.json").policy.formula == found.policy.formula
 
 
+def test_an_interrupted_run_goes_on_and_finds_the_same(workload: Workload, tmp_path: Path, monkeypatch) -> None:
+    options = TrainOptions(replicas=2, bands=())
+    search = SearchOptions(families=("power", "linear"), restarts=1, evaluations=12)
+    train(workload, FormulaSearch.of(search), options, output=tmp_path / "whole")
+    calls = []
+
+    def stop(*arguments):
+        calls.append(1)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return measured(*arguments)
+
+    with monkeypatch.context() as changed:
+        changed.setattr("policyfactory.search.formulas.measured", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(workload, FormulaSearch.of(search), options, output=tmp_path / "cut")
+    assert (tmp_path / "cut" / "train.partial").exists()
+    train(workload, FormulaSearch.of(search), options, output=tmp_path / "cut")
+    for name in ("policy.json", "history.csv", "report.json", "learning.png", "front.json", "front.png"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
 def test_a_limit_is_times_the_baselines_or_a_time() -> None:
     assert Limit.of("--max-p99", "p99_wait", "1.1x").bound(100.0) == pytest.approx(110.0)
     assert Limit.of("--max-p99", "p99_wait", " 20H ").bound(100.0) == 72_000.0
