@@ -74,7 +74,8 @@ def study(name: str, path: Path, *, judged_by: int = JUDGED_BY) -> dict[str, Any
     note(f"{name}: {ranking.chosen} chosen, {honest} published, {time.process_time() - began:.0f} s")
     arena = replicated(workload, Part(half, len(workload)), rules, count=judged_by, seed=3)
     chosen = policies[ranking.chosen]
-    own, base = arena.values(chosen, learns=True), arena.values(CATALOGUE[honest])
+    own = arena.teaching_values(chosen) if chosen.needs_predictions else arena.values(chosen)
+    base = arena.values(CATALOGUE[honest])
     found["judged"] = _against(own, base)
     found["replicas"] = {"own": own.tolist(), "published": base.tolist()}
     note(f"{name}: {json.dumps(found['judged'])}, {time.process_time() - began:.0f} s")

@@ -69,3 +69,11 @@ def test_policies_are_tried_on_the_models_of_the_teacher_or_learn_themselves(
 def test_how_many_replicas_is_bounded(workload: Workload) -> None:
     with pytest.raises(UsageError, match="0 replicas; give 1 to 1,000"):
         replicated(workload, Part(0, 1_500), Rules(), count=0)
+
+
+def test_the_models_of_a_policy_s_own_runs_can_serve_others(workload: Workload) -> None:
+    arena = replicated(workload, Part(600, 1_500, past=400), Rules(), count=2, seed=5, predictor=OPTIONS)
+    own = Policy("OWN", "ln(e) + ln(q)")
+    assert arena.teaching_values(own).tolist() == arena.values(own, learns=True).tolist()
+    # With the models of its own runs it starts every job when it did.
+    assert arena.values(own).tolist() == arena.values(own, learns=True).tolist()
