@@ -43,14 +43,18 @@ from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse
 from policyfactory.policy.latex import to_latex
+from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import simplify_order
-from policyfactory.policy.store import load_model, model_from_json, model_to_json
+from policyfactory.policy.store import Model, load_model, model_from_json, model_to_json
 from policyfactory.predict.history import History, HistoryLimits
 from policyfactory.predict.history_file import hash_with, read_history, write_history
 from policyfactory.predict.history_update import read_jobs, update
 from policyfactory.predict.store import forests_from_json, forests_to_json, load_forests
 from policyfactory.review.orders import compare_orders
 from policyfactory.review.shadow_log import read_shadow
+from policyfactory.search.front import pick
+from policyfactory.search.ledger import count
+from policyfactory.search.submitted import lines_of, submitted
 from policyfactory.simulate.cases import CaseFacts
 from policyfactory.simulate.recorded import Overuse
 from policyfactory.trials.table import ScoreTable, read_score_table
@@ -389,6 +393,38 @@ def _history_update(path: Path) -> str:
     return f"{done.ended.bit_length()} {done.waiting.bit_length()} {done.running.bit_length()}"
 
 
+_CANDIDATES = (
+    b'# mine\np*sqrt(q)\n\n{"name": "index", "formula": "-0.5*ln(s) + ln(e) + 0.3*ln(q)"}\n{"formula": "p/(w + 1)"}\n'
+)
+_LOG = {"name": "log", "tried": 3, "held_out": 1, "settings": {"0": {"tried": 3, "held_out": 1, "options": {}}}}
+_LEDGER = json.dumps({"kind": "judge-ledger", "schema_version": 1, "logs": {"0": _LOG}}).encode()
+_MEMBERS = [{"name": name, "model": model_to_json(Model(Policy(name, "p*q")))} for name in ("A", "B")]
+_FRONT = json.dumps({"kind": "pareto-front", "schema_version": 1, "members": _MEMBERS}).encode()
+
+
+def _candidates(path: Path) -> str:
+    read = submitted(lines_of(path.read_bytes()))
+    for one in read:
+        assert (one.policy is None) == bool(one.error)
+        assert len(one.error) <= 1000
+        assert len(one.text) <= 200
+    return " ".join(str(bool(one.error)) for one in read[:8])
+
+
+def _ledger(path: Path) -> str:
+    counted = count(path, ("1", "other"), {"seed": 1}, tried=2)
+    assert counted.tried >= 2
+    return str(count(path, ("1", "other"), {"seed": 1}, tried=2).tried == counted.tried + 2)
+
+
+def _front(path: Path) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        (path.parent / "policy.json").unlink()
+    model = pick(path.parent, "2", overwrite=True)
+    assert load_model(path.parent / "policy.json").policy == model.policy
+    return model.policy.name[:1]
+
+
 TARGETS = {
     target.name: target
     for target in (
@@ -408,6 +444,9 @@ TARGETS = {
         Target("protocol", seeds.PROTOCOLS, _protocol, "small.toml"),
         Target("formula", seeds.FORMULAS, _formula, ""),
         Target("form", seeds.FORMS, _form, ""),
+        Target("candidates", [_CANDIDATES, *seeds.FORMULAS], _candidates, ""),
+        Target("ledger", [_LEDGER], _ledger, "ledger.json"),
+        Target("front", [_FRONT], _front, "front.json"),
         Target("predictions", seeds.PREDICTIONS, _predictions, "predictions.csv"),
         Target("queue", seeds.QUEUES, _queue, "queue.csv"),
         Target("shadow", seeds.SHADOW, _shadow, "slurmctld.log"),
