@@ -1,20 +1,15 @@
-"""``policyfactory policy``: the catalogue, one policy in full, and why a job is where it is."""
+"""``policyfactory policy``: the catalogue, and one policy in full."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.explain import explain_policy
 from policyfactory.core.artefact import dump_json
-from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.errors import UsageError
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
-    from policyfactory.policy.effects import NetworkEffects
-    from policyfactory.policy.explain import Explanation
     from policyfactory.policy.network import Network
     from policyfactory.policy.policy import Policy
     from policyfactory.policy.store import Model
@@ -74,88 +69,7 @@ def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
         show_table("Coefficients", ["name", "term", "value", "std. error", "unit"], rows)
 
 
-@app.command("explain")
-def explain_policy(
-    name: PolicyArgument,
-    job: Annotated[
-        list[str] | None,
-        typer.Option("--job", metavar="'p=1h q=64 r=2d'", help="A job; several are ranked against each other."),
-    ] = None,
-    workload: Annotated[
-        Path | None,
-        typer.Option(metavar="LOG", help="Of a network: over the jobs that wait when it orders this log (SWF)."),
-    ] = None,
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="PICTURE", help="Of a network: draw its inputs (.svg, .png, .pdf)."),
-    ] = None,
-    *,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier picture.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Explain the score of a job, term by term; several --job are ranked. Of a network, what each input does."""
-    from policyfactory.policy.catalogue import resolve
-    from policyfactory.policy.explain import explain, parse_job, rank_jobs
-
-    policy = resolve(name)
-    if not job:
-        if policy.network is None:
-            raise UsageError(f"policy {policy.name} is a formula; give a job: --job 'p=1h q=64 r=2d'")
-        with exclusive(output):
-            refuse_earlier(output, overwrite=overwrite)
-            _explain_network(policy, workload, estimate_missing, output, as_json=as_json)
-        return
-    for option, value in (("--workload", workload), ("--output", output)):
-        if value is not None:
-            raise UsageError(f"{option} {value}: is for what the inputs of a network do; leave out --job, or {option}")
-    if len(job) > 1000:
-        raise UsageError(f"{len(job)} jobs were given; at most 1000 are ranked")
-    explanations = [explain(policy, parse_job(text)) for text in job]
-    order = rank_jobs(explanations)
-    if as_json:
-        _print_json({"jobs": [one.as_dict() for one in explanations], "order": [number + 1 for number in order]})
-        return
-    for number, one in enumerate(explanations, start=1):
-        _show_explanation(one, number if len(explanations) > 1 else None)
-    if len(explanations) > 1:
-        _show_order(explanations, order)
-
-
-def _explain_network(
-    policy: Policy, workload: Path | None, estimate_missing: EstimateMissing, output: Path | None, *, as_json: bool
-) -> None:
-    """Print, and draw, what the inputs of a network do."""
-    from policyfactory.report.terminal import note
-    from policyfactory.simulate.queued import explain_network
-
-    effects = explain_network(policy, workload, estimate_missing=estimate_missing)
-    if output is not None:
-        from policyfactory.core.picture import save_picture
-        from policyfactory.policy.effects_picture import draw_effects
-
-        save_picture(draw_effects(effects), output)
-    if as_json:
-        _print_json(effects.as_dict())
-    else:
-        _show_effects(effects)
-    note("the picture of the inputs: --output net.svg" if output is None else f"written: {output}")
-
-
-def _show_effects(effects: NetworkEffects) -> None:
-    from policyfactory.report.terminal import show_table
-
-    rows = [
-        [str(one.place), one.formula, one.label, f"{one.swing:.3g}", f"{100 * one.share:.1f}", one.words]
-        for one in sorted(effects.live, key=lambda one: -one.swing)
-    ]
-    rows += [[str(one.place), one.formula, one.label, "0", "0", f"dead: {one.why_dead}"] for one in effects.dead]
-    show_table(
-        f"What the inputs of {effects.network.name} do to {effects.jobs.about}",
-        ["input", "formula", "what it is", "moves a score by", "share (%)", "what more of it does"],
-        rows,
-        left=(0, 1, 2, 5),
-    )
+app.command("explain")(explain_policy)
 
 
 def _facts(model: Model) -> list[tuple[str, str]]:
@@ -196,33 +110,6 @@ def _static_words(policy: Policy) -> str:
     if not policy.needs_predictions:
         return "yes: a job's score never changes"
     return "yes: a job's score changes only if it is predicted anew, once a job of its user has ended"
-
-
-def _show_explanation(one: Explanation, number: int | None) -> None:
-    from policyfactory.report.terminal import console, show_table
-
-    title = f"Job {number}: " if number else "Job: "
-    rows = [[term.text, f"{term.value:.6g}", term.words] for term in one.terms]
-    last = "minus the network's output" if one.policy.network is not None else "the sum" if len(one.terms) > 1 else ""
-    rows.append(["score (lower runs first)", f"{one.score:.6g}", last])
-    show_table(
-        f"{title}{one.job.describe()}, policy {one.policy.name}",
-        ["term", "value", "what moves the job"],
-        rows,
-        left=(0, 2),
-    )
-    for sentence in one.changes:
-        console().print(f"  {sentence}", markup=False, soft_wrap=True)
-
-
-def _show_order(explanations: list[Explanation], order: list[int]) -> None:
-    from policyfactory.report.terminal import show_table
-
-    rows = []
-    for place, index in enumerate(order, start=1):
-        one = explanations[index]
-        rows.append([str(place), str(index + 1), f"{one.score:.6g}", one.job.describe()])
-    show_table("Order (ties by submit time)", ["place", "job", "score", "its values"], rows, left=(0, 1, 3))
 
 
 def _short(formula: str) -> str:

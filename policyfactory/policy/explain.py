@@ -279,7 +279,9 @@ def _foreseen(policy: Policy, job: Job, basis: str) -> Iterator[str]:
     """Give in sentences what the predictions say of the job that the policy reads."""
     names = policy.variables
     if "e" in names:
-        of_request = f", {100 * job.e / job.p:.2g} % of its request" if "p" in job.given else ""
+        percent = 100 * job.e / job.p
+        shown = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+        of_request = f", {shown} % of its request" if "p" in job.given else ""
         yield f"{basis} it is expected to run {format_duration(round(job.e))} on average{of_request}."
     if "s" in names:
         # Of jobs that all ran so long the shortness is the same.

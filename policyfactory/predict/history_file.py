@@ -33,7 +33,10 @@ from policyfactory.core.together import atomic_write
 from policyfactory.predict.features import FEATURE_SET
 from policyfactory.predict.history import Asleep, Ended, GroupKey, History, Means, Started, UserPast
 
-__all__ = ["HEADER", "HISTORY_SCHEMA", "LINE", "hash_with", "key_of", "key_path", "read_history", "write_history"]
+__all__ = [
+    "HEADER", "HISTORY_SCHEMA", "LINE", "hash_with", "key_of", "key_path", "open_history", "read_history",
+    "write_history",
+]  # fmt: skip
 
 HISTORY_SCHEMA = 1
 HEADER, LINE = 128, 47  # bytes
@@ -69,6 +72,11 @@ def key_of(path: Path) -> bytes:
     check_output(path)
     if not where.exists():
         _make_key(where)
+    return _read_key(path)
+
+
+def _read_key(path: Path) -> bytes:
+    where = key_path(path)
     text = read_bytes(where, limit=200).decode("ascii", "replace").strip()
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise InputError(
@@ -141,6 +149,20 @@ def _user_lines(user: UserPast) -> Iterator[str]:
         yield f"J {' '.join(map(str, job))}\n"
     for key, means in user.groups.items():
         yield f"K {' '.join(map(str, key))} {_means(means)}\n"
+
+
+def open_history(path: Path) -> tuple[History, Callable[[str], str]] | None:
+    """Return the history of a file and the hashes of its names, None if there is none; nothing is written.
+
+    Raises
+    ------
+    InputError
+        If it, or its key, cannot be read or is damaged.
+    """
+    if not path.exists():
+        return None
+    hashed = hash_with(_read_key(path))
+    return read_history(path, hashed), hashed
 
 
 def read_history(path: Path, hashed: Callable[[str], str]) -> History:

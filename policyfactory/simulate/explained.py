@@ -85,7 +85,9 @@ def explain_job(
         basis = REQUEST
     elif seen is None or not seen.ended:
         basis = OTHERS
-    places = (queue.place(job), queue.place_without(job)) if at.is_trained else (queue.place(job),)
+    places = [queue.place(job)]
+    if at.is_trained and not queue.is_alone:
+        places.append(queue.place_without(job))
     untrained = () if at.is_trained else ("Too few jobs had ended in the log for a model to be trained.",)
     return explain_predicted(policy, job, seen, basis=basis, more=(*untrained, *places))
 
@@ -143,6 +145,11 @@ class _Queue:
         self._overdue = now - jobs.submit[rows] > prepared.threshold(policy)
         self._started = bool(at.start[row] == now)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other job waits."""
+        return len(self._rows) == 1
+
     def job(self) -> Job:
         """Return the job as the policy sees it."""
         at = int(np.flatnonzero(self._rows == self._row)[0])
@@ -161,7 +168,7 @@ class _Queue:
     def place(self, job: Job) -> str:
         """Say how many jobs are ahead of it, and whether it is started at once."""
         others, ahead = len(self._rows) - 1, self._ahead(job)
-        if not others:
+        if self.is_alone:
             where = "No other job waited when it was submitted"
         else:
             where = f"{counted(others, 'other job')} waited when it was submitted, {ahead:,} of them ahead of it"
