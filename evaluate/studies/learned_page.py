@@ -95,7 +95,7 @@ def _picture(studies: Sequence[Study], path: Path) -> None:
     axes.set_yticks(
         range(len(studies)), [f"{one['log']}\n{one['chosen']} : {one['published']}" for one in studies[::-1]]
     )
-    axes.set_xlabel("mean bounded slowdown, ratio to the published policy (95 % interval over replicas)")
+    axes.set_xlabel("mean bounded slowdown, ratio to the published policy (95 % intervals)")
     axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
     save_picture(figure, path)
 

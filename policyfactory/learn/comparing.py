@@ -18,19 +18,15 @@ from policyfactory.evaluate.study import Study
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.verdict import Verdict
+from policyfactory.search.published import NAMES
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["CLASSICAL", "PUBLISHED", "Compared", "Rival", "comparison_protocol"]
 
 # The policies that whatever was learned has to beat; the first is the baseline.
 CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
-# All published ones that run small or early jobs first: the best of them is what there is to beat.
-_POLYNOMIALS = ("LIN", "QDR", "CUB", "QUA")
-_TRACES = ("SYNTHETIC", "CTC-SP2", "SDSC-BLUE")
-PUBLISHED = (
-    *(*CLASSICAL, "SRF", "F2", "F3", "F4"),
-    *(f"{polynomial}-{trace}" for trace in _TRACES for polynomial in _POLYNOMIALS),
-)
+# The best of all published ones is what there is to beat.
+PUBLISHED = NAMES
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -15,15 +15,15 @@ from policyfactory.policy.policy import Policy
 from policyfactory.search.families import REFERENCES
 from policyfactory.search.replicated import Replicated
 
-__all__ = ["PUBLISHED", "Best", "best_published"]
+__all__ = ["NAMES", "PUBLISHED", "Best", "best_published"]
 
-# All that run small or early jobs first.
+# Of the catalogue all that run small or early jobs first.
 _POLYNOMIALS, _TRACES = ("LIN", "QDR", "CUB", "QUA"), ("SYNTHETIC", "CTC-SP2", "SDSC-BLUE")
-_NAMES = (
+NAMES = (
     *("FCFS", "SPF", "SQF", "SAF", "SRF", "WFP3", "UNICEF", "F1", "F2", "F3", "F4"),
     *(f"{polynomial}-{trace}" for trace in _TRACES for polynomial in _POLYNOMIALS),
 )
-PUBLISHED: tuple[Policy, ...] = (*(CATALOGUE[name] for name in _NAMES), REFERENCES["P*SQRT(Q)"])
+PUBLISHED: tuple[Policy, ...] = (*(CATALOGUE[name] for name in NAMES), REFERENCES["P*SQRT(Q)"])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
