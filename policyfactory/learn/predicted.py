@@ -16,6 +16,8 @@ __all__ = ["FORMULAS", "SOFTENED", "predicted_rivals", "softened_rivals", "why_n
 # most when they are not. The last two also hold back users who run much and let the later jobs of a burst, of which
 # more is known, go first.
 FORMULAS = {
+    "E": "e",
+    "E-S20": "ln(e) - 0.2*ln(s)",
     "E-S25-Q30": "ln(e) - 0.25*ln(s) + 0.3*ln(q)",
     "E-S50-Q30": "ln(e) - 0.5*ln(s) + 0.3*ln(q)",
     "E-S50-Q70": "ln(e) - 0.5*ln(s) + 0.7*ln(q)",
