@@ -96,14 +96,15 @@ def _picture(studies: Sequence[Study], path: Path) -> None:
         range(len(studies)), [f"{one['log']}\n{one['chosen']} : {one['published']}" for one in studies[::-1]]
     )
     axes.set_xlabel("mean bounded slowdown, ratio to the published policy (95 % intervals)")
-    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
+    axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
     save_picture(figure, path)
 
 
 def _points(one: Study) -> list[tuple[str, dict[str, Any]]]:
     points = [("the choice", one["judged"])]
     if "oracles" in one:
-        points += [(f"the same, {kind} known", one["oracles"][kind]) for kind in ("short jobs only", "s and e")]
+        known = {"short jobs only": "with short jobs known", "s and e": "with s and e known"}
+        points += [(label, one["oracles"][kind]) for kind, label in known.items()]
     return points
 
 
