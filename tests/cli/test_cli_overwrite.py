@@ -47,7 +47,7 @@ WRITERS: dict[str, tuple[tuple[object, ...], str]] = {
 }
 # Their tests are with the others of them: they take long, or need logs of their own. `download` never replaces: what is
 # there is not fetched again.
-ELSEWHERE = {"learn", "train", "distill", "demo", "generate", "shadow", "review", "policy explain"}
+ELSEWHERE = {"judge", "learn", "train", "distill", "demo", "generate", "shadow", "review", "policy explain"}
 NEVER = {"workload download"}
 
 

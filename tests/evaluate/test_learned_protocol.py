@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reference_files import traces
 
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.learn.predicted import FORMULAS
@@ -25,8 +25,8 @@ def test_the_formulas_are_those_that_learn_tries(protocol: Protocol) -> None:
 
 
 @pytest.mark.parametrize("name", ["kth", "curie"])
-def test_the_second_half_is_measured(protocol: Protocol, name: str) -> None:
+def test_the_second_half_is_measured(protocol: Protocol, name: str, shared: Callable[[str], Path]) -> None:
     plan = next(one for one in protocol.experiments if one.table.name == name)
-    jobs = read(traces(protocol.logs[name].file))
+    jobs = read(shared(f"traces/{protocol.logs[name].file}"))
     assert plan.table.lead_in is not None
     assert plan.table.lead_in.jobs == len(jobs) // 2
