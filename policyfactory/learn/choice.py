@@ -102,7 +102,7 @@ class Choice:
             *(replicas, policies, self.aims),
             learns=learns,
             workers=self.workers,
-            done=lambda _: counter.done(1),
+            done=counter.done,
             notify=self.progress.message,
         )
 

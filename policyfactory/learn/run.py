@@ -268,7 +268,9 @@ class _Learning(Quarters):
             return None
         names = list(dict.fromkeys((CLASSICAL[0], replicas.ranking.peer, replicas.winner.name)))
         self.begin("The choice on replicas of the last quarter, each predictor learning in its own run")
-        return replicas.choice.tested(made, [named[name].model.policy for name in names], replicas.ranking.peer)
+        tested = replicas.choice.tested(made, [named[name].model.policy for name in names], replicas.ranking.peer)
+        self.progress.ranked(tested.to_peer)
+        return tested
 
     def _resampled(
         self, test: Compared, winner: Rival, parts: dict[str, SwfLog], beside: list[Rival]
@@ -328,12 +330,10 @@ def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
 
 def _is_long(log: SwfLog) -> bool:
     """Say whether both quarters have two whole weeks, so that there are replicas of them."""
-    at = (
-        [int(log.submit[min(row, len(log) - 1)]) for row in (len(log) // 2, 3 * len(log) // 4, len(log))]
-        if len(log)
-        else []
-    )
-    return len(at) == 3 and min(at[1] - at[0], at[2] - at[1]) >= 2 * WEEK
+    if not len(log):
+        return False
+    half, quarter, last = (int(log.submit[row]) for row in (len(log) // 2, 3 * len(log) // 4, len(log) - 1))
+    return min(quarter - half, last - quarter) >= 2 * WEEK
 
 
 def _named(model: Model, name: str) -> Model:
