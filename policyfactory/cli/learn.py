@@ -11,8 +11,8 @@ import typer
 
 from policyfactory.cli.completion import complete_metrics
 from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.learning_options import MaxLongest, MaxP99
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
-from policyfactory.core.units import parse_factor
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.learn.options import LearnOptions
 from policyfactory.report.terminal import console, note, show_verdict, warn
@@ -65,13 +65,8 @@ def learn(
             "loads of 0.8 to 1.2); 0: choose by the third quarter as it was."
         ),
     ] = LearnOptions.replicas,
-    max_p99: Annotated[
-        str,
-        typer.Option(
-            metavar="FACTORx",
-            help="How many times that of the best published policy the 99th percentile of the waits may be: 1.1x.",
-        ),
-    ] = f"{LearnOptions.max_p99:g}x",
+    max_p99: MaxP99 = LearnOptions.max_p99,
+    max_longest: MaxLongest = LearnOptions.max_longest,
     leave_out: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,8 +92,8 @@ def learn(
     predictions, compete with the published policies, and the best is chosen; the last quarter, which nothing has seen,
     says what the choice is worth. An interrupted run goes on with the same command.
     """
-    reading |= {"predictions": predictions, "replicas": replicas, "max_p99": parse_factor("--max-p99", max_p99)}
-    reading |= {"leave_out": tuple(leave_out or ())}
+    reading |= {"predictions": predictions, "replicas": replicas, "leave_out": tuple(leave_out or ())}
+    reading |= {"max_p99": max_p99, "max_longest": max_longest}
     options = LearnOptions(tuples, trials, metric, threshold, windows, seed=seed, **reading)
     who = workers_of(workers, backend, scheduler)
 

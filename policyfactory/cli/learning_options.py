@@ -1,4 +1,4 @@
-"""The options that `train` and `distill` share: the log, the goal, and the windows to learn from and to judge on."""
+"""The options that `train`, `distill` and `learn` share: the log, the goal, the windows, and what a gain may cost."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ Log = Annotated[
     Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")]
+MaxP99 = Annotated[
+    str | None,
+    typer.Option(metavar="1.1x|20h", help="Most that the 99 % quantile of the wait may be: times the baseline's."),
+]
+MaxLongest = Annotated[
+    str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")]
 Goal = Annotated[
     str,

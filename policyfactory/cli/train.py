@@ -74,13 +74,6 @@ Bands = Annotated[
         "p99_wait=1.5, max_wait=1.5, area_weighted_wait=1.5; none: no bands).",
     ),
 ]
-MaxP99 = Annotated[
-    str | None,
-    typer.Option(metavar="1.1x|20h", help="Most that the 99 % quantile of the wait may be: times the baseline's."),
-]
-MaxLongest = Annotated[
-    str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")
-]
 HowGood = Annotated[
     Literal["log-ratio", "mean"],
     typer.Option(
@@ -123,8 +116,8 @@ def train(
     replicas: Replicas = 0,
     loads: option.Loads = "0.8,1.2",
     bands: Bands = None,
-    max_p99: MaxP99 = None,
-    max_longest: MaxLongest = None,
+    max_p99: option.MaxP99 = None,
+    max_longest: option.MaxLongest = None,
     family: Family = None,
     start: Start = "",
     restarts: Annotated[int, typer.Option(help="Of search: searches of each family.")] = 3,

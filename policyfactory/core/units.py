@@ -7,7 +7,7 @@ import re
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["DAY", "HOUR", "MINUTE", "WEEK", "duration_text", "format_duration", "parse_duration", "parse_factor"]
+__all__ = ["DAY", "HOUR", "MINUTE", "WEEK", "duration_text", "format_duration", "parse_duration"]
 
 MINUTE = 60
 HOUR = 3600
@@ -91,20 +91,3 @@ def format_duration(seconds: float) -> str:
             words.append(f"{count}{unit}")
     text = " ".join(words[:2]) or "0s"
     return f"-{text}" if seconds < 0 else text
-
-
-def parse_factor(option: str, text: str) -> float:
-    """Return the number of ``1.1x`` or ``1.1``.
-
-    Raises
-    ------
-    UsageError
-        If it is none above 0; ``option`` names where it was given.
-    """
-    try:
-        factor = float(text.strip().lower().removesuffix("x"))
-    except ValueError:
-        factor = math.nan
-    if not 0 < factor < math.inf:
-        raise UsageError(f"{option} {text[:40]!a}: write a factor above 0: 1.1x")
-    return factor

@@ -19,7 +19,7 @@ from policyfactory.core.units import format_duration, parse_duration
 from policyfactory.simulate.metrics import METRICS, measure
 from policyfactory.simulate.schedule import Schedule
 
-__all__ = ["BANDS", "GUARDS", "Band", "Bound", "Breach", "Limit", "judge", "measure_guards"]
+__all__ = ["BANDS", "GUARDS", "Band", "Bound", "Breach", "Limit", "judge", "limits_of", "measure_guards"]
 
 GUARDS = ("utilisation", "p99_wait", "max_wait", "area_weighted_wait")
 
@@ -107,6 +107,13 @@ class Limit:
 
 
 Bound: TypeAlias = Band | Limit
+
+
+def limits_of(max_p99: str | None, max_longest: str | None) -> tuple[Limit, ...]:
+    """Return the limits that ``--max-p99`` and ``--max-longest`` give; raises what `Limit.of` does."""
+    given = (("--max-p99", "p99_wait", max_p99), ("--max-longest", "max_wait", max_longest))
+    return tuple(Limit.of(option, guard, text) for option, guard, text in given if text is not None)
+
 
 # Beside a baseline that somebody would run: 5 % of the utilisation, and half as long again for the waits.
 BANDS = (

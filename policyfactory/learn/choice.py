@@ -93,7 +93,7 @@ class Choice:
     def rank(self, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
         """Return the ranking of policies, of which some are published."""
         values = self._values(replicas, policies)
-        return rank(values, [one.name for one in policies], published, self.aims, max_p99=self.options.max_p99)
+        return rank(values, [one.name for one in policies], published, self.aims, limits=self.options.limits)
 
     def _values(self, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
         counter = self.progress.counter("replicas")
@@ -110,7 +110,7 @@ class Choice:
         """Return the policies, the baseline first, on replicas of the last quarter."""
         values = self._values(replicas, policies, learns=True)
         names = [policy.name for policy in policies]
-        to = (rank(values, names, [name], self.aims, max_p99=self.options.max_p99) for name in (peer, names[0]))
+        to = (rank(values, names, [name], self.aims, limits=self.options.limits) for name in (peer, names[0]))
         return Tested(*to)
 
     def thresholds(self, replicas: Replicated, policy: Policy, baseline: Policy) -> tuple[Policy, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import plain_value
 from policyfactory.core.random import check_seed
 from policyfactory.core.units import duration_text, parse_duration
+from policyfactory.environment.guards import Limit, limits_of
 from policyfactory.workload.presets import EstimateMissing
 
 __all__ = ["LearnOptions"]
@@ -26,7 +27,8 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "estimate_missing": (str, '"error", "runtime", "model" or "drop"'),
     "predictions": (bool, "True or False"),
     "replicas": (int, "a whole number, 0 or at least 6"),
-    "max_p99": (int | float, "a number above 0, in units of the best published policy's"),
+    "max_p99": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
+    "max_longest": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
     "leave_out": (tuple | list, 'names of attributes, for example ("executable",)'),
     "preset": (str, 'the name of a filter, for example "default"'),
     "seed": (int, "a whole number"),
@@ -63,10 +65,12 @@ class LearnOptions:
     replicas : int
         Replicas of the third quarter to choose by, and as many of the last one to test on; 0: choose by the third
         quarter as it was. They are made of two weeks or more, and not of windows.
-    max_p99 : float
-        How many times that of the best published policy the ninety-ninth percentile of the waits may be.
-    seed : int
-        Seed of the tuples and of the orders.
+    max_p99, max_longest : str or None
+        The most that the ninety-ninth percentile of the waits and the longest wait may be, on the replicas: times the
+        best published policy's (``1.1x``), or a time (``20h``); None: anything.
+    leave_out : tuple of str
+        Attributes that predictions do not look at, though the log has them: those that the scheduler does not know when
+        a job is submitted (`policyfactory.workload.attributes.Attributes`).
 
     Raises
     ------
@@ -86,7 +90,8 @@ class LearnOptions:
     seed: int = 1
     predictions: bool = True
     replicas: int = 8
-    max_p99: float = 1.1
+    max_p99: str | None = "1.1x"
+    max_longest: str | None = None
     leave_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -106,8 +111,7 @@ class LearnOptions:
             raise UsageError(f"--replicas {self.replicas}: give 6 to 1,000, or 0 for none")
         object.__setattr__(self, "leave_out", tuple(self.leave_out))
         Attributes.unknown(0).without(self.leave_out)
-        if not 0 < self.max_p99 <= 100:
-            raise UsageError(f"--max-p99 {self.max_p99:g}: give a number above 0, at most 100: 1.1")
+        _ = self.limits  # their words are checked there
         if not self.chooses_threshold:
             parse_duration(self.threshold_text, unit=True)
         object.__setattr__(self, "metric", *check_metrics([self.metric]))
@@ -115,6 +119,11 @@ class LearnOptions:
             raise UsageError(f"--metric {self.metric}: neither direction of it is better; choose another metric")
         if self.windows is not None:
             parse_windows(self.windows)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What a choice may cost on the replicas."""
+        return limits_of(self.max_p99, self.max_longest)
 
     @property
     def reading(self) -> dict[str, Any]:

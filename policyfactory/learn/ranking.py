@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import number_text
+from policyfactory.core.units import format_duration
+from policyfactory.environment.guards import Limit, limits_of
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
@@ -22,10 +24,9 @@ from policyfactory.search.replicated import AIMS, Replicated
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Paired, compare_values
 
-__all__ = ["MAX_P99", "Ranked", "Ranking", "rank", "values_of"]
+__all__ = ["LIMITS", "Ranked", "Ranking", "rank", "values_of"]
 
-MAX_P99 = 1.1
-_COST = "p99_wait"
+LIMITS = limits_of("1.1x", None)
 _LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
 
 
@@ -164,7 +165,12 @@ def values_of(
 
 
 def rank(
-    values: FloatArray, names: Sequence[str], published: Sequence[str], aims: Sequence[str], *, max_p99: float = MAX_P99
+    values: FloatArray,
+    names: Sequence[str],
+    published: Sequence[str],
+    aims: Sequence[str],
+    *,
+    limits: Sequence[Limit] = LIMITS,
 ) -> Ranking:
     """Return the ranking of policies.
 
@@ -176,8 +182,8 @@ def rank(
         Names of the policies, and which of them are published.
     aims : sequence of str
         Metrics.
-    max_p99 : float
-        How many times that of the best published policy the ninety-ninth percentile of the waits may be.
+    limits : sequence of Limit
+        What a policy may cost: the geometric mean of the ratios to the best published policy, or the mean in seconds.
     """
     better = [METRICS[name].lower_is_better is not False for name in aims]
     with np.errstate(all="ignore"):
@@ -186,15 +192,16 @@ def rank(
         logs *= np.where(better, 1.0, -1.0)
         means = dict(zip(names, logs[:, :, 0].mean(axis=0).tolist(), strict=True))
     peer = min(published, key=lambda name: (_last(means[name]), list(names).index(name)))
-    base, cost = logs[:, list(names).index(peer)], list(aims).index(_COST) if _COST in aims else None
+    base = logs[:, list(names).index(peer)]
     rows = []
     for at, name in enumerate(names):
         paired = compare_values(logs[:, at, 0], base[:, 0], statistic="mean")
         ratios = tuple(np.exp((logs[:, at] - base).mean(axis=0)).tolist())
         interval = paired.estimate.interval
         ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
-        too_much = cost is not None and name != peer and not ratios[cost] <= max_p99
-        out = f"{_COST} is {number_text(ratios[cost])} times that of {peer}" if too_much and cost is not None else ""
+        levels = values[:, at].mean(axis=0).tolist()
+        costs = {aim: (ratio, level) for aim, ratio, level in zip(aims, ratios, levels, strict=True)}
+        out = "" if name == peer else "; ".join(filter(None, (_beyond(one, costs, peer) for one in limits)))
         rows.append(Ranked(name, ratios, ends, "" if name == peer else paired.verdict, out))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     taken = [row for row in rows if row.name == peer or (row.verdict == "better" and not row.out)]
@@ -205,6 +212,16 @@ def rank(
         margin = compare_values(own, other, statistic="mean")
     second = others[0].name if others else ""
     return Ranking(tuple(aims), peer, tuple(rows), chosen.name, margin, second, len(values))
+
+
+def _beyond(limit: Limit, costs: Mapping[str, tuple[float, float]], peer: str) -> str:
+    """Return what goes beyond a limit, in words; empty if nothing does, or it was not measured."""
+    if limit.guard not in costs:
+        return ""
+    ratio, level = costs[limit.guard]
+    if limit.times is not None:
+        return "" if ratio <= limit.times else f"{limit.guard} is {number_text(ratio)} times that of {peer}"
+    return "" if level <= limit.bound(0.0) else f"{limit.guard} is {format_duration(level)} on average"
 
 
 def _last(value: float) -> float:

@@ -250,7 +250,7 @@ class _Learning(Quarters):
         self.progress.ranked(ranking)
         winner = next(rival for rival in every if rival.name == ranking.chosen)
         tried: tuple[str, ...] = ()
-        # No route into a scheduler carries both a threshold and a predictor; max_p99 bounds what it costs.
+        # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
         if options.chooses_threshold and winner.name != CLASSICAL[0] and not winner.model.policy.needs_predictions:
             baseline = next(rival.model.policy for rival in every if rival.name == CLASSICAL[0])
             policy, tried = choice.thresholds(made, winner.model.policy, baseline)

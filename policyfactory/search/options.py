@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 from policyfactory.environment.goals import goal_of
-from policyfactory.environment.guards import BANDS, GUARDS, Band, Bound, Limit
+from policyfactory.environment.guards import BANDS, GUARDS, Band, Bound, Limit, limits_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.replicas import LOADS
@@ -141,8 +141,7 @@ class TrainOptions:
     @property
     def limits(self) -> tuple[Limit, ...]:
         """What was given in place of bands."""
-        given = (("--max-p99", "p99_wait", self.max_p99), ("--max-longest", "max_wait", self.max_longest))
-        return tuple(Limit.of(option, guard, text) for option, guard, text in given if text is not None)
+        return limits_of(self.max_p99, self.max_longest)
 
     @property
     def reading(self) -> dict[str, Any]:

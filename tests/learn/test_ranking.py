@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.units import parse_factor
+from policyfactory.environment.guards import limits_of
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.predicted import FORMULAS, SOFTENED, why_not
 from policyfactory.learn.ranking import rank
@@ -38,7 +38,7 @@ def made(own: dict[str, tuple[float, float]], replicas: int = 8, noise: float = 
 
 def test_the_best_that_is_shown_to_be_better_is_taken_unless_it_costs_too_much() -> None:
     values = made({"A": (0.5, 1.3), "B": (0.7, 1.05), "C": (0.8, 1.0)})
-    ranking = rank(values, NAMES, PUBLISHED, AIMS, max_p99=1.1)
+    ranking = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("1.1x", None))
     assert (ranking.peer, ranking.chosen, ranking.runner_up) == ("SPF", "B", "C")
     assert [row.name for row in ranking.rows] == ["A", "B", "C", "SPF", "FCFS"]
     row = ranking.row("B")
@@ -136,9 +136,20 @@ def test_why_nothing_is_predicted_is_said() -> None:
 def test_wrong_use() -> None:
     with pytest.raises(UsageError, match="--replicas 2: give 6 to 1,000"):
         LearnOptions(replicas=2)
-    with pytest.raises(UsageError, match="--max-p99 0: give a number above 0"):
-        LearnOptions(max_p99=0)
-    assert parse_factor("--max-p99", "1.1x") == parse_factor("--max-p99", " 1.1 ") == 1.1
-    for text in ("x", "-1x", "nan", "inf", ""):
-        with pytest.raises(UsageError, match=r"write a factor above 0: 1\.1x"):
-            parse_factor("--max-p99", text)
+    for text in ("0x", "-1x", "nan", "1.1", "", "inf"):
+        with pytest.raises(UsageError, match=r"--max-p99 .*: give times the baseline's, as 1.1x, or a time, as 20h"):
+            LearnOptions(max_p99=text)
+    with pytest.raises(UsageError, match="--max-longest"):
+        LearnOptions(max_longest="long")
+    with pytest.raises(UsageError, match=r"^max_p99 1\.1: expected times the best"):
+        LearnOptions(max_p99=1.1)  # type: ignore[arg-type]
+
+
+def test_a_limit_may_be_a_time_and_on_the_longest_wait() -> None:
+    values = made({"A": (0.5, 1.3), "B": (0.7, 1.05), "C": (0.8, 0.9)})
+    by_time = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("10h", None))
+    assert by_time.chosen == "C"
+    assert by_time.row("A").out == "p99_wait is 13h on average"
+    assert rank(values, NAMES, PUBLISHED, AIMS, limits=()).chosen == "A"
+    aims = ("mean_bsld", "max_wait", "utilisation")
+    assert rank(values, NAMES, PUBLISHED, aims, limits=limits_of(None, "1.1x")).chosen == "B"

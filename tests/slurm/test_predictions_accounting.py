@@ -52,14 +52,15 @@ class Site:
     def end_jobs(self, count: int, body: str) -> None:
         """Let jobs run to their end, and wait until the accounting has them and their last second is over."""
 
-        def completed() -> int:
-            return self.cluster.run("sacct", "-a", "-X", "-n", "-P", "-o", "State").split().count("COMPLETED")
-
-        before = completed()
+        before = self.accounted("COMPLETED")
         for _ in range(count):
             self.cluster.submit(2, 60, body=body)
-        wait_for("the ends in the accounting", lambda: completed() >= before + count, 60)
+        wait_for("the ends in the accounting", lambda: self.accounted("COMPLETED") >= before + count, 60)
         time.sleep(2)
+
+    def accounted(self, state: str) -> int:
+        """Return how many jobs the accounting knows in this state: slurmctld tells it of them when it has time."""
+        return self.cluster.run("sacct", "-a", "-X", "-n", "-P", "-o", "State").split().count(state)
 
     def ended(self) -> list[int]:
         """Return how many jobs of each user have ended, by the history."""
@@ -120,6 +121,7 @@ def test_the_commands_of_the_page_keep_the_history_and_renew(site: Site) -> None
     first = site.priority(waits)
     assert site.priority(other) == pytest.approx(first - 5, rel=0.001)
     # Nothing has ended: nothing is renewed. Of the present second more may come.
+    wait_for("the waiting jobs in the accounting", lambda: site.accounted("PENDING") == 2, 60)
     time.sleep(2)
     assert site.run(site.cron) == ""
     assert site.ended() == [4, 2, 0]
