@@ -1,0 +1,1 @@
+"""The site: partitions, nodes, limits, shares and scheduler settings of a cluster."""

@@ -1,0 +1,392 @@
+"""A site: what a cluster has and what its scheduler is told, in Slurm's words."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+__all__ = [
+    "Association",
+    "Limits",
+    "NodeGroup",
+    "NotModelled",
+    "Outage",
+    "Partition",
+    "Priority",
+    "Qos",
+    "Reservation",
+    "Scheduling",
+    "Site",
+]
+
+NEVER = math.inf
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes that are alike.
+
+    Parameters
+    ----------
+    names : str
+        A host list: ``cn[001-100]``.
+    cores : int
+        Processors of each (CPUs).
+    memory : int
+        MB of each (RealMemory); 0: not counted.
+    gpus : int
+        GPUs of each (Gres).
+    weight : int
+        Nodes of a lower weight are taken first (Weight).
+    """
+
+    names: str
+    cores: int = 1
+    memory: int = 0
+    gpus: int = 0
+    weight: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """The most of something; infinity where there is no limit.
+
+    Parameters
+    ----------
+    jobs, submitted : float
+        Jobs that run; jobs that run or wait.
+    nodes, cores, memory, gpus : float
+        Held by running jobs; memory in MB.
+    """
+
+    jobs: float = NEVER
+    submitted: float = NEVER
+    nodes: float = NEVER
+    cores: float = NEVER
+    memory: float = NEVER
+    gpus: float = NEVER
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition, its nodes and what it lets jobs ask for.
+
+    Parameters
+    ----------
+    name : str
+        PartitionName.
+    nodes : str
+        A host list, or ``ALL``.
+    default : bool
+        Whether jobs that name no partition go here.
+    tier : int
+        PriorityTier: jobs of a higher tier are all looked at first.
+    job_factor : int
+        PriorityJobFactor, weighed by PriorityWeightPartition.
+    max_time, default_time : float
+        Seconds; infinite where there is no limit.
+    max_nodes, min_nodes : float
+        Nodes that a job may ask for.
+    exclusive : bool
+        Whether jobs get whole nodes (OverSubscribe=EXCLUSIVE).
+    qos : str
+        The partition's own QOS, whose limits hold for all its jobs; empty: none.
+    allowed_accounts, allowed_qos : tuple of str
+        Who may use it; empty: everybody.
+    up : bool
+        Whether jobs start in it (State=UP).
+    """
+
+    name: str
+    nodes: str = "ALL"
+    default: bool = False
+    tier: int = 1
+    job_factor: int = 1
+    max_time: float = NEVER
+    default_time: float = NEVER
+    max_nodes: float = NEVER
+    min_nodes: int = 1
+    exclusive: bool = False
+    qos: str = ""
+    allowed_accounts: tuple[str, ...] = ()
+    allowed_qos: tuple[str, ...] = ()
+    up: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Qos:
+    """A quality of service.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    priority : int
+        Weighed by PriorityWeightQOS.
+    max_wall : float
+        Seconds that a job may ask for (MaxWall).
+    total : Limits
+        Of all its jobs together (GrpTRES, GrpJobs, GrpSubmit).
+    per_user, per_account : Limits
+        Of the jobs of each user (MaxTRESPerUser, MaxJobsPerUser, MaxSubmitJobsPerUser), of each account.
+    per_job : Limits
+        Of one job (MaxTRESPerJob).
+    usage_factor : float
+        How much its jobs count in fair share (UsageFactor).
+    flags : tuple of str
+        Slurm's flags, in its words: NoReserve, OverPartQOS, DenyOnLimit.
+    """
+
+    name: str
+    priority: int = 0
+    max_wall: float = NEVER
+    total: Limits = Limits()
+    per_user: Limits = Limits()
+    per_account: Limits = Limits()
+    per_job: Limits = Limits()
+    usage_factor: float = 1.0
+    flags: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Association:
+    """An account, or a user in an account.
+
+    Parameters
+    ----------
+    account : str
+        Its name.
+    user : str
+        Empty: the account itself.
+    parent : str
+        The account above; empty: root.
+    shares : float
+        Fairshare; NaN stands for ``parent``, that is: the user counts as the account does.
+    max_wall : float
+        Seconds that a job may ask for (MaxWall); infinite: what the accounts above say.
+    total : Limits
+        Of all jobs below it together (GrpTRES, GrpJobs, GrpSubmitJobs).
+    own : Limits
+        Of the user's jobs in this account (MaxJobs, MaxSubmitJobs); a user without takes those of the accounts above.
+    per_job : Limits
+        Of one job (MaxTRES); inherited in the same way.
+    default_qos : str
+        Of jobs that name none.
+    qos : tuple of str
+        Which it may use; empty: all.
+    """
+
+    account: str
+    user: str = ""
+    parent: str = ""
+    shares: float = 1.0
+    max_wall: float = NEVER
+    total: Limits = Limits()
+    own: Limits = Limits()
+    per_job: Limits = Limits()
+    default_qos: str = ""
+    qos: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Priority:
+    """PriorityType and its weights.
+
+    Parameters
+    ----------
+    kind : {"multifactor", "basic"}
+        ``basic`` is first come, first served.
+    age, fair_share, job_size, partition, qos, association : int
+        PriorityWeightAge and so on.
+    tres : mapping of str to float
+        PriorityWeightTRES by ``cpu``, ``mem``, ``node``, ``gres/gpu``.
+    max_age : float
+        Seconds after which age counts no more (PriorityMaxAge).
+    favor_small : bool
+        PriorityFavorSmall.
+    calculation_period : float
+        Seconds (PriorityCalcPeriod).
+    half_life : float
+        Seconds of the decay of usage (PriorityDecayHalfLife); 0: usage does not decay.
+    usage_reset : str
+        PriorityUsageResetPeriod: NONE, NOW, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY.
+    flags : tuple of str
+        PriorityFlags in Slurm's words. Fair Tree is the default since Slurm 19.05; ``NO_FAIR_TREE`` turns it off.
+    """
+
+    kind: Literal["multifactor", "basic"] = "multifactor"
+    age: int = 0
+    fair_share: int = 0
+    job_size: int = 0
+    partition: int = 0
+    qos: int = 0
+    association: int = 0
+    tres: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    max_age: float = 7 * 86400.0
+    favor_small: bool = False
+    calculation_period: float = 300.0
+    half_life: float = 7 * 86400.0
+    usage_reset: str = "NONE"
+    flags: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scheduling:
+    """SchedulerType, SelectType and SchedulerParameters; times in seconds, a count of 0 is no limit.
+
+    Parameters
+    ----------
+    backfill : bool
+        sched/backfill, not sched/builtin.
+    select : {"cores", "cores+memory", "nodes"}
+        What is consumed: CR_CPU or CR_Core; CR_CPU_Memory or CR_Core_Memory; select/linear.
+    default_queue_depth, partition_job_depth, sched_interval, sched_min_interval, batch_sched_delay, sched_max_job_start
+        Of the main pass.
+    bf_interval, bf_window, bf_resolution, bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, \
+bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_part_count_reserve, bf_min_age_reserve, \
+bf_one_resv_per_job, bf_max_time, bf_yield_interval, bf_yield_sleep
+        Of the backfilling pass.
+    default_memory_per_core, default_memory_per_node : int
+        MB of a job that asks for none (DefMemPerCPU, DefMemPerNode); 0: all of the node where memory is consumed.
+    kill_overrun : float
+        Seconds that a job may run over its limit (OverTimeLimit); infinite: jobs are not killed.
+    """
+
+    backfill: bool = True
+    select: Literal["cores", "cores+memory", "nodes"] = "cores"
+    default_queue_depth: int = 100
+    partition_job_depth: int = 0
+    sched_interval: float = 60.0
+    sched_min_interval: float = 0.0
+    batch_sched_delay: float = 3.0
+    sched_max_job_start: int = 0
+    bf_interval: float = 30.0
+    bf_window: float = 86400.0
+    bf_resolution: float = 60.0
+    bf_max_job_test: int = 500
+    bf_max_job_part: int = 0
+    bf_max_job_user: int = 0
+    bf_max_job_user_part: int = 0
+    bf_max_job_assoc: int = 0
+    bf_max_job_start: int = 0
+    bf_continue: bool = False
+    bf_min_prio_reserve: float = 0.0
+    bf_job_part_count_reserve: int = 0
+    bf_min_age_reserve: float = 0.0
+    bf_one_resv_per_job: bool = False
+    bf_max_time: float = 30.0
+    bf_yield_interval: float = 2.0
+    bf_yield_sleep: float = 0.5
+    default_memory_per_core: int = 0
+    default_memory_per_node: int = 0
+    kill_overrun: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes kept for some from one time to another, known beforehand.
+
+    Parameters
+    ----------
+    name : str
+        ReservationName.
+    nodes : str
+        A host list.
+    start, end : float
+        Unix seconds.
+    users, accounts : tuple of str
+        Whose jobs may use it; both empty: nobody's (maintenance).
+    known : float
+        Unix seconds from which the scheduler knows it; minus infinity: always.
+    """
+
+    name: str
+    nodes: str
+    start: float
+    end: float
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    known: float = -NEVER
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outage:
+    """Nodes that are not there from one time to another, which the scheduler does not know beforehand.
+
+    Parameters
+    ----------
+    nodes : str
+        A host list.
+    start, end : float
+        Unix seconds.
+    drained : bool
+        Whether jobs on them run on to their end (DRAIN); otherwise they are put back into the queue (DOWN).
+    reason : str
+        In words.
+    """
+
+    nodes: str
+    start: float
+    end: float = NEVER
+    drained: bool = False
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NotModelled:
+    """A setting that is there and is not modelled.
+
+    Parameters
+    ----------
+    name, value : str
+        The setting as it stands in its file.
+    place : str
+        ``file:line``.
+    effect : str
+        What it would change.
+    """
+
+    name: str
+    value: str
+    place: str
+    effect: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Site:
+    """What a cluster has and what its scheduler is told.
+
+    Parameters
+    ----------
+    name : str
+        ClusterName.
+    scheduler : {"slurm", "pbs"}
+        Whose words they are.
+    nodes : tuple of NodeGroup
+        In the order of the scheduler's own file.
+    partitions : tuple of Partition
+        At least one.
+    qos, associations, reservations, outages
+        As their classes say; empty where the site has none.
+    priority, scheduling
+        Their settings.
+    enforced : tuple of str
+        AccountingStorageEnforce: of ``associations``, ``limits``, ``qos``, ``safe``; without ``limits`` none is kept.
+    not_modelled : tuple of NotModelled
+        What matters and is not modelled.
+    """
+
+    name: str
+    nodes: tuple[NodeGroup, ...]
+    partitions: tuple[Partition, ...]
+    scheduler: Literal["slurm", "pbs"] = "slurm"
+    qos: tuple[Qos, ...] = ()
+    associations: tuple[Association, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    outages: tuple[Outage, ...] = ()
+    priority: Priority = dataclasses.field(default_factory=Priority)
+    scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
+    enforced: tuple[str, ...] = ()
+    not_modelled: tuple[NotModelled, ...] = ()
