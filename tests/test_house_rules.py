@@ -15,7 +15,7 @@ import pytest
 from support import ROOT
 
 SUFFIXES = {".py", ".md", ".toml", ".yml", ".c", ".cff", ".json", ".csv", ".sh", ""}
-NOT_OURS = {".git", ".fuzz", ".mutants", "dist", "site", "demo", "node_modules", ".cache", ".hypothesis", "__pycache__"}
+NOT_OURS = {".git", ".fuzz", ".mutants", "dist", "demo", "node_modules", ".cache", ".hypothesis", "__pycache__"}
 
 
 @functools.cache
@@ -31,7 +31,10 @@ def texts() -> Iterator[Path]:
         folders[:] = [
             name
             for name in folders
-            if name not in NOT_OURS and not name.startswith(".venv") and not name.endswith("_cache")
+            if name not in NOT_OURS
+            and (name != "site" or Path(folder) != ROOT)  # the built documentation
+            and not name.startswith(".venv")
+            and not name.endswith("_cache")
         ]
         # .git is a file in a further worktree, with a path of the machine in it.
         paths = (Path(folder, name) for name in names if name != ".git")
