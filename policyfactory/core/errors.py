@@ -18,6 +18,7 @@ __all__ = [
     "OutputError",
     "PolicyfactoryError",
     "ScoreTableError",
+    "SiteError",
     "TraceFormatError",
     "UsageError",
     "WorkersError",
@@ -51,6 +52,10 @@ class WorkloadError(PolicyfactoryError):
 
 class ScoreTableError(InputError):
     """ScoreTableError is raised when a score table is malformed or does not belong to its manifest."""
+
+
+class SiteError(InputError):
+    """SiteError is raised when a site file, or a cluster's own file, is malformed, contradicts itself or is too new."""
 
 
 class FormulaError(PolicyfactoryError):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from typing import Literal
+
+from policyfactory.site.hostlist import expand
 
 __all__ = [
     "Association",
@@ -390,3 +393,13 @@ class Site:
     scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
     enforced: tuple[str, ...] = ()
     not_modelled: tuple[NotModelled, ...] = ()
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Names of all nodes, by node number."""
+        return _names_of(self.nodes)
+
+
+@functools.lru_cache(maxsize=16)
+def _names_of(groups: tuple[NodeGroup, ...]) -> tuple[str, ...]:
+    return tuple(name for group in groups for name in expand(group.names))

@@ -1,0 +1,147 @@
+"""Host lists, as Slurm writes them: ``cn[001-100,200]``, ``r[1-2]n[1-4],login``; expanded and compressed.
+
+The grammar (man page of slurm.conf): names separated by commas; in brackets numbers and ranges of numbers, of which each
+gives a name; the digits of a range's first number, zeros included, are the least that its numbers have. Several brackets
+give every combination, the last one changing fastest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.text import shortened
+
+__all__ = ["MOST_HOSTS", "compress", "expand"]
+
+MOST_HOSTS = 200_000
+
+_LONGEST = 4_000_000  # characters: every host of the most written out
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_LITERAL = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)", re.ASCII | re.DOTALL)
+
+
+def expand(text: str, *, most: int = MOST_HOSTS) -> tuple[str, ...]:
+    """Return the names of a host list, in its order; none for an empty text.
+
+    Parameters
+    ----------
+    text : str
+        A host list.
+    most : int
+        The most names that it may have; they are counted before any is made.
+
+    Raises
+    ------
+    UsageError
+        If it is no host list, names more hosts, or names one twice.
+    """
+    if len(text) > _LONGEST:
+        raise UsageError(f"a host list of {len(text):,} characters; at most {_LONGEST:,} are read")
+    items = [_parts(item, text) for item in _items(text)]
+    count = 0
+    for parts in items:
+        product = 1
+        for part in parts:
+            product *= sum(last - first + 1 for first, last, _ in part) if isinstance(part, list) else 1
+        count += product
+        if count > most:
+            raise UsageError(f"host list {_shown(text)} names more than {most:,} hosts; check its ranges")
+    names = tuple(name for parts in items for name in _names(parts))
+    if len(set(names)) < len(names):
+        twice = next(name for name, group in itertools.groupby(sorted(names)) if len(list(group)) > 1)
+        raise UsageError(f"host list {_shown(text)} names {twice} twice; name each host once")
+    return names
+
+
+def compress(names: Iterable[str]) -> str:
+    """Return a host list of the names, in their order.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of hosts, without brackets and commas.
+    """
+    runs: list[tuple[str, str, list[tuple[str, str]]]] = []
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            runs.append((name, "", []))
+            continue
+        before, digits, after = match.groups()
+        if not runs or not runs[-1][2] or runs[-1][:2] != (before, after):
+            runs.append((before, after, [(digits, digits)]))
+            continue
+        ranges = runs[-1][2]
+        first, last = ranges[-1]
+        if digits == f"{int(last) + 1:0{len(first)}}":
+            ranges[-1] = (first, digits)
+        else:
+            ranges.append((digits, digits))
+    return ",".join(_written(*run) for run in runs)
+
+
+def _written(before: str, after: str, ranges: list[tuple[str, str]]) -> str:
+    if not ranges:
+        return before
+    texts = [first if first == last else f"{first}-{last}" for first, last in ranges]
+    numbers = texts[0] if len(texts) == 1 and "-" not in texts[0] else f"[{','.join(texts)}]"
+    return f"{before}{numbers}{after}"
+
+
+def _items(text: str) -> Iterator[str]:
+    """Give the parts between commas that are in no bracket."""
+    depth = begin = 0
+    for at, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if depth not in {0, 1}:
+            raise UsageError(f"host list {_shown(text)}: a bracket inside another, or one that was not opened")
+        if character == "," and not depth:
+            yield text[begin:at]
+            begin = at + 1
+    if depth:
+        raise UsageError(f"host list {_shown(text)}: a bracket is not closed; write for example cn[001-100]")
+    if text.strip():
+        yield text[begin:]
+
+
+_Part = str | list[tuple[int, int, int]]
+
+
+def _parts(item: str, text: str) -> list[_Part]:
+    """Return literals, and of each bracket first and last number and the digits of each range."""
+    item = item.strip()
+    parts: list[_Part] = []
+    for number, piece in enumerate(re.split(r"[\[\]]", item)):
+        if number % 2 == 0:
+            if not _LITERAL.fullmatch(piece):
+                raise UsageError(f"host list {_shown(text)}: {_shown(piece)} is no name; letters, digits, - _ . are")
+            parts.append(piece)
+            continue
+        ranges = []
+        for one in piece.split(","):
+            match = _RANGE.fullmatch(one.strip())
+            if match is None or int(match[2] or match[1]) < int(match[1]):
+                raise UsageError(f"host list {_shown(text)}: {_shown(one)} is no range; write for example 001-100")
+            ranges.append((int(match[1]), int(match[2] or match[1]), len(match[1])))
+        parts.append(ranges)
+    if parts == [""]:
+        raise UsageError(f"host list {_shown(text)}: a name is empty; is there a comma too many?")
+    return parts
+
+
+def _names(parts: list[_Part]) -> Iterator[str]:
+    choices = [
+        [part]
+        if isinstance(part, str)
+        else [f"{number:0{width}}" for first, last, width in part for number in range(first, last + 1)]
+        for part in parts
+    ]
+    return map("".join, itertools.product(*choices))
+
+
+def _shown(text: str) -> str:
+    return repr(shortened(text, 60))
