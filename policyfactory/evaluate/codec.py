@@ -1,8 +1,8 @@
 """The result of a simulation as text, and back: for the journal, and from other processes.
 
-JSON in which everything that JSON has no word for is an object of one key that says what it is: tuples and lists,
-arrays (type, shape, order, bytes), numbers of numpy, and the records that analyses keep, by the names of `RECORDS`.
-Every number comes back bit by bit, so that what is concluded from it is the same. Nothing but these can be
+JSON in which everything that JSON has no word for is an object of one key that says what it is: tuples, lists,
+mappings, arrays (type, shape, order, bytes), numbers of numpy, and the records that analyses keep, by the names of
+`RECORDS`. Every number comes back bit by bit, so that what is concluded from it is the same. Nothing but these can be
 read, and reading runs no code of the text's: a file may come from a stranger.
 """
 
@@ -34,6 +34,7 @@ __all__ = ["RECORDS", "decode", "encode", "is_kept", "is_of"]
 RECORDS: dict[str, tuple[str, str]] = {
     "facts": ("simulate.cases", "CaseFacts"),
     "attributes": ("workload.attributes", "Attributes"),
+    "requests": ("workload.requests", "Requests"),
     "cleaning": ("workload.cleaning_report", "CleaningReport"),
     "cleaning-step": ("workload.cleaning_report", "CleaningStep"),
     "run": ("evaluate.work", "SimulationResult"),
@@ -61,7 +62,7 @@ def encode(value: Any, jobs_sha256: str = "") -> bytes:
     Parameters
     ----------
     value : object
-        None, truth values, numbers, texts, tuples, lists, arrays of numbers, and records of these (`RECORDS`).
+        None, truth values, numbers, texts, tuples, lists, mappings, arrays of numbers, records of these (`RECORDS`).
     jobs_sha256 : str
         Digest of the case's jobs: a `Workload` in the value must be these, and is only mentioned.
 
@@ -88,6 +89,8 @@ def _encoded(value: Any, jobs: str) -> Any:
         if value.sha256() == jobs:
             return {"jobs": [getattr(value, name) for name in _NAMED]}
         return {"workload": [_encoded(getattr(value, field), "") for field in _fields(Workload)]}
+    if isinstance(value, Mapping):
+        return {"mapping": [_encoded(entry, jobs) for entry in value.items()]}
     name = _names().get(kind)
     if name is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written to a journal of simulations")
@@ -160,6 +163,8 @@ def _value(content: Any, jobs: Callable[[], Workload] | None) -> Any:
     values = [_value(entry, jobs) for entry in content]
     if name in {"list", "tuple"}:
         return values if name == "list" else tuple(values)
+    if name == "mapping":
+        return dict(values)
     made = Workload if name == "workload" else _record(name)
     if len(values) != len(_fields(made)):
         raise ValueError(f"{name[:40]!r} with {len(values)} fields")

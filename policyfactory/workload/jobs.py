@@ -17,6 +17,7 @@ from policyfactory.core.units import DAY, format_duration
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
 from policyfactory.workload.moments import second_of, zone
+from policyfactory.workload.requests import Requests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,6 +94,8 @@ class Workload:
         What was dropped and changed when they were read from a log; empty for jobs from elsewhere.
     attributes : Attributes or None
         What else a log says of the jobs; None if nothing.
+    requests : Requests or None
+        What the jobs ask for besides processors and time; None if nothing is known.
 
     Raises
     ------
@@ -115,6 +118,7 @@ class Workload:
     origin: str = ""
     cleaning: CleaningReport = NOT_CLEANED
     attributes: Attributes | None = None
+    requests: Requests | None = None
 
     def __post_init__(self) -> None:
         for column in _COLUMNS:
@@ -139,10 +143,12 @@ class Workload:
             if getattr(self, column).shape != (n,):
                 shape = getattr(self, column).shape
                 raise WorkloadError(f"{self.name}: column {column} has shape {shape}, expected ({n},)")
-        if not isinstance(self.attributes, Attributes | None):
-            raise WorkloadError(f"{self.name}: attributes are a {type(self.attributes).__name__}, not Attributes")
-        if self.attributes is not None and len(self.attributes) != n:
-            raise WorkloadError(f"{self.name}: attributes of {len(self.attributes):,} jobs, expected {n:,}")
+        for what, kind in (("attributes", Attributes), ("requests", Requests)):
+            said = getattr(self, what)
+            if not isinstance(said, kind | None):
+                raise WorkloadError(f"{self.name}: {what} are a {type(said).__name__}, not {kind.__name__}")
+            if said is not None and len(said) != n:
+                raise WorkloadError(f"{self.name}: {what} of {len(said):,} jobs, expected {n:,}")
         rules = (
             ("submit", self.submit < 0, "a submit time of at least 0"),
             ("run_time", self.run_time < 0, "a run time of at least 0"),
@@ -326,11 +332,15 @@ class Workload:
         columns: dict[str, Any] = {column: getattr(self, column)[rows] for column in _COLUMNS}
         if self.attributes is not None:
             columns["attributes"] = self.attributes.select(rows)
+        if self.requests is not None:
+            columns["requests"] = self.requests.select(rows)
         unix_start = self.unix_start
         if rebase and len(columns["submit"]):
             zero = int(columns["submit"][0])
             columns["submit"] = columns["submit"] - zero
             columns["start"] = np.where(columns["start"] >= 0, columns["start"] - zero, -1)
+            if self.requests is not None:
+                columns["requests"] = columns["requests"].shifted(-zero)
             if unix_start is not None:
                 unix_start += zero // self.ticks
         return dataclasses.replace(self, name=name or self.name, unix_start=unix_start, **columns)
@@ -351,7 +361,8 @@ class Workload:
         factor, rest = divmod(ticks, self.ticks)
         if rest or factor < 1:
             raise WorkloadError(f"{self.name}: {ticks} ticks in a second; give a multiple of this clock's {self.ticks}")
-        times = (self.submit, self.run_time, self.requested_time, self.start)
+        eligible = () if self.requests is None else (self.requests.eligible,)
+        times = (self.submit, self.run_time, self.requested_time, self.start, *eligible)
         latest = max((int(column.max()) for column in times if len(column)), default=0)
         if latest * factor >= 1 << 62:
             raise WorkloadError(f"{self.name}: a time of {latest} ticks cannot be counted in 1/{ticks} s; cut the log")
@@ -362,9 +373,14 @@ class Workload:
             run_time=self.run_time * factor,
             requested_time=self.requested_time * factor,
             start=np.where(self.start < 0, -1, self.start * factor),
+            requests=None if self.requests is None else self.requests.in_ticks(factor),
         )
 
     def sha256(self) -> str:
-        """Return a digest of the machine and of every job's numbers but its attributes: the identity of the input."""
+        """Return a digest of the machine and of every job's numbers: the identity of the input.
+
+        Attributes are not in it, and requests only where they say more than the 18 fields of a plain log do.
+        """
         head = f"{self.machine} {self.ticks} {len(self)}\n".encode()
-        return sha256_bytes(head + b"".join(getattr(self, column).tobytes() for column in _COLUMNS))
+        asked = b"" if self.requests is None else self.requests.identity()
+        return sha256_bytes(head + b"".join(getattr(self, column).tobytes() for column in _COLUMNS) + asked)

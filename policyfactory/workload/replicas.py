@@ -129,6 +129,7 @@ class Replicas:
         order = np.lexsort((np.arange(self.jobs), self._owner, at))
         first = int(log.submit[self.lead_in])
         rows = np.concatenate((np.arange(self.lead_in), self.lead_in + order))
+        submit = np.concatenate((log.submit[: self.lead_in], first + at[order]))
         columns = {name: getattr(log, name)[rows] for name in ("run_time", "requested_time", "processors", "user")}
         return dataclasses.replace(
             log,
@@ -138,8 +139,9 @@ class Replicas:
                 f"{format_duration(self.jitter)}, load x {load:.3g}, seed {self.seed}, number {number}"
             ),
             job_id=np.arange(1, len(rows) + 1),
-            submit=np.concatenate((log.submit[: self.lead_in], first + at[order])),
+            submit=submit,
             start=np.full(len(rows), -1),
             attributes=None if log.attributes is None else log.attributes.select(rows),
+            requests=None if log.requests is None else log.requests.repeated(rows, submit - log.submit[rows]),
             **columns,
         )

@@ -154,6 +154,7 @@ class History:
         self._columns |= {"user": ids[user[order]], "offset": offset[order]}
         attributes = self.workload.attributes
         self._attributes = None if attributes is None else attributes.select(slice(self.jobs)).select(order)
+        self._order = order
 
     def _find_blocks(self, key: Int64Array) -> None:
         """Group the ranks by ``key`` (user x weeks + week); a block is what one user submits in one week."""
@@ -265,15 +266,21 @@ class History:
         columns = {name: column[ranks] for name, column in self._columns.items()}
         # Week 0 begins where the log does, also where the clock began earlier.
         moved = int(log.submit[0]) // log.ticks
+        submit = columns.pop("offset") + np.repeat(np.arange(len(counts)) * week, counts)
+        requests = log.requests
+        if requests is not None:
+            rows = self._order[ranks]
+            requests = requests.repeated(rows, submit - log.submit[rows])
         return dataclasses.replace(
             log,
             name=name,
             origin=f"{log.origin}; {recipe}",
             job_id=np.arange(1, len(ranks) + 1),
-            submit=columns.pop("offset") + np.repeat(np.arange(len(counts)) * week, counts),
+            submit=submit,
             start=np.full(len(ranks), -1),
             unix_start=None if log.unix_start is None else log.unix_start + moved,
             attributes=None if self._attributes is None else self._attributes.select(ranks),
+            requests=requests,
             **columns,
         )
 

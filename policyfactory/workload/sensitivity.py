@@ -105,7 +105,9 @@ def scale_load(workload: Workload, factor: float) -> Workload:
             f"{workload.name}: a load factor of {factor:g} puts the last submission {after[-1]:.3g} ticks after the "
             "first, more than is counted exactly; use a larger factor"
         )
-    scaled = dataclasses.replace(workload, submit=first + after.astype(np.int64), start=np.full(len(workload), -1))
+    submit = first + after.astype(np.int64)
+    requests = None if workload.requests is None else workload.requests.shifted(submit - workload.submit)
+    scaled = dataclasses.replace(workload, submit=submit, start=np.full(len(workload), -1), requests=requests)
     loads = f"offered load {workload.offered_load:.4f} -> {scaled.offered_load:.4f}"
     return dataclasses.replace(
         scaled, origin=f"{workload.origin}; times between arrivals divided by {factor:g}, {loads}"
