@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from policyfactory.core.artefact import read_bytes, sha256_bytes
-from policyfactory.core.errors import InputError
+from policyfactory.core.artefact import sha256_bytes
+from policyfactory.core.toml import read_toml
 from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.claims import Claim
 from policyfactory.evaluate.options import ClaimTable, LogTable, ProtocolTable
 from policyfactory.evaluate.plan import Places, Plan, Planner
 from policyfactory.policy.policy import Policy
-from policyfactory.workload.header import printable
 
 __all__ = [
     "MAX_BYTES",
@@ -38,7 +36,6 @@ PROTOCOL_SCHEMA = 1
 MAX_BYTES = 1_000_000
 _STEM = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 _LONGEST_NAME = 100
-_MOST_POINTS = 500  # of a line
 _TAKEN = ("claims", "starts")  # folders of a report beside those of its experiments
 _OF_A_FILE = ("sha256", "preset", "estimate_missing", "machine", "force_machine", "predictions")
 
@@ -115,25 +112,8 @@ def read_file(path: Path) -> ProtocolFile:
     InputError
         If it cannot be read, is larger than `MAX_BYTES`, or is no TOML.
     """
-    data = read_bytes(path, limit=MAX_BYTES)
-    for number, line in enumerate(data.splitlines(), 1):
-        # Names inside names: reading one takes the square of their number.
-        if line.count(b".") > _MOST_POINTS:
-            raise InputError(f"{path}:{number}: has more than {_MOST_POINTS} points; break the line")
-    try:
-        return ProtocolFile(path, data, tomllib.loads(data.decode("utf-8")))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no UTF-8 text at byte {error.start}; save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: is no TOML: {error}; docs/protocols.md shows the layout") from None
-    except RecursionError:
-        raise InputError(f"{path}: lists or tables are nested too deeply; docs/protocols.md shows the layout") from None
-    except ValueError as error:
-        # What Python itself refuses: a date that is none, a number of thousands of digits.
-        raise InputError(
-            f"{path}: has a number or a date that cannot be read ({printable(str(error), 60)}); docs/protocols.md "
-            "shows the layout"
-        ) from None
+    data, content = read_toml(path, limit=MAX_BYTES, page="docs/protocols.md")
+    return ProtocolFile(path, data, content)
 
 
 def read_protocol(path: Path | str) -> Protocol:

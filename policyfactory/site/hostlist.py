@@ -1,8 +1,8 @@
 """Host lists, as Slurm writes them: ``cn[001-100,200]``, ``r[1-2]n[1-4],login``; expanded and compressed.
 
-The grammar (man page of slurm.conf): names separated by commas; in brackets numbers and ranges of numbers, of which each
-gives a name; the digits of a range's first number, zeros included, are the least that its numbers have. Several brackets
-give every combination, the last one changing fastest.
+The grammar (man page of slurm.conf): names separated by commas; in brackets numbers and ranges of numbers, each of
+which gives a name; its numbers have at least as many digits as the first of their range, zeros included. Several
+brackets give every combination, the last one changing fastest. Beyond Slurm's, a name may go on behind its brackets.
 """
 
 from __future__ import annotations

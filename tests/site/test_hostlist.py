@@ -10,7 +10,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.site.hostlist import compress, expand
 
 
-# scontrol show hostnames of Slurm 22.05.8 prints these.
+# scontrol show hostnames of Slurm 22.05.8 prints these, but for n[08-10]-ib, which it refuses.
 @pytest.mark.parametrize(
     ("text", "names"),
     [
