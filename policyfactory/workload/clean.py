@@ -23,6 +23,8 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.machine import machine_of
 from policyfactory.workload.parts import join_parts
 from policyfactory.workload.presets import ESTIMATE_MISSING, FEW_MISSING, Preset, find_preset
+from policyfactory.workload.requests import Requests
+from policyfactory.workload.swf.extra import requests_of
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
@@ -348,6 +350,7 @@ class _Cleaning:
             origin=f"{log.name}, preset {self.preset.name}: {report.kept:,} of {report.read:,} jobs",
             cleaning=report,
             attributes=self._attributes(),
+            requests=self._requests_of(submit),
         )
 
     def _attributes(self) -> Attributes | None:
@@ -358,6 +361,14 @@ class _Cleaning:
         # A status alone says nothing of a job that is submitted.
         known = any((column >= 0).any() for name, column in columns.items() if name != "status")
         return Attributes(**columns) if known else None
+
+    def _requests_of(self, submit: Int64Array) -> Requests | None:
+        """Return what the jobs ask for besides processors and time, None if the log does not say."""
+        log, rows = self.log, self.rows
+        names = ("requested_memory", "preceding", "user", "queue", "partition")
+        columns = {name: getattr(log, name) for name in names} | dict(log.extra)
+        columns = {name: _whole(column)[rows] for name, column in columns.items()}
+        return requests_of(log.header, columns, processors=self.processors[rows], submit=submit, shift=self.shift)
 
     def log_again(self) -> tuple[SwfLog, CleaningReport]:
         """Return the jobs as a log."""

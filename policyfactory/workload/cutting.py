@@ -53,7 +53,11 @@ def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:
     notes = [f"{note} ({len(log) - len(chosen)} jobs removed)"]
     if shift:
         notes.append(f"time 0 is second {shift} of the original log")
-    return dataclasses.replace(chosen, submit=submit, header=log.header.replace(values, tuple(notes)))
+    extra = dict(chosen.extra)
+    if "eligible" in extra:
+        eligible = extra["eligible"]
+        extra["eligible"] = np.where(eligible >= 0, np.maximum(eligible - shift, 0), -1)
+    return dataclasses.replace(chosen, submit=submit, extra=extra, header=log.header.replace(values, tuple(notes)))
 
 
 def _dates(unix: dict[str, int], clock: dt.tzinfo | None) -> dict[str, str]:

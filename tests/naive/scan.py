@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 FIELDS = 18
+WIDEST = 64
 WHOLE = re.compile(rb"[+-]?\d+")
 DECIMAL = re.compile(rb"[+-]?(\d+\.\d*|\.\d+)")
 
@@ -26,7 +27,11 @@ def scan_number(token: bytes) -> tuple[str, float]:
 
 
 def scan_jobs(text: bytes) -> tuple[list[list[float]], tuple[str, int, int] | None, int, int]:
-    """Return the jobs, the first fault (what, line from 1, field from 1 or number of fields), comments and blanks."""
+    """Return the jobs, the first fault (what, line from 1, field from 1 or number of fields), comments and blanks.
+
+    The first line says how many fields there are; those behind the 18th may hold anything.
+    """
+    width = 0
     jobs: list[list[float]] = []
     comments = blanks = 0
     for number, line in enumerate(text.split(b"\n")[:-1], start=1):
@@ -37,13 +42,16 @@ def scan_jobs(text: bytes) -> tuple[list[list[float]], tuple[str, int, int] | No
         if tokens[0].startswith(b";"):
             comments += 1
             continue
-        row = []
+        width = width or (len(tokens) if FIELDS < len(tokens) <= WIDEST else FIELDS)
+        row: list[float] = []
         for place, token in enumerate(tokens, start=1):
+            if FIELDS < place <= width:
+                continue
             kind, value = scan_number(token)
             if kind in {"bad number", "too large"}:
                 return jobs, (kind, number, place), comments, blanks
             row.append(value)
-        if len(row) != FIELDS:
-            return jobs, ("bad width", number, len(row)), comments, blanks
+        if len(tokens) != width:
+            return jobs, ("bad width", number, len(tokens)), comments, blanks
         jobs.append(row)
     return jobs, None, comments, blanks

@@ -1,8 +1,8 @@
 """Reading and writing the Standard Workload Format, version 2.2 (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 
 Lines that begin with ``;`` are comments, those before the first job the header. A job is a line of 18 numbers
-separated by blanks. The whole text is scanned by one compiled kernel, so that 312,826 jobs take a fraction of a
-second.
+separated by blanks; further fields are read where the header names them (`policyfactory.workload.swf.extra`). The whole
+text is scanned by one compiled kernel, so that 312,826 jobs take a fraction of a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from policyfactory.core.interruptible import interruptible
 from policyfactory.core.together import atomic_write
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf.log import FIELD_NAMES, FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
+from policyfactory.workload.swf.extra import EXTRA_FIELDS
+from policyfactory.workload.swf.line_fields import LineFields, line_fields
+from policyfactory.workload.swf.log import FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
 from policyfactory.workload.swf.packed import GZIP, PART, unpacked
 
 __all__ = ["OTHER_PACKINGS", "WIDTHS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
@@ -119,25 +121,29 @@ def parse_swf(text: bytes | bytearray, path: Path | str, *, sha256: str = "") ->
     if text.isspace() or not text:
         raise TraceFormatError(f"{path}: is empty; a log has a line of 18 numbers for each job")
     header, text, start, skipped, oddities = _split(text, path)
+    first = min(text.find(b"\n", start) if start < len(text) else start, start + _LARGEST_HEADER)
+    fields = line_fields(header, bytes(text[start:first]))
     # Space for what the text can hold at most: not for a line feed or a point each.
     lines = min(text.count(b"\n", start), (len(text) - start) // _SHORTEST_JOB + 1)
-    points = min(sum(text.count(mark, start) for mark in (b".", b"e", b"E")), lines * scan.FIELD_COUNT)
-    values = np.empty((scan.FIELD_COUNT, lines), dtype=np.int64)
+    points = min(sum(text.count(mark, start) for mark in (b".", b"e", b"E")), lines * len(fields.rows))
+    values = np.empty((len(fields.names), lines), dtype=np.int64)
     line = np.empty(lines, dtype=np.int64)
     decimals = np.empty((points, 6), dtype=np.int64)
     outcome = np.zeros(8, dtype=np.int64)
     data = np.frombuffer(text, dtype=np.uint8, offset=start)
     data.flags.writeable = False  # one type, and one compiled kernel, whatever the text is in
-    interruptible(scan.scan_jobs, data, values, line, decimals, outcome)
+    interruptible(scan.scan_jobs, data, values, line, decimals, outcome, fields.rows)
     result, jobs, special, comments, blanks, fault_line, fault_field, fault_byte = outcome.tolist()
     if result != scan.OK:
-        _refuse(_Place(path, text, start, skipped + fault_line + 1, first=jobs == 0), result, fault_field, fault_byte)
+        place = _Place(path, text, start, skipped + fault_line + 1, first=jobs == 0)
+        _refuse(place, result, fields, fault_field, fault_byte)
     if jobs == 0:
         raise TraceFormatError(f"{path}: has a header of {skipped:,} lines and no job; is it the whole file?")
-    columns: dict[str, NDArray[Any]] = {field: values[number, :jobs] for number, field in enumerate(FIELDS)}
+    columns: dict[str, NDArray[Any]] = {field: values[number, :jobs] for number, field in enumerate(fields.names)}
     line = line[:jobs] + (skipped + 1)
-    _put_decimals(columns, decimals[:special], _Place(path, text, start, 0), line)
+    _put_decimals(columns, fields, decimals[:special], _Place(path, text, start, 0), line)
     oddities |= {"comment lines between the jobs": comments, "blank lines": blanks}
+    oddities |= {f"lines with {fields.ignored}": jobs if fields.ignored else 0}
     return SwfLog(
         name=log_name(path),
         path=str(path),
@@ -145,6 +151,7 @@ def parse_swf(text: bytes | bytearray, path: Path | str, *, sha256: str = "") ->
         line=line,
         sha256=sha256,
         oddities={what: count for what, count in oddities.items() if count},
+        extra={name: columns.pop(name) for name in fields.names[scan.FIELD_COUNT :]},
         **columns,
     )
 
@@ -226,7 +233,7 @@ class _Place:
         return printable(text.decode("utf-8", errors="replace"), 40)
 
 
-def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
+def _refuse(place: _Place, result: int, fields: LineFields, field: int, byte: int) -> NoReturn:
     """Raise the error for a line that the scan could not read."""
     from policyfactory.workload.swf import scan
 
@@ -234,8 +241,10 @@ def _refuse(place: _Place, result: int, field: int, byte: int) -> NoReturn:
     if place.first:
         _refuse_other_files(place, where)
     if result == scan.BAD_WIDTH:
-        raise TraceFormatError(f"{where}: {field} fields, a job has {scan.FIELD_COUNT} (-1 for unknown){place.hint}")
-    named = f"field {field + 1} ({FIELD_NAMES[FIELDS[field]]})" if field < len(FIELDS) else f"field {field + 1}"
+        width = len(fields.rows)
+        more = "" if width == len(FIELDS) else f", {len(FIELDS)} and {width - len(FIELDS)} more"
+        raise TraceFormatError(f"{where}: {field} fields, a job has {width} (-1 for unknown{more}){place.hint}")
+    named = fields.called(field)
     token = place.token(byte)
     if result == scan.TOO_LARGE:
         raise TraceFormatError(f"{where}: {named} is {token}, a number of at most 18 digits is expected{place.hint}")
@@ -259,13 +268,18 @@ def _refuse_other_files(place: _Place, where: str) -> None:
 
 
 def _put_decimals(
-    columns: dict[str, NDArray[Any]], decimals: NDArray[np.int64], place: _Place, line: NDArray[np.int64]
+    columns: dict[str, NDArray[Any]],
+    fields: LineFields,
+    decimals: NDArray[np.int64],
+    place: _Place,
+    line: NDArray[np.int64],
 ) -> None:
     """Put the numbers that are not whole into their columns, which become float64."""
     from policyfactory.workload.swf import scan
 
     for number in np.unique(decimals[:, 1]).tolist():
-        field = FIELDS[number]
+        field = fields.names[number]
+        is_whole = field in WHOLE_FIELDS or (field in EXTRA_FIELDS and field != "eligible")
         rows, _, first, end, behind, kind = decimals[decimals[:, 1] == number].T
         digits = columns[field][rows].astype(np.float64)
         # Correctly rounded: both are exact.
@@ -273,16 +287,16 @@ def _put_decimals(
         for at in np.flatnonzero(kind == scan.IRREGULAR).tolist():
             values[at] = _decimal(place.cut(int(first[at]), int(end[at])))
         wrong = ~(np.abs(values) < 1e18)
-        if field in WHOLE_FIELDS:
+        if is_whole:
             wrong |= values != np.floor(values)
         if wrong.any():
             at = int(np.argmax(wrong))
-            expected = "a whole number" if field in WHOLE_FIELDS else "a number of at most 18 digits"
+            expected = "a whole number" if is_whole else "a number of at most 18 digits"
             raise TraceFormatError(
-                f"{place.path}:{line[rows[at]]}: field {number + 1} ({FIELD_NAMES[field]}) is "
+                f"{place.path}:{line[rows[at]]}: {fields.called(fields.rows.tolist().index(number))} is "
                 f"{place.token(int(first[at]), int(end[at]))!r}, {expected} is expected{place.hint}"
             )
-        columns[field] = columns[field].astype(np.int64 if field in WHOLE_FIELDS else np.float64)
+        columns[field] = columns[field].astype(np.int64 if is_whole else np.float64)
         columns[field][rows] = values
 
 
@@ -313,7 +327,8 @@ def _parts(jobs: SwfLog | Workload, widths: Sequence[int]) -> Iterator[bytes]:
     """Give the text of a log in parts: Python's numbers are many times larger than their digits."""
     log = log_of_workload(jobs) if isinstance(jobs, Workload) else jobs
     yield "".join(f"{line}\n" for line in log.header.lines).encode("utf-8", errors="surrogateescape")
-    columns = list(log.columns().values())
+    columns = [*log.columns().values(), *log.extra.values()]
+    widths = [*widths, *(1 for _ in log.extra)]
     if len(log) >= _MANY and all(column.dtype == np.int64 for column in columns):
         from policyfactory.workload.swf.print_rows import printed
 

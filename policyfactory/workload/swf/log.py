@@ -1,4 +1,4 @@
-"""A log as it was recorded: the header and the 18 columns of the Standard Workload Format, nothing dropped yet."""
+"""A log as it was recorded: the header and the columns of the Standard Workload Format, nothing dropped yet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.header import Header, printable
+from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.extra import EXTRA_LABEL, extra_of, name_lines
 
 __all__ = ["FIELDS", "FIELD_NAMES", "WHOLE_FIELDS", "SwfLog", "log_of_workload"]
 
@@ -66,7 +67,10 @@ class SwfLog:
     sha256 : str
         Digest of the file as it lies on the disk.
     oddities : mapping of str to int
-        What the reader skipped: comment lines between jobs, blank lines, line ends of other systems.
+        What the reader skipped: comment lines between jobs, blank lines, line ends of other systems, fields without
+        a name.
+    extra : mapping of str to array (n,)
+        The fields behind the 18th that the header names (`policyfactory.workload.swf.extra`).
     """
 
     name: str
@@ -93,12 +97,17 @@ class SwfLog:
     line: NDArray[np.int64]
     sha256: str = ""
     oddities: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    extra: Mapping[str, Column] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for field in (*FIELDS, "line"):
             column = getattr(self, field).view()
             column.flags.writeable = False
             object.__setattr__(self, field, column)
+        extra = {name: column.view() for name, column in self.extra.items()}
+        for column in extra.values():
+            column.flags.writeable = False
+        object.__setattr__(self, "extra", extra)
 
     def without(self, names: Iterable[str]) -> SwfLog:
         """Return the log with some of the attributes of its jobs unknown.
@@ -125,8 +134,9 @@ class SwfLog:
 
     def select(self, rows: Any) -> SwfLog:
         """Return the log with the lines ``rows`` only (slice, mask or indices)."""
-        columns = {field: getattr(self, field)[rows] for field in (*FIELDS, "line")}
-        return dataclasses.replace(self, **columns)
+        columns: dict[str, Any] = {field: getattr(self, field)[rows] for field in (*FIELDS, "line")}
+        extra = {name: column[rows] for name, column in self.extra.items()}
+        return dataclasses.replace(self, **columns, extra=extra)
 
 
 # Attribute of SwfLog and name in messages, in the order of the file.
@@ -163,20 +173,32 @@ def log_of_workload(workload: Workload) -> SwfLog:
     if workload.attributes is not None:
         known |= {field.name: getattr(workload.attributes, field.name) for field in dataclasses.fields(Attributes)}
         known["status"] = np.where(workload.attributes.status < 0, 1, workload.attributes.status)
+    lines: list[str] = []
+    extra: dict[str, Column] = {}
+    requests = workload.requests
+    if requests is not None:
+        extra = extra_of(requests)
+        lines, where = name_lines(requests, workload.attributes, workload.user)
+        known["preceding"] = requests.after
+        if not where and (requests.partition >= 0).any():
+            known["partition"] = np.where(requests.partition >= 0, requests.partition + 1, -1)
     labels = {"Version": "2.2", "MaxJobs": str(len(workload)), "MaxRecords": str(len(workload))}
     if workload.unix_start is not None:
         labels["UnixStartTime"] = str(workload.unix_start)
     if workload.time_zone is not None:
         labels["TimeZoneString"] = workload.time_zone
     labels["MaxProcs"] = str(workload.machine)
+    if extra:
+        labels[EXTRA_LABEL] = " ".join(extra)
     notes = [workload.origin] if workload.origin else []
     if workload.ticks != 1:
         notes.append(f"times are in 1/{workload.ticks} s")
     return SwfLog(
         name=workload.name,
         path=workload.name,
-        header=Header().replace(labels, tuple(notes)),
+        header=parse_header([f"; {line}" for line in lines]).replace(labels, tuple(notes)),
         line=np.arange(1, len(workload) + 1),
         sha256=workload.sha256(),
+        extra=extra,
         **known,
     )

@@ -100,25 +100,30 @@ def scan_jobs(
     line_of: NDArray[np.int64],
     decimals: NDArray[np.int64],
     outcome: NDArray[np.int64],
+    rows: NDArray[np.int64],
 ) -> None:
-    """Read job lines of 18 blank-separated numbers; comment and blank lines are skipped.
+    """Read job lines of blank-separated numbers; comment and blank lines are skipped.
 
     Parameters
     ----------
     data : uint8 array (bytes,)
         The text, beginning at a line's start; its last byte is a line feed.
-    values : int64 array (18, lines)
+    values : int64 array (kept, lines)
         Filled with the fields of job ``j`` in column ``j``; of a decimal all digits, without the point.
     line_of : int64 array (lines,)
         Filled with each job's line, counted from 0.
     decimals : int64 array (tokens, 6)
-        Filled with job, field (from 0), first byte, end byte, digits behind the point and DECIMAL or IRREGULAR of
+        Filled with job, row of ``values``, first byte, end byte, digits behind the point and DECIMAL or IRREGULAR of
         each number that is not whole; as many rows as ``data`` has bytes ``.``, ``e`` and ``E`` are enough.
     outcome : int64 array (8,)
         Filled with: result (OK, ...), jobs, decimals, comment lines, blank lines, and for a fault its line
         (from 0), its field (from 0; for BAD_WIDTH the number of fields) and the first byte of the token.
+    rows : int64 array (fields,)
+        The row of ``values`` for each field of a line, -1 for one that is passed over, whatever it holds; a line has
+        as many fields as this.
     """
     size = len(data)
+    fields = len(rows)
     at, line, job, special, comments, blanks, field, first = 0, 0, 0, 0, 0, 0, 0, 0
     result = OK
     while at < size:
@@ -133,15 +138,22 @@ def scan_jobs(
             field = 0
             while data[at] != _LF and result == OK:
                 first = at
+                row = rows[field] if field < fields else 0
+                if row < 0:
+                    while not _is_end(data[at]):
+                        at += 1
+                    field += 1
+                    at = _skip_blanks(data, at)
+                    continue
                 at, number, behind, kind = scan_number(data, at)
                 if kind in (BAD_NUMBER, TOO_LARGE):
                     result = kind
                     break
-                if field < FIELD_COUNT:
-                    values[field, job] = number
+                if field < fields:
+                    values[row, job] = number
                     if kind != OK:
                         decimals[special, 0] = job
-                        decimals[special, 1] = field
+                        decimals[special, 1] = row
                         decimals[special, 2] = first
                         decimals[special, 3] = at
                         decimals[special, 4] = behind
@@ -149,7 +161,7 @@ def scan_jobs(
                         special += 1
                 field += 1
                 at = _skip_blanks(data, at)
-            if result == OK and field != FIELD_COUNT:
+            if result == OK and field != fields:
                 result = BAD_WIDTH
             if result != OK:
                 break
