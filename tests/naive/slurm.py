@@ -1,0 +1,320 @@
+"""Slurm's scheduler, plainly: what simulate/slurm.py does, made a second time from the rules of Slurm 22.05.
+
+Written to be read, not to be fast: passes look at everything again. Whole seconds on a Unix clock. What is idealised:
+a pass takes no time; the controller's clock ticks at whole seconds; what happens within one second happens in the
+order of `Simulation.second`. A job that runs for less than a second counts as one of a second.
+
+The rules are in slurm_jobs (what a job asks for), slurm_nodes (placing, and when running jobs make room), slurm_passes
+(the main pass), slurm_backfill, slurm_priority and slurm_limits; here is what happens when.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+
+from naive.slurm_backfill import Backfill
+from naive.slurm_jobs import Entry, Job, demand_of, limit_of
+from naive.slurm_nodes import Use
+from naive.slurm_passes import Controller
+from policyfactory.site.model import Outage, Site
+
+__all__ = ["Job", "Placed", "Running", "State", "Waiting", "simulate", "wanted_now"]
+
+LIMIT_CHECK = 30  # seconds between two looks at the limits of running jobs
+CREDENTIAL_LIFE = 120
+PROCESSED = ("end", "free", "outage", "reservation", "submit")
+
+
+@dataclasses.dataclass(frozen=True)
+class Placed:
+    """What became of a job; its last run, if nodes failed under it. Nothing of one that never started."""
+
+    start: int = -1
+    end: int = -1
+    nodes: tuple[int, ...] = ()
+    by: str = ""  # main, backfill
+    requeues: int = 0
+
+
+class Simulation:
+    """A site from its controller's start until no job is left that could start."""
+
+    def __init__(self, site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int = 0) -> None:
+        self.c = Controller(site)
+        self.site, self.settings, self.turnround = site, site.scheduling, turnround
+        self.origin = min((job.submit for job in jobs), default=0) if begin is None else begin
+        self.entries: dict[int, Entry] = {}
+        self.events: list[tuple[int, int, int, object]] = []
+        for job in jobs:
+            self._at(job.submit, "submit", job)
+        for outage in site.outages:
+            self._at(math.ceil(outage.start), "outage", (outage, True))
+            if not math.isinf(outage.end):
+                self._at(math.ceil(outage.end), "outage", (outage, False))
+        for one in site.reservations:
+            known = self.origin if math.isinf(one.known) else math.ceil(one.known)
+            for time, what in ((known, "known"), (math.ceil(one.start), "begins"), (math.ceil(one.end), "ends")):
+                self._at(max(time, self.origin), "reservation", (one, what))
+        self.out: dict[int, list[Outage]] = {}
+        self.last_full = self.last_pass = self.last_backfill = self.origin
+        self.c.changed = self.origin
+        self.requested = False
+        self.stir = self.origin  # when something last happened that is not a pass
+
+    def _at(self, time: int, kind: str, what: object) -> None:
+        heapq.heappush(self.events, (max(time, self.origin), PROCESSED.index(kind), len(self.events), what))
+
+    def run(self) -> dict[int, Placed]:
+        """Return what became of each job, by id."""
+        self.c.now = self.origin
+        self.c.priorities.calculate(self.origin, [], [])
+        self.next_calculation = self.origin + int(self.site.priority.calculation_period)
+        while (time := self._next()) is not None:
+            self.second(time)
+        return {id_: self._placed(entry) for id_, entry in self.entries.items()}
+
+    def _placed(self, entry: Entry) -> Placed:
+        if entry.start < 0:
+            return Placed(requeues=entry.requeues)
+        nodes = tuple(sorted(self.c.nodes.number[i] for i in entry.allocation))
+        return Placed(entry.start, entry.end, nodes, entry.started_by, entry.requeues)
+
+    def _next(self) -> int | None:
+        """Return the next second in which something happens; None if nothing can start any more."""
+        times = [self.events[0][0]] if self.events else []
+        begins = [entry.begin for entry in self.c.pending if entry.begin > self.c.now]
+        if not self.c.pending and not times:
+            return None
+        quiet = 2 * max(self.settings.sched_interval, self.settings.bf_interval, self.settings.batch_sched_delay) + 60
+        if not times and not begins and not self.c.running and self.c.now > self.stir + quiet:
+            return None
+        times.append(self.next_calculation)
+        if self.c.pending:
+            times.append(self.last_full + int(self.settings.sched_interval))
+            if self.requested:
+                times.append(self.last_pass + int(self.settings.batch_sched_delay))
+            if self.settings.backfill and self._more_work():
+                times.append(self.last_backfill + int(self.settings.bf_interval))
+        return max(min(times), self.c.now)
+
+    def second(self, now: int) -> None:
+        """Ends, then nodes and reservations, submissions, priorities, one main pass, one backfilling pass."""
+        self.c.now = now
+        finished = False
+        while self.events and self.events[0][0] <= now:
+            _, kind, _, what = heapq.heappop(self.events)
+            self.stir = self.c.changed = now
+            finished |= getattr(self, f"_{PROCESSED[kind]}")(what)
+        while self.next_calculation <= now:
+            self._calculate()
+        full, interval = False, int(self.settings.sched_interval)
+        while self.last_full + interval <= now:
+            self.last_full, self.last_pass, self.requested, full = self.last_full + interval, now, False, True
+        asked = self.requested and now - self.last_pass >= self.settings.batch_sched_delay
+        if asked and not full:
+            self.last_pass, self.requested = now, False
+        if full or asked or finished:
+            self._started(self.c.main_pass(full=full))
+        due = now - self.last_backfill >= self.settings.bf_interval
+        if self.settings.backfill and due and self._more_work():
+            self._started(Backfill(self.c).run())
+            self.last_backfill = now
+
+    def _more_work(self) -> bool:
+        """Return whether backfilling could find anything new; while a reservation lasts, Slurm always says so."""
+        now = self.c.now
+        return self.c.changed >= self.last_backfill or any(one.start <= now < one.end for one in self.c.reservations)
+
+    def _started(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            run = max(entry.job.run_time, 1)
+            entry.end = min(entry.start + run, self._killed(entry))
+            self._at(entry.end, "end", (entry, entry.start))
+
+    def _killed(self, entry: Entry) -> float:
+        """Return when the job is killed: at the first look at limits after it has used up its own."""
+        over, end = self.settings.kill_overrun, math.inf
+        if not math.isinf(over):
+            end = self._look(entry.believed_end + int(over) // 60 * 60)
+        mine = self.c.own_reservation(entry.job)
+        return end if mine is None else min(end, self._look(math.floor(mine.end) + 1))
+
+    def _look(self, time: int) -> int:
+        return self.origin + max(-(-(time - self.origin) // LIMIT_CHECK), 1) * LIMIT_CHECK
+
+    def _calculate(self) -> None:
+        self.c.priorities.calculate(self.next_calculation, self.c.running, self.c.pending)
+        if any(not entry.held for entry in self.c.pending):
+            self.c.changed = self.next_calculation
+        self.next_calculation += int(self.site.priority.calculation_period)
+
+    # What happens. Each returns whether it makes slurmctld schedule at once.
+
+    def _submit(self, job: Job) -> bool:
+        c = self.c
+        name = job.partition or c.default_partition()
+        partition = c.partitions[name]
+        most_gpus = max((c.nodes.gpus[i] for i in c.nodes.of_partition[name]), default=0)
+        demand = demand_of(job, partition, self.settings, most_gpus)
+        begin = max(job.submit, job.eligible)
+        if job.after >= 0 and job.after in self.entries and job.after not in c.ended:
+            begin = -1
+        entry = Entry(job, partition, demand, limit_of(job, partition), c.rules.qos_of(job), job.submit, begin)
+        self.entries[job.id] = entry
+        if c.rules.refused(job) or not c.rules.may_submit(job, partition, c.pending + c.running):
+            c.ended.add(job.id)
+            return False
+        c.priorities.at_submission(entry, c.now)
+        c.pending.append(entry)
+        self.requested = True
+        return False
+
+    def _end(self, what: tuple[Entry, int]) -> bool:
+        entry, start = what
+        if entry not in self.c.running or entry.start != start:
+            return False  # its node failed before
+        self.c.running.remove(entry)
+        self.c.ended.add(entry.job.id)
+        self.c.priorities.finished(entry, self.c.now)
+        return self._clean_up(entry, set(entry.allocation))
+
+    def _clean_up(self, entry: Entry, nodes: set[int]) -> bool:
+        """Free the job's nodes, after the turn-round; return whether they are free at once."""
+        self.c.use.add(entry, -1)
+        if not self.turnround or not nodes:
+            return bool(nodes)
+        for i in nodes:
+            self.c.completing[i] = self.c.completing.get(i, 0) + 1
+        self._at(self.c.now + self.turnround, "free", nodes)
+        return False
+
+    def _free(self, nodes: set[int]) -> bool:
+        for i in nodes:
+            self.c.completing[i] -= 1
+            if not self.c.completing[i]:
+                del self.c.completing[i]
+        return True
+
+    def _outage(self, what: tuple[Outage, bool]) -> bool:
+        outage, begins = what
+        nodes = self.c.nodes.named(self.site, outage.nodes)
+        if not begins:
+            for i in nodes:
+                self.out[i].remove(outage)
+            back = {i for i in nodes if not self.out[i]}
+            self.c.available |= back
+            self.requested |= bool(back)
+            return False
+        for i in nodes:
+            self.out.setdefault(i, []).append(outage)
+        self.c.available -= nodes
+        finished = False
+        if not outage.drained:
+            for entry in [one for one in self.c.running if nodes & set(one.allocation)]:
+                finished |= self._requeue(entry, nodes)
+        return finished
+
+    def _requeue(self, entry: Entry, failed: set[int]) -> bool:
+        """Put a job whose node failed back into the queue: as if submitted now, eligible two minutes later."""
+        c = self.c
+        c.running.remove(entry)
+        c.priorities.finished(entry, c.now)
+        if self.site.priority.kind == "multifactor":
+            entry.priority = c.priorities.priority(entry, c.now)
+        else:
+            c.priorities.at_submission(entry, c.now)
+        finished = self._clean_up(entry, set(entry.allocation) - failed)
+        entry.submit, entry.begin, entry.accrue = c.now, c.now + CREDENTIAL_LIFE + 1, -1
+        entry.start, entry.end, entry.allocation, entry.started_by, entry.cores_seen = -1, -1, {}, "", 0
+        entry.requeues += 1
+        c.pending.append(entry)
+        return finished
+
+    def _reservation(self, what: tuple[object, str]) -> bool:
+        one, event = what
+        if event == "known" and one.end > self.c.now:
+            self.c.reservations.append(one)
+        elif event == "begins":
+            self.requested = True
+        elif event == "ends" and one in self.c.reservations:
+            self.c.reservations.remove(one)
+        return False
+
+
+def simulate(site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int = 0) -> dict[int, Placed]:
+    """Return what becomes of each job on a site.
+
+    Parameters
+    ----------
+    begin : int
+        When slurmctld starts: its passes are counted from there; by default with the first submission.
+    turnround : int
+        Seconds from the end of a job until its nodes are free.
+    """
+    return Simulation(site, jobs, begin=begin, turnround=turnround).run()
+
+
+@dataclasses.dataclass(frozen=True)
+class Running:
+    """A job that runs in a real cluster; nodes by their numbers in the site, with the cores that it has of each."""
+
+    job: Job
+    start: int
+    cores: dict[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Waiting:
+    """A job that waits in a real cluster, and since when it may start."""
+
+    job: Job
+    priority: int
+    submit: int = -1
+    begin: int = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """A real cluster at an instant."""
+
+    now: int
+    running: Sequence[Running]
+    waiting: Sequence[Waiting]
+    unavailable: frozenset[int] = frozenset()  # nodes that are down or drained
+
+
+def wanted_now(site: Site, state: State) -> dict[int, str]:
+    """Return which of the waiting jobs Slurm's rules start at this instant, and in which pass: main or backfill.
+
+    A main pass over the whole queue, then a backfilling pass, whether or not one would be due.
+    """
+    simulation = Simulation(site, [], begin=state.now)
+    c = simulation.c
+    c.now = state.now
+    c.reservations = [one for one in site.reservations if one.known <= state.now < one.end]
+    c.available -= {c.nodes.inner[number] for number in state.unavailable}
+    c.use = Use.none(len(c.nodes.cores))
+    for one in state.running:
+        simulation._submit(one.job)
+        entry = c.pending.pop()
+        gpus, each = entry.demand.gpus, entry.demand
+        entry.allocation = {
+            c.nodes.inner[number]: (cores, each.memory or each.memory_per_core * cores, gpus)
+            for number, cores in one.cores.items()
+        }
+        entry.start, entry.believed_end = one.start, one.start + entry.limit
+        c.use.add(entry)
+        c.running.append(entry)
+    for one in state.waiting:
+        simulation._submit(one.job)
+        entry = c.pending[-1]
+        entry.priority = one.priority
+        entry.submit = one.submit if one.submit >= 0 else entry.submit
+        entry.begin = one.begin if one.begin >= 0 else entry.submit
+    started = c.main_pass(full=True)
+    if site.scheduling.backfill:
+        started += Backfill(c).run()
+    return {entry.job.id: entry.started_by for entry in started}

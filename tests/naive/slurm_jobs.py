@@ -1,0 +1,112 @@
+"""What the plain Slurm is told of each job, and what becomes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from policyfactory.site.model import Partition, Scheduling
+
+__all__ = ["YEAR", "Allocation", "Demand", "Entry", "Job", "demand_of", "limit_of"]
+
+YEAR = 365 * 86400
+
+
+@dataclasses.dataclass
+class Job:
+    """A job as it is submitted; seconds, MB; -1 and empty names where nothing is asked for.
+
+    ``memory`` and ``gpus`` are those of the whole job; ``reservation`` names the one that it asks for.
+    """
+
+    id: int
+    submit: int
+    run_time: int
+    limit: int = -1
+    nodes: int = -1
+    cores: int = 1
+    memory: int = -1
+    gpus: int = 0
+    partition: str = ""
+    qos: str = ""
+    account: str = ""
+    user: str = ""
+    eligible: int = -1
+    after: int = -1
+    site_factor: int = 0
+    exclusive: bool = False
+    reservation: str = ""
+
+
+# What a job holds of each node: (cores, MB, GPUs).
+Allocation = dict[int, tuple[int, int, int]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Demand:
+    """What is looked for: nodes at least and at most, cores in all, the rest of each node (memory also per core)."""
+
+    least: int
+    most: float
+    cores: int
+    memory: int = 0
+    memory_per_core: int = 0
+    gpus: int = 0
+    whole: bool = False
+
+
+@dataclasses.dataclass(eq=False)
+class Entry:
+    """A submitted job in the hands of the controller."""
+
+    job: Job
+    partition: Partition
+    demand: Demand
+    limit: int  # whole minutes, in seconds
+    qos: str
+    submit: int
+    begin: int  # -1: depends on a job that has not ended
+    accrue: int = -1  # since when age counts; -1: it does not yet
+    priority: int = 0
+    held: bool = False
+    start: int = -1
+    end: int = -1  # when it really ends
+    believed_end: int = -1
+    started_by: str = ""
+    allocation: Allocation = dataclasses.field(default_factory=dict)
+    cores_seen: int = 0  # of its last placing, real or planned
+    plan: int = 0  # the start that the running backfilling pass foresees
+    requeues: int = 0
+
+    @property
+    def held_cores(self) -> int:
+        return sum(cores for cores, _, _ in self.allocation.values())
+
+
+def limit_of(job: Job, partition: Partition) -> int:
+    """Return the limit in seconds that Slurm works with: whole minutes, rounded up; without any it is a year."""
+    limit: float = job.limit
+    if limit < 0:
+        limit = partition.default_time if math.isfinite(partition.default_time) else partition.max_time
+    return YEAR if math.isinf(limit) else math.ceil(limit / 60) * 60
+
+
+def demand_of(job: Job, partition: Partition, scheduling: Scheduling, gpus_of_a_node: int) -> Demand:
+    """Return what is asked of each node; what a log says of the whole job is spread evenly."""
+    whole = job.exclusive or partition.exclusive or scheduling.select == "nodes"
+    nodes, gpus = job.nodes, max(job.gpus, 0)
+    if nodes < 0 and gpus:
+        nodes = math.ceil(gpus / max(gpus_of_a_node, 1))
+    memory = per_core = 0
+    if job.memory >= 0:
+        if nodes > 0:
+            memory = math.ceil(job.memory / nodes)
+        else:
+            per_core = math.ceil(job.memory / job.cores)
+    elif scheduling.default_memory_per_node:
+        memory = scheduling.default_memory_per_node
+    else:
+        per_core = scheduling.default_memory_per_core
+    if nodes > 0:
+        return Demand(nodes, nodes, max(job.cores, nodes), memory, per_core, math.ceil(gpus / nodes), whole)
+    return Demand(1, math.inf, job.cores, memory, per_core, 0, whole)

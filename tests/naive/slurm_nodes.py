@@ -1,0 +1,263 @@
+"""Nodes and how Slurm (select/cons_tres) places a job on them, plainly.
+
+Facts: Slurm 22.05, src/plugins/select/cons_tres/job_test.c and cons_common/job_test.c. Nodes are numbered here in the
+natural order of their names, as slurmctld sorts them; ``Nodes.number`` gives their place in the site.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable
+
+from naive.slurm_jobs import YEAR, Allocation, Demand, Entry
+from policyfactory.site.layout import lay_out, node_numbers
+from policyfactory.site.model import Site
+
+__all__ = ["Nodes", "Use", "natural", "overdue_end", "place", "place_empty", "will_run"]
+
+KILL_WAIT = 30
+
+
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """Return a key that sorts n9 before n10; numbers with leading zeros are compared as text."""
+    parts = re.findall(r"\d+|\D+", name)
+    return [(0, part) if part[0] == "0" else (1, int(part)) if part.isdigit() else (2, part) for part in parts]
+
+
+class Nodes:
+    """What every node has: lists by internal number."""
+
+    def __init__(self, site: Site) -> None:
+        layout = lay_out(site)
+        self.number = sorted(range(len(layout.names)), key=lambda i: natural(layout.names[i]))
+        self.inner = {number: i for i, number in enumerate(self.number)}
+        self.cores, self.memory, self.gpus, self.weight = (
+            [int(column[i]) for i in self.number]
+            for column in (layout.cores, layout.memory, layout.gpus, layout.weight)
+        )
+        self.of_partition = {
+            partition.name: {self.inner[int(i)] for i in layout.members[row].nonzero()[0]}
+            for row, partition in enumerate(site.partitions)
+        }
+        self.takes_memory = site.scheduling.select == "cores+memory"
+        self.over = site.scheduling.kill_overrun
+
+    def named(self, site: Site, hosts: str) -> set[int]:
+        return {self.inner[int(i)] for i in node_numbers(site, hosts)}
+
+    def big_enough(self, i: int, demand: Demand) -> bool:
+        """Return whether the empty node could take the job's least share: what Slurm tests before placing."""
+        memory = demand.memory or demand.memory_per_core
+        return self.memory[i] == 0 or memory <= self.memory[i]
+
+
+@dataclasses.dataclass
+class Use:
+    """What is taken of each node, and by which jobs."""
+
+    cores: list[int]
+    memory: list[int]
+    gpus: list[int]
+    jobs: list[set[int]]
+    sole: list[bool]  # a job that shares with nobody is there
+
+    @classmethod
+    def none(cls, count: int) -> Use:
+        return cls([0] * count, [0] * count, [0] * count, [set() for _ in range(count)], [False] * count)
+
+    def copy(self) -> Use:
+        return Use(self.cores[:], self.memory[:], self.gpus[:], [set(jobs) for jobs in self.jobs], self.sole[:])
+
+    def add(self, entry: Entry, sign: int = 1) -> None:
+        """Take (or with -1 give back) what the job holds."""
+        for i, (cores, memory, gpus) in entry.allocation.items():
+            self.cores[i] += sign * cores
+            self.memory[i] += sign * memory
+            self.gpus[i] += sign * gpus
+            (self.jobs[i].add if sign > 0 else self.jobs[i].discard)(entry.job.id)
+            self.sole[i] = sign > 0 and entry.demand.whole
+
+
+def place(nodes: Nodes, demand: Demand, among: Iterable[int], use: Use) -> Allocation | None:
+    """Return where the job would go now; None if it can not.
+
+    Slurm tries twice, as if no core were in use and then with those that are free: where the way of choosing nodes
+    finds no place on idle cores, it is not asked again.
+    """
+    among = [i for i in sorted(among) if _state_allows(nodes, demand, use, i)]
+    idle = dataclasses.replace(use, cores=[0] * len(use.cores))
+    if _choose(nodes, demand, among, idle) is None:
+        return None
+    if demand.whole:
+        among = [i for i in among if use.cores[i] == 0]
+    chosen = _choose(nodes, demand, among, use)
+    return None if chosen is None else {i: _share(nodes, demand, i, cores, use) for i, cores in chosen.items()}
+
+
+def place_empty(nodes: Nodes, demand: Demand, among: Iterable[int]) -> int | None:
+    """Return on how many nodes the job would run if nothing else did; None if it could not."""
+    among = [i for i in sorted(among) if nodes.gpus[i] >= demand.gpus]
+    chosen = _choose(nodes, demand, among, Use.none(len(nodes.cores)))
+    return None if chosen is None else len(chosen)
+
+
+def _state_allows(nodes: Nodes, demand: Demand, use: Use, i: int) -> bool:
+    if nodes.takes_memory and nodes.memory[i]:
+        least = demand.memory or demand.memory_per_core
+        # Who asks for no memory gets all of it, so nobody else may have any.
+        if (nodes.memory[i] - use.memory[i] < least) if least else use.memory[i]:
+            return False
+    if demand.whole and (use.jobs[i] or use.gpus[i]):
+        return False
+    return not use.sole[i] and nodes.gpus[i] - use.gpus[i] >= demand.gpus
+
+
+def _share(nodes: Nodes, demand: Demand, i: int, cores: int, use: Use) -> tuple[int, int, int]:
+    memory = demand.memory or demand.memory_per_core * cores
+    if nodes.takes_memory and not memory:
+        memory = nodes.memory[i]
+    return cores, memory, nodes.gpus[i] if demand.whole else demand.gpus
+
+
+def _cores_offered(nodes: Nodes, demand: Demand, i: int, use: Use) -> int:
+    """Return how many cores of a node the job can use at all (can_job_run_on_node)."""
+    free = nodes.cores[i] - use.cores[i]
+    if demand.most == 1 and free < demand.cores and not demand.whole:
+        return 0
+    if nodes.takes_memory and nodes.memory[i]:
+        left = nodes.memory[i] - use.memory[i]
+        if demand.memory > left:
+            return 0
+        if demand.memory_per_core and demand.memory_per_core * free > left:
+            return 0 if demand.whole else left // demand.memory_per_core
+    return free
+
+
+def _choose(nodes: Nodes, demand: Demand, among: list[int], use: Use) -> dict[int, int] | None:
+    """Return cores by node (choose_nodes): best fit, then again without the nodes that offer few cores."""
+    if len(among) < demand.least:
+        return None
+    offered = {i: _cores_offered(nodes, demand, i, use) for i in among}
+    offered = {i: cores for i, cores in offered.items() if cores > 0}
+    if len(offered) < demand.least:
+        return None
+    most = max(min(demand.most, demand.cores), demand.least)
+    chosen = _best_fit(nodes, demand, most, offered)
+    if chosen is not None or len(offered) <= demand.least:
+        return chosen
+    weights = {i: cores + (nodes.gpus[i] - use.gpus[i]) * (demand.gpus > 0) for i, cores in offered.items()}
+    for few in range(1, max(weights.values())):
+        gone = [i for i in offered if weights[i] <= few][: len(offered) - demand.least]
+        if not gone and few > 1:
+            continue
+        for i in gone:
+            del offered[i]
+        chosen = _best_fit(nodes, demand, most, offered)
+        if chosen is not None or len(offered) <= demand.least:
+            return chosen
+    return None
+
+
+def _runs_of_nodes(nodes: Nodes, offered: dict[int, int]) -> list[list[int]]:
+    """Return the sets of consecutive nodes; a node of another weight begins a new one."""
+    sets: list[list[int]] = []
+    for i in sorted(offered):
+        if sets and sets[-1][-1] == i - 1 and nodes.weight[i] == nodes.weight[i - 1]:
+            sets[-1].append(i)
+        else:
+            sets.append([i])
+    return sets
+
+
+def _best_set(nodes: Nodes, sets: list[list[int]], offered: dict[int, int], need: int, need_nodes: float) -> int:
+    """Return which set is taken next: of the lowest weight the tightest that suffices, or else the biggest."""
+    best, best_cores, best_enough, best_weight = -1, 0, False, 0
+    for at, run in enumerate(sets):
+        if not run:
+            continue
+        cores, weight = sum(offered[i] for i in run), nodes.weight[run[0]]
+        enough = cores >= need and len(run) >= need_nodes
+        # A set that does not suffice, but is bigger than the best so far, is taken even if that one suffices.
+        better = (enough and (not best_enough or cores < best_cores)) or (not enough and cores > best_cores)
+        if best < 0 or weight < best_weight or (weight == best_weight and better):
+            best, best_cores, best_enough, best_weight = at, cores, enough, weight
+    return best
+
+
+def _best_fit(nodes: Nodes, demand: Demand, most: float, offered: dict[int, int]) -> dict[int, int] | None:
+    """Return cores by node (_eval_nodes): sets of consecutive nodes, until there are nodes and cores enough."""
+    sets = _runs_of_nodes(nodes, offered)
+    need, need_nodes, reserve, chosen = demand.cores, demand.least, demand.cores, dict[int, int]()
+    while most > 0 and any(sets):
+        at = _best_set(nodes, sets, offered, need, need_nodes)
+        run = sets[at]
+        if need_nodes <= 1:
+            fitting = [i for i in run if offered[i] >= need]
+            if fitting:
+                run = [min(fitting, key=lambda i: (offered[i], i))]
+        for i in run:
+            if most == 0 or (need_nodes <= 0 and need <= 0):
+                break
+            if most == 1 and offered[i] < need:
+                continue
+            cores = offered[i]
+            if not demand.whole:
+                # One core is kept back for each further node that is still needed.
+                cores = min(cores, max(reserve - max(need_nodes - 1, 0), 1))
+            chosen[i] = cores
+            need, reserve, need_nodes, most = need - cores, reserve - cores, need_nodes - 1, most - 1
+        if need_nodes <= 0 and need <= 0:
+            return chosen
+        sets[at] = []
+    return None
+
+
+def will_run(
+    nodes: Nodes, demand: Demand, among: Iterable[int], use: Use, running: list[Entry], now: int, *, now_only: bool
+) -> tuple[int, Allocation] | None:
+    """Return when and where the job could start by the limits of the running jobs (_will_run_test).
+
+    Jobs are taken away in the order in which they must have ended; the job is tried not after each of them but after
+    batches, whose length in time doubles: 30 s after the first end, 60 s, 120 s, ...
+    """
+    among = list(among)
+    found = place(nodes, demand, among, use)
+    if found is not None:
+        return now, found
+    if now_only:
+        return None
+    future = use.copy()
+    ending = sorted(running, key=lambda entry: (entry.believed_end, entry.job.id))
+    anchor, window, at = -1, 30, 0
+    while at < len(ending):
+        last, taken = None, 0
+        while at < len(ending):
+            entry, at = ending[at], at + 1
+            if not set(among) & set(entry.allocation):
+                continue
+            if anchor < 0:
+                anchor = entry.believed_end + 30 - entry.believed_end % 30
+            last, taken = entry, taken + 1
+            future.add(entry, -1)
+            if at < len(ending) and (ending[at].believed_end > anchor + window or taken > 201):
+                break
+        if last is None:
+            return None
+        if taken > 201 and at < len(ending) and ending[at].believed_end <= anchor + window:
+            continue
+        window *= 2
+        while at < len(ending) and ending[at].believed_end > anchor + window:
+            window *= 2
+        found = place(nodes, demand, among, future)
+        if found is not None:
+            return (last.believed_end if last.believed_end > now else overdue_end(last, nodes.over, now)), found
+    return None
+
+
+def overdue_end(entry: Entry, over: float, now: int) -> int:
+    """Return when a job that is over its limit is taken to end."""
+    if math.isinf(over):
+        return now + min(entry.limit, YEAR)
+    return max(entry.believed_end + KILL_WAIT + int(over) // 60 * 60, now + 1)
