@@ -1,4 +1,4 @@
-"""``policyfactory workload import``: accounting logs of Slurm, PBS and TORQUE as logs that can be simulated."""
+"""``policyfactory workload import``: accounting logs and published tables of jobs as logs that can be simulated."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from policyfactory.workload.header import printable
 if TYPE_CHECKING:
     from policyfactory.workload.accounting.importing import Imported
     from policyfactory.workload.accounting.report import ImportReport
+    from policyfactory.workload.tables.mapping import TableMapping
 
 __all__ = ["import_log", "register"]
 
@@ -31,6 +32,85 @@ _EPILOG = (
 
 # A log of millions of jobs is packed in a third of the time that the highest level takes.
 _PACKING = 6
+
+
+_FORM = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="sacct, sacct-json, filetxt or pbs (default: what the file's beginning shows); or a published table: "
+        "kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, theta-swf, "
+        "adastra.",
+    ),
+]
+_MAPPING = Annotated[
+    Path | None,
+    typer.Option(help="What the columns of a table of your own mean (TOML), in place of --format."),
+]
+_PARTITION = Annotated[
+    list[str] | None, typer.Option(help="Keep the jobs of this partition or queue; can be given again.")
+]
+_UNIT = Annotated[
+    Literal["cpus", "nodes"] | None,
+    typer.Option(
+        help="What a job is measured in (default: cpus, or as a table's mapping says); nodes where nodes are not "
+        "shared."
+    ),
+]
+_START = Annotated[
+    str | None,
+    typer.Option("--from", help="Keep jobs submitted from this date on: 2026-03-01, 2026-03-01T12:00 or Unix seconds."),
+]
+_END = Annotated[str | None, typer.Option("--to", help="Keep jobs submitted before this date, written likewise.")]
+_TIME_ZONE = Annotated[
+    str | None,
+    typer.Option(
+        help="Zone of times that have none, and of dates: Europe/Berlin (default: this machine's; a table's own)."
+    ),
+]
+_PROCESSORS = Annotated[
+    int | None,
+    typer.Option(
+        help="Processors of the machine, nodes with --unit nodes (default: what a table's mapping says, or the "
+        "most in use at once).",
+        min=1,
+    ),
+]
+_NODES = Annotated[int | None, typer.Option(help="Nodes of the machine, for the header.", min=1)]
+_COMPUTER = Annotated[str, typer.Option(help="What the machine is, for the header.")]
+_INSTALLATION = Annotated[str, typer.Option(help="Where it stands, for the header.")]
+_REQUEUED = Annotated[
+    Literal["last", "runs", "drop"],
+    typer.Option(help="Jobs that ran several times: the last run, each run a job, or no job."),
+]
+_KEEP_UNSTARTED = Annotated[
+    bool, typer.Option("--keep-unstarted", help="Keep jobs cancelled before they started, with -1.")
+]
+_UNLIMITED = Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")]
+_PARTITION_LIMIT = Annotated[
+    list[str] | None, typer.Option(help="Requested time of jobs with their partition's limit: batch=24h.")
+]
+_DEFAULT_LIMIT = Annotated[
+    list[str] | None,
+    typer.Option(help="Limit of a partition's jobs that ask for none (scontrol show partition): batch=1h."),
+]
+_DEFAULTS = Annotated[
+    Literal["keep", "unknown"],
+    typer.Option(help="Limits equal to their partition's default: keep, or unknown (-1)."),
+]
+_ASSUME_LIMIT = Annotated[
+    str | None,
+    typer.Option(
+        help="Requested time of jobs of which the log says none: 24h, or unknown (-1). A table without requested "
+        "times needs it."
+    ),
+]
+_ANONYMIZE = Annotated[
+    bool, typer.Option("--anonymize", help="Number users, groups and partitions at random, write no names.")
+]
+_SEED = Annotated[int, typer.Option(help="Seed of the random order of --anonymize.")]
+_JSON = Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of tables.")]
+_OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")]
 
 
 class _Import(TyperCommand):
@@ -52,7 +132,7 @@ def import_log(
         list[Path],
         typer.Argument(
             metavar="IN...",
-            help="Accounting logs, parts of one log in any order (also .gz); - is stdin.",
+            help="Accounting logs or tables, parts of one log in any order (.gz; tables also .zip); - is stdin.",
             show_default=False,
         ),
     ],
@@ -60,63 +140,30 @@ def import_log(
         Path | None,
         typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it only the report."),
     ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="sacct, sacct-json, filetxt or pbs (default: what the file's beginning shows)."),
-    ] = None,
-    partition: Annotated[
-        list[str] | None, typer.Option(help="Keep the jobs of this partition or queue; can be given again.")
-    ] = None,
-    unit: Annotated[
-        Literal["cpus", "nodes"], typer.Option(help="What a job is measured in; nodes where nodes are not shared.")
-    ] = "cpus",
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from", help="Keep jobs submitted from this date on: 2026-03-01, 2026-03-01T12:00 or Unix seconds."
-        ),
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", help="Keep jobs submitted before this date, written likewise.")
-    ] = None,
-    time_zone: Annotated[
-        str | None,
-        typer.Option(help="Zone of times that have none, and of dates (default: this machine's): Europe/Berlin."),
-    ] = None,
-    processors: Annotated[
-        int | None,
-        typer.Option(help="Processors of the machine, nodes with --unit nodes (default: most in use at once).", min=1),
-    ] = None,
-    nodes: Annotated[int | None, typer.Option(help="Nodes of the machine, for the header.", min=1)] = None,
-    computer: Annotated[str, typer.Option(help="What the machine is, for the header.")] = "",
-    installation: Annotated[str, typer.Option(help="Where it stands, for the header.")] = "",
-    requeued: Annotated[
-        Literal["last", "runs", "drop"],
-        typer.Option(help="Jobs that ran several times: the last run, each run a job, or no job."),
-    ] = "last",
-    keep_unstarted: Annotated[
-        bool, typer.Option("--keep-unstarted", help="Keep jobs cancelled before they started, with -1.")
-    ] = False,
-    unlimited: Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")] = None,
-    partition_limit: Annotated[
-        list[str] | None, typer.Option(help="Requested time of jobs with their partition's limit: batch=24h.")
-    ] = None,
-    default_limit: Annotated[
-        list[str] | None,
-        typer.Option(help="Limit of a partition's jobs that ask for none (scontrol show partition): batch=1h."),
-    ] = None,
-    defaults: Annotated[
-        Literal["keep", "unknown"],
-        typer.Option(help="Limits equal to their partition's default: keep, or unknown (-1)."),
-    ] = "keep",
-    anonymize: Annotated[
-        bool, typer.Option("--anonymize", help="Number users, groups and partitions at random, write no names.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the random order of --anonymize.")] = 1,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of tables.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
+    form: _FORM = None,
+    mapping: _MAPPING = None,
+    partition: _PARTITION = None,
+    unit: _UNIT = None,
+    start: _START = None,
+    end: _END = None,
+    time_zone: _TIME_ZONE = None,
+    processors: _PROCESSORS = None,
+    nodes: _NODES = None,
+    computer: _COMPUTER = "",
+    installation: _INSTALLATION = "",
+    requeued: _REQUEUED = "last",
+    keep_unstarted: _KEEP_UNSTARTED = False,
+    unlimited: _UNLIMITED = None,
+    partition_limit: _PARTITION_LIMIT = None,
+    default_limit: _DEFAULT_LIMIT = None,
+    defaults: _DEFAULTS = "keep",
+    assume_limit: _ASSUME_LIMIT = None,
+    anonymize: _ANONYMIZE = False,
+    seed: _SEED = 1,
+    json: _JSON = False,
+    overwrite: _OVERWRITE = False,
 ) -> None:
-    """Make a log (SWF) of a cluster's accounting: Slurm (sacct, jobcomp/filetxt), OpenPBS, PBS Professional, TORQUE.
+    """Make a log (SWF) of a cluster's accounting (Slurm, OpenPBS, PBS Professional, TORQUE) or of a table of jobs.
 
     Every record becomes a job, or is counted with the rule that took it away. The requested time is the job's limit,
     never its run time. The recorded starts are kept.
@@ -127,12 +174,17 @@ def import_log(
     from policyfactory.workload.accounting.times import find_zone, parse_date
     from policyfactory.workload.accounting.to_swf import Labels
     from policyfactory.workload.swf.files import write_swf
+    from policyfactory.workload.tables.importing import import_tables, zone_of
 
     check_seed(seed)
-    zone = Zone.of_machine() if time_zone is None else Zone(find_zone(time_zone), time_zone, "given by --time-zone")
+    table = _table(form, mapping)
+    zone = Zone.of_machine() if table is None else zone_of(table)
+    if time_zone is not None:
+        zone = Zone(find_zone(time_zone), time_zone, "given by --time-zone")
+    assumed = None if assume_limit in {None, "unknown"} else parse_limit(str(assume_limit), "--assume-limit")
     rules = ImportRules(
         partitions=tuple(name for text in partition or [] for name in text.split(",") if name),
-        unit=unit,
+        unit=unit or ("cpus" if table is None else table.unit),
         begin=None if start is None else parse_date(start, zone.clock, "--from"),
         end=None if end is None else parse_date(end, zone.clock, "--to"),
         requeued=requeued,
@@ -141,6 +193,7 @@ def import_log(
         partition_limit=parse_limits(partition_limit or [], "--partition-limit"),
         default_limit=parse_limits(default_limit or [], "--default-limit"),
         defaults=defaults,
+        assumed=assumed,
     )
     if rules.begin is not None and rules.end is not None and rules.begin >= rules.end:
         raise UsageError(f"--from {start} is not before --to {end}")
@@ -149,11 +202,22 @@ def import_log(
         check_file(output, "its manifest")
     with exclusive(output):
         refuse_earlier(output, overwrite=overwrite)
-        imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
+        if table is None:
+            imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
+        else:
+            imported = import_tables(
+                inputs,
+                table,
+                rules=rules,
+                labels=labels,
+                zone=zone,
+                processors=processors,
+                without_limits=assume_limit is not None,
+            )
         if output is not None:
             with together():
                 write_swf(imported.log, output, level=_PACKING)
-                _write_manifest(imported, output, seed if anonymize else None)
+                _write_manifest(imported, output, seed if anonymize else None, table)
     _show(imported.report, json=json)
     if output is None:
         note("nothing was written; add --output OUT.swf.gz")
@@ -161,7 +225,19 @@ def import_log(
         note(f"written: {output}")
 
 
-def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:
+def _table(form: str | None, mapping: Path | None) -> TableMapping | None:
+    """Return the mapping that was asked for, None if the inputs are accounting logs."""
+    from policyfactory.workload.tables.mapping_file import read_mapping
+    from policyfactory.workload.tables.stock import find_mapping
+
+    if mapping is not None and form is not None:
+        raise UsageError("--format and --mapping both say what the inputs are: give one of them")
+    if mapping is not None:
+        return read_mapping(mapping)
+    return None if form is None else find_mapping(form)
+
+
+def _write_manifest(imported: Imported, output: Path, seed: int | None, table: TableMapping | None) -> None:
     """Write how the log was made; of an anonymous one the names of files and the command stay out."""
     report = imported.report
     anonymous = seed is not None
@@ -170,6 +246,8 @@ def _write_manifest(imported: Imported, output: Path, seed: int | None) -> None:
         name = f"input {number}" if anonymous else Path(path).name
         # Files of one name in several folders.
         inputs[name if name not in inputs else f"{name} ({number})"] = digest
+    if table is not None:
+        inputs["mapping"] = table.sha256
     Manifest(
         "imported-log",
         "policyfactory workload import --anonymize" if anonymous else command_line(),

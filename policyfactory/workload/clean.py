@@ -18,7 +18,7 @@ from policyfactory.core.units import format_duration
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.cutting import derive
-from policyfactory.workload.header import printable
+from policyfactory.workload.header import assumed_request, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.machine import machine_of
 from policyfactory.workload.parts import join_parts
@@ -228,6 +228,11 @@ class _Cleaning:
             self.drop(missing, "no requested time", f"fewer than {FEW_MISSING:.0%} of the usable jobs")
         elif concerned.any():
             raise WorkloadError(self._requests_missing(concerned))
+        assumed = assumed_request(log.header)
+        if assumed is not None:
+            # What an import was told to assume is no user's request, however often it was written since.
+            what = f"no requested time, {assumed:,} s assumed when the log was imported"
+            self.note("changed", log.requested_time == assumed, what, "backfilling (EASY) on them is an assumption")
         if preset.longest_request is not None:
             absurd = self.requested_time > preset.longest_request
             self.note(

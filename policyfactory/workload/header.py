@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import re
 
-__all__ = ["NODES_NOTE", "Header", "counts_nodes", "parse_header", "printable"]
+__all__ = ["ASSUMED_NOTE", "NODES_NOTE", "Header", "assumed_request", "counts_nodes", "parse_header", "printable"]
 
 # How the Note of a log begins whose processors are whole nodes.
 NODES_NOTE = "unit: nodes"
+# And that of a log whose jobs asked for no time: {} is what an import assumed, in seconds.
+ASSUMED_NOTE = "requested time assumed: {} s"
 
 # The labels of the format's version 2.2; these are taken however far they are indented.
 _STANDARD = frozenset({
@@ -134,6 +136,13 @@ class Header:
 def counts_nodes(header: Header) -> bool:
     """Tell whether the log says that its processors are whole nodes (``workload import --unit nodes``)."""
     return any(re.match(rf"{NODES_NOTE}\b", note.strip(), re.IGNORECASE) for note in header.values("Note"))
+
+
+def assumed_request(header: Header) -> int | None:
+    """Return the requested time in seconds that an import gave jobs that asked for none, None if it gave none."""
+    mark = re.compile(ASSUMED_NOTE.format(r"(\d{1,12})") + r"\b", re.IGNORECASE)
+    found = (mark.match(note.strip()) for note in header.values("Note"))
+    return next((int(match[1]) for match in found if match), None)
 
 
 def _label_of(line: str) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from policyfactory.core.units import DAY, format_duration
 from policyfactory.workload.clock import LONGEST_SPAN
 from policyfactory.workload.describe import Description, joined_log, share
+from policyfactory.workload.header import assumed_request
 from policyfactory.workload.machine import size_of
 from policyfactory.workload.parts import join_parts
 from policyfactory.workload.presets import ABSURD_REQUEST
@@ -146,6 +147,12 @@ def _requests(log: SwfLog, description: Description) -> Iterator[str]:
         yield "no job has a requested time: backfilling needs --estimate-missing model (or runtime)"
     elif description.request_missing_share > 0:
         yield f"{_jobs(log.requested_time <= 0)} without requested time"
+    assumed = assumed_request(log.header)
+    if assumed is not None:
+        yield (
+            f"the requested times of {format_duration(assumed)} ({_jobs(log.requested_time == assumed)}) were assumed "
+            "when the log was imported: users asked for none, and backfilling (EASY) on them is an assumption"
+        )
     absurd = log.requested_time[log.requested_time > ABSURD_REQUEST]
     if len(absurd):
         yield (

@@ -88,6 +88,8 @@ class ImportRules:
         Default limit of each partition, s.
     defaults : str
         ``"keep"``: a limit that is its partition's default is a request; ``"unknown"``: it is none.
+    assumed : int or None
+        Requested time of jobs of which the log says none at all, s; None: unknown.
     """
 
     partitions: tuple[str, ...] = ()
@@ -100,6 +102,7 @@ class ImportRules:
     partition_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
     default_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
     defaults: str = "keep"
+    assumed: int | None = None
 
 
 def settle_limits(sieve: Sieve, rules: ImportRules) -> None:
@@ -134,7 +137,13 @@ def settle_limits(sieve: Sieve, rules: ImportRules) -> None:
     table.limit[known] = limits[known]
     why = "field 9 is -1; --partition-limit PARTITION=TIME gives them a number"
     count("kept", of_partition & ~known, "jobs with the limit of their partition (Partition_Limit)", why)
-    count("kept", kind == Limit.missing, "jobs without a requested time in the log", "field 9 is -1")
+    missing = kind == Limit.missing
+    if rules.assumed is None:
+        count("kept", missing, "jobs without a requested time in the log", "field 9 is -1")
+    else:
+        why = "--assume-limit; backfilling (EASY) on them is an assumption, and no user asked for this"
+        count("changed", missing, f"jobs without a requested time in the log: {rules.assumed} s assumed", why)
+        table.limit[missing & sieve.alive] = rules.assumed
     count("kept", kind == Limit.asked, "limits that the submit line shows to be asked for", "-t or --time")
     perhaps = (kind == Limit.given) & (table.limit >= 0) & (table.limit == _by_partition(table, rules.default_limit))
     what = "limits equal to their partition's default: asked for or not, the log does not say"

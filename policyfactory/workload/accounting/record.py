@@ -212,6 +212,11 @@ class Remark:
         """Why that is right, or why it matters."""
         return _remarks()[self.kind][2]
 
+    @property
+    def expected(self) -> bool:
+        """Whether what is left out was not wanted."""
+        return "expected" in _remarks()[self.kind][3:]
+
 
 @functools.cache
 def _remarks() -> dict[str, list[str]]:

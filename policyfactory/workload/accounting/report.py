@@ -77,7 +77,7 @@ class StepCounter:
             step.count += item.count
             return
         place = f"{printable(path, 200)}:{item.line}"
-        self.add(item.action, item.what, item.why, item.count, item.job, place)
+        self.add(item.action, item.what, item.why, item.count, item.job, place, expected=item.expected)
 
     def steps(self) -> tuple[ImportStep, ...]:
         """Return the steps, those that took something away first."""
@@ -177,6 +177,8 @@ class ImportReport:
         The limits of each partition.
     unrequested : dict of str to int
         Jobs that ran and have no requested time in the new log, by what the old one says of it.
+    assumed : int or None
+        Requested time in seconds given to jobs of which the log says none; None: no job was given one.
     """
 
     inputs: tuple[tuple[str, str, str], ...]
@@ -196,6 +198,7 @@ class ImportReport:
     steps: tuple[ImportStep, ...]
     partitions: tuple[PartitionLimits, ...]
     unrequested: dict[str, int]
+    assumed: int | None = None
 
     def count(self, action: str) -> int:
         """Return the sum over all steps with ``action``."""
@@ -231,8 +234,17 @@ class ImportReport:
 
     def warnings(self) -> list[str]:
         """Return what will stop or mislead the commands that take the new log, each with its cure."""
-        texts = (self._no_requests(), self._small_machine(), self._many_dropped())
+        texts = (self._assumption(), self._no_requests(), self._small_machine(), self._many_dropped())
         return [text for text in texts if text]
+
+    def _assumption(self) -> str:
+        if self.assumed is None:
+            return ""
+        return (
+            f"requested times of {format_duration(self.assumed)} are assumed where the log has none: backfilling "
+            "(EASY) plans by requested times, so what it does on this log is an assumption too; the header says so, "
+            "and evaluate and learn count these requests as invented"
+        )
 
     def _no_requests(self) -> str:
         count = sum(self.unrequested.values())

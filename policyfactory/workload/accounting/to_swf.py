@@ -18,7 +18,7 @@ from policyfactory.workload.accounting.record import State, coded
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import ImportedJobs
 from policyfactory.workload.accounting.table import Column
-from policyfactory.workload.header import NODES_NOTE, Header, parse_header, printable
+from policyfactory.workload.header import ASSUMED_NOTE, NODES_NOTE, Header, parse_header, printable
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
 __all__ = ["Labels", "swf_of"]
@@ -48,6 +48,8 @@ class Labels:
         Leave out every name, and number them in a random order.
     seed : int
         Seed of that order.
+    notes : tuple of str
+        What else to say of the log.
     """
 
     computer: str = ""
@@ -56,6 +58,7 @@ class Labels:
     command: str = "import_logs"
     anonymous: bool = False
     seed: int = 1
+    notes: tuple[str, ...] = ()
 
 
 def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) -> SwfLog:
@@ -170,6 +173,12 @@ def _notes(report: ImportReport, labels: Labels) -> Iterator[str]:
         for number, (name, kind, digest) in enumerate(report.inputs, start=1):
             yield f"input {number}: {printable(Path(name).name, 100)}, {kind}, SHA-256 {digest}"
     yield "fields 14 and 16, where they are there, number job names (digits in them aside) and qualities of service"
+    if report.assumed is not None:
+        yield (
+            f"{ASSUMED_NOTE.format(report.assumed)}, where the log has none: users asked for no time, so backfilling "
+            "(EASY) on these jobs is an assumption"
+        )
+    yield from (printable(note, 400) for note in labels.notes)
     yield f"{report.records} records were read"
     for step in report.steps:
         yield f"{step.action}: {step.count}: {printable(step.what, 300)}"

@@ -1,0 +1,1 @@
+"""Tables of jobs (Parquet, CSV) as the sites publish them, read by mappings that say which column is what."""

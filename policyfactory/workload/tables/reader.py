@@ -1,0 +1,325 @@
+"""Rows of a table as records of jobs, by a mapping; the rules of the import see no difference to accounting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import TraceFormatError
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, RecordBlock, Remark, State
+from policyfactory.workload.accounting.slurm import state_of
+from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, settle
+from policyfactory.workload.header import printable
+from policyfactory.workload.tables.cells import Cells
+from policyfactory.workload.tables.mapping import COUNTS, DURATIONS, TIMES, Column, Filter, TableMapping
+from policyfactory.workload.tables.parquet_table import ParquetTable
+from policyfactory.workload.tables.text_table import TextTable, check_columns
+from policyfactory.workload.tables.values import (
+    UNLIMITED,
+    Times,
+    read_counts,
+    read_durations,
+    read_memory,
+    read_names,
+    read_times,
+)
+
+__all__ = ["FilteredRemark", "TableReader"]
+
+# A deadline later than this after the start is none, but a date of another kind.
+_LONGEST_LIMIT = 400 * 86400
+
+Mask = NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class FilteredRemark(Remark):
+    """Rows that a filter of the mapping leaves out.
+
+    Parameters
+    ----------
+    filtered : Filter
+        The filter; the other parameters are those of `Remark`.
+    """
+
+    filtered: Filter = dataclasses.field(kw_only=True)
+
+    @property
+    def what(self) -> str:
+        """Which rows."""
+        cells = printable(", ".join(self.filtered.keep or self.filtered.drop), 80)
+        return f"rows whose {printable(self.filtered.column, 60)} is {'not ' if self.filtered.keep else ''}{cells}"
+
+    @property
+    def why(self) -> str:
+        """Why."""
+        return printable(self.filtered.why, 200) or "the mapping leaves them out"
+
+
+@dataclasses.dataclass(slots=True)
+class TableReader:
+    """Reads tables by a mapping.
+
+    Parameters
+    ----------
+    mapping : TableMapping
+        What their columns mean.
+    clock : Clock
+        For times without a zone.
+    begin, end : int or None
+        Rows submitted before ``begin`` or from ``end`` on, Unix seconds, are counted and left out: so a part of a large
+        data set takes no more memory than its jobs.
+    """
+
+    mapping: TableMapping
+    clock: Clock
+    begin: int | None = None
+    end: int | None = None
+    _seen: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def read(self, table: TextTable | ParquetTable) -> Iterator[RecordBlock | Remark]:
+        """Give the records of a table.
+
+        Raises
+        ------
+        TraceFormatError
+            If a column is missing, or of another type than the mapping says, or no row can be read.
+        """
+        fields = self._chosen(table)
+        filters = [one.column for one in self.mapping.filters]
+        wanted = list(dict.fromkeys([column.name for column in fields.values()] + filters))
+        check_columns(table.names, wanted, table.place)
+        records, unread = 0, ""
+        for item in table.blocks(wanted):
+            if isinstance(item, Remark):
+                yield item
+                continue
+            lines, columns = item
+            block = _Block(self, fields, lines, dict(zip(wanted, columns, strict=True)), table)
+            block.read()
+            unread = unread or block.fault
+            records += int((~block.unreadable).sum())
+            if not records and unread:
+                break
+            yield from block.given()
+        if unread and not records:
+            raise TraceFormatError(f"{table.place}{unread}; say how it is written in a --mapping of your own")
+
+    def _chosen(self, table: TextTable | ParquetTable) -> dict[str, Column]:
+        """Return the column of each field: of several the first that the table has."""
+        chosen = {}
+        for field, columns in self.mapping.fields.items():
+            there = [column for column in columns if column.name in table.names]
+            # None of them: the first, which the message names.
+            chosen[field] = (there or list(columns))[0]
+        return chosen
+
+    def number(self, job: str) -> str:
+        """Return an id of which there is no other yet; the first row with an id keeps it."""
+        again = self._seen.get(job, 0)
+        self._seen[job] = again + 1
+        return job if not again else f"{job}:{again}"
+
+
+class _Block:
+    """Some thousand rows."""
+
+    def __init__(
+        self,
+        reader: TableReader,
+        fields: Mapping[str, Column],
+        lines: Int64Array,
+        cells: Mapping[str, Cells],
+        table: TextTable | ParquetTable,
+    ) -> None:
+        self._reader, self._fields, self._lines, self._cells = reader, fields, lines, cells
+        self._origin, self._mapping = table.origin, reader.mapping
+        self._remarks: list[Remark] = []
+        self._numbers: dict[str, Int64Array] = {}
+        self._names: dict[str, tuple[Int64Array, list[str]]] = {}
+        self.unreadable: Mask = np.zeros(len(lines), dtype=bool)
+        # Where the first cell stands that cannot be read, and what it is.
+        self.fault = ""
+
+    def read(self) -> None:
+        """Read the cells."""
+        numbers = self._numbers
+        times = {
+            name: read_times(self._cells[column.name], column, self._reader.clock, self._origin)
+            for name, column in self._of(TIMES)
+        }
+        for name, column in self._of(DURATIONS):
+            if column.unit == "deadline":
+                times[name] = read_times(
+                    self._cells[column.name], Column(column.name, "date", column.none), self._reader.clock, 0
+                )
+            else:
+                numbers[name] = read_durations(self._cells[column.name], column)
+        for name, column in self._of(COUNTS):
+            if name != "memory":
+                absent = 0 if name == "gpus" else -1
+                numbers[name] = read_counts(self._cells[column.name], column, absent=absent)
+        if "memory" in self._fields:
+            column = self._fields["memory"]
+            nodes, cores = (
+                np.where(
+                    self._number(f"requested{of}") > 0, self._number(f"requested{of}"), self._number(f"allocated{of}")
+                )
+                for of in ("_nodes", "")
+            )
+            numbers["memory"] = read_memory(self._cells[column.name], column, nodes, cores)
+        self._refuse({**numbers, **{name: time.values for name, time in times.items()}})
+        self._settle(times)
+        self._limits(times.get("limit"))
+        for name in NAMES:
+            if name in self._fields:
+                column = self._fields[name]
+                codes, names, cut = read_names(self._cells[column.name], column)
+                self._names[name] = codes, names
+                self._remark("tables.cut", cut)
+
+    def _of(self, names: tuple[str, ...]) -> Iterator[tuple[str, Column]]:
+        return ((name, self._fields[name]) for name in names if name in self._fields)
+
+    def _number(self, name: str) -> Int64Array:
+        known = self._numbers.get(name)
+        return np.full(len(self._lines), -1, dtype=np.int64) if known is None else known
+
+    def _remark(self, kind: str, rows: Mask | int) -> None:
+        """Note rows, those of a mask or so many, with the line of the first."""
+        count = rows if isinstance(rows, int) else int(rows.sum())
+        if count:
+            at = 0 if isinstance(rows, int) else int(np.argmax(rows))
+            self._remarks.append(Remark(int(self._lines[at]), "", kind, count))
+
+    def _refuse(self, columns: Mapping[str, Int64Array]) -> None:
+        """Note the rows with a cell that cannot be read."""
+        for name, values in columns.items():
+            wrong = values == UNREADABLE
+            if not wrong.any():
+                continue
+            column = self._fields[name]
+            kind = (
+                "time" if name in TIMES or column.unit == "deadline" else "duration" if name in DURATIONS else "count"
+            )
+            if not self.fault:
+                at = int(np.argmax(wrong))
+                text = printable(self._cells[column.name].texts()[at], 60)
+                unit = f" in {column.unit}" if column.unit and kind != "count" else ""
+                expected = {"time": "a time", "duration": "a duration", "count": "a number"}[kind]
+                what = f"{printable(column.name, 60)} is {text!r}, {expected}{unit} is expected ({name})"
+                self.fault = f":{self._lines[at]}: {what}"
+            self._remark(f"tables.{kind}", wrong & ~self.unreadable)
+            self.unreadable |= wrong
+
+    def _settle(self, times: Mapping[str, Times]) -> None:
+        """Put the times among the numbers; of times that can mean two, one is chosen."""
+        clock = self._reader.clock
+        for name, one in times.items():
+            self._numbers[name] = np.where(one.values < 0, -1, one.values)
+        double = np.zeros(len(self._lines), dtype=bool)
+        for one in times.values():
+            double |= one.values == AMBIGUOUS
+        held = self._number("run_time")
+        how: dict[str, Mask] = {
+            kind: np.zeros(len(self._lines), dtype=bool) for kind in ("settled", "guessed", "never")
+        }
+        for row in np.flatnonzero(double & ~self.unreadable).tolist():
+            three = [times[name].readings(row, clock) if name in times else () for name in ("submit", "start", "end")]
+            known = int(held[row]) + max(int(self._number("suspended")[row]), 0) if held[row] >= 0 else None
+            settled, kind = settle(three, known)
+            for name, value in zip(("submit", "start", "end"), settled, strict=True):
+                if name in times:
+                    self._numbers[name][row] = -1 if value is None else value
+            for name in {"eligible", "limit"} & set(times):
+                readings = times[name].readings(row, clock)
+                self._numbers[name][row] = readings[0] if readings else -1
+            how[kind][row] = True
+        for kind, rows in how.items():
+            self._remark(f"tables.{kind}", rows)
+        if "wait" in self._numbers and "start" not in times:
+            wait, submit = self._numbers["wait"], self._numbers["submit"]
+            self._numbers["start"] = np.where((wait >= 0) & (submit >= 0), submit + wait, -1)
+
+    def _limits(self, deadline: Times | None) -> None:
+        """Put the limits, and what the table says about them, among the numbers."""
+        limit = self._number("limit")
+        if deadline is not None:
+            start = self._number("start")
+            given = (limit >= 0) & (start >= 0)
+            apart = limit - start
+            sensible = given & (apart > 0) & (apart <= _LONGEST_LIMIT)
+            self._remark("tables.deadline", given & ~sensible & ~self.unreadable)
+            limit = np.where(sensible, apart, -1)
+        kind = np.full(len(limit), Limit.missing, dtype=np.int64)
+        kind[limit > 0] = Limit.given
+        kind[limit == UNLIMITED] = Limit.unlimited
+        self._numbers["limit"], self._numbers["limit_kind"] = np.where(limit > 0, limit, -1), kind
+
+    def given(self) -> Iterator[RecordBlock | Remark]:
+        """Give the records that are wanted, and what is to be said of the others."""
+        yield from self._remarks
+        good = ~self.unreadable
+        for one in self._mapping.filters:
+            codes, texts = self._cells[one.column].coded()
+            named = np.array([text.strip() in (one.keep or one.drop) for text in texts], dtype=bool)[codes]
+            out = good & (~named if one.keep else named)
+            if out.any():
+                yield FilteredRemark(
+                    int(self._lines[np.argmax(out)]), "", "tables.filtered", int(out.sum()), filtered=one
+                )
+            good &= ~out
+        submit, begin, end = self._numbers["submit"], self._reader.begin, self._reader.end
+        outside = np.zeros(len(submit), dtype=bool)
+        if begin is not None:
+            outside |= submit < begin
+        if end is not None:
+            outside |= submit >= end
+        outside &= good & (submit > 0)
+        if outside.any():
+            yield Remark(int(self._lines[np.argmax(outside)]), "", "tables.outside", int(outside.sum()))
+        yield self._records(np.flatnonzero(good & ~outside))
+
+    def _records(self, rows: Int64Array) -> RecordBlock:
+        known: dict[str, Any] = {
+            **self._numbers,
+            "line": self._lines,
+            "tasks": np.ones(len(self._lines), dtype=np.int64),
+        }
+        known["elapsed"] = known.pop("run_time", None)
+        known["state"] = self._states()
+        none = np.full(len(self._lines), -1, dtype=np.int64)
+        numbers = [np.maximum(none if known.get(name) is None else known[name], -1)[rows] for name in NUMBERS]
+        names = []
+        for name in NAMES:
+            codes, texts = self._names.get(name, (np.zeros(len(self._lines), dtype=np.int64), [""]))
+            names.append((codes[rows], texts))
+        return RecordBlock(np.array(numbers, dtype=np.int64), tuple(names), self._jobs(rows))
+
+    def _states(self) -> Int64Array:
+        if "state" not in self._fields:
+            return np.full(len(self._lines), State.unknown, dtype=np.int64)
+        codes, texts = self._cells[self._fields["state"].name].coded()
+        words = self._mapping.states
+        if not words:
+            return np.array([state_of(text.strip().upper()) for text in texts], dtype=np.int64)[codes]
+        meaning = [words.get(text.strip(), words.get("*", "unknown")) for text in texts]
+        return np.array([State[one] for one in meaning], dtype=np.int64)[codes]
+
+    def _jobs(self, rows: Int64Array) -> list[str]:
+        """Return the ids of rows; a row without one is called by its line."""
+        if "job" in self._fields:
+            column = self._fields["job"]
+            codes, texts, _ = read_names(self._cells[column.name], column)
+            jobs = [texts[code] for code in codes[rows].tolist()]
+        else:
+            jobs = [""] * len(rows)
+        jobs = [job or f"row {line}" for job, line in zip(jobs, self._lines[rows].tolist(), strict=True)]
+        if self._mapping.repeated == "jobs":
+            jobs = [self._reader.number(job) for job in jobs]
+        return jobs
