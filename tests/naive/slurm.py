@@ -96,8 +96,8 @@ class Simulation:
             times.append(self.last_full + int(self.settings.sched_interval))
             if self.requested:
                 times.append(self.last_pass + int(self.settings.batch_sched_delay))
-            if self.settings.backfill and self._more_work():
-                times.append(self.last_backfill + int(self.settings.bf_interval))
+        if self.settings.backfill and self._more_work():
+            times.append(self.last_backfill + int(self.settings.bf_interval))
         return max(min(times), self.c.now)
 
     def second(self, now: int) -> None:

@@ -1,0 +1,30 @@
+"""Small sites, and who is asked what Slurm does on them: add an implementation here and all drawn schedules test it."""
+
+from __future__ import annotations
+
+import pytest
+
+from naive import slurm
+from naive.slurm import Job
+from policyfactory.site.model import NodeGroup, Partition, Scheduling, Site
+
+__all__ = ["IMPLEMENTATIONS", "batch", "job", "scheduling"]
+
+# (site, jobs, begin=..., turnround=...) -> what became of each job, by id.
+IMPLEMENTATIONS = [pytest.param(slurm.simulate, id="plain")]
+
+
+def batch(nodes: int, **more: object) -> Site:
+    """Return a site of nodes of one core, in one partition called batch that gives whole nodes."""
+    more.setdefault("partitions", (Partition("batch", exclusive=True),))
+    return Site("drawn", (NodeGroup(f"n[1-{nodes}]"),), **more)
+
+
+def scheduling(**settings: object) -> dict[str, Scheduling]:
+    """Return Slurm's defaults but for these settings, to be given to a site."""
+    return {"scheduling": Scheduling(**settings)}
+
+
+def job(id_: int, submit: int, run_time: int, minutes: int, nodes: int = 1, **more: object) -> Job:
+    """Return a job of whole nodes of one core."""
+    return Job(id_, submit, run_time, minutes * 60, nodes, max(nodes, 1), **more)
