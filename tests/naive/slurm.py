@@ -48,6 +48,7 @@ class Simulation:
         self.origin = min((job.submit for job in jobs), default=0) if begin is None else begin
         self.entries: dict[int, Entry] = {}
         self.events: list[tuple[int, int, int, object]] = []
+        self.told = 0  # events so far: those of one kind and moment keep their order
         for job in jobs:
             self._at(job.submit, "submit", job)
         for outage in site.outages:
@@ -65,7 +66,8 @@ class Simulation:
         self.stir = self.origin  # when something last happened that is not a pass
 
     def _at(self, time: int, kind: str, what: object) -> None:
-        heapq.heappush(self.events, (max(time, self.origin), PROCESSED.index(kind), len(self.events), what))
+        self.told += 1
+        heapq.heappush(self.events, (max(time, self.origin), PROCESSED.index(kind), self.told, what))
 
     def run(self) -> dict[int, Placed]:
         """Return what became of each job, by id."""
