@@ -1,0 +1,243 @@
+"""How near a simulation is to a real slurmctld, whose record is there: forced, and by whole schedules.
+
+Two schedules of one workload drift apart for the smallest of reasons, Slurm's own second one as well: who starts first
+decides who fits next. So the measure to trust is the forced one. At each instant at which something happened the
+simulation is put into the real state, the jobs that run and their nodes, the queue and its priorities, and says what
+it would start now. A start that it wants agrees; how long it has wanted it without a break is the lag, which the
+intervals of Slurm's passes explain, or do not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from policyfactory.site.model import Outage, Site
+from schedulers.record import Job, Record, expand
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Runs:
+    """A job that runs: since when (Unix seconds of the scheduler's clock), and on which nodes (numbers from 0)."""
+
+    job: Job
+    start: int
+    nodes: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Waits:
+    """A job that waits, its priority, when it was submitted and since when it may start (Unix seconds)."""
+
+    job: Job
+    priority: int
+    submit: int
+    eligible: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A real cluster at an instant (Unix seconds); ``away`` are nodes that are down or drained."""
+
+    now: int
+    running: tuple[Runs, ...]
+    waiting: tuple[Waits, ...]
+    away: frozenset[int]
+
+
+# What a simulation would start now: ids of jobs.
+Wanted = Callable[[Snapshot], Collection[int]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Start:
+    """A real start: of which job, when (seconds from the origin), by which pass, and since when it was wanted."""
+
+    job: int
+    at: float
+    by: str
+    since: float
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the simulation wanted it."""
+        return not math.isnan(self.since)
+
+    @property
+    def lag(self) -> float:
+        """Seconds that it was wanted."""
+        return self.at - self.since
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forced:
+    """Every start of a record, and whether it was wanted.
+
+    Parameters
+    ----------
+    starts : tuple of Start
+        In their order.
+    in_vain : tuple of (int, float, float)
+        Job, from when, until when: it was wanted that long, and then no more, without having been started.
+    """
+
+    starts: tuple[Start, ...]
+    in_vain: tuple[tuple[int, float, float], ...]
+
+    @property
+    def agreement(self) -> float:
+        """Share of the starts that were wanted."""
+        return sum(start.wanted for start in self.starts) / len(self.starts)
+
+    def lags(self) -> list[float]:
+        """Return the lags of the wanted starts in increasing order, in seconds."""
+        return sorted(start.lag for start in self.starts if start.wanted)
+
+    def lag(self, share: float) -> float:
+        """Return the lag that this share of the wanted starts does not exceed."""
+        lags = self.lags()
+        return lags[min(math.ceil(share * len(lags)), len(lags)) - 1] if lags else math.nan
+
+    @property
+    def mean_lag(self) -> float:
+        """Mean of the lags, in seconds."""
+        lags = self.lags()
+        return sum(lags) / len(lags) if lags else math.nan
+
+    def ignored(self, seconds: float) -> int:
+        """Return how often a job was wanted longer than ``seconds`` and not started."""
+        return sum(until - since > seconds for _, since, until in self.in_vain)
+
+
+# What happens at one moment: ends first, then nodes, submissions, times at which a job may start; starts last.
+_END, _NODES, _SUBMIT, _LOOK, _START = range(5)
+
+
+class _Real:
+    """The real state, as the record has it."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.running: dict[int, Runs] = {}
+        self.waiting: dict[int, int] = {}  # job: since when it may start, seconds from the origin
+        self.away: set[int] = set()
+
+    def events(self, looks: Sequence[float]) -> Iterator[tuple[float, int, int, object]]:
+        """Give what happened: milliseconds from the origin, kind, number, about what."""
+        queue: list[tuple[float, int, int, object]] = []
+        for number, (job, past) in enumerate(zip(self.record.jobs, self.record.past, strict=True)):
+            queue.append((past.submit, _SUBMIT, number, job))
+            queue.append((past.eligible * 1000, _LOOK, number, None))
+            for run in past.runs:
+                queue.append((run.start, _START, number, run))
+                queue.append((run.end, _END, number, run))
+        queue += [(at, _NODES, number, what) for number, (at, what) in enumerate(self.record.events)]
+        queue += [(look * 1000, _LOOK, -1, None) for look in looks]
+        heapq.heapify(queue)
+        while queue:
+            yield heapq.heappop(queue)
+
+    def apply(self, kind: int, number: int, about: object, at: float) -> None:
+        """Let something happen."""
+        job = self.record.jobs[number]
+        past = self.record.past[number]
+        second = int(at // 1000)
+        if kind == _SUBMIT:
+            self.waiting[job.id] = past.eligible if len(past.runs) == 1 else second
+        elif kind == _START:
+            del self.waiting[job.id]
+            self.running[job.id] = Runs(job, second + self.record.origin, about.nodes)
+        elif kind == _END:
+            del self.running[job.id]
+            if about.ended == "requeued":
+                self.waiting[job.id] = past.eligible
+        elif kind == _NODES:
+            state, names = str(about).split()
+            (self.away.difference_update if state == "RESUME" else self.away.update)(expand(names))
+
+    def snapshot(self, at: float) -> Snapshot:
+        """Return the state as slurmctld saw it at ``at`` milliseconds, in whole seconds."""
+        now, origin = int(at // 1000), self.record.origin
+        waiting = tuple(
+            Waits(self.record.jobs[job - 1], self._priority(job, at), self._submitted(job, at), since + origin)
+            for job, since in self.waiting.items()
+            if since <= now
+        )
+        return Snapshot(now + origin, tuple(self.running.values()), waiting, frozenset(self.away))
+
+    def _priority(self, job: int, at: float) -> int:
+        """Return the priority that Slurm had given it by then."""
+        value = 0
+        for since, priority in self.record.past[job - 1].priorities:
+            if since > at and value:
+                break
+            value = priority
+        return value
+
+    def _submitted(self, job: int, at: float) -> int:
+        """Return when it came into the queue: one that is put back counts as submitted then."""
+        past = self.record.past[job - 1]
+        ends = [run.end for run in past.runs if run.ended == "requeued" and run.end <= at]
+        return int(max([past.submit, *ends]) // 1000) + self.record.origin
+
+
+def forced(record: Record, wanted: Wanted, looks: Sequence[float] = ()) -> Forced:
+    """Return which real starts a simulation wanted, put into the real state at each instant.
+
+    Parameters
+    ----------
+    record : Record
+        What slurmctld did.
+    wanted : function of Snapshot
+        What the simulation would start now.
+    looks : sequence of float
+        Further instants to look at, in seconds from the origin: when reservations begin and end.
+    """
+    real = _Real(record)
+    since: dict[int, float] = {}
+    starts, in_vain = [], []
+
+    def look(at: float) -> None:
+        wants = set(wanted(real.snapshot(at)))
+        in_vain.extend((job, since.pop(job), at / 1000) for job in set(since) - wants)
+        for job in wants:
+            since.setdefault(job, at / 1000)
+
+    for at, kind, number, about in real.events(looks):
+        if kind == _START:
+            job = record.jobs[number].id
+            look(at)
+            starts.append(Start(job, at / 1000, about.by, since.pop(job, math.nan)))
+        real.apply(kind, number, about, at)
+        look(at)
+    return Forced(tuple(starts), tuple(in_vain))
+
+
+def distance(starts: Sequence[float], others: Sequence[float], mean_wait: float) -> float:
+    """Return the mean difference of two schedules' starts as a share of the mean wait."""
+    return sum(abs(a - b) for a, b in zip(starts, others, strict=True)) / len(starts) / mean_wait
+
+
+def at_origin(site: Site, record: Record) -> Site:
+    """Return a site whose reservations and outages are in Unix seconds, outages as they were in the record."""
+    reservations = tuple(
+        dataclasses.replace(
+            one,
+            start=one.start + record.origin,
+            end=one.end + record.origin,
+            known=max(one.known, 0.0) + record.origin,
+        )
+        for one in site.reservations
+    )
+    gone: dict[str, tuple[float, bool]] = {}
+    outages = []
+    for at, what in record.events:
+        state, names = what.split()
+        if state == "RESUME":
+            begin, drained = gone.pop(names)
+            outages.append(Outage(names, begin, at // 1000 + record.origin, drained=drained))
+        else:
+            gone[names] = (at // 1000 + record.origin, state == "DRAIN")
+    return dataclasses.replace(site, reservations=reservations, outages=tuple(outages))

@@ -1,0 +1,62 @@
+"""The plain Slurm beside the record of a real one: what it wants in the real state, and what it makes of the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from naive.forced import Snapshot, Wanted, at_origin
+from naive.slurm import Running, State, Waiting, simulate, wanted_now
+from naive.slurm_jobs import Job as PlainJob
+from policyfactory.site.model import Site
+from schedulers.record import Job, Past, Record
+
+
+def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
+    """Return a job as the plain Slurm takes it, with the submit and run time that it really had."""
+    account = job.account or next((one.account for one in site.associations if one.user == job.user), "")
+    run = past.runs[-1]
+    return PlainJob(
+        id=job.id,
+        submit=past.submit // 1000 + origin,
+        run_time=run.end // 1000 - run.start // 1000,
+        limit=job.limit,
+        nodes=job.nodes or -1,
+        cores=job.cores,
+        memory=job.memory or -1,
+        gpus=job.gpus,
+        partition=job.partition or next(one.name for one in site.partitions if one.default),
+        qos=job.qos or ("normal" if site.qos else ""),
+        account=account,
+        user=job.user,
+        eligible=job.eligible + origin if job.eligible else -1,
+        site_factor=past.site_factor,
+        exclusive=job.exclusive,
+    )
+
+
+def plain_jobs(site: Site, record: Record) -> dict[int, PlainJob]:
+    """Return the jobs of a record by id."""
+    pairs = zip(record.jobs, record.past, strict=True)
+    return {job.id: plain_job(site, job, past, record.origin) for job, past in pairs}
+
+
+def wanted_by(site: Site, record: Record) -> Wanted:
+    """Return what the plain Slurm would start, as a function of the real state."""
+    real, jobs = at_origin(site, record), plain_jobs(site, record)
+
+    def wanted(state: Snapshot) -> Mapping[int, str]:
+        running = [
+            Running(jobs[one.job.id], one.start, {node: one.job.cores // len(one.nodes) for node in one.nodes})
+            for one in state.running
+        ]
+        waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in state.waiting]
+        return wanted_now(real, State(state.now, running, waiting, state.away))
+
+    return wanted
+
+
+def starts_by(site: Site, record: Record, turnround: int = 0) -> list[float]:
+    """Return when the plain Slurm starts each job (its last start), in seconds from the record's origin."""
+    jobs = plain_jobs(site, record)
+    placed = simulate(at_origin(site, record), list(jobs.values()), begin=record.begin, turnround=turnround)
+    return [float(placed[job.id].start - record.origin) for job in record.jobs]

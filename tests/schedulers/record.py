@@ -1,0 +1,308 @@
+"""What a real slurmctld did with a workload: which job ran when and where, what started it, what it was worth.
+
+Read from slurmctld.log (SlurmctldDebug=debug, LogTimeFormat=iso8601_ms, DebugFlags=Backfill,Priority) and from
+``scontrol show job`` at the end. All times are milliseconds of the scheduler's clock, counted from the origin of the
+workload's; the file is JSON, small and sorted, compressed.
+"""
+
+from __future__ import annotations
+
+import calendar
+import dataclasses
+import gzip
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it is asked for; 0 and empty stand for what it does not say.
+
+    Parameters
+    ----------
+    id : int
+        Counted from 1 in the order of submission, as Slurm does.
+    submit, run_time, limit : int
+        Seconds; the limit in whole minutes.
+    nodes, cores, memory, gpus : int
+        In all, over the whole job; memory in MB. Of what is shared out to nodes, each gets the same.
+    exclusive : bool
+        Whether it wants its nodes for itself.
+    eligible : int
+        Seconds; from when it may start (``--begin``); 0: at once.
+    """
+
+    id: int
+    submit: int
+    run_time: int
+    limit: int
+    nodes: int = 0
+    cores: int = 1
+    memory: int = 0
+    gpus: int = 0
+    exclusive: bool = False
+    partition: str = ""
+    qos: str = ""
+    account: str = ""
+    user: str = "daemon"
+    eligible: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """From a start to an end; a job that was put back into the queue has several.
+
+    Parameters
+    ----------
+    start, end : int
+        Milliseconds.
+    nodes : tuple of int
+        Numbers of the nodes, from 0 in the order of the configuration.
+    by : {"main", "backfill"}
+        Which pass started it.
+    ended : {"done", "requeued"}
+        Why it ended.
+    """
+
+    start: int
+    end: int
+    nodes: tuple[int, ...]
+    by: str
+    ended: str = "done"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Past:
+    """What became of a job.
+
+    Parameters
+    ----------
+    submit : int
+        Milliseconds.
+    eligible : int
+        Whole seconds; since when it might start: of a job that was put back into the queue, some time after that.
+    runs : tuple of Run
+        In their order.
+    site_factor : int
+        What an exported policy gave it.
+    priorities : tuple of (int, int)
+        Since when (milliseconds) which priority, where it changed.
+    """
+
+    submit: int
+    eligible: int
+    runs: tuple[Run, ...]
+    site_factor: int = 0
+    priorities: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def start(self) -> int:
+        """When its last run began, in milliseconds."""
+        return self.runs[-1].start
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """A workload and what a slurmctld made of it.
+
+    Parameters
+    ----------
+    case : str
+        Of `schedulers.replay_cases`.
+    rate : int
+        How many times faster than the real one its clock went.
+    version : str
+        Of Slurm.
+    begin, origin : int
+        Unix seconds on the scheduler's clock at which slurmctld started, and at which the workload's clock begins.
+    jobs : tuple of Job
+        By id.
+    past : tuple of Past
+        Of the jobs, in the same order.
+    passes : mapping of str to tuple of int
+        When the ``main`` and the ``backfill`` passes began, in milliseconds.
+    events : tuple of (int, str)
+        When what was done to the nodes: milliseconds, ``DOWN n1``.
+    """
+
+    case: str
+    rate: int
+    version: str
+    begin: int
+    origin: int
+    jobs: tuple[Job, ...]
+    past: tuple[Past, ...]
+    passes: dict[str, tuple[int, ...]]
+    events: tuple[tuple[int, str], ...] = ()
+
+    def waits(self) -> list[float]:
+        """Return the seconds that each job waited for its last start."""
+        return [(past.start - past.submit) / 1000.0 for past in self.past]
+
+
+def write_record(record: Record, path: Path) -> None:
+    """Write a record; the same bytes for the same record."""
+    data = {"schema": SCHEMA, **dataclasses.asdict(record)}
+    fields = [field.name for field in dataclasses.fields(Job)]
+    data["jobs"] = {name: [getattr(job, name) for job in record.jobs] for name in fields}
+    data["past"] = [
+        [
+            past.submit,
+            past.eligible,
+            [[run.start, run.end, list(run.nodes), run.by, run.ended] for run in past.runs],
+            past.site_factor,
+            _steps([value for pair in past.priorities for value in pair]),
+        ]
+        for past in record.past
+    ]
+    data["passes"] = {name: _steps(times, 1) for name, times in record.passes.items()}
+    text = json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n"
+    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def read_record(path: Path) -> Record:
+    """Return a record that `write_record` wrote."""
+    data: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    if data.pop("schema") != SCHEMA:
+        raise ValueError(f"{path.name}: not a record of schema {SCHEMA}")
+    columns = data.pop("jobs")
+    jobs = tuple(Job(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    past = tuple(
+        Past(
+            submit,
+            eligible,
+            tuple(Run(start, end, tuple(nodes), by, ended) for start, end, nodes, by, ended in runs),
+            factor,
+            tuple(_pairs(_whole(steps))),
+        )
+        for submit, eligible, runs, factor, steps in data.pop("past")
+    )
+    passes = {name: tuple(_whole(times, 1)) for name, times in data.pop("passes").items()}
+    events = tuple((when, what) for when, what in data.pop("events"))
+    return Record(jobs=jobs, past=past, passes=passes, events=events, **data)
+
+
+def _steps(values: Iterable[int], apart: int = 2) -> list[int]:
+    """Return each value less the one ``apart`` before it: small numbers compress well."""
+    values = list(values)
+    return [value - (values[i - apart] if i >= apart else 0) for i, value in enumerate(values)]
+
+
+def _whole(steps: Iterable[int], apart: int = 2) -> list[int]:
+    """Return what `_steps` was made of."""
+    result: list[int] = []
+    for i, step in enumerate(steps):
+        result.append(step + (result[i - apart] if i >= apart else 0))
+    return result
+
+
+def _pairs(values: list[int]) -> Iterator[tuple[int, int]]:
+    return zip(values[::2], values[1::2], strict=True)
+
+
+def expand(names: str) -> list[int]:
+    """Return the numbers, from 0, of nodes that are called n1, n2 and so on: ``n[1-3,5]`` gives 0, 1, 2, 4."""
+    result = []
+    for part in names.replace("n", "").strip("[]").split(","):
+        first, _, last = part.partition("-")
+        result += range(int(first) - 1, int(last or first))
+    return result
+
+
+# What slurmctld says, and what it means.
+_SAYS = (
+    ("submit", re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+)")),
+    ("factor", re.compile(r"Site priority is (-?\d+)")),
+    ("priority", re.compile(r"Job (\d+) priority: .* = (-?[\d.]+)$")),
+    ("main", re.compile(r"sched: Allocate JobId=(\d+) NodeList=(\S+)")),
+    ("backfill", re.compile(r"_start_job: Started JobId=(\d+) in \S+ on (\S+)")),
+    ("done", re.compile(r"_job_complete: JobId=(\d+) done")),
+    ("requeued", re.compile(r"requeue (?:job )?JobId=(\d+) due to")),
+    ("main pass", re.compile(r"sched: Running job scheduler")),
+    ("backfill pass", re.compile(r"_attempt_backfill: beginning")),
+)
+
+
+def moment(line: str) -> int:
+    """Return the milliseconds since 1970 at which a line was written; the log is in UTC."""
+    whole, _, milliseconds = line[1:24].partition(".")
+    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) * 1000 + int(milliseconds)
+
+
+@dataclasses.dataclass
+class _Found:
+    """What a log says, as it is read."""
+
+    submit: dict[int, int] = dataclasses.field(default_factory=dict)
+    runs: dict[int, list[Run]] = dataclasses.field(default_factory=dict)
+    factors: dict[int, int] = dataclasses.field(default_factory=dict)
+    priorities: dict[int, list[tuple[int, int]]] = dataclasses.field(default_factory=dict)
+    passes: dict[str, list[int]] = dataclasses.field(default_factory=lambda: {"main": [], "backfill": []})
+    factor: int = 0
+
+    def take(self, kind: str, at: int, words: tuple[str, ...]) -> None:
+        """Add one thing that was said."""
+        job = int(words[0]) if words and kind != "factor" else 0
+        runs = self.runs.setdefault(job, []) if job else []
+        match kind:
+            case "submit":
+                self.submit[job] = at
+                if not self.priorities.get(job):
+                    self.priorities[job] = [(at, int(words[1]))]
+            case "factor":
+                # Of the job whose priority is told next.
+                self.factor = int(words[0])
+            case "priority":
+                told = self.priorities.setdefault(job, [])
+                self.factors[job] = self.factor
+                value = max(int(float(words[1])), 1)
+                if not told or told[-1][1] != value:
+                    told.append((at, value))
+            case "main" | "backfill":
+                runs.append(Run(at, -1, tuple(expand(words[1])), kind))
+            case "done" | "requeued":
+                if runs and runs[-1].end < 0:
+                    runs[-1] = dataclasses.replace(runs[-1], end=at, ended=kind)
+            case _:
+                self.passes[kind.removesuffix(" pass")].append(at)
+
+
+def read_log(text: str, eligible: Sequence[int], origin: int) -> tuple[tuple[Past, ...], dict[str, tuple[int, ...]]]:
+    """Return what became of the jobs, and when the passes began, by slurmctld.log.
+
+    Parameters
+    ----------
+    text : str
+        The log.
+    eligible : sequence of int
+        Of the jobs from 1 on: whole seconds from the origin, which only Slurm's commands tell.
+    origin : int
+        Unix seconds of the scheduler's clock at which the workload's begins.
+    """
+    found, count = _Found(), len(eligible)
+    for line in text.splitlines():
+        for kind, pattern in _SAYS:
+            words = pattern.search(line)
+            if words:
+                found.take(kind, moment(line) - origin * 1000, words.groups())
+                break
+    missing = [job for job in range(1, count + 1) if not found.runs.get(job) or found.runs[job][-1].end < 0]
+    if missing:
+        raise RuntimeError(f"the log has no start and end of the jobs {missing}")
+    past = tuple(
+        Past(
+            found.submit[job],
+            since,
+            tuple(found.runs[job]),
+            found.factors.get(job, 0),
+            tuple(found.priorities.get(job, [])),
+        )
+        for job, since in enumerate(eligible, start=1)
+    )
+    return past, {name: tuple(at for at in times if at >= 0) for name, times in found.passes.items()}
