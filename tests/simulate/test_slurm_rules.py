@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from naive.slurm import State, Waiting, wanted_now
 from naive.slurm import Running as Runs
+from naive.slurm import State, Waiting, wanted_now
 from naive.slurm_cases import IMPLEMENTATIONS, batch, job, scheduling
 from policyfactory.site.model import Partition
 
