@@ -77,6 +77,7 @@ _FIELDS: dict[type, dict[str, Kind]] = {
     Association: {
         "account": TEXT, "user": TEXT, "parent": TEXT, "shares": SHARES, "max_wall": SECONDS, "default_qos": TEXT,
         "qos": NAMES,
+        "priority": _WEIGHT,
     },
     Priority: {
         "kind": choice(("multifactor", "basic")), "age": _WEIGHT, "fair_share": _WEIGHT, "job_size": _WEIGHT,

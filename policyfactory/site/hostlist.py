@@ -24,7 +24,7 @@ _LITERAL = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)", re.ASCII | re.DOTALL)
 
 
-def expand(text: str, *, most: int = MOST_HOSTS) -> tuple[str, ...]:
+def expand(text: str, *, most: int = MOST_HOSTS, repeated: bool = False) -> tuple[str, ...]:
     """Return the names of a host list, in its order; none for an empty text.
 
     Parameters
@@ -33,6 +33,8 @@ def expand(text: str, *, most: int = MOST_HOSTS) -> tuple[str, ...]:
         A host list.
     most : int
         The most names that it may have; they are counted before any is made.
+    repeated : bool
+        Take a name that comes again once, as Slurm does in a partition; without it such a list is refused.
 
     Raises
     ------
@@ -51,6 +53,8 @@ def expand(text: str, *, most: int = MOST_HOSTS) -> tuple[str, ...]:
         if count > most:
             raise UsageError(f"host list {_shown(text)} names more than {most:,} hosts; check its ranges")
     names = tuple(name for parts in items for name in _names(parts))
+    if repeated:
+        return tuple(dict.fromkeys(names))
     if len(set(names)) < len(names):
         twice = next(name for name, group in itertools.groupby(sorted(names)) if len(list(group)) > 1)
         raise UsageError(f"host list {_shown(text)} names {twice} twice; name each host once")

@@ -176,9 +176,11 @@ class Association:
     per_job : Limits
         Of one job (MaxTRES); inherited in the same way.
     default_qos : str
-        Of jobs that name none.
+        Of jobs that name none; empty: that of the account above.
     qos : tuple of str
-        Which it may use; empty: all.
+        Which it may use; empty: those of the account above, and all where none of these names any.
+    priority : int
+        Weighed by PriorityWeightAssoc; 0: that of the account above.
     """
 
     account: str
@@ -191,6 +193,7 @@ class Association:
     per_job: Limits = Limits()
     default_qos: str = ""
     qos: tuple[str, ...] = ()
+    priority: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,0 +1,245 @@
+"""slurm.conf read as Slurm reads it: comments, lines that go on, several settings on a line, files that are included.
+
+The rules are those of Slurm 22.05.8: a ``#`` that no backslash escapes begins a comment; a backslash at the end joins a
+line with the next; keys have no case; a key that comes again has its last value; an included file is looked for in the
+folder of the file that includes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from policyfactory.core.artefact import read_bytes, sha256_bytes
+from policyfactory.core.errors import InputError, SiteError
+from policyfactory.core.text import shortened
+
+__all__ = ["Conf", "Record", "Setting", "read_conf", "read_text"]
+
+_MAX_BYTES = 1 << 26  # of each file
+_MOST_FILES = 100
+_DEEPEST = 10
+_MOST_LINES = 2_000_000
+_PAIR = re.compile(r'\s*([A-Za-z0-9_.:/]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S*))(?=\s|$)', re.ASCII)
+_INCLUDE = re.compile(r"include\s+(\S+)\s*", re.IGNORECASE)
+# Keys that make a record of the rest of their line.
+_RECORDS = frozenset({"nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost"})
+_REPORT = "configuration data as of"
+# What `scontrol show` writes behind numbers; Slurm reads the numbers in these units.
+_UNIT = re.compile(r"(-?\d+) (?:sec|min|usec|nodes/min)", re.ASCII)
+_REPORTED = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """A key as it is written, its value, and the file and line where it stands."""
+
+    key: str
+    value: str
+    place: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """A line that begins with NodeName, PartitionName and the like.
+
+    Parameters
+    ----------
+    kind : str
+        Its first key in lower case.
+    name : str
+        The value of that.
+    place : str
+        File and line.
+    settings : mapping of str to Setting
+        The others by their keys in lower case.
+    """
+
+    kind: str
+    name: str
+    place: str
+    settings: Mapping[str, Setting]
+
+
+@dataclasses.dataclass(slots=True)
+class Conf:
+    """A slurm.conf with the files that it includes.
+
+    Parameters
+    ----------
+    settings : dict of str to Setting
+        By their keys in lower case; of one that comes again the last.
+    records : list of Record
+        In their order.
+    inputs : dict of str to str
+        Names of the files and the SHA-256 of each.
+    reported : bool
+        Whether it is what ``scontrol show config`` prints, with all defaults.
+    reads : int
+        How often a file was read.
+    """
+
+    settings: dict[str, Setting] = dataclasses.field(default_factory=dict)
+    records: list[Record] = dataclasses.field(default_factory=list)
+    inputs: dict[str, str] = dataclasses.field(default_factory=dict)
+    reported: bool = False
+    reads: int = 0
+
+    def value(self, key: str, default: str = "") -> str:
+        """Return the value of a key, whatever its case."""
+        setting = self.settings.get(key.lower())
+        return default if setting is None else setting.value
+
+
+def read_text(path: Path) -> tuple[str, str]:
+    """Return the text of a file and the SHA-256 of its bytes.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is too large.
+    SiteError
+        If it is no text.
+    """
+    data = read_bytes(path, limit=_MAX_BYTES)
+    if b"\0" in data:
+        raise SiteError(f"{path}: is no text; name the file itself, unpacked")
+    return data.decode("utf-8", errors="replace"), sha256_bytes(data)
+
+
+def read_conf(path: Path) -> Conf:
+    """Read a slurm.conf and all that it includes, or what ``scontrol show config``, ``node`` and ``partition`` print.
+
+    Parameters
+    ----------
+    path : Path
+        The file; in messages and places it, and the others, go by their names without folders.
+
+    Raises
+    ------
+    SiteError
+        If a line cannot be read, or files include each other (names file and line).
+    InputError
+        If a file cannot be read.
+    """
+    conf = Conf()
+    text, digest = read_text(path)
+    if text.lstrip().lower().startswith(_REPORT):
+        conf.reported = True
+        conf.inputs[path.name] = digest
+        _take_report(conf, text, path.name)
+    else:
+        _take_file(conf, path, text, digest, ())
+    return conf
+
+
+def _take_file(conf: Conf, path: Path, text: str, digest: str, above: tuple[Path, ...]) -> None:
+    conf.reads += 1
+    conf.inputs[path.name if path.name not in conf.inputs else str(path)] = digest
+    for number, line in _lines(text, path):
+        place = f"{path.name}:{number}"
+        include = _INCLUDE.match(line)
+        if include:
+            _include(conf, path, include[1], place, (*above, Path(os.path.realpath(path))))
+        _take_line(conf, line[include.end() :] if include else line, place)
+
+
+def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, ...]) -> None:
+    if "%c" in name:
+        name = name.replace("%c", conf.value("ClusterName").lower())
+    wanted = Path(os.path.normpath(path.parent / name))
+    if Path(name).is_absolute() and not wanted.exists():
+        # Of files that were copied together from another machine.
+        wanted = path.parent / wanted.name
+    if Path(os.path.realpath(wanted)) in above:
+        chain = " > ".join(one.name for one in (*above, wanted))
+        raise SiteError(f"{place}: {name} includes itself ({chain}); take out one of the Include lines")
+    if len(above) >= _DEEPEST or conf.reads >= _MOST_FILES:
+        raise SiteError(
+            f"{place}: {name} is more than {_DEEPEST} files deep, or the {_MOST_FILES + 1}th; write the files into one"
+        )
+    try:
+        text, digest = read_text(wanted)
+    except InputError as error:
+        raise InputError(f"{place}: includes {name}: {error}; copy it beside {path.name}") from None
+    _take_file(conf, wanted, text, digest, above)
+
+
+def _lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
+    """Give the lines, joined where one goes on, with the number of the first of each; comments are taken off."""
+    lines = text.splitlines()
+    if len(lines) > _MOST_LINES:
+        raise SiteError(f"{path}: has {len(lines):,} lines, more than the {_MOST_LINES:,} that are read")
+    begin, joined = 0, ""
+    for number, raw in enumerate(lines, 1):
+        begin = begin or number
+        line = _without_comment(raw).rstrip()
+        slashes = len(line) - len(line.rstrip("\\"))
+        joined += line[:-1] if slashes % 2 else line
+        if slashes % 2 and number < len(lines):
+            continue
+        joined = re.sub(r"\\(.)", r"\1", joined).strip()
+        if joined:
+            yield begin, joined
+        begin, joined = 0, ""
+
+
+def _without_comment(line: str) -> str:
+    at = -1
+    while (at := line.find("#", at + 1)) >= 0:
+        before = line[:at]
+        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+            return before
+    return line
+
+
+def _take_line(conf: Conf, line: str, place: str) -> None:
+    at = 0
+    record: Record | None = None
+    settings: dict[str, Setting] = {}
+    while at < len(line.rstrip()):
+        match = _PAIR.match(line, at)
+        if match is None:
+            raise SiteError(
+                f"{place}: {shortened(line[at:].strip(), 60)!r} is not KEY=VALUE; quote a value that has blanks"
+            )
+        at = match.end()
+        key, value = match[1], match[2] if match[2] is not None else match[3]
+        if record is None and key.lower() in _RECORDS:
+            record = Record(key.lower(), value, place, settings)
+        elif record is not None:
+            settings[key.lower()] = Setting(key, value, place)
+        else:
+            conf.settings[key.lower()] = Setting(key, value, place)
+    if record is not None:
+        conf.records.append(record)
+
+
+# What scontrol prints. -----------------------------------------------------------------------------------------------
+
+# Of `scontrol show node` the keys that slurm.conf calls otherwise.
+_RENAMED = {"cputot": "cpus", "availablefeatures": "features", "qos": "qos"}
+_NONE = frozenset({"(null)", "n/a", ""})
+
+
+def _take_report(conf: Conf, text: str, name: str) -> None:
+    """Take the lines ``KEY = VALUE`` of ``show config``, and those of ``show node`` and ``show partition`` with -o."""
+    for number, line in enumerate(text.splitlines(), 1):
+        place = f"{name}:{number}"
+        if line.startswith(("NodeName=", "PartitionName=")):
+            pairs = _REPORTED.findall(line)
+            settings = {}
+            for key, value in pairs[1:]:
+                if value.strip().lower() not in _NONE:
+                    slurm = _RENAMED.get(key.lower(), key.lower())
+                    settings[slurm] = Setting(key, value.strip(), place)
+            conf.records.append(Record(pairs[0][0].lower(), pairs[0][1].strip(), place, settings))
+            continue
+        key, mark, value = line.partition("=")
+        key, value = key.strip().partition("[")[0], value.strip()
+        if mark and value.lower() not in _NONE and key and " " not in key:
+            unit = _UNIT.fullmatch(value)
+            conf.settings[key.lower()] = Setting(key, unit[1] if unit else value, place)

@@ -1,0 +1,211 @@
+"""Associations, as ``sacctmgr dump CLUSTER`` writes them: accounts, users, shares and limits.
+
+A line is ``Cluster - 'name':Key=value:Key='value'`` and so on; ``Parent - 'account'`` says below which account the next
+ones are; a value in quotes may hold colons.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from policyfactory.core.errors import SiteError
+from policyfactory.core.text import shortened
+from policyfactory.site.model import Association, Limits, NotModelled
+from policyfactory.site.slurm.conf import Setting, read_text
+from policyfactory.site.slurm.known import known_settings
+from policyfactory.site.slurm.quantities import limits, listed, refused, seconds, tres, whole
+
+__all__ = ["Accounts", "read_dump"]
+
+_MOST = 500_000  # associations
+_PARENT_SHARES = 2**31 - 1  # how Slurm writes Fairshare=parent as a number
+_LINE = re.compile(r"\s*(Cluster|Parent|Account|User|Coordinator)\s*-\s*(.*)", re.IGNORECASE)
+_VALUE = re.compile(r"('(?:[^']*)'|\"(?:[^\"]*)\"|[^:'\"]*)(?::|$)")
+_FIELD = re.compile(r"([A-Za-z]+)\s*=\s*('(?:[^']*)'|\"(?:[^\"]*)\"|[^:]*)(?::|$)")
+_OLDER = {"cpus": "cpu", "nodes": "node", "memory": "mem"}
+
+
+@dataclasses.dataclass(slots=True)
+class Accounts:
+    """What a dump says.
+
+    Parameters
+    ----------
+    cluster : str
+        Its name.
+    associations : list of Association
+        Accounts, and users in accounts.
+    not_modelled : list of NotModelled
+        What of them matters and is not modelled.
+    digest : str
+        SHA-256 of the file.
+    """
+
+    cluster: str = ""
+    associations: list[Association] = dataclasses.field(default_factory=list)
+    not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
+    digest: str = ""
+
+
+def read_dump(path: Path) -> Accounts:
+    """Read what ``sacctmgr dump CLUSTER file=FILE`` has written.
+
+    Raises
+    ------
+    SiteError
+        If a line is none of it (names file and line).
+    InputError
+        If it cannot be read.
+    """
+    text, digest = read_text(path)
+    found = Accounts(digest=digest)
+    parent = "root"
+    effective: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        place = f"{path.name}:{number}"
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise SiteError(
+                f"{place}: {shortened(line, 60)!r} is no line of an account or a user; give what sacctmgr dump CLUSTER "
+                f"file={path.name} writes"
+            )
+        kind = match[1].lower()
+        name, fields = _fields(match[2], place)
+        if kind == "cluster":
+            found.cluster = name
+        elif kind == "parent":
+            parent = name
+            continue
+        elif kind == "coordinator":
+            continue
+        if len(found.associations) >= _MOST:
+            raise SiteError(f"{place}: more than {_MOST:,} associations; give the dump of one cluster")
+        account = {"cluster": "root", "account": name}.get(kind, parent)
+        _judge(found, f"{match[1]} {name}", fields)
+        if "partition" in fields:
+            # It is in what is not modelled.
+            continue
+        above = "" if kind == "cluster" else account if kind == "user" else parent
+        one = _association(account, name if kind == "user" else "", parent, fields, effective.get(above, ()), found)
+        if kind != "user":
+            effective[account] = one.qos or effective.get(above, ())
+        if kind != "cluster" or one != Association("root"):
+            found.associations.append(one)
+    if not found.cluster and not found.associations:
+        raise SiteError(f"{path}: has no account; give what sacctmgr dump CLUSTER file={path.name} writes")
+    return found
+
+
+def _fields(text: str, place: str) -> tuple[str, dict[str, Setting]]:
+    """Return the name of a line and its fields by their keys in lower case."""
+    first = _VALUE.match(text)
+    fields: dict[str, Setting] = {}
+    at = first.end() if first else 0
+    if first is None or not first[1].strip("'\" "):
+        raise SiteError(f"{place}: {shortened(text, 60)!r} has no name in front; is the line cut off?")
+    while at < len(text.rstrip()):
+        match = _FIELD.match(text, at)
+        if match is None:
+            raise SiteError(f"{place}: {shortened(text[at:], 60)!r} is not KEY=VALUE; is the line cut off?")
+        fields[match[1].lower()] = Setting(match[1], _plain(match[2]), place)
+        at = match.end()
+    return _plain(first[1]).lower(), fields
+
+
+def _plain(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _judge(found: Accounts, what: str, fields: Mapping[str, Setting]) -> None:
+    known = known_settings("association")
+    for setting in fields.values():
+        missing = known.judge(setting.key, setting.value, setting.place, what)
+        if missing is not None:
+            found.not_modelled.append(missing)
+
+
+def _association(
+    account: str,
+    user: str,
+    parent: str,
+    fields: Mapping[str, Setting],
+    inherited: tuple[str, ...],
+    found: Accounts,
+) -> Association:
+    shares = 1.0
+    setting = fields.get("fairshare", fields.get("shares"))
+    if setting is not None:
+        by_parent = setting.value.lower() == "parent" or setting.value == str(_PARENT_SHARES)
+        shares = math.nan if by_parent else float(whole(setting, 0, 2**32))
+
+    def number(*names: str) -> float:
+        for name in names:
+            if name in fields and fields[name].value != "-1":
+                return float(whole(fields[name]))
+        return math.inf
+
+    def resources(*names: str) -> dict[str, float]:
+        amounts: dict[str, float] = {}
+        for name in names:
+            if name in fields:
+                amounts |= tres(fields[name])
+        for older, name in _OLDER.items():
+            for key in (f"{names[0][:3]}{older}", f"{names[0][:3]}{older}perjob"):
+                if key in fields:
+                    amounts[name] = float(whole(fields[key]))
+        return amounts
+
+    total, left = limits(resources("grptres"), number("grpjobs"), number("grpsubmitjobs", "grpsubmit"))
+    job, more = limits(resources("maxtresperjob", "maxtres"))
+    what = f"User {user}" if user else f"Account {account}"
+    _left_out(found, what, "GrpTRES", left, fields)
+    _left_out(found, what, "MaxTRESPerJob", more, fields)
+    wall = fields.get("maxwalldurationperjob", fields.get("maxwall"))
+    return Association(
+        account,
+        user,
+        "" if user or account == "root" or parent == "root" else parent,
+        shares,
+        seconds(wall) if wall is not None else math.inf,
+        total,
+        Limits(number("maxjobs"), number("maxsubmitjobs", "maxsubmit")),
+        job,
+        fields["defaultqos"].value.lower() if "defaultqos" in fields else "",
+        _qos(fields, inherited),
+        whole(fields["priority"], 0, 2**32 - 1) if "priority" in fields else 0,
+    )
+
+
+def _left_out(
+    found: Accounts, what: str, name: str, amounts: Mapping[str, float], fields: Mapping[str, Setting]
+) -> None:
+    place = next(iter(fields.values())).place if fields else ""
+    for resource, amount in amounts.items():
+        effect = f"jobs would wait, or be refused, for {resource} beyond this"
+        found.not_modelled.append(NotModelled(f"{what} {name}", f"{resource}={amount:g}", place, effect))
+
+
+def _qos(fields: Mapping[str, Setting], inherited: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the QOS that an association may use: a list of its own, or the inherited one with ``+`` and ``-``."""
+    setting = fields.get("qos", fields.get("qoslevel"))
+    if setting is None:
+        return ()
+    names = listed(setting.value.lower())
+    if not any(name.startswith(("+", "-")) for name in names):
+        return names
+    if not all(name.startswith(("+", "-")) for name in names):
+        raise refused(setting, "names of QOS, or all of them with + or -")
+    own = dict.fromkeys(inherited)
+    for name in names:
+        if name.startswith("+"):
+            own[name[1:]] = None
+        else:
+            own.pop(name[1:], None)
+    return tuple(own)

@@ -1,0 +1,103 @@
+"""Qualities of service, as ``sacctmgr -P show qos`` prints them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from policyfactory.core.errors import SiteError
+from policyfactory.site.model import Limits, NotModelled, Qos
+from policyfactory.site.slurm.conf import Setting
+from policyfactory.site.slurm.known import known_settings
+from policyfactory.site.slurm.quantities import limits, listed, refused, seconds, tres, whole
+from policyfactory.site.slurm.tables import read_rows
+
+__all__ = ["read_qos"]
+
+_CURE = "sacctmgr -P show qos > qos.txt"
+
+
+def read_qos(path: Path, *, preempts: bool) -> tuple[list[Qos], list[NotModelled], str]:
+    """Return the QOS of a table, what is not modelled of them, and the SHA-256 of the file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    preempts : bool
+        Whether the cluster stops jobs for others: if not, it does not matter which QOS may.
+
+    Raises
+    ------
+    SiteError
+        If a row cannot be read (names file and line).
+    InputError
+        If the file cannot be read.
+    """
+    rows, digest = read_rows(path, ("Name", "Priority"), "Description", _CURE)
+    known = known_settings("qos")
+    missing: list[NotModelled] = []
+    found: list[Qos] = []
+    for row in rows:
+        what = f"QOS {row['name'].value}"
+        if not row["name"].value:
+            raise SiteError(f"{row['name'].place}: a QOS has no name; print the table with: {_CURE}")
+        for setting in row.values():
+            if setting.key.lower().startswith("preempt") and not preempts:
+                continue
+            one = known.judge(setting.key, setting.value, setting.place, what)
+            missing += [] if one is None else [one]
+        found.append(_qos(row, what, missing))
+    return found, missing, digest
+
+
+def _qos(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Qos:
+    def cell(*names: str) -> Setting | None:
+        return next((row[name] for name in names if name in row and row[name].value), None)
+
+    def number(*names: str) -> float:
+        setting = cell(*names)
+        return math.inf if setting is None else float(whole(setting))
+
+    def group(resources: tuple[str, ...], jobs: float = math.inf, submitted: float = math.inf) -> Limits:
+        setting = cell(*resources)
+        if setting is None:
+            return Limits(jobs, submitted)
+        known, left = limits(tres(setting), jobs, submitted)
+        for name, amount in left.items():
+            effect = f"jobs would wait, or be refused, for {name} beyond this"
+            missing.append(NotModelled(f"{what} {setting.key}", f"{name}={amount:g}", setting.place, effect))
+        return known
+
+    priority, wall, factor = cell("priority"), cell("maxwall"), cell("usagefactor")
+    flags = cell("flags")
+    return Qos(
+        row["name"].value.lower(),
+        0 if priority is None else whole(priority, 0, 2**32 - 1),
+        math.inf if wall is None else seconds(wall),
+        group(("grptres",), number("grpjobs"), number("grpsubmit", "grpsubmitjobs")),
+        group(
+            ("maxtrespu", "maxtresperuser"),
+            number("maxjobspu", "maxjobsperuser"),
+            number("maxsubmitpu", "maxsubmitjobsperuser"),
+        ),
+        group(
+            ("maxtrespa", "maxtresperaccount"),
+            number("maxjobspa", "maxjobsperaccount"),
+            number("maxsubmitpa", "maxsubmitjobsperaccount"),
+        ),
+        group(("maxtres", "maxtresperjob")),
+        1.0 if factor is None else _factor(factor),
+        () if flags is None else listed(flags.value),
+    )
+
+
+def _factor(setting: Setting) -> float:
+    try:
+        value = float(setting.value)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1e9:
+        raise refused(setting, "a number from 0")
+    return value

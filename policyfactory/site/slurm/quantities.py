@@ -1,0 +1,151 @@
+"""Numbers as Slurm's files write them: times, counts, resources by name (TRES), generic resources of nodes (Gres)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+from policyfactory.core.errors import SiteError
+from policyfactory.core.text import shortened
+from policyfactory.site.model import Limits
+from policyfactory.site.slurm.conf import Setting
+from policyfactory.site.values import parse_memory
+from policyfactory.workload.accounting.times import duration
+
+__all__ = ["ENDLESS", "gres", "limits", "listed", "refused", "seconds", "tres", "whole", "yes"]
+
+ENDLESS = frozenset({"infinite", "unlimited", "-1"})
+
+_LARGEST = 2**53
+_TRES = re.compile(r"[A-Za-z][A-Za-z0-9_/:.-]{0,79}", re.ASCII)
+_COUNT = re.compile(r"(\d{1,12})([KMGT]?)", re.ASCII | re.IGNORECASE)
+_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+# Of limits, which resources there are, by their names in TRES.
+_FIELDS = {"cpu": "cores", "mem": "memory", "node": "nodes", "gres/gpu": "gpus"}
+
+
+def refused(setting: Setting, expected: str) -> SiteError:
+    """Return the error of a value that is not what it should be."""
+    return SiteError(f"{setting.place}: {setting.key} is {shortened(setting.value, 60)!r}; expected {expected}")
+
+
+def seconds(setting: Setting) -> float:
+    """Return the seconds of a time in minutes, or ``days-hours:minutes:seconds``; whole minutes, as Slurm rounds them.
+
+    Raises
+    ------
+    SiteError
+        If it is none.
+    """
+    if setting.value.lower() in ENDLESS:
+        return math.inf
+    known = duration(setting.value)
+    if known is None:
+        raise refused(setting, "minutes, or a time such as 1-12:00:00, or UNLIMITED")
+    return 60.0 * math.ceil(known / 60)
+
+
+def whole(setting: Setting, low: int = 0, high: int = _LARGEST) -> int:
+    """Return a whole number from ``low`` to ``high``.
+
+    Raises
+    ------
+    SiteError
+        If it is none.
+    """
+    text = setting.value.strip()
+    if not re.fullmatch(r"-?\d{1,16}", text, re.ASCII) or not low <= int(text) <= high:
+        raise refused(setting, f"a whole number from {low}" + (f" to {high:,}" if high < _LARGEST else ""))
+    return int(text)
+
+
+def yes(setting: Setting) -> bool:
+    """Return whether it is YES, UP, TRUE or 1, and not NO, DOWN, FALSE or 0.
+
+    Raises
+    ------
+    SiteError
+        If it is none of them.
+    """
+    word = setting.value.lower()
+    if word in {"yes", "up", "true", "1"}:
+        return True
+    if word in {"no", "down", "false", "0"}:
+        return False
+    raise refused(setting, "YES or NO")
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Return the names of a list with commas; none for an empty one."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def tres(setting: Setting) -> dict[str, float]:
+    """Return the amounts of resources by their names in lower case: ``cpu=16,mem=1G,gres/gpu=2``; memory in MB.
+
+    Raises
+    ------
+    SiteError
+        If it is no such list.
+    """
+    amounts: dict[str, float] = {}
+    for one in listed(setting.value):
+        name, _, value = one.partition("=")
+        amount = parse_memory(value) if name.lower() in {"mem", "vmem"} else _number(value)
+        if not _TRES.fullmatch(name) or amount is None:
+            raise refused(setting, "resources such as cpu=16,mem=64G,gres/gpu=2")
+        # -1 takes a limit away.
+        if amount >= 0:
+            amounts[name.lower()] = amount
+    return amounts
+
+
+def _number(text: str) -> float | None:
+    if text.strip() == "-1":
+        return -1.0
+    match = _COUNT.fullmatch(text.strip())
+    if match:
+        return float(int(match[1]) * _SIZES[match[2].lower()])
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= _LARGEST else None
+
+
+def limits(
+    amounts: Mapping[str, float], jobs: float = math.inf, submitted: float = math.inf
+) -> tuple[Limits, dict[str, float]]:
+    """Return the limits of amounts by TRES, and what of them a site does not have."""
+    known = {_FIELDS[name]: amount for name, amount in amounts.items() if name in _FIELDS}
+    return Limits(jobs, submitted, **known), {name: amount for name, amount in amounts.items() if name not in _FIELDS}
+
+
+def gres(setting: Setting) -> dict[str, int]:
+    """Return the counts of generic resources, ``gpu`` or with its type ``gpu:a100``, of a node's Gres.
+
+    Raises
+    ------
+    SiteError
+        If it is no list of these.
+    """
+    counts: dict[str, int] = {}
+    for one in listed(re.sub(r"\([^()]*\)", "", setting.value)):
+        words = [word for word in one.split(":") if word.lower() != "no_consume"]
+        match = _COUNT.fullmatch(words[-1]) if len(words) > 1 else None
+        if not all(_TRES.fullmatch(word) for word in (words[:-1] if match else words)):
+            raise refused(setting, "generic resources such as gpu:a100:4")
+        name = ":".join(words[:-1] if match else words).lower()
+        counts[name] = counts.get(name, 0) + (int(match[1]) * _SIZES[match[2].lower()] if match else 1)
+    return counts
+
+
+def gpus(counts: Mapping[str, int]) -> int:
+    """Return how many GPUs there are, of whatever types."""
+    return sum(count for name, count in counts.items() if name.partition(":")[0] == "gpu")
+
+
+def types_of_gpus(nodes: Iterable[Mapping[str, int]]) -> list[str]:
+    """Return the types of GPUs of nodes, in order."""
+    return sorted({name for counts in nodes for name in counts if name.startswith("gpu:")})

@@ -1,0 +1,167 @@
+"""A Slurm cluster's own files as a site, with every setting that matters and is not modelled."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from policyfactory.core.errors import SiteError
+from policyfactory.site.consistent import check_site
+from policyfactory.site.hostlist import expand
+from policyfactory.site.model import Association, NotModelled, Outage, Qos, Reservation, Site
+from policyfactory.site.slurm.conf import Conf, read_conf
+from policyfactory.site.slurm.dump import read_dump
+from policyfactory.site.slurm.known import known_settings
+from policyfactory.site.slurm.nodes import read_nodes
+from policyfactory.site.slurm.partitions import read_partitions
+from policyfactory.site.slurm.qos import read_qos
+from policyfactory.site.slurm.settings import enforced, read_priority, read_scheduling
+from policyfactory.site.slurm.times import read_events, read_reservations
+from policyfactory.workload.accounting.times import Clock
+
+__all__ = ["Reports", "import_slurm"]
+
+_PREEMPTION = frozenset({"preempttype", "preemptmode", "preemptexempttime"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reports:
+    """What Slurm's commands have printed; None where there is no such file.
+
+    Parameters
+    ----------
+    dump : Path, optional
+        Of ``sacctmgr dump CLUSTER``.
+    qos : Path, optional
+        Of ``sacctmgr -P show qos``.
+    events : Path, optional
+        Of ``sacctmgr -P show event``.
+    reservations : Path, optional
+        Of ``scontrol -o show reservation``.
+    """
+
+    dump: Path | None = None
+    qos: Path | None = None
+    events: Path | None = None
+    reservations: Path | None = None
+
+
+def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict[str, str]]:
+    """Return a site, and the SHA-256 of every file that it was read from.
+
+    Parameters
+    ----------
+    path : Path
+        slurm.conf, or what scontrol show config, scontrol -o show node and scontrol -o show partition print.
+    reports : Reports
+        What else is known.
+    clock : Clock
+        Reads times of events and reservations, which have no zone.
+
+    Raises
+    ------
+    SiteError
+        If a file cannot be read as what it should be (names file and line), or the settings contradict each other.
+    InputError
+        If a file cannot be read at all.
+    """
+    conf = read_conf(path)
+    nodes = read_nodes(conf)
+    if not nodes.groups:
+        more = (
+            "add what scontrol -o show node and scontrol -o show partition print"
+            if conf.reported
+            else "give the slurm.conf of slurmctld, with the files that it includes beside it"
+        )
+        raise SiteError(f"{path}: names no node; {more}")
+    partitions, of_partitions = read_partitions(conf, nodes)
+    scheduling, of_scheduling = read_scheduling(conf, nodes.threads)
+    site = Site(
+        name=conf.value("ClusterName").lower() or path.stem,
+        nodes=tuple(nodes.groups),
+        partitions=tuple(partitions),
+        priority=read_priority(conf),
+        scheduling=scheduling,
+        enforced=enforced(conf),
+    )
+    qos, associations, of_accounts, inputs = _accounts(conf, reports)
+    outages, reservations, of_times, more_inputs = _times(site, nodes.outages, reports, clock)
+    site = dataclasses.replace(
+        site,
+        qos=tuple(qos),
+        associations=tuple(associations),
+        outages=tuple(outages),
+        reservations=tuple(reservations),
+        not_modelled=(*_settings(conf), *of_scheduling, *nodes.not_modelled, *of_partitions, *of_accounts, *of_times),
+    )
+    check_site(site, path.name)
+    return site, {**conf.inputs, **inputs, **more_inputs}
+
+
+def _accounts(conf: Conf, reports: Reports) -> tuple[list[Qos], list[Association], list[NotModelled], dict[str, str]]:
+    """Return QOS, associations, what is not modelled of them or not known, and the files."""
+    qos: list[Qos] = []
+    associations: list[Association] = []
+    missing: list[NotModelled] = []
+    inputs: dict[str, str] = {}
+    asked = set(enforced(conf))
+    setting = conf.settings.get("accountingstorageenforce")
+    place, value = ("", "") if setting is None else (setting.place, setting.value)
+    fair = conf.value("PriorityWeightFairshare", "0") not in {"", "0"}
+    if reports.qos is not None:
+        qos, more, inputs[reports.qos.name] = read_qos(reports.qos, preempts=_preempts(conf))
+        missing += more
+    elif asked & {"limits", "qos"}:
+        effect = "the QOS are not known, and so not their limits and priorities: give --qos"
+        missing.append(NotModelled("AccountingStorageEnforce", value, place, effect))
+    if reports.dump is not None:
+        accounts = read_dump(reports.dump)
+        cluster = conf.value("ClusterName")
+        if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
+            raise SiteError(
+                f"{reports.dump.name}: is of cluster {accounts.cluster}, and slurm.conf of {cluster}; give what "
+                f"sacctmgr dump {cluster} file={reports.dump.name} writes"
+            )
+        associations, inputs[reports.dump.name] = accounts.associations, accounts.digest
+        missing += accounts.not_modelled
+    elif "limits" in asked or fair:
+        effect = "shares and limits of accounts and users are not known: give --sacctmgr"
+        name = "AccountingStorageEnforce" if "limits" in asked else "PriorityWeightFairshare"
+        setting = conf.settings[name.lower()]
+        missing.append(NotModelled(name, setting.value, setting.place, effect))
+    return qos, associations, missing, inputs
+
+
+def _times(
+    site: Site, outages: list[Outage], reports: Reports, clock: Clock
+) -> tuple[list[Outage], list[Reservation], list[NotModelled], dict[str, str]]:
+    missing: list[NotModelled] = []
+    inputs: dict[str, str] = {}
+    reservations: list[Reservation] = []
+    cores = {name: group.cores for group in site.nodes for name in expand(group.names)}
+    if reports.events is not None:
+        more, left, inputs[reports.events.name] = read_events(reports.events, site.name, cores, clock)
+        outages = [*outages, *more]
+        missing += left
+    if reports.reservations is not None:
+        reservations, left, inputs[reports.reservations.name] = read_reservations(reports.reservations, cores, clock)
+        missing += left
+    return outages, reservations, missing, inputs
+
+
+def _settings(conf: Conf) -> list[NotModelled]:
+    """Return what of the settings of the whole cluster matters and is not modelled, in the order of the file."""
+    known = known_settings("conf")
+    found = []
+    for key, setting in conf.settings.items():
+        if key in _PREEMPTION and not _preempts(conf):
+            continue
+        missing = known.judge(setting.key, setting.value, setting.place)
+        if missing is not None:
+            found.append(missing)
+    return found
+
+
+def _preempts(conf: Conf) -> bool:
+    kind = conf.value("PreemptType", "preempt/none").lower()
+    return not kind.endswith("/none") or "gang" in conf.value("PreemptMode").lower()

@@ -1,0 +1,188 @@
+"""What changes over time: nodes that were away (sacctmgr show event), and reservations (scontrol show reservation)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from policyfactory.core.errors import SiteError, UsageError
+from policyfactory.core.text import shortened
+from policyfactory.site.hostlist import compress, expand
+from policyfactory.site.model import NotModelled, Outage, Reservation
+from policyfactory.site.slurm.conf import Setting, read_text
+from policyfactory.site.slurm.known import known_settings
+from policyfactory.site.slurm.quantities import listed, refused, whole
+from policyfactory.site.slurm.tables import read_rows
+from policyfactory.workload.accounting.times import Clock
+
+__all__ = ["read_events", "read_reservations"]
+
+_EVENTS = (
+    "sacctmgr -P show event start=2026-01-01 format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User > events.txt"
+)
+_RESERVATIONS = "scontrol -o show reservation > reservations.txt"
+_PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z]+)=(.*?)(?=\s+[A-Za-z]+=|\s*$)", re.ASCII)
+
+
+def read_events(
+    path: Path, cluster: str, nodes: Collection[str], clock: Clock
+) -> tuple[list[Outage], list[NotModelled], str]:
+    """Return the times in which nodes were away, what was left out, and the SHA-256 of the file.
+
+    Parameters
+    ----------
+    path : Path
+        What ``sacctmgr -P show event`` has printed.
+    cluster : str
+        Whose events are wanted, where the table has those of several.
+    nodes : collection of str
+        Names of the site's nodes.
+    clock : Clock
+        Reads the times, which have no zone.
+
+    Raises
+    ------
+    SiteError
+        If a row cannot be read (names file and line).
+    InputError
+        If the file cannot be read.
+    """
+    rows, digest = read_rows(path, ("NodeName", "TimeStart", "TimeEnd", "State"), "Reason", _EVENTS)
+    clusters = {row["cluster"].value for row in rows if "cluster" in row}
+    together: dict[tuple[float, float, bool, str], list[str]] = {}
+    other = strange = 0
+    for row in rows:
+        name = row["nodename"].value
+        if not name or (len(clusters) > 1 and row["cluster"].value.lower() != cluster.lower()):
+            continue
+        drained = _gone(row["state"].value)
+        start, end = _time(row["timestart"], clock), _time(row["timeend"], clock)
+        if drained is None or start is None:
+            other += 1
+        elif name not in nodes:
+            strange += 1
+        elif end is None or end > start:
+            reason = shortened(row["reason"].value, 80) if "reason" in row else ""
+            together.setdefault((start, math.inf if end is None else end, drained, reason), []).append(name)
+    missing = []
+    if strange:
+        effect = "they are of nodes that the site does not have (any more); their capacity is not there either"
+        missing.append(NotModelled("events", f"{strange:,} events", path.name, effect))
+    if other:
+        effect = (
+            "nodes in other states than DOWN, FAIL and DRAIN (reboots, maintenance, power saving) are taken as there"
+        )
+        missing.append(NotModelled("events", f"{other:,} events", path.name, effect))
+    outages = [
+        Outage(compress(names), start, end, drained, reason)
+        for (start, end, drained, reason), names in sorted(together.items())
+    ]
+    return outages, missing, digest
+
+
+def _gone(state: str) -> bool | None:
+    """Return whether jobs on a node of this state run on; None if the node is there."""
+    words = set(re.split(r"[^A-Z_]+", state.upper()))
+    if words & {"DRAIN", "DRAINED", "DRAINING"} and not words & {"DOWN"}:
+        return True
+    return False if words & {"DOWN", "FAIL", "FAILING", "ERROR", "NOT_RESPONDING"} else None
+
+
+def _time(setting: Setting, clock: Clock) -> float | None:
+    """Return a time; None where there is none. Of an hour that comes twice the first is taken."""
+    try:
+        times = clock.read(setting.value)
+    except ValueError:
+        raise refused(setting, "a time such as 2026-03-01T08:00:00, or Unix seconds") from None
+    return float(times[0]) if times else None
+
+
+def read_reservations(
+    path: Path, cores: Mapping[str, int], clock: Clock
+) -> tuple[list[Reservation], list[NotModelled], str]:
+    """Return the reservations, what is not modelled of them, and the SHA-256 of the file.
+
+    Parameters
+    ----------
+    path : Path
+        What ``scontrol -o show reservation`` has printed.
+    cores : mapping of str to int
+        Cores of each of the site's nodes.
+    clock : Clock
+        Reads the times, which have no zone.
+
+    Raises
+    ------
+    SiteError
+        If a line cannot be read (names file and line).
+    InputError
+        If the file cannot be read.
+    """
+    text, digest = read_text(path)
+    found: list[Reservation] = []
+    missing: list[NotModelled] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        place = f"{path.name}:{number}"
+        if not line.strip() or line.startswith("No reservations"):
+            continue
+        fields = {key.lower(): Setting(key, value.strip(), place) for key, value in _PAIR.findall(line)}
+        if not line.startswith("ReservationName=") or not {"starttime", "endtime"} <= set(fields):
+            raise SiteError(
+                f"{place}: {shortened(line, 60)!r} is no reservation on one line; print them with: {_RESERVATIONS}"
+            )
+        missing += _judged(fields)
+        one = _reservation(fields, clock, cores, missing)
+        found += [] if one is None else [one]
+    return found, missing, digest
+
+
+def _reservation(
+    fields: Mapping[str, Setting], clock: Clock, cores: Mapping[str, int], missing: list[NotModelled]
+) -> Reservation | None:
+    name, place = fields["reservationname"].value, fields["reservationname"].place
+    what = f"reservation {shortened(name)}"
+    start, end = _time(fields["starttime"], clock), _time(fields["endtime"], clock)
+    hosts = fields["nodes"].value if "nodes" in fields else ""
+    if start is None or end is None or hosts in {"", "(null)"}:
+        effect = "it has no nodes or no end, and is left out"
+        missing.append(NotModelled(what, hosts, place, effect))
+        return None
+    try:
+        names = expand(hosts)
+    except UsageError as error:
+        raise SiteError(f"{place}: {error}") from None
+    there = [one for one in names if one in cores]
+    if len(there) < len(names):
+        effect = "the site does not have all of its nodes; it keeps the others"
+        missing.append(NotModelled(what, hosts, place, effect))
+    if "corecnt" in fields and whole(fields["corecnt"]) < sum(cores[one] for one in there):
+        effect = "it has only some cores of its nodes; it keeps them whole"
+        missing.append(NotModelled(f"{what} CoreCnt", fields["corecnt"].value, place, effect))
+    if not there:
+        return None
+    return Reservation(name, compress(there), start, end, _allowed(fields, "users"), _allowed(fields, "accounts"))
+
+
+def _allowed(fields: Mapping[str, Setting], key: str) -> tuple[str, ...]:
+    names = listed(fields[key].value) if key in fields else ()
+    return tuple(name for name in names if name != "(null)" and not name.startswith("-"))
+
+
+def _judged(fields: Mapping[str, Setting]) -> Iterator[NotModelled]:
+    known, name = known_settings("reservation"), fields["reservationname"]
+    what = f"reservation {shortened(name.value)}"
+    for flag in listed(fields["flags"].value) if "flags" in fields else ():
+        # A flag may have a time of its own: PURGE_COMP=00:05:00.
+        missing = known.judge(flag.partition("=")[0], "yes", name.place, f"{what} Flags")
+        if missing is not None:
+            yield missing
+    for key in ("users", "accounts", "groups", "licenses"):
+        value = fields[key].value if key in fields else "(null)"
+        if value not in {"", "(null)"} and (key in {"groups", "licenses"} or "-" in {one[0] for one in listed(value)}):
+            effect = {
+                "groups": "users of these groups could use it",
+                "licenses": "it would keep licences",
+            }.get(key, "all others than these could use it")
+            yield NotModelled(f"{what} {fields[key].key}", value, name.place, effect)

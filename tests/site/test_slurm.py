@@ -1,0 +1,405 @@
+"""Slurm's own files as a site. Those in real/ were written by a Slurm 22.05.8; folders and host are renamed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+from policyfactory.core.errors import InputError, SiteError
+from policyfactory.site.file import dump_site, read_site, write_site
+from policyfactory.site.layout import lay_out
+from policyfactory.site.model import Association, Limits, NodeGroup, Outage, Partition, Qos, Reservation, Site
+from policyfactory.site.settings import Priority, Scheduling
+from policyfactory.site.slurm.conf import read_conf
+from policyfactory.site.slurm.known import UNKNOWN
+from policyfactory.site.slurm.site import Reports, import_slurm
+from policyfactory.workload.accounting.times import Clock
+
+REAL = Path(__file__).parent / "real"
+REPORTS = Reports(REAL / "dump.cfg", REAL / "qos.txt", REAL / "events.txt", REAL / "reservations.txt")
+SMALL = "ClusterName=test\nNodeName=n[1-4] CPUs=8\nPartitionName=batch Nodes=ALL\n"
+
+
+def site_of(folder: Path, text: str, reports: Reports | None = None) -> Site:
+    (folder / "slurm.conf").write_text(text)
+    return import_slurm(folder / "slurm.conf", reports or Reports(), Clock())[0]
+
+
+def missing(site: Site) -> dict[str, str]:
+    return {one.name: one.place for one in site.not_modelled}
+
+
+# Genuine files. ------------------------------------------------------------------------------------------------------
+
+
+def test_a_real_cluster_is_read() -> None:
+    site, inputs = import_slurm(REAL / "slurm.conf", REPORTS, Clock())
+    assert set(inputs) == {"slurm.conf", "dump.cfg", "qos.txt", "events.txt", "reservations.txt"}
+    assert site.name == "test"
+    assert site.nodes == (NodeGroup("n[1-4]", cores=8, memory=1000),)
+    assert site.partitions == (
+        Partition("batch", "n[1-4]", default=True, tier=10, max_time=172800.0, default_time=3600.0),
+        Partition(
+            "short", "n[1-2]", job_factor=5, max_time=3600.0, default_time=3600.0, max_nodes=1, qos="normal",
+            allowed_accounts=("phys", "chem"), allowed_qos=("normal", "high"),
+        ),
+        Partition("whole", "n[3-4]", max_time=172800.0, default_time=3600.0, exclusive=True),
+    )  # fmt: skip
+    assert site.enforced == ("associations", "limits", "qos", "safe")
+    assert site.priority == Priority(
+        age=1000, fair_share=10000, job_size=100, partition=500, qos=2000,
+        tres={"cpu": 1000.0, "mem": 200.0, "gres/gpu": 3000.0}, max_age=7.5 * 86400, calculation_period=180.0,
+        half_life=14 * 86400.0, flags=("SMALL_RELATIVE_TO_TIME", "MAX_TRES"),
+    )  # fmt: skip
+    assert site.scheduling == Scheduling(
+        select="cores+memory", default_queue_depth=1000, partition_job_depth=1000, sched_interval=1.0,
+        batch_sched_delay=0.0, bf_interval=1.0, bf_window=7 * 86400.0, bf_resolution=120.0, bf_max_job_user=10,
+        bf_continue=True, bf_max_time=1.0, default_memory_per_core=10, kill_overrun=300.0,
+    )  # fmt: skip
+
+
+def test_its_accounts_and_times_are_read() -> None:
+    site, _ = import_slurm(REAL / "slurm.conf", REPORTS, Clock())
+    assert site.qos == (
+        Qos("normal"),
+        Qos(
+            "high", 100, 1.5 * 86400, Limits(20, 40, cores=16, memory=1024), Limits(3, 5, cores=8, gpus=2),
+            Limits(7, 9, nodes=3), Limits(nodes=2), 0.5, ("DenyOnLimit", "NoReserve"),
+        ),
+    )  # fmt: skip
+    assert Association("root", qos=("normal",)) in site.associations
+    assert (
+        Association("science", shares=60.0, max_wall=36000.0, total=Limits(10, cores=24, memory=3000))
+        in site.associations
+    )
+    assert Association("phys", "", "science", 20.0, own=Limits(4), per_job=Limits(cores=8)) in site.associations
+    assert Association("chem", "nobody", shares=math.nan) in site.associations
+    assert (
+        Association("phys", "daemon", "", 3.0, own=Limits(submitted=6), default_qos="high", qos=("high", "normal"))
+        in site.associations
+    )
+    down, drained = site.outages
+    assert down == Outage("n3", 1795454727.0, 1795454729.0, reason="test")
+    assert drained == Outage("n4", 1795454727.0, drained=True, reason="bad disk|x")
+    first = site.reservations[0]
+    assert first == Reservation("maint", "n[1-4]", 1893484800.0, 1893492000.0, ("root",))
+
+
+def test_what_it_has_and_is_not_modelled_is_listed_with_its_place() -> None:
+    site, _ = import_slurm(REAL / "slurm.conf", REPORTS, Clock())
+    lines = (REAL / "slurm.conf").read_text().splitlines()
+    found = missing(site)
+    for name, text in (("PreemptType", "PreemptType="), ("Licenses", "Licenses="), ("PreemptMode", "PreemptMode=")):
+        assert lines[int(found[name].rpartition(":")[2]) - 1].startswith(text)
+    assert {
+        "SchedulerParameters defer", "SchedulerParameters bf_busy_nodes", "PartitionName=short DefMemPerCPU",
+        "QOS high Preempt", "QOS high GrpTRESMins", "QOS high GrpWall", "QOS high MinTRES",
+        "Account phys GrpTRESRunMins", "User games Partition", "reservation class Flags DAILY",
+        "reservation cores CoreCnt",
+    } == set(found) - {"PreemptType", "PreemptMode", "Licenses"}  # fmt: skip
+    assert not any(one.effect.startswith(UNKNOWN) for one in site.not_modelled)
+
+
+def test_what_scontrol_shows_is_the_same_site() -> None:
+    """Slurm writes its defaults out there: so ours are its own."""
+    written, _ = import_slurm(REAL / "slurm.conf", Reports(), Clock())
+    shown, _ = import_slurm(REAL / "shown.txt", Reports(), Clock())
+    assert dataclasses.replace(shown, not_modelled=()) == dataclasses.replace(written, not_modelled=())
+    names = {name for name in missing(written) if "DefMemPerCPU" not in name}
+    assert {name for name in missing(shown) if "DefMemPerCPU" not in name} == names
+
+
+def test_an_imported_site_is_written_and_read_again(tmp_path: Path) -> None:
+    site, _ = import_slurm(REAL / "slurm.conf", REPORTS, Clock())
+    write_site(site, tmp_path / "site.toml")
+    again = read_site(tmp_path / "site.toml")
+    assert again == site
+    assert dump_site(again) == dump_site(site)
+
+
+# slurm.conf. ---------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_those_of_slurm(tmp_path: Path) -> None:
+    site = site_of(tmp_path, SMALL)
+    assert site.scheduling == Scheduling(select="nodes")
+    assert site.priority == Priority(kind="basic")
+    assert site.partitions == (Partition("batch", "ALL"),)
+    assert site.not_modelled == ()
+
+
+def test_lines_are_read_as_slurm_reads_them(tmp_path: Path) -> None:
+    text = r"""
+# a comment
+clustername = test  # behind a line
+nodename=DEFAULT cpus=4 RealMemory=64000 \
+    Gres=gpu:a100:4(S:0-1),gpu:h100:2    # on the next line
+NodeName=a[1-2]
+NodeName=a3 Weight=5 \
+ Gres=(null)
+NodeName=DEFAULT CPUs=16
+NodeName=b1 Feature="big, fast"
+PartitionName=DEFAULT MaxTime=90 PriorityTier=7
+PartitionName=x Nodes=a[1-2],b1,a1 Default=yes
+PartitionName=y Nodes=ALL MaxTime=UNLIMITED Priority=3
+PriorityMaxAge=1:30
+PriorityMaxAge=2-0 PriorityFavorSmall=YES
+"""
+    site = site_of(tmp_path, text)
+    assert site.nodes[0] == NodeGroup("a[1-2]", cores=4, memory=64000, gpus=6)
+    assert (
+        site.nodes[1:] == (NodeGroup("a3", 4, 64000, 1, 5), NodeGroup("b1", 16, 64000, 6)) or site.nodes[1].weight == 5
+    )
+    x, y = site.partitions
+    assert (x.nodes, x.default, x.max_time, x.tier, x.job_factor) == ("a[1-2],b1", True, 5400.0, 7, 1)
+    assert (y.nodes, y.max_time, y.tier, y.job_factor) == ("ALL", math.inf, 3, 3)
+    assert site.priority.max_age == 172800.0
+    assert site.priority.favor_small
+
+
+@pytest.mark.parametrize(
+    ("settings", "cores", "memory"),
+    [
+        ("", 1, 0),
+        ("CPUs=48 RealMemory=1", 48, 0),
+        ("Sockets=2 CoresPerSocket=12 ThreadsPerCore=2 RealMemory=1000", 48, 1000),
+        ("Boards=2 SocketsPerBoard=2 CoresPerSocket=3", 12, 0),
+        ("Boards=2 CoresPerSocket=3", 6, 0),
+        ("Procs=7", 7, 0),
+        ("CPUs=48 CoreSpecCount=2 RealMemory=1000 MemSpecLimit=200", 46, 800),
+        ("Sockets=2 CoresPerSocket=12 ThreadsPerCore=2 CoreSpecCount=2", 44, 0),
+        ("CPUs=48 CPUSpecList=0-1,24-25", 44, 0),
+    ],
+)
+def test_cores_and_memory_of_nodes_are_those_that_jobs_can_have(
+    tmp_path: Path, settings: str, cores: int, memory: int
+) -> None:
+    site = site_of(tmp_path, f"NodeName=n1 {settings}\nPartitionName=p Nodes=n1\n")
+    assert (site.nodes[0].cores, site.nodes[0].memory) == (cores, memory)
+
+
+def test_node_sets_and_states(tmp_path: Path) -> None:
+    text = """
+NodeName=a[1-3] CPUs=2 Feature=old
+NodeName=b[1-2] CPUs=2 State=DOWN Reason="no fan"
+NodeName=c[1-2] CPUs=2 State=FUTURE
+NodeName=d1 CPUs=2 State=CLOUD
+DownNodes=a3 State=DRAIN Reason=disk
+NodeSet=olds Feature=old
+NodeSet=some Nodes=b1,d1
+PartitionName=one Nodes=olds,c1
+PartitionName=two Nodes=some,b2 State=INACTIVE
+PartitionName=three Nodes=ALL State=DRAIN
+"""
+    site = site_of(tmp_path, text)
+    assert site.node_names == ("a1", "a2", "a3", "b1", "b2", "d1")
+    assert [one.nodes for one in site.partitions] == ["a[1-3]", "b[1-2],d1", "ALL"]
+    assert [one.up for one in site.partitions] == [True, False, True]
+    assert lay_out(site).members.sum(axis=1).tolist() == [3, 3, 6]
+    assert site.outages == (
+        Outage("b[1-2]", 0.0, reason="no fan"),
+        Outage("a3", 0.0, drained=True, reason="disk"),
+    )
+    assert "NodeName=c[1-2] State" in missing(site)
+    assert "NodeName Features" in missing(site)
+
+
+@pytest.mark.parametrize(
+    ("text", "select"),
+    [
+        ("", "nodes"),
+        ("SelectType=select/linear SelectTypeParameters=CR_Memory", "nodes"),
+        ("SelectType=select/cons_tres", "cores+memory"),
+        ("SelectType=select/cons_tres SelectTypeParameters=CR_Core", "cores"),
+        ("SelectType=select/cons_res SelectTypeParameters=CR_CPU_Memory,CR_LLN", "cores+memory"),
+        ("SelectTypeParameters=CR_CPU", "cores"),
+        ("SelectType=select/cons_tres SelectTypeParameters=CR_CORE_DEFAULT_DIST_BLOCK", "cores+memory"),
+    ],
+)
+def test_what_jobs_take_of_nodes(tmp_path: Path, text: str, select: str) -> None:
+    site = site_of(tmp_path, f"{SMALL}{text}\n")
+    assert site.scheduling.select == select
+    assert ("SelectTypeParameters CR_LLN" in missing(site)) == ("LLN" in text)
+
+
+def test_parameters_have_their_own_units_and_bounds(tmp_path: Path) -> None:
+    words = (
+        "bf_window=2880,bf_interval=60,bf_yield_sleep=250000,sched_min_interval=2000000,BF_CONTINUE,bf_resolution=9999"
+    )
+    site = site_of(tmp_path, f"{SMALL}SchedulerParameters={words},bf_min_prio_reserve=5000,no_such=1,bf_continu\n")
+    found = site.scheduling
+    assert (found.bf_window, found.bf_interval, found.bf_max_time) == (172800.0, 60.0, 60.0)
+    assert (found.bf_yield_sleep, found.sched_min_interval) == (0.25, 2.0)
+    assert (found.bf_continue, found.bf_min_prio_reserve, found.bf_resolution) == (True, 5000.0, 60.0)
+    effects = {one.name: one.effect for one in site.not_modelled}
+    assert "use the default; so do we" in effects["SchedulerParameters bf_resolution"]
+    assert effects["SchedulerParameters no_such"] == UNKNOWN
+    assert effects["SchedulerParameters bf_continu"] == f"{UNKNOWN} (did you mean bf_continue?)"
+
+
+def test_what_matters_is_named_and_what_does_not_is_silent(tmp_path: Path) -> None:
+    text = f"""{SMALL}
+SlurmctldPort=6817 StateSaveLocation=/var/spool SlurmctldHost=head PreemptMode=REQUEUE TopologyPlugin=topology/tree
+JobSubmitPlugins=lua,throttle PriorityWeightFairshare=10 Prioritywieght=3 CompleteWait=0 JobRequeue=0
+PartitionName=gpu Nodes=n1 LLN=YES OverSubscribe=FORCE:4 MaxCPUsPerNode=4 \\
+  TRESBillingWeights="CPU=1,Mem=0.25G" OverTimeLimit=5
+PartitionName=own Nodes=n1 OverSubscribe=FORCE:1 ExclusiveUser=NO Foo=bar
+AccountingStorageEnforce=safe,qos
+"""
+    site = site_of(tmp_path, text)
+    found = missing(site)
+    assert set(found) == {
+        "TopologyPlugin", "JobSubmitPlugins", "Prioritywieght", "JobRequeue", "PartitionName=gpu LLN",
+        "PartitionName=gpu OverSubscribe", "PartitionName=gpu MaxCPUsPerNode", "PartitionName=gpu TRESBillingWeights",
+        "PartitionName=gpu OverTimeLimit", "PartitionName=own Foo", "AccountingStorageEnforce",
+    }  # fmt: skip
+    assert found["TopologyPlugin"] == "slurm.conf:5"
+    assert site.enforced == ("associations", "limits", "qos", "safe")
+    assert sum("give --qos" in one.effect or "give --sacctmgr" in one.effect for one in site.not_modelled) == 2
+
+
+# Wrong use. ----------------------------------------------------------------------------------------------------------
+
+
+def test_included_files_are_read_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=Big\nInclude parts/%c.conf\ninclude /etc/no/such/folder/partitions.conf\n"
+    )
+    (tmp_path / "parts/big.conf").write_text("Include nodes.conf\n")
+    (tmp_path / "parts/nodes.conf").write_text("NodeName=n[1-2]\n")
+    (tmp_path / "partitions.conf").write_text("\n\nPartitionName=p Nodes=n3\n")
+    with pytest.raises(SiteError, match=r"partitions\.conf:3: partition p names node n3, which no NodeName has"):
+        import_slurm(tmp_path / "slurm.conf", Reports(), Clock())
+    conf = read_conf(tmp_path / "slurm.conf")
+    assert list(conf.inputs) == ["slurm.conf", "big.conf", "nodes.conf", "partitions.conf"]
+
+
+def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text("Include a.conf\n")
+    (tmp_path / "a.conf").write_text("\nInclude slurm.conf\n")
+    with pytest.raises(
+        SiteError, match=r"a\.conf:2: slurm\.conf includes itself \(slurm\.conf > a\.conf > slurm\.conf"
+    ):
+        read_conf(tmp_path / "slurm.conf")
+    for number in range(12):
+        (tmp_path / f"c{number}").write_text(f"Include c{number + 1}\n")
+    with pytest.raises(SiteError, match="more than 10 files deep"):
+        read_conf(tmp_path / "c0")
+
+
+def test_files_that_multiply_are_refused(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"c{number}").write_text(f"Include c{number + 1}\n" * 20)
+    (tmp_path / "c5").write_text("\n")
+    with pytest.raises(SiteError, match="write the files into one"):
+        read_conf(tmp_path / "c0")
+
+
+def test_a_file_that_is_missing_or_binary_is_named(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text("Include gone.conf\n")
+    with pytest.raises(InputError, match=r"slurm\.conf:1: includes gone\.conf: .*no such file.*copy it beside"):
+        read_conf(tmp_path / "slurm.conf")
+    (tmp_path / "slurm.conf").write_bytes(b"\0\1")
+    with pytest.raises(SiteError, match="is no text"):
+        read_conf(tmp_path / "slurm.conf")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("NodeName=n1\nPartitionName=p Nodes=n1 MaxTime=soon\n", "slurm.conf:2: MaxTime is 'soon'; expected minutes"),
+        ("NodeName=n1 CPUs=many\n", "slurm.conf:1: CPUs is 'many'; expected a whole number from 1"),
+        ("NodeName=n[1-9999999]\n", "slurm.conf:1: host list 'n[1-9999999]' names more than 200,000 hosts"),
+        ("NodeName=n[1-2\n", "a bracket is not closed"),
+        ("NodeName=n1\nthis is no setting\n", "slurm.conf:2: 'this is no setting' is not KEY=VALUE"),
+        ("NodeName=n1\nPartitionName=p\n", "slurm.conf:2: partition p has no Nodes; name them"),
+        ("NodeName=n1\nPartitionName=p Nodes=n1 State=OPEN\n", "State is 'OPEN'; expected UP, DOWN, DRAIN or INACTIVE"),
+        ("NodeName=n1\nPartitionName=p Nodes=n1 Default=perhaps\n", "Default is 'perhaps'; expected YES or NO"),
+        ("PartitionName=p Nodes=ALL\n", "names no node; give the slurm.conf of slurmctld"),
+        ("NodeName=n1\n", "there is no partition"),
+        (
+            "NodeName=n1\nPartitionName=p Nodes=n1 MaxTime=60 DefaultTime=120\n",
+            "partition p: default_time 2h is more than max_time 1h",
+        ),
+        ("NodeName=n1\nPartitionName=p Nodes=n1 MinNodes=3 MaxNodes=2\n", "min_nodes 3 is more than max_nodes 2"),
+        (
+            "NodeName=n1\nPartitionName=p Nodes=n1 Default=YES\nPartitionName=q Nodes=n1 Default=YES\n",
+            "partitions p, q are all the default",
+        ),
+        ("NodeName=n1 CPUs=2 CoreSpecCount=2\n", "keeps all its cores for the system"),
+        (f"{SMALL}SchedulerParameters=bf_interval=often\n", "slurm.conf:4: bf_interval is 'often'; expected a whole"),
+        (f"{SMALL}PriorityType=priority/magic\n", "expected priority/basic or priority/multifactor"),
+        (f"{SMALL}SchedulerType=sched/magic\n", "expected sched/backfill or sched/builtin"),
+        (f"{SMALL}PriorityWeightTRES=cpu=much\n", "expected resources such as cpu=16"),
+        (f"{SMALL}PriorityUsageResetPeriod=hourly\n", "expected one of NONE, NOW"),
+        (f"{SMALL}PriorityCalcPeriod=0\n", "PriorityCalcPeriod is '0'; expected at least one minute"),
+        ("Configuration data as of 2026-01-01\nClusterName = a\n", "add what scontrol -o show node"),
+    ],
+)
+def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(SiteError) as error:
+        site_of(tmp_path, text)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("dump", "hello\n", "dump.txt:1: 'hello' is no line of an account or a user; give what sacctmgr dump"),
+        ("dump", "", "has no account; give what sacctmgr dump"),
+        ("dump", "Cluster - 'other'\n", "is of cluster other, and slurm.conf of test; give what sacctmgr dump test"),
+        ("dump", "Account - \n", "has no name in front"),
+        ("dump", "Account - 'a':Fairshare\n", "dump.txt:1: 'Fairshare' is not KEY=VALUE; is the line cut off?"),
+        ("dump", "Account - 'a':Fairshare=lots\n", "Fairshare is 'lots'; expected a whole number"),
+        ("dump", "Parent - 'gone'\nAccount - 'a'\n", "account a: its parent gone is not there; add"),
+        ("dump", "Account - 'a':QOS='+x,y'\n", "expected names of QOS, or all of them with + or -"),
+        ("qos", "a|b\n", "qos.txt:1: has no column Name; print it with: sacctmgr -P show qos"),
+        ("qos", "Name|Priority\nx\n", "qos.txt:2: 'x' has 1 cells, and there are 2 columns"),
+        ("qos", "Name|Priority\nx|high\n", "qos.txt:2: Priority is 'high'; expected a whole number"),
+        ("qos", "Name|Priority\nx|1\nx|2\n", "QOS x is there 2 times"),
+        ("qos", "Name|Priority|UsageFactor\nx|1|nan\n", "UsageFactor is 'nan'; expected a number from 0"),
+        ("events", "NodeName|TimeStart\n", "has no column TimeEnd; print it with: sacctmgr -P show event"),
+        (
+            "events",
+            "NodeName|TimeStart|TimeEnd|State\nn1|yesterday|Unknown|DOWN\n",
+            "events.txt:2: TimeStart is 'yesterday'; expected a time such as",
+        ),
+        ("reservations", "hello\n", "reservations.txt:1: 'hello' is no reservation on one line; print them with"),
+    ],
+)
+def test_a_report_that_is_none_is_refused_with_its_line(tmp_path: Path, name: str, text: str, words: str) -> None:
+    (tmp_path / f"{name}.txt").write_text(text)
+    with pytest.raises(SiteError) as error:
+        site_of(tmp_path, SMALL, Reports(**{name: tmp_path / f"{name}.txt"}))
+    assert words in str(error.value)
+
+
+def test_events_of_other_clusters_and_nodes_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "events.txt").write_text(
+        "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
+        "test|n1|100|200|DOWN*|x|root(0)\ntest|n2|100|200|DOWN*|x|root(0)\nother|n3|100|200|DOWN|x|root(0)\n"
+        "test|old7|100|200|DOWN|x|root(0)\ntest|n3|100|100|DOWN|x|\ntest|n4|100|300|MAINT|x|\n"
+        "test|n4|400|Unknown|MIXED+DRAIN|x|y|root(0)\n"
+    )
+    site = site_of(tmp_path, SMALL, Reports(events=tmp_path / "events.txt"))
+    assert site.outages == (Outage("n[1-2]", 100.0, 200.0, reason="x"), Outage("n4", 400.0, drained=True, reason="x|y"))
+    assert [one.value for one in site.not_modelled] == ["1 events", "1 events"]
+
+
+def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
+    (tmp_path / "dump.txt").write_text(
+        "Cluster - 'test':QOS='a,b'\nAccount - 'x':QOS='+c'\nParent - 'x'\nAccount - 'y':QOS='-a'\n"
+        "User - 'u':QOS='+d'\nParent - 'y'\nUser - 'v':Priority=7:MaxCPUs=4:MaxNodes=2\n"
+    )
+    site = site_of(tmp_path, SMALL, Reports(dump=tmp_path / "dump.txt"))
+    by_name = {(one.account, one.user): one for one in site.associations}
+    assert by_name["x", ""].qos == ("a", "b", "c")
+    assert by_name["y", ""].qos == ("b", "c")
+    assert by_name["x", "u"].qos == ("a", "b", "c", "d")
+    assert by_name["y", "v"].qos == ()
+    assert by_name["y", "v"].per_job == Limits(cores=4, nodes=2)
+    assert by_name["y", "v"].priority == 7
