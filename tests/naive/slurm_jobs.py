@@ -53,6 +53,7 @@ class Demand:
     memory_per_core: int = 0
     gpus: int = 0
     whole: bool = False
+    per_node: int = 0  # cores of every node, where they are asked for by node
 
 
 @dataclasses.dataclass(eq=False)
@@ -108,5 +109,8 @@ def demand_of(job: Job, partition: Partition, scheduling: Scheduling, gpus_of_a_
     else:
         per_core = scheduling.default_memory_per_core
     if nodes > 0:
-        return Demand(nodes, nodes, max(job.cores, nodes), memory, per_core, math.ceil(gpus / nodes), whole)
+        cores = max(job.cores, nodes)
+        # As with --ntasks-per-node; what can not be spread evenly is asked for in all (-N and -n).
+        per_node = 0 if whole or cores % nodes else cores // nodes
+        return Demand(nodes, nodes, cores, memory, per_core, math.ceil(gpus / nodes), whole, per_node)
     return Demand(1, math.inf, job.cores, memory, per_core, 0, whole)

@@ -124,15 +124,15 @@ def _share(nodes: Nodes, demand: Demand, i: int, cores: int, use: Use) -> tuple[
 def _cores_offered(nodes: Nodes, demand: Demand, i: int, use: Use) -> int:
     """Return how many cores of a node the job can use at all (can_job_run_on_node)."""
     free = nodes.cores[i] - use.cores[i]
-    if demand.most == 1 and free < demand.cores and not demand.whole:
+    if free < demand.per_node:
         return 0
     if nodes.takes_memory and nodes.memory[i]:
         left = nodes.memory[i] - use.memory[i]
         if demand.memory > left:
             return 0
         if demand.memory_per_core and demand.memory_per_core * free > left:
-            return 0 if demand.whole else left // demand.memory_per_core
-    return free
+            free = 0 if demand.whole else left // demand.memory_per_core
+    return free if free >= demand.per_node else 0
 
 
 def _choose(nodes: Nodes, demand: Demand, among: list[int], use: Use) -> dict[int, int] | None:
@@ -205,8 +205,8 @@ def _best_fit(nodes: Nodes, demand: Demand, most: float, offered: dict[int, int]
             cores = offered[i]
             if not demand.whole:
                 # One core is kept back for each further node that is still needed.
-                cores = min(cores, max(reserve - max(need_nodes - 1, 0), 1))
-            chosen[i] = cores
+                cores = min(cores, max(reserve - max(need_nodes - 1, 0), demand.per_node, 1))
+            chosen[i] = demand.per_node or cores
             need, reserve, need_nodes, most = need - cores, reserve - cores, need_nodes - 1, most - 1
         if need_nodes <= 0 and need <= 0:
             return chosen

@@ -72,11 +72,17 @@ def test_names_are_in_natural_order_whatever_the_file_says(simulate: Simulate) -
 
 
 def test_one_core_is_kept_for_every_further_node(simulate: Simulate) -> None:
-    # 2 nodes of 4 cores. Job 1 (2 nodes, 4 cores) takes 3 + 1; so 3 cores are left of n2: 2 (3 cores) fits there,
-    # and 3 (1 core) into what is left of n1
+    # 2 nodes of 6 cores. Job 1 asks for 2 nodes and 5 cores, which are not even: 4 + 1. What is left is 2 and 5:
+    # 2 (4 cores) fits on n2, and 3 (1 core) fills it up
+    site = shared(NodeGroup("n[1-2]", cores=6))
+    jobs = (Job(1, 0, 500, 600, 2, 5), Job(2, 1, 500, 600, 1, 4), Job(3, 2, 500, 600, 1, 1))
+    assert nodes(simulate, site, *jobs) == [(0, 1), (1,), (1,)]
+
+
+def test_what_is_even_is_asked_of_every_node(simulate: Simulate) -> None:
+    # 2 nodes of 4 cores: 1 has 2 of each, so 2 (3 cores) waits
     site = shared(NodeGroup("n[1-2]", cores=4))
-    jobs = (Job(1, 0, 500, 600, 2, 4), Job(2, 1, 500, 600, 1, 3), Job(3, 2, 500, 600, 1, 1))
-    assert nodes(simulate, site, *jobs) == [(0, 1), (1,), (0,)]
+    assert starts(simulate(site, [Job(1, 0, 500, 600, 2, 4), Job(2, 1, 500, 600, 1, 3)], begin=0)) == [3, 503]
 
 
 def test_one_node_as_full_as_can_be(simulate: Simulate) -> None:
