@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli import workload_import, workload_models, workload_resample
+from policyfactory.cli import workload_download, workload_import, workload_models, workload_resample
 from policyfactory.core.artefact import dump_json
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
@@ -17,15 +16,12 @@ from policyfactory.core.output import check_directory
 from policyfactory.core.together import atomic_write, together
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing, Overrun, ZeroRun
-from policyfactory.workload.swf.archive import ARCHIVE_URL
 
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
     from policyfactory.workload.describe import Description
     from policyfactory.workload.judge import Judgement
     from policyfactory.workload.presets import Preset
-    from policyfactory.workload.swf.archive import KnownLog
-    from policyfactory.workload.swf.download import Patience
     from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["app", "show_written"]
@@ -259,101 +255,7 @@ def show_written(logs: dict[Path, SwfLog]) -> None:
     show_table("written", ["file", "begins", "jobs", "last submission after"], rows, left=(0, 1))
 
 
-@app.command()
-def download(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME...", help="Logs of the Parallel Workloads Archive: kth, KTH-SP2-1996-2.1-cln, ..."
-        ),
-    ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Print the names that are known.")] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path(),
-    base_url: Annotated[
-        str, typer.Option(help="Where the archive's folders are: the archive, or a mirror.")
-    ] = ARCHIVE_URL,
-    sha256: Annotated[str | None, typer.Option(help="Expected SHA-256, in place of the pinned one (one NAME).")] = None,
-    tries: Annotated[int, typer.Option(help="Attempts before a failing connection is given up.")] = 4,
-    timeout: Annotated[float, typer.Option(help="Seconds without an answer before an attempt fails.")] = 30.0,
-    max_time: Annotated[float, typer.Option(help="Seconds for a log, all attempts together.")] = 3600.0,
-    speed_limit: Annotated[
-        float, typer.Option(help="Bytes a second; an attempt that is slower for --speed-time fails.")
-    ] = 1000.0,
-    speed_time: Annotated[float, typer.Option(help="Seconds that an attempt may be slower.")] = 30.0,
-) -> None:
-    """Download logs of the Parallel Workloads Archive by name; an interrupted download goes on where it stopped."""
-    from policyfactory.workload.swf.archive import KNOWN_LOGS, find_log
-    from policyfactory.workload.swf.download import Patience
-
-    if listing:
-        rows = [[log.name, log.short, log.site, "yes" if log.sha256 else "-"] for log in KNOWN_LOGS.values()]
-        show_table(
-            "Logs of the Parallel Workloads Archive",
-            ["name", "short name", "site", "SHA-256 pinned"],
-            rows,
-            left=(0, 1, 2, 3),
-        )
-        return
-    if not names:
-        raise UsageError("name a log to download, for example kth; --list prints the names")
-    if sha256 is not None and (len(names) > 1 or re.fullmatch(r"[0-9a-fA-F]{64}", sha256) is None):
-        raise UsageError("--sha256 is the 64 hexadecimal digits of one log: give one NAME")
-    logs = [find_log(name) for name in names]
-    patience = Patience(tries=tries, timeout=timeout, max_time=max_time, speed_limit=speed_limit, speed_time=speed_time)
-    check_directory(output)
-    for log in logs:
-        expected = sha256.lower() if sha256 is not None else log.sha256
-        _download_one(log, output / log.file, base_url, expected, patience)
-
-
-def _download_one(log: KnownLog, path: Path, base_url: str, sha256: str | None, patience: Patience) -> None:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    from policyfactory.core.artefact import Manifest, command_line
-    from policyfactory.workload.swf.download import download as fetch
-    from policyfactory.workload.swf.files import read_swf
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    jobs: list[int] = []
-    with Progress(*columns, console=console(stderr=True)) as bar:
-        task = bar.add_task(log.file, total=None)
-        result = fetch(
-            log.url(base_url),
-            path,
-            sha256=sha256,
-            check=lambda part: jobs.append(len(read_swf(part))),
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-            patience=patience,
-        )
-        bar.update(task, completed=result.size, total=result.size)
-    if not result.present:
-        manifest = Manifest(
-            "log",
-            command_line(),
-            seed=None,
-            parameters={"url": result.url, "page": log.page, "expected_sha256": sha256},
-            outputs={result.path.name: result.sha256},
-        )
-        manifest.write(Manifest.path_for(result.path))
-    went_on = f", went on after {result.resumed_from:,} bytes" if result.resumed_from else ""
-    what = "was there already" if result.present else f"{result.size:,} bytes{went_on}"
-    trust = (
-        "as expected"
-        if result.pinned
-        else "not checked: no digest is known for this log; compare it with another copy's, and give it as --sha256"
-    )
-    count = jobs[0] if jobs else len(read_swf(path))
-    console().print(f"{result.path}: {count:,} jobs, {what}", markup=False, soft_wrap=True)
-    console().print(f"SHA-256 {result.sha256} ({trust})", markup=False, soft_wrap=True)
-    note(f"cite the archive and the site when you use it: {log.page}")
-
-
+workload_download.register(app)
 workload_import.register(app)
 workload_models.register(app)
 workload_resample.register(app)

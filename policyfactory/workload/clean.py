@@ -231,8 +231,8 @@ class _Cleaning:
         assumed = assumed_request(log.header)
         if assumed is not None:
             # What an import was told to assume is no user's request, however often it was written since.
-            what = f"no requested time, {assumed:,} s assumed when the log was imported"
-            self.note("changed", log.requested_time == assumed, what, "backfilling (EASY) on them is an assumption")
+            what = f"no requested time, {assumed:,} s assumed at the import: EASY backfilling on them is an assumption"
+            self.note("changed", log.requested_time == assumed, what, "nobody asked for this time")
         if preset.longest_request is not None:
             absurd = self.requested_time > preset.longest_request
             self.note(

@@ -109,7 +109,7 @@ def test_a_table_without_limits_needs_an_assumption_and_the_log_says_so(tmp_path
     workload = clean(log)
     step = next(step for step in workload.cleaning.steps if step.what.startswith("no requested time"))
     assert (step.action, step.jobs) == ("changed", 2)
-    assert step.why == "backfilling (EASY) on them is an assumption"
+    assert step.what.endswith("EASY backfilling on them is an assumption")
     assert any("were assumed when the log was imported" in quirk for quirk in find_quirks(log, describe(log)))
     unknown = read(path, UNLIMITED_OWN, without_limits=True)
     assert unknown.log.requested_time.tolist() == [-1, -1]

@@ -62,6 +62,8 @@ class Patience:
         Seconds after which the download is given up, all attempts together.
     speed_limit, speed_time : float
         An attempt fails that brings fewer than so many bytes a second over so many seconds.
+    largest : int, optional
+        Bytes of the file at most (default: what is read of a log).
     """
 
     tries: int = 4
@@ -70,6 +72,7 @@ class Patience:
     max_time: float = 3600.0
     speed_limit: float = 1000.0
     speed_time: float = 30.0
+    largest: int | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -168,7 +171,7 @@ def download(
 
 def _fetch_patiently(url: str, path: Path, patience: Patience, progress: Progress | None) -> None:
     until = time.monotonic() + patience.max_time
-    limits = Limits(patience.timeout, until, patience.speed_limit, patience.speed_time)
+    limits = Limits(patience.timeout, until, patience.speed_limit, patience.speed_time, patience.largest or _LARGEST)
     for attempt in range(1, patience.tries + 1):
         try:
             _fetch(url, path, limits, progress)
@@ -279,9 +282,9 @@ def _fetch(url: str, path: Path, limits: Limits, progress: Progress | None) -> N
         return common | {"Range": f"bytes={have}-", "If-Range": known.validator}
 
     try:
-        with open_address(url, limits, _LARGEST, headers) as (address, answer):
+        with open_address(url, limits, limits.largest, headers) as (address, answer):
             asked = known if known is not None and address == known.address else None
-            _receive(answer, path, address, have, asked, progress)
+            _receive(answer, path, (address, limits.largest), have, asked, progress)
     except urllib.error.HTTPError as error:
         _refused(error, url, path)
 
@@ -302,17 +305,17 @@ def _refused(error: urllib.error.HTTPError, url: str, path: Path) -> None:
 
 
 def _receive(
-    answer: HTTPResponse, path: Path, address: str, have: int, known: _Part | None, progress: Progress | None
+    answer: HTTPResponse, path: Path, sent: tuple[str, int], have: int, known: _Part | None, progress: Progress | None
 ) -> None:
-    """Write what the server sends behind the part, or in its place if the server begins at the beginning."""
-    length = _length(answer, address)
+    """Write what an address sends, at most so many bytes, behind the part, or in its place if it is the beginning."""
+    (address, largest), length = sent, _length(answer, sent[0])
     if answer.status == http.HTTPStatus.PARTIAL_CONTENT:
         start, total = have, _rest(answer, path, have, known)
     elif answer.status == http.HTTPStatus.OK:
         start, total = 0, length
     else:
         raise InputError(f"{address}: the server answered {answer.status}, which is no file; try a mirror (--base-url)")
-    _check_size(total or 0, path)
+    _check_size(total or 0, largest, path)
     if start == 0:
         # The part goes before the record of the next one is there: they could not be told apart after a kill.
         _throw_away(path)
@@ -324,7 +327,7 @@ def _receive(
     try:
         while block := answer.read1(_BLOCK):
             start += len(block)
-            _check_size(start, path)
+            _check_size(start, largest, path)
             _append(part, block, path)
             if progress is not None:
                 progress(start, total)
@@ -392,6 +395,6 @@ def _unwritable(path: Path, error: OSError) -> str:
     return f"{partial_path(path)}: cannot be written: {error.strerror}; free some space or choose another folder"
 
 
-def _check_size(size: int, path: Path) -> None:
-    if size > _LARGEST:
-        raise InputError(f"{path}: more than {_LARGEST:,} bytes are sent; no log is that large")
+def _check_size(size: int, largest: int, path: Path) -> None:
+    if size > largest:
+        raise InputError(f"{path}: more than {largest:,} bytes are sent; no log is that large")

@@ -58,12 +58,15 @@ class Limits:
         When everything has to be done, on the clock of `time.monotonic`.
     speed, span : float
         A try fails that brings fewer than ``speed`` bytes a second over ``span`` seconds.
+    largest : int
+        Bytes that a file may have.
     """
 
     silence: float
     until: float
     speed: float
     span: float
+    largest: int = 1 << 30
     _since: float = 0.0
     _bytes: int = 0
     _room: int = 0
