@@ -144,10 +144,13 @@ def _choose(nodes: Nodes, demand: Demand, among: list[int], use: Use) -> dict[in
     if len(offered) < demand.least:
         return None
     most = max(min(demand.most, demand.cores), demand.least)
+    weights = {i: cores + (nodes.gpus[i] - use.gpus[i]) * (demand.gpus > 0) for i, cores in offered.items()}
+    if demand.gpus and demand.per_node:
+        # Of a node with GPUs the cores beyond the job's own are hidden from it: such nodes all look alike.
+        offered = dict.fromkeys(offered, demand.per_node)
     chosen = _best_fit(nodes, demand, most, offered)
     if chosen is not None or len(offered) <= demand.least:
         return chosen
-    weights = {i: cores + (nodes.gpus[i] - use.gpus[i]) * (demand.gpus > 0) for i, cores in offered.items()}
     for few in range(1, max(weights.values())):
         gone = [i for i in offered if weights[i] <= few][: len(offered) - demand.least]
         if not gone and few > 1:
