@@ -108,6 +108,9 @@ _ASSUME_LIMIT = Annotated[
 _ANONYMIZE = Annotated[
     bool, typer.Option("--anonymize", help="Number users, groups and partitions at random, write no names.")
 ]
+_USER_NAMES = Annotated[
+    bool, typer.Option("--user-names", help="Write the users' names into the log's header (sacct: ask for User).")
+]
 _SEED = Annotated[int, typer.Option(help="Seed of the random order of --anonymize.")]
 _JSON = Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of tables.")]
 _OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")]
@@ -159,6 +162,7 @@ def import_log(
     defaults: _DEFAULTS = "keep",
     assume_limit: _ASSUME_LIMIT = None,
     anonymize: _ANONYMIZE = False,
+    user_names: _USER_NAMES = False,
     seed: _SEED = 1,
     json: _JSON = False,
     overwrite: _OVERWRITE = False,
@@ -197,7 +201,9 @@ def import_log(
     )
     if rules.begin is not None and rules.end is not None and rules.begin >= rules.end:
         raise UsageError(f"--from {start} is not before --to {end}")
-    labels = Labels(computer, installation, nodes, command_line(), anonymize, seed)
+    if anonymize and user_names:
+        raise UsageError("--anonymize writes no names, and --user-names writes them; give one of the two")
+    labels = Labels(computer, installation, nodes, command_line(), anonymize, seed, users=user_names)
     if output is not None:
         check_file(output, "its manifest")
     with exclusive(output):
@@ -282,5 +288,7 @@ def _show(report: ImportReport, *, json: bool) -> None:
             "the rest; share: its share of all limits of the partition",
         )
         console().print(report.totals(), markup=False, soft_wrap=True)
+    for text in report.lacking:
+        note(text)
     for text in report.questions() + report.warnings():
         warn(text)

@@ -16,6 +16,8 @@ from policyfactory.workload.accounting.slurm import (
     read_limit,
     state_of,
     tres,
+    tres_gpus,
+    tres_memory,
 )
 from policyfactory.workload.accounting.times import Clock, duration, settle
 
@@ -46,6 +48,7 @@ class _Log:
             "id", "state", "submit", "eligible", "start", "end", "elapsed_raw", "elapsed", "limit_raw", "limit",
             "requested", "allocated", "requested_nodes", "allocated_nodes", "allocated_tres", "requested_tres", "user",
             "group", "account", "partition", "qos", "suspended", "submit_line", "cluster",
+            "user_name",
         )  # fmt: skip
         return {name: fields[places[name]] if name in places else "" for name in names}
 
@@ -112,6 +115,8 @@ class _Log:
             record.allocated = 0
         if match := HET_ID.fullmatch(values["id"]):
             record.group_id = match[1]
+        asked = values["requested_tres"] or values["allocated_tres"]
+        record.memory, record.gpus, record.user_name = tres_memory(asked), tres_gpus(asked), values["user_name"]
         mark_asked(record, values["submit_line"])
         return record, how
 

@@ -25,8 +25,15 @@ from policyfactory.workload.swf import files as swf
 from policyfactory.workload.swf.files import format_swf
 from policyfactory.workload.swf.print_rows import printed
 
-ALL = [*COLUMNS, "AllocTRES", "Timelimit", "Elapsed", "SubmitLine", "Cluster"]
-MORE = {"AllocTRES": "cpu=4,node=1", "Timelimit": "01:00:00", "Elapsed": "00:01:40", "SubmitLine": "", "Cluster": "c"}
+ALL = [*COLUMNS, "User", "AllocTRES", "Timelimit", "Elapsed", "SubmitLine", "Cluster"]
+MORE = {
+    "User": "ann",
+    "AllocTRES": "cpu=4,node=1",
+    "Timelimit": "01:00:00",
+    "Elapsed": "00:01:40",
+    "SubmitLine": "",
+    "Cluster": "c",
+}
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 
 # What a cell can have that a plain one has not.
@@ -54,11 +61,11 @@ ODD = {
     "AllocCPUS": ["", "0", "+4"],
     "AllocNodes": ["0", ""],
     "AllocTRES": [""],
-    "ReqTRES": ["", "cpu=9,node=3"],
+    "ReqTRES": ["", "cpu=9,node=3", "cpu=9,gres/gpu:a=2,gres/gpu:b=1,mem=1.50G", "gres/gpu=4,gres/gpu:a=4,mem=7K"],
     "Suspended": ["", "00:10:00", "never"],
     "UID": ["Zoë", "", "a b"],
     "Partition": ["gpu", "", "日本"],
-    "SubmitLine": ["sbatch -t 60 x", "sbatch a|b", "sbatch a|b|c"],
+    "SubmitLine": ["sbatch -t 60 x", "sbatch a|b", "sbatch a|b|c", "sbatch --exclusive -d afterok:3:9_1,afterany:7 x"],
     "Cluster": ["", "other"],
 }
 

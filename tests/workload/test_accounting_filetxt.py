@@ -76,6 +76,8 @@ PLAIN = Record(
     account="grant7",
     partition="batch",
     qos="normal",
+    memory=4096,
+    gpus=0,
 )
 
 

@@ -133,7 +133,7 @@ def test_job_names_and_qualities_of_service_are_numbers(tmp_path: Path) -> None:
     assert done.log.partition.tolist() == [1, 2, -1, 1, 1, 2]
     text = format_swf(done.log).decode()
     assert "relax" not in text
-    assert "normal" not in text
+    assert "; QOS: 1 normal\n; QOS: 2 high\n; Account: 1 physics\n" in text
     (tmp_path / "site.swf").write_text(text)
     attributes = read(tmp_path / "site.swf").attributes
     assert attributes is not None
@@ -162,9 +162,8 @@ def test_an_anonymous_log_has_no_names_and_the_same_jobs(tmp_path: Path) -> None
     assert anonymous.log.user.tolist() != plain.log.user.tolist()
     text = format_swf(anonymous.log).decode()
     for word in ("user", "group3", "part0", "hidden", "anna", "chemists", "secret", "9001", "900999", "log.txt"):
-        assert word not in text.replace("users, groups, job names, queues and partitions are numbered", "").replace(
-            "MaxQueues", ""
-        )
+        ours = "users, groups, accounts, job names, queues and partitions are numbered"
+        assert word not in text.replace(ours, "").replace("MaxQueues", "")
     again = imported(tmp_path, *secrets(), labels=labels)
     assert format_swf(again.log) == format_swf(anonymous.log)
     other_seed = imported(tmp_path, *secrets(), labels=Labels(anonymous=True, seed=4))

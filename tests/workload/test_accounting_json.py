@@ -56,7 +56,7 @@ def record_of(**changes: Any) -> Record:
 def test_a_job_becomes_a_record() -> None:
     assert record_of() == Record(
         1, "11", 1_700_000_000, 1_700_000_000, 1_700_000_020, 1_700_000_027, 7, 0, 300, Limit.given, 4, 8, 1, 2,
-        State.completed, "anna", "users", "physics", "batch", "normal", "a|b",
+        State.completed, "anna", "users", "physics", "batch", "normal", "a|b", gpus=0,
     )  # fmt: skip
 
 

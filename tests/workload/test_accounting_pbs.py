@@ -139,6 +139,8 @@ def test_an_end_record_of_openpbs() -> None:
         account="grant 7",
         partition="workq",
         name="relax",
+        memory=8192,
+        gpus=0,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import NAMES, Record, Remark, State
-from policyfactory.workload.accounting.slurm import read_limit, state_of, tres
+from policyfactory.workload.accounting.slurm import read_limit, state_of, tres, tres_gpus, tres_memory
 from policyfactory.workload.accounting.times import Clock, settle
 from policyfactory.workload.header import printable
 
@@ -122,6 +122,8 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
         allocated=processors,
         requested_nodes=tres(fields.get("tres", ""), "node"),
         allocated_nodes=nodes,
+        memory=tres_memory(fields.get("tres", "")),
+        gpus=tres_gpus(fields.get("tres", "")),
         state=state,
         **names,
     )

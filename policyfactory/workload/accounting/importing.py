@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.workload.accounting.asked import lacking
 from policyfactory.workload.accounting.detect import detect, find_format
 from policyfactory.workload.accounting.limits import ImportRules, partition_limits, unrequested
 from policyfactory.workload.accounting.record import Limit, Record, RecordBlock, Remark
@@ -206,9 +207,10 @@ def import_logs(
         unrequested=unrequested(table, jobs.rows[started], jobs.recorded_limit),
         assumed=rules.assumed if (table.limit_kind[jobs.rows] == Limit.missing).any() else None,
     )
+    log = swf_of(jobs, report, zone.clock, labels)
     return Imported(
-        swf_of(jobs, report, zone.clock, labels),
-        report,
+        log,
+        dataclasses.replace(report, lacking=lacking(dict(log.extra), log.queue)),
         tuple(table.job[row] for row in jobs.rows.tolist()),
         *(
             tuple(table.names[name][code] for code in codes[jobs.rows].tolist())

@@ -19,10 +19,13 @@ from typing import NamedTuple
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.pbs_fields import (
+    asked_memory,
     count_slots,
+    depends_on,
     fields_of,
     hosts_of,
     parse_walltime,
+    requested_gpus,
     requested_processors,
     vnode_processors,
     whole,
@@ -37,6 +40,9 @@ _TASK = re.compile(r"([^\[]*)\[([^\]]*)\](.*)")
 _LONGEST_ID = 256
 # JOB_EXEC_KILL_WALLTIME of OpenPBS; TORQUE and older PBS end the job by a signal, as they do for qdel.
 _KILLED_BY_WALLTIME = "-29"
+# The sharing of Resource_List.place; what is not named there is the nodes' own default.
+_PLACE = re.compile(r"(?:^|:)(exclhost|excl|shared)(?=:|$)")
+_EXCLUSIVE = {"excl": 1, "exclhost": 1, "shared": 0}
 _NO_PROJECT = "_pbs_project_default"
 
 
@@ -238,6 +244,8 @@ class _Log:
             yield event.remark("pbs.no_submit" if record.submit is None else "pbs.no_start")
             return
         record.end = whole(fields, "end") or self._seconds(event)
+        if entry is not None and not record.after and " depend=" in f" {entry.request}":
+            record.after = depends_on(fields_of(entry.request))
         if record.limit is None and "Resource_List.walltime" in fields:
             yield event.remark("pbs.bad_limit")
         yield from _elapse(record, entry)
@@ -281,12 +289,16 @@ def _record(line: int, job: str, fields: dict[str, str]) -> Record:
         allocated=allocated,
         requested_nodes=whole(fields, "Resource_List.nodect"),
         allocated_nodes=hosts_of(hosts) if hosts else None,
+        memory=asked_memory(fields),
+        gpus=requested_gpus(fields),
+        exclusive=_EXCLUSIVE.get(next(iter(_PLACE.findall(fields.get("Resource_List.place", ""))), "")),
         user=fields.get("user", ""),
         group=fields.get("group", ""),
         account=fields.get("account", "") or (project if project != _NO_PROJECT else ""),
         partition=fields.get("queue", ""),
         qos=fields.get("Resource_List.qos", ""),
         name=fields.get("jobname", ""),
+        after=depends_on(fields),
     )
 
 

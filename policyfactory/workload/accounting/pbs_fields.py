@@ -12,10 +12,13 @@ import re
 from policyfactory.workload.accounting.record import array_size
 
 __all__ = [
+    "asked_memory",
     "count_slots",
+    "depends_on",
     "fields_of",
     "hosts_of",
     "parse_walltime",
+    "requested_gpus",
     "requested_processors",
     "vnode_processors",
     "whole",
@@ -32,6 +35,13 @@ _VNODE_NCPUS = re.compile(r":ncpus=([0-9]{1,9})(?=[:+)]|$)")
 _NCPUS = re.compile(r"(?:^|:)(?:ppn|ncpus)=([0-9]{1,9})(?=[:#]|$)")
 _CPP = re.compile(r":cpp=([0-9]{1,9})(?=[:#]|$)")
 _MOST = 10**9
+_SIZE = re.compile(r"([0-9]{1,15})([kmgtp]?)([bw]?)", re.IGNORECASE)
+_SIZE_STEPS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_WORD = 8  # bytes
+_CHUNK_SIZE = re.compile(r":mem=([0-9]+[kmgtp]?[bw]?)(?=[:#]|$)", re.IGNORECASE)
+_CHUNK_GPUS = re.compile(r":n?gpus=([0-9]{1,9})(?=[:#]|$)")
+# Jobs that must have ended: not those that must have begun (after), nor those that wait for this one (before...).
+_DEPENDENCY = re.compile(r"(?:^|,)after(?:ok|any|notok)((?::[^:,]{1,256})+)")
 
 
 def fields_of(text: str) -> dict[str, str]:
@@ -114,15 +124,64 @@ def requested_processors(fields: dict[str, str]) -> int | None:
     return min(max(known), _MOST) or None
 
 
+def asked_memory(fields: dict[str, str]) -> int | None:
+    """Return the MB that a job asked for in all, rounded up: ``mem``, or the sum over the chunks of ``select``."""
+    total = _bytes(fields.get("Resource_List.mem", ""))
+    if total is None:
+        sizes = [
+            (count, _bytes(match[1]))
+            for count, chunk in _counted(fields.get("Resource_List.select", ""))
+            if (match := _CHUNK_SIZE.search(chunk))
+        ]
+        known = [count * size for count, size in sizes if size is not None]
+        total = sum(known) if known else None
+    return None if total is None else min(-(-total // (1 << 20)), 10**12)
+
+
+def _bytes(text: str) -> int | None:
+    """Return the bytes of ``4gb``, ``1024mb``, ``100kw`` (words); None if it is none of these."""
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        return None
+    unit = _WORD if match[3].lower() == "w" else 1
+    return int(match[1]) * int(1024 ** _SIZE_STEPS[match[2].lower()]) * unit
+
+
+def requested_gpus(fields: dict[str, str]) -> int | None:
+    """Return the GPUs that a job asked for in all; None if its record has neither that nor chunks."""
+    total = fields.get("Resource_List.ngpus", "")
+    if _WHOLE.fullmatch(total):
+        return int(total)
+    text = fields.get("Resource_List.select") or fields.get("Resource_List.nodes")
+    if text is None:
+        return None
+    found = ((count, _CHUNK_GPUS.search(chunk)) for count, chunk in _counted(text))
+    return min(sum(count * int(match[1]) for count, match in found if match), _MOST)
+
+
+def depends_on(fields: dict[str, str]) -> str:
+    """Return the ids of the jobs that had to end first (``depend=afterok:17.host:18.host``), with ``:`` between."""
+    lists = _DEPENDENCY.findall(fields.get("depend", ""))
+    ids = [one.partition("@")[0] for text in lists for one in text[1:].split(":")]
+    return ":".join(dict.fromkeys(ids))
+
+
+def _counted(text: str) -> list[tuple[int, str]]:
+    """Return how often each chunk of ``select`` or ``nodes`` is asked for, and the chunk."""
+    chunks = []
+    for chunk in text.split("+"):
+        head = re.split(r"[:#]", chunk, maxsplit=1)[0]
+        chunks.append(((int(head) if _WHOLE.fullmatch(head) else 0) or 1, chunk))
+    return chunks
+
+
 def _chunks(text: str) -> int:
     """Return the processors of ``2:ncpus=4:mem=1gb+1:ncpus=2`` (select) or ``4:ppn=16+node2#shared`` (nodes).
 
     A chunk without a count is one, one without processors has one.
     """
     total = 0
-    for chunk in text.split("+"):
-        head = re.split(r"[:#]", chunk, maxsplit=1)[0]
-        count = (int(head) if _WHOLE.fullmatch(head) else 0) or 1
+    for count, chunk in _counted(text):
         ncpus, cpp = _NCPUS.search(chunk), _CPP.search(chunk)
         total += count * (int(ncpus[1]) if ncpus else 1) * (int(cpp[1]) if cpp else 1)
     return min(total, _MOST)

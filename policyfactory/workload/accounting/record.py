@@ -19,9 +19,9 @@ __all__ = ["NAMES", "NUMBERS", "Limit", "Record", "RecordBlock", "Remark", "Stat
 # The columns of `Record`, in this order; ``state`` and ``limit_kind`` are numbers of `State` and `Limit`.
 NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
-    "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind",
+    "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind", "memory", "gpus", "exclusive",
 )  # fmt: skip
-NAMES = ("user", "group", "account", "partition", "qos", "name")
+NAMES = ("user", "group", "account", "partition", "qos", "name", "user_name", "after")
 _NUMBERS_OF = operator.attrgetter(*NUMBERS)
 # What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
 _LARGEST = 1 << 62
@@ -90,6 +90,14 @@ class Record:
         How the run ended.
     user, group, account, partition, qos, name : str
         Names or numbers as in the log, the last one the job's own; empty if it has none.
+    memory, gpus : int or None
+        MB and GPUs asked for, over the whole job.
+    exclusive : int or None
+        1 if it asked for whole nodes, 0 if it shares them.
+    user_name : str
+        The user's name, where ``user`` is a number.
+    after : str
+        Ids of the jobs that had to end first, with ``:`` between.
     """
 
     line: int
@@ -113,6 +121,11 @@ class Record:
     partition: str = ""
     qos: str = ""
     name: str = ""
+    memory: int | None = None
+    gpus: int | None = None
+    exclusive: int | None = None
+    user_name: str = ""
+    after: str = ""
     group_id: str | None = None
     tasks: int = 1
 
@@ -142,7 +155,7 @@ class RecordBlock:
 
     Parameters
     ----------
-    numbers : int64 array (15, n)
+    numbers : int64 array (18, n)
         A row for each of `NUMBERS`; -1 where the log has no number.
     names : tuple of (int64 array (n,), list of str)
         For each of `NAMES` a number for each record, and the names that the numbers stand for.

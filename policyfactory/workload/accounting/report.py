@@ -179,6 +179,8 @@ class ImportReport:
         Jobs that ran and have no requested time in the new log, by what the old one says of it.
     assumed : int or None
         Requested time in seconds given to jobs of which the log says none; None: no job was given one.
+    lacking : tuple of str
+        What the old log does not have and what that costs, in sentences.
     """
 
     inputs: tuple[tuple[str, str, str], ...]
@@ -199,6 +201,7 @@ class ImportReport:
     partitions: tuple[PartitionLimits, ...]
     unrequested: dict[str, int]
     assumed: int | None = None
+    lacking: tuple[str, ...] = ()
 
     def count(self, action: str) -> int:
         """Return the sum over all steps with ``action``."""

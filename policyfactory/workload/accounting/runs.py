@@ -136,10 +136,10 @@ def merge_het(sieve: Sieve) -> None:
 
 def _merge(table: RecordTable, leader: int, rows: list[int]) -> None:
     """Give the row of the first component what all have together."""
-    for column in ("requested", "allocated", "requested_nodes", "allocated_nodes"):
+    for column in ("requested", "allocated", "requested_nodes", "allocated_nodes", "memory", "gpus"):
         values = getattr(table, column)
         values[leader] = -1 if (values[rows] < 0).any() else values[rows].sum()
-    for column in ("end", "elapsed", "suspended"):
+    for column in ("end", "elapsed", "suspended", "exclusive"):
         values = getattr(table, column)
         values[leader] = values[rows].max()
     kinds = table.limit_kind[rows]

@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.workload.accounting.cells import Rows
-from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, RecordBlock, Remark, State
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, RecordBlock, Remark, State, coded
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
     HET_ID,
     LARGEST,
     array_tasks,
     asked,
+    asks_for_nodes,
+    depends_on,
     one_cluster,
     read_limit,
     state_of,
     tres,
+    tres_gpus,
+    tres_memory,
 )
 from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, duration, settle
 
@@ -106,6 +110,9 @@ _SOURCES: dict[str, tuple[tuple[str, _Reader], ...]] = {
     "allocated": (("allocated", _count), ("allocated_tres", lambda text: tres(text, "cpu"))),
     "requested_nodes": (("requested_nodes", _count), ("requested_tres", lambda text: tres(text, "node"))),
     "allocated_nodes": (("allocated_nodes", _count), ("allocated_tres", lambda text: tres(text, "node"))),
+    "memory": (("requested_tres", tres_memory), ("allocated_tres", tres_memory)),
+    "gpus": (("requested_tres", tres_gpus), ("allocated_tres", tres_gpus)),
+    "exclusive": (("submit_line", asks_for_nodes),),
     "state": (("state", state_of),),
 }
 
@@ -199,6 +206,13 @@ def _settle_words(rows: Rows, numbers: dict[str, Int64Array]) -> None:
                 numbers["limit_kind"][row] = Limit.asked
 
 
+def _after(rows: Rows) -> tuple[Int64Array, list[str]]:
+    """Return the ids of the jobs that had to end first, as numbers of the different texts, and these."""
+    codes, texts = rows.coded("submit_line")
+    again, ids = coded([depends_on(text) for text in texts])
+    return again[codes], ids
+
+
 class _Log:
     """What is known while a file is read.
 
@@ -272,6 +286,9 @@ class _Log:
             remarks.append(Remark(int(rows.lines[first]), jobs[first], "sacct.steps", int(steps.sum())))
             rows = rows.where(~steps)
             jobs = rows.texts("id")
+        if "%" in "".join(jobs):
+            bounded = [place for place, job in enumerate(jobs) if "%" in job]
+            remarks.append(Remark(int(rows.lines[bounded[0]]), jobs[bounded[0]], "sacct.array_limit", len(bounded)))
         self._check_cluster(rows)
         columns, readable, settled = _parse(rows, self._clock)
         odd = [(row, "unreadable") for row in np.flatnonzero(~readable).tolist()]
@@ -285,7 +302,8 @@ class _Log:
         if "+" in "".join(jobs):
             matches = ((place, HET_ID.fullmatch(name)) for place, name in enumerate(jobs))
             groups = {place: match[1] for place, match in matches if match}
-        return RecordBlock(numbers, tuple(rows.coded(name) for name in NAMES), jobs, groups)
+        names = tuple(_after(rows) if name == "after" else rows.coded(name) for name in NAMES)
+        return RecordBlock(numbers, names, jobs, groups)
 
     def _check_cluster(self, rows: Rows) -> None:
         """Remember the cluster's name; a log of two cannot become one workload."""

@@ -53,6 +53,7 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "group": ("gid", "group"),
     "submit_line": ("submitline",),
     "name": ("jobname",),
+    "user_name": ("user",),
 }
 # What there must be: one column of each list.
 _NEEDED = (

@@ -174,6 +174,15 @@ def _resource(resources: Any, name: str) -> int | None:
     return next(counts, None)
 
 
+def _gpus(resources: Any) -> int | None:
+    """Return the GPUs in a list of trackable resources: that of all types, or the sum over them."""
+    if not resources:
+        return None
+    found = [(one["name"], _number(one["count"]) or 0) for one in resources if one["type"] == "gres"]
+    untyped = [count for name, count in found if name == "gpu"]
+    return untyped[0] if untyped else sum(count for name, count in found if str(name).startswith("gpu:"))
+
+
 def _record(job: dict[str, Any], number: int) -> Record:
     """Return the record of one job.
 
@@ -188,6 +197,8 @@ def _record(job: dict[str, Any], number: int) -> Record:
     limit, kind = _limit(time["limit"])
     nodes = _number(job.get("allocation_nodes"))
     name, group_id = _identity(job)
+    requested = job["tres"]["requested"]
+    names: dict[str, Any] = {name: _text(job.get(name)) for name in NAMES if name not in {"user_name", "after"}}
     record = Record(
         line=number,
         job=name,
@@ -199,14 +210,16 @@ def _record(job: dict[str, Any], number: int) -> Record:
         suspended=_number(time.get("suspended")),
         limit=limit,
         limit_kind=kind,
-        requested=_number((job.get("required") or {}).get("CPUs")) or _resource(job["tres"]["requested"], "cpu"),
+        requested=_number((job.get("required") or {}).get("CPUs")) or _resource(requested, "cpu"),
         allocated=_resource(allocated, "cpu") or 0,
-        requested_nodes=_resource(job["tres"]["requested"], "node"),
+        requested_nodes=_resource(requested, "node"),
         allocated_nodes=nodes if nodes is not None else _resource(allocated, "node") or 0,
+        memory=_resource(requested or allocated, "mem"),
+        gpus=_gpus(requested or allocated),
         state=state,
         group_id=group_id,
         tasks=array_tasks(name),
-        **{name: _text(job.get(name)) for name in NAMES},
+        **names,
     )
     record.user = record.user or _text((job.get("association") or {}).get("user"))
     if isinstance(job.get("submit_line"), str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from policyfactory.core.errors import TraceFormatError
@@ -14,11 +15,15 @@ __all__ = [
     "LARGEST",
     "array_tasks",
     "asked",
+    "asks_for_nodes",
+    "depends_on",
     "mark_asked",
     "one_cluster",
     "read_limit",
     "state_of",
     "tres",
+    "tres_gpus",
+    "tres_memory",
 ]
 
 # A number above this is none that a cluster has: seconds, processors, minutes.
@@ -43,6 +48,12 @@ _STATES = {word: state for state, words in _WORDS.items() for word in words.spli
 _TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%\d{1,9})?\]", re.ASCII)
 _ASKED = re.compile(r"(?<!\S)(?:(?:-t|--time)\s+|--time=|-t)(?=(\S+))")
 _TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
+_MEMORY = re.compile(r"(?:^|,)mem=(\d{1,15})(?:\.(\d{1,6}))?([KMGTP]?)(?=,|$)", re.ASCII)
+_GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]{1,80})?=(\d{1,9})(?=,|$)", re.ASCII)
+_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?!\S)")
+_DEPENDS = re.compile(r"(?<!\S)(?:-d[ =]?|--dependency[ =])(after[\w:,?+]{1,2000})(?!\S)", re.ASCII)
+_DEPENDENCY = re.compile(r"after(?:ok|any|notok|corr|burstbuffer)((?::\d{1,10}(?:_\d{1,10})?)+)", re.ASCII)
 
 
 def state_of(text: str) -> State:
@@ -75,6 +86,43 @@ def array_tasks(job: str) -> int:
 def tres(text: str, name: str) -> int | None:
     """Return the number of one trackable resource (``cpu``, ``node``) in ``billing=64,cpu=64,node=4``."""
     return next((int(number) for resource, number in _TRES.findall(text) if resource == name), None)
+
+
+def tres_memory(text: str) -> int | None:
+    """Return the MB of ``billing=64,cpu=64,mem=1.50T,node=4``, rounded up; None if there is no memory in it."""
+    match = _MEMORY.search(text)
+    if match is None:
+        return None
+    number = float(f"{match[1]}.{match[2] or 0}") * _MB[match[3]]
+    return min(math.ceil(number), LARGEST + 1)
+
+
+def tres_gpus(text: str) -> int | None:
+    """Return the GPUs of ``cpu=64,gres/gpu=4,gres/gpu:a100=4``: the sum of all types; 0 where none is named."""
+    if not text:
+        return None
+    counts = _GPUS.findall(text)
+    # The count without a type is that of all types.
+    untyped = [int(count) for kind, count in counts if not kind]
+    return untyped[0] if untyped else sum(int(count) for _, count in counts)
+
+
+def depends_on(submit_line: str) -> str:
+    """Return the ids of the jobs that have to end first, with ``:`` between (``--dependency=afterok:17:18_2``).
+
+    ``after:20+5`` waits until job 20 has begun, not ended, and is left out; ``singleton`` names no job.
+    """
+    ids: list[str] = []
+    for text in _DEPENDS.findall(submit_line):
+        for part in re.split("[,?]", text):
+            match = _DEPENDENCY.fullmatch(part)
+            ids += [] if match is None else match[1][1:].split(":")
+    return ":".join(dict.fromkeys(ids))
+
+
+def asks_for_nodes(submit_line: str) -> int | None:
+    """Return 1 if a submit line asks for whole nodes (``--exclusive``), None if it does not say."""
+    return 1 if _EXCLUSIVE.search(submit_line) else None
 
 
 def read_limit(minutes: str, text: str) -> tuple[int | None, Limit]:
@@ -120,6 +168,7 @@ def asked(submit_line: str) -> set[int]:
 
 
 def mark_asked(record: Record, submit_line: str) -> None:
-    """Note that the limit was asked for, if the submit line shows just this number."""
+    """Note what the submit line shows: that the limit was asked for, whole nodes, jobs that had to end first."""
+    record.exclusive, record.after = asks_for_nodes(submit_line), depends_on(submit_line)
     if record.limit_kind is Limit.given and record.limit in asked(submit_line):
         record.limit_kind = Limit.asked

@@ -33,7 +33,7 @@ class RecordTable:
 
     Parameters
     ----------
-    columns : int64 array (21, n)
+    columns : int64 array (26, n)
         `NUMBERS`, then `NAMES`.
     job : list of str
         Ids as the site writes them.

@@ -14,11 +14,13 @@ import numpy as np
 
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
+from policyfactory.workload.accounting.asked import after_of, extra_of
 from policyfactory.workload.accounting.record import State, coded
 from policyfactory.workload.accounting.report import ImportReport
 from policyfactory.workload.accounting.rules import ImportedJobs
 from policyfactory.workload.accounting.table import Column
 from policyfactory.workload.header import ASSUMED_NOTE, NODES_NOTE, Header, parse_header, printable
+from policyfactory.workload.swf.extra import EXTRA_LABEL, PARTITIONS_IN_QUEUE
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
 __all__ = ["Labels", "swf_of"]
@@ -50,6 +52,8 @@ class Labels:
         Seed of that order.
     notes : tuple of str
         What else to say of the log.
+    users : bool
+        Write the names of users too; those of partitions, accounts and qualities of service are written anyway.
     """
 
     computer: str = ""
@@ -59,14 +63,16 @@ class Labels:
     anonymous: bool = False
     seed: int = 1
     notes: tuple[str, ...] = ()
+    users: bool = False
 
 
 def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) -> SwfLog:
     """Return the jobs as a log with the recorded starts; time 0 is the first submission.
 
     Field 4 is the time a job ran without the time it was suspended, 5 the processors it had, 8 those it asked for,
-    9 its limit; 12 to 16 number users, groups (accounts where the log has no groups), job names, partitions and
-    qualities of service by first appearance. Names that differ in their digits only have one number.
+    9 its limit, 17 the job that had to end first; 12 to 16 number users, groups (accounts where the log has no groups),
+    job names, partitions and qualities of service by first appearance. Names that differ in their digits only have one
+    number.
 
     Parameters
     ----------
@@ -87,6 +93,13 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     queue, queues = _numbered(table.partition[rows], table.names["partition"], labels, 0)
     names, executables = _without_digits(table.name[rows], table.names["name"])
     groups = table.group if (table.group[rows] > 0).any() else table.account
+    user, users = _numbered(table.user[rows], table.names["user"], labels, 1)
+    qos, qualities = _numbered(table.qos[rows], table.names["qos"], labels, 4)
+    account, accounts = _numbered(table.account[rows], table.names["account"], labels, 5)
+    extra = extra_of(jobs, report.begins, qos, account)
+    named = {"Queue": queues, "QOS": qualities, "Account": accounts}
+    if labels.users:
+        named["User"] = _user_names(jobs, user, users)
     columns: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
     columns |= {
         "job_id": np.arange(1, count + 1),
@@ -97,19 +110,31 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
         "requested": np.where(jobs.requested[rows] > 0, jobs.requested[rows], -1),
         "requested_time": table.limit[rows],
         "status": status[table.state[rows]],
-        "user": _numbered(table.user[rows], table.names["user"], labels, 1)[0],
+        "user": user,
         "group": _numbered(groups[rows], table.names["group"], labels, 2)[0],
         "executable": _numbered(names, executables, labels, 3)[0],
         "queue": queue,
-        "partition": _numbered(table.qos[rows], table.names["qos"], labels, 4)[0],
+        "partition": qos,
+        "preceding": after_of(jobs),
     }
     return SwfLog(
         name="import",
         path="import",
-        header=_header(report, zone, labels, queues),
+        header=_header(report, zone, labels, named, tuple(extra)),
         line=np.arange(1, count + 1),
+        extra=extra,
         **columns,
     )
+
+
+def _user_names(jobs: ImportedJobs, user: Column, users: list[str]) -> list[str]:
+    """Return the name of each number of a user, from 1: the log's, where it has both, else what it calls the user."""
+    names = list(users)
+    found = jobs.table.user_name[jobs.rows]
+    for number, code in np.unique(np.stack((user, found)), axis=1).T.tolist():
+        if number > 0 and code > 0:
+            names[number - 1] = jobs.table.names["user_name"][code]
+    return names
 
 
 def _without_digits(codes: Column, names: list[str]) -> tuple[Column, list[str]]:
@@ -134,7 +159,9 @@ def _numbered(codes: Column, names: list[str], labels: Labels, stream: int) -> t
     return numbers[codes], shown
 
 
-def _header(report: ImportReport, zone: dt.tzinfo, labels: Labels, queues: list[str]) -> Header:
+def _header(
+    report: ImportReport, zone: dt.tzinfo, labels: Labels, named: dict[str, list[str]], extra: tuple[str, ...]
+) -> Header:
     how = "workload import --anonymize" if labels.anonymous else labels.command
     lines = [
         "Version: 2.2",
@@ -151,9 +178,12 @@ def _header(report: ImportReport, zone: dt.tzinfo, labels: Labels, queues: list[
     if nodes is not None:
         lines.append(f"MaxNodes: {nodes}")
     lines += [f"MaxProcs: {report.machine}", f"MaxQueues: {len(report.partitions)}"]
-    if queues:
-        lines.append("Queues: partitions of the scheduler")
-        lines += [f"Queue: {number} {printable(name, 100)}" for number, name in enumerate(queues, start=1)]
+    if any(one.partition for one in report.partitions):
+        lines.append(f"Queues: {PARTITIONS_IN_QUEUE}")
+    for label, names in named.items():
+        lines += [f"{label}: {number} {printable(name, 100)}" for number, name in enumerate(names, start=1)]
+    if extra:
+        lines.append(f"{EXTRA_LABEL}: {' '.join(extra)}")
     lines += [f"Note: {note}" for note in _notes(report, labels)]
     return parse_header([f"; {line}" for line in lines])
 
@@ -168,7 +198,10 @@ def _notes(report: ImportReport, labels: Labels) -> Iterator[str]:
         yield "time zone: only that of the dates above; the times of the log were Unix seconds, which need none"
     yield "fields 2 and 3 are recorded; field 4 is without suspended time; field 9 is the limit, never the run time"
     if labels.anonymous:
-        yield "users, groups, job names, queues and partitions are numbered in a random order; times are as they were"
+        yield (
+            "users, groups, accounts, job names, queues and partitions are numbered in a random order; times are as "
+            "they were"
+        )
     else:
         for number, (name, kind, digest) in enumerate(report.inputs, start=1):
             yield f"input {number}: {printable(Path(name).name, 100)}, {kind}, SHA-256 {digest}"
