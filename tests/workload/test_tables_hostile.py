@@ -15,6 +15,7 @@ from job_tables import OWN, T0, own, write_lines, write_parquet
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import Imported
 from policyfactory.workload.tables.importing import import_tables
+from support import extra_module
 
 NAMES = "id,submitted,began,ended,limit,cores"
 DAY = "2024-03-05"
@@ -37,7 +38,7 @@ def test_a_missing_column_names_what_is_there_and_what_is_near(tmp_path: Path) -
 
 
 def test_a_missing_column_of_parquet_is_named_too(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    extra_module("pyarrow", "parquet")
     path = write_parquet(tmp_path / "jobs.parquet", {name: cells for name, cells in COLUMNS.items() if name != "limit"})
     with pytest.raises(TraceFormatError, match=r"jobs.parquet: no column limit; the table has id, submitted, began"):
         read(path)
@@ -61,7 +62,7 @@ def test_a_column_of_another_type_is_named_with_its_first_cell(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["submitted", "limit", "cores", "id"])
 def test_lists_and_bytes_in_parquet_are_no_numbers(tmp_path: Path, name: str) -> None:
-    pa = pytest.importorskip("pyarrow")
+    pa = extra_module("pyarrow", "parquet")
     lists = write_parquet(tmp_path / "lists.parquet", {**COLUMNS, name: pa.array([[1, 2], [3]])})
     raw = write_parquet(tmp_path / "raw.parquet", {**COLUMNS, name: pa.array([b"\xff\xfe", b"\x00"])})
     for path in (lists, raw):
@@ -74,7 +75,7 @@ def test_lists_and_bytes_in_parquet_are_no_numbers(tmp_path: Path, name: str) ->
 
 
 def test_numbers_where_dates_are_expected_are_refused_in_parquet(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    extra_module("pyarrow", "parquet")
     path = write_parquet(tmp_path / "jobs.parquet", {**COLUMNS, "submitted": [T0, T0]})
     with pytest.raises(TraceFormatError, match="a time in date is expected"):
         read(path)
@@ -90,7 +91,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
 
 
 def test_damaged_parquet_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    extra_module("pyarrow", "parquet")
     whole = write_parquet(tmp_path / "jobs.parquet", COLUMNS).read_bytes()
     for at in (0, 4, len(whole) // 2, len(whole) - 20):
         path = tmp_path / f"damaged{at}.parquet"
@@ -100,7 +101,7 @@ def test_damaged_parquet_is_named(tmp_path: Path) -> None:
 
 
 def test_a_text_that_comes_a_million_times_is_not_unpacked_a_million_times(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    pa = extra_module("pyarrow", "parquet")
     count = 200_000
     same = {name: pa.repeat(cells[0], count) for name, cells in COLUMNS.items()}
     same["user"] = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), ["u" * 100_000])
@@ -154,7 +155,7 @@ def test_archives_are_read_without_writing_their_members_anywhere(
 
 
 def test_archives_of_parquet_in_folders(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    extra_module("pyarrow", "parquet")
     members = {}
     for year in (2023, 2024):
         columns = {**COLUMNS, "id": [f"{year}a", f"{year}b"]}

@@ -16,6 +16,7 @@ from job_tables import T0, imported, moment, write_csv, write_lines, write_parqu
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.clean import clean
 from policyfactory.workload.tables.stock import STOCK, find_mapping, stock_mapping
+from support import extra_module
 
 GPUS = '"1=40,2=340000,4=1,5=40,1002=2"'
 CORES = '"1=48,2=180000,4=1"'
@@ -56,7 +57,7 @@ def test_the_genuine_sample_of_eagle(shared: Callable[[str], Path]) -> None:
 
 
 def test_kestrels_limits_are_durations_and_its_times_have_a_zone(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    pa = extra_module("pyarrow", "parquet")
     zoned = pa.timestamp("us", tz="America/Denver")
     path = write_parquet(
         tmp_path / "part-0.parquet",
@@ -91,7 +92,7 @@ def test_kestrels_limits_are_durations_and_its_times_have_a_zone(tmp_path: Path)
 
 
 def test_pm100s_limits_are_minutes(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    pa = extra_module("pyarrow", "parquet")
     zoned = pa.timestamp("us", tz="UTC")
     path = write_parquet(
         tmp_path / "job_table.parquet",
@@ -126,7 +127,7 @@ def test_pm100s_limits_are_minutes(tmp_path: Path) -> None:
 
 
 def test_fugakus_times_are_of_japan_and_its_files_are_months(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    extra_module("pyarrow", "parquet")
 
     def month(name: str, jobs: list[str], day: int) -> Path:
         stamp = [f"2023-07-{day:02d} 09:00:{second:02d}" for second in range(len(jobs))]
@@ -248,7 +249,7 @@ def test_theta_in_the_standard_workload_format(tmp_path: Path) -> None:
 
 
 def test_adastras_limits_are_dates(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    pa = extra_module("pyarrow", "parquet")
     columns = {
         "job_id": [1, 2, 3],
         "submit_time": pa.array([moment(0), moment(0), moment(0)], pa.timestamp("ns", tz="UTC")),
