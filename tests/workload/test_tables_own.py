@@ -256,6 +256,7 @@ BAD = {
     "a column that is a number": (OWN + "user = 7", r"\[columns.user\] is 7; the name of a column"),
     "a state that is none": (OWN + '[states]\n"3" = "done"', r"\[states\] '3' is 'done'; one of completed, failed"),
     "a filter that does both": (OWN + '[[filter]]\ncolumn = "q"\nkeep = ["a"]\ndrop = ["b"]', "needs a column"),
+    "a machine that is neither": (OWN + "[machine]\nshared = 1", "shared is 1; true or false is expected"),
     "a machine of no nodes": (OWN + "[machine]\nnodes = 0", "nodes is 0; a whole number from 1"),
 }  # fmt: skip
 

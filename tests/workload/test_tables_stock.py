@@ -52,6 +52,14 @@ def test_the_genuine_sample_of_eagle(shared: Callable[[str], Path]) -> None:
     work = sum(float(row["run_time"]) * int(row["nodes_req"]) for row in rows)
     assert float((workload.run_time * workload.processors).sum()) == work
     assert sorted(workload.requested_time.tolist()) == sorted(int(float(row["wallclock_req"])) for row in rows)
+    asked = workload.requests
+    assert asked is not None
+    assert asked.nodes.tolist() == workload.processors.tolist()
+    # Two and sixteen GPUs; 184,000 MB a node, which is all of it; nodes are not shared.
+    assert sorted(asked.gpus.tolist())[-4:] == [2, 2, 2, 16]
+    assert sorted(set(asked.memory.tolist())) == [-1, 100, 184000, 552000, 1440000, 20160000]
+    assert set(asked.exclusive.tolist()) == {1}
+    assert (asked.names["qos"], len(asked.names["account"]), len(asked.names["partition"])) == (("normal",), 8, 5)
     # Two days of submissions, on a machine of which 1,995 nodes were in use at once.
     assert workload.offered_load == pytest.approx(0.234, abs=0.0005)
 
@@ -89,6 +97,12 @@ def test_kestrels_limits_are_durations_and_its_times_have_a_zone(tmp_path: Path)
     assert done.log.header.unix_start == T0
     assert counts(done)["jobs cancelled before they started"] == 1
     assert done.user == ("a1", "b2")
+    asked = clean(done.log).requests
+    assert asked is not None
+    # 85 GB a node, on one; shared nodes, as far as anybody knows.
+    assert asked.memory.tolist() == [240 * 1024, 85 * 1024]
+    assert (asked.gpus.tolist(), asked.nodes.tolist(), asked.exclusive.tolist()) == ([0, 2], [2, 1], [-1, -1])
+    assert asked.names["account"] == ("x", "y")
 
 
 def test_pm100s_limits_are_minutes(tmp_path: Path) -> None:
@@ -124,6 +138,9 @@ def test_pm100s_limits_are_minutes(tmp_path: Path) -> None:
     assert "by the mapping pm100" in done.report.machine_source
     assert counts(done)["jobs that could not have run at once"] == 1
     assert done.log.status.tolist() == [1, 0]
+    asked = clean(done.log, estimate_missing="runtime").requests
+    assert asked is not None
+    assert (asked.eligible.tolist(), asked.gpus.tolist()) == ([0, 100], [16, 4])
 
 
 def test_fugakus_times_are_of_japan_and_its_files_are_months(tmp_path: Path) -> None:
@@ -171,6 +188,9 @@ def test_lassen_has_four_gpus_a_node_and_a_largest_number_for_no_limit(tmp_path:
     assert done.log.wait.tolist() == [7, 1200]
     assert counts(done)["times in the hour that comes twice when summer time ends, settled by the run time"] == 1
     assert done.log.status.tolist() == [1, 0]
+    asked = clean(done.log, estimate_missing="runtime").requests
+    assert asked is not None
+    assert (asked.gpus.tolist(), asked.nodes.tolist()) == ([8, 4], [2, 1])
 
 
 @pytest.mark.parametrize("name", ["aurora", "polaris", "theta"])
@@ -210,6 +230,10 @@ def test_supercloud_is_rows_of_slurms_data_base(tmp_path: Path) -> None:
     assert counts(done)["jobs cancelled before they started"] == 1
     assert done.log.allocated.tolist() == [40, 48]
     assert not done.report.zone_needed
+    asked = clean(done.log, estimate_missing="runtime").requests
+    assert asked is not None
+    # A list without GPUs asks for none.
+    assert (asked.gpus.tolist(), asked.memory.tolist()) == ([2, 0], [340000, 180000])
 
 
 def test_ccin2p3_is_text_parted_by_tabs_with_unix_seconds(tmp_path: Path) -> None:
@@ -238,6 +262,9 @@ def test_frontiers_nodes_are_in_the_last_field(tmp_path: Path) -> None:
     assert done.log.submit.tolist() == [0, 30, 3600]
     assert done.log.wait.tolist() == [60, 60, 60]
     assert done.log.requested_time.tolist() == [7200, 7200, 7200]
+    asked = clean(done.log).requests
+    assert asked is not None
+    assert (asked.gpus.tolist(), asked.nodes.tolist(), asked.exclusive.tolist()) == ([16, 8, 16], [2, 1, 2], [1, 1, 1])
 
 
 def test_theta_in_the_standard_workload_format(tmp_path: Path) -> None:

@@ -107,12 +107,15 @@ class Machine:
         Its nodes, where the data set says so and they did not change.
     cores_per_node : int or None
         Cores of each.
+    shared : bool
+        Jobs may share a node; if not, each job takes whole nodes.
     """
 
     computer: str = ""
     installation: str = ""
     nodes: int | None = None
     cores_per_node: int | None = None
+    shared: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -253,10 +253,14 @@ def _filters(place: _Place, content: Any) -> tuple[Filter, ...]:
 
 
 def _machine(place: _Place, content: Mapping[str, Any]) -> Machine:
-    place.known(content, ("computer", "installation", "nodes", "cores_per_node"))
+    place.known(content, ("computer", "installation", "nodes", "cores_per_node", "shared"))
+    shared = content.get("shared", True)
+    if not isinstance(shared, bool):
+        place.refuse(f"shared is {_shown(shared)}; true or false is expected")
     return Machine(
         place.text(content, "computer"),
         place.text(content, "installation"),
         place.number(content, "nodes"),
         place.number(content, "cores_per_node"),
+        shared,
     )

@@ -293,6 +293,8 @@ class _Block:
         }
         known["elapsed"] = known.pop("run_time", None)
         known["state"] = self._states()
+        if not self._mapping.machine.shared:
+            known.setdefault("exclusive", np.ones(len(self._lines), dtype=np.int64))
         none = np.full(len(self._lines), -1, dtype=np.int64)
         numbers = [np.maximum(none if known.get(name) is None else known[name], -1)[rows] for name in NUMBERS]
         names = []
