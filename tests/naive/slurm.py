@@ -171,6 +171,7 @@ class Simulation:
             return False
         c.priorities.at_submission(entry, c.now)
         c.pending.append(entry)
+        c.try_submission(entry)
         self.requested = True
         return False
 

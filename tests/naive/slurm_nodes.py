@@ -41,11 +41,25 @@ class Nodes:
             partition.name: {self.inner[int(i)] for i in layout.members[row].nonzero()[0]}
             for row, partition in enumerate(site.partitions)
         }
+        # GPUs that the last job that asked for some found on a node; see `weigh`.
+        self.gpus_found = [0] * len(self.cores)
         self.takes_memory = site.scheduling.select == "cores+memory"
         self.over = site.scheduling.kill_overrun
 
     def named(self, site: Site, hosts: str) -> set[int]:
         return {self.inner[int(i)] for i in node_numbers(site, hosts)}
+
+    def weigh(self, i: int) -> int:
+        """Return the weight by which nodes are chosen.
+
+        Looking for GPUs makes a node lighter by those found, and it stays so, for all jobs, until a job of its
+        partition is next tried for a start (or submitted): backfilling in between prefers such nodes for its plans.
+        """
+        return self.weight[i] * 256 + 255 - self.gpus_found[i]
+
+    def forget_gpus(self, among: Iterable[int]) -> None:
+        for i in among:
+            self.gpus_found[i] = 0
 
     def big_enough(self, i: int, demand: Demand) -> bool:
         """Return whether the empty node could take the job's least share: what Slurm tests before placing."""
@@ -139,6 +153,10 @@ def _choose(nodes: Nodes, demand: Demand, among: list[int], use: Use) -> dict[in
     """Return cores by node (choose_nodes): best fit, then again without the nodes that offer few cores."""
     if len(among) < demand.least:
         return None
+    for i in among:
+        if demand.gpus and nodes.cores[i] - use.cores[i] >= max(demand.per_node, 1):
+            found = nodes.gpus[i] - use.gpus[i]
+            nodes.gpus_found[i] = min(found if demand.whole else demand.gpus, 255)
     offered = {i: _cores_offered(nodes, demand, i, use) for i in among}
     offered = {i: cores for i, cores in offered.items() if cores > 0}
     if len(offered) < demand.least:
@@ -167,7 +185,7 @@ def _runs_of_nodes(nodes: Nodes, offered: dict[int, int]) -> list[list[int]]:
     """Return the sets of consecutive nodes; a node of another weight begins a new one."""
     sets: list[list[int]] = []
     for i in sorted(offered):
-        if sets and sets[-1][-1] == i - 1 and nodes.weight[i] == nodes.weight[i - 1]:
+        if sets and sets[-1][-1] == i - 1 and nodes.weigh(i) == nodes.weigh(i - 1):
             sets[-1].append(i)
         else:
             sets.append([i])
@@ -180,7 +198,7 @@ def _best_set(nodes: Nodes, sets: list[list[int]], offered: dict[int, int], need
     for at, run in enumerate(sets):
         if not run:
             continue
-        cores, weight = sum(offered[i] for i in run), nodes.weight[run[0]]
+        cores, weight = sum(offered[i] for i in run), nodes.weigh(run[0])
         enough = cores >= need and len(run) >= need_nodes
         # A set that does not suffice, but is bigger than the best so far, is taken even if that one suffices.
         better = (enough and (not best_enough or cores < best_cores)) or (not enough and cores > best_cores)
