@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from hostile import seeds
+from hostile import seeds, tables
 from policyfactory.core.errors import FormulaError, PolicyfactoryError, TraceFormatError
 from policyfactory.core.journal import Journal
 from policyfactory.core.toml import dump_toml
@@ -437,6 +437,9 @@ TARGETS = {
         Target("pbs", seeds.PBS, _import, "20260302"),
         Target("filetxt", seeds.FILETXT, _import, "jobcomp.log"),
         Target("detection", _EVERYTHING, _import, "log"),
+        Target("table", tables.TABLES, tables.table, "jobs.csv"),
+        Target("table-archive", tables.ARCHIVES, tables.table, "jobs.zip", examples=300),
+        Target("mapping", tables.MAPPINGS, tables.mapping, "mine.toml"),
         Target("scores", seeds.SCORES, _scores, "scores.csv"),
         Target("manifest", seeds.MANIFEST, _manifest, "table.manifest.json"),
         Target("model", seeds.MODEL, _model, "model.json"),

@@ -7,10 +7,12 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from accounting_logs import counts
+from hostile.mutations import changed
 from job_tables import OWN, T0, own, write_lines, write_parquet
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import Imported
@@ -98,6 +100,28 @@ def test_damaged_parquet_is_named(tmp_path: Path) -> None:
         path.write_bytes(b"PAR1" if at == 0 else whole[:at] + b"\xff" * 8 + whole[at + 8 :])
         with pytest.raises(PolicyfactoryError):
             read(path)
+
+
+def test_parquet_that_was_changed_here_and_there_has_an_answer(tmp_path: Path) -> None:
+    # Outside of the other hunts (tests/hostile), whose limit of memory the library's reserves exceed.
+    pa = extra_module("pyarrow", "parquet")
+    typed = {**COLUMNS, "limit": pa.array([60, None], pa.duration("s")), "cores": [1.0, float("nan")]}
+    seeds = [
+        write_parquet(tmp_path / "seed.parquet", columns, compression=packing).read_bytes()
+        for columns, packing in ((COLUMNS, "none"), (typed, "snappy"))
+    ]
+    answers: set[type | None] = set()
+    path = tmp_path / "jobs.parquet"
+    for number in range(400):
+        path.write_bytes(changed(Random(number), seeds[number % 2], seeds[0]))
+        try:
+            read(path)
+        except PolicyfactoryError as error:
+            answers.add(type(error) if len(str(error)) < 2000 else None)
+        else:
+            answers.add(Imported)
+    assert {InputError, TraceFormatError, Imported} <= answers
+    assert None not in answers
 
 
 def test_a_text_that_comes_a_million_times_is_not_unpacked_a_million_times(tmp_path: Path) -> None:
