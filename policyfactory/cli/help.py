@@ -29,6 +29,8 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "workload lublin": ("processors", "jobs", "seed", "load", "output"),
     "workload estimates": ("max_estimate", "seed", "output"),
     "workload resample": ("weeks", "length", "number", "seed", "output"),
+    "site import": ("output", "scheduler", "sacctmgr", "qos", "events"),
+    "site check": ("json",),
 }
 
 _TOPICS: dict[str, tuple[str, ...]] = {
@@ -82,6 +84,9 @@ EXAMPLES: dict[str, str] = {
     "workload lublin": "policyfactory workload lublin --processors 256 --jobs 10000 --seed 1 --output lublin.swf",
     "workload estimates": "policyfactory workload estimates lublin.swf --seed 1 --output requests.swf",
     "workload resample": "policyfactory workload resample site.swf.gz --number 10 --output drawn",
+    "site import": "policyfactory site import slurm.conf --sacctmgr dump.cfg --qos qos.txt --output site.toml",
+    "site show": "policyfactory site show site.toml",
+    "site check": "policyfactory site check site.swf.gz site.toml",
     "policy list": "policyfactory policy list",
     "policy show": "policyfactory policy show SAF",
     "policy explain": "policyfactory policy explain F1 --job p=3600,q=16,r=86400",

@@ -38,6 +38,7 @@ def build_app() -> typer.Typer:
         predict,
         review,
         shadow,
+        site,
         train,
         tune,
         workload,
@@ -64,6 +65,7 @@ def build_app() -> typer.Typer:
             raise typer.Exit
 
     app.add_typer(workload.app, name="workload")
+    app.add_typer(site.app, name="site")
     app.command("generate")(generate.generate)
     app.command("fit")(fit.fit)
     app.add_typer(policy.app, name="policy")

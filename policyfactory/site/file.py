@@ -45,7 +45,7 @@ from policyfactory.site.values import (
     read_value,
 )
 
-__all__ = ["SITE_SCHEMA", "dump_site", "read_site", "write_site"]
+__all__ = ["SITE_SCHEMA", "dump_site", "read_site", "write_site", "written_values"]
 
 SITE_SCHEMA = 1
 
@@ -163,7 +163,7 @@ def read_site(path: Path | str) -> Site:
 def dump_site(site: Site) -> str:
     """Return a site as TOML, which `read_site` reads as an equal one; defaults are left out."""
     content: dict[str, Any] = {"schema": SITE_SCHEMA}
-    content |= _written(site, _FIELDS[Site], always=("name",))
+    content |= {"name": site.name, **written_values(site)}
     for name in _TABLES:
         content[name] = _table(getattr(site, name)) or None
     for name in _LISTS:
@@ -180,6 +180,27 @@ def write_site(site: Site, path: Path) -> None:
         If it cannot be written.
     """
     atomic_write(path, dump_site(site))
+
+
+def written_values(entry: Any, *, every: bool = False) -> dict[str, Any]:
+    """Return the plain values of a table of a site as TOML has them, without tables inside it.
+
+    Parameters
+    ----------
+    entry : Site, Partition, Qos, Limits, Priority and the like
+        The table.
+    every : bool
+        Also those that are the defaults.
+    """
+    defaults = {
+        field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        for field in dataclasses.fields(entry)
+    }
+    return {
+        name: kind.write(getattr(entry, name))
+        for name, kind in _FIELDS[type(entry)].items()
+        if every or not _equal(getattr(entry, name), defaults[name])
+    }
 
 
 def _read_list(entry: type[T], value: Any, where: str) -> tuple[T, ...]:
@@ -219,25 +240,12 @@ def _check_keys(content: Mapping[str, Any], known: list[str], where: str) -> Non
 
 
 def _table(entry: Any) -> dict[str, Any]:
-    table = _written(entry, _FIELDS[type(entry)])
+    table = written_values(entry)
     for name in _LIMITS.get(type(entry), ()):
         limits = _table(getattr(entry, name))
         if limits:
             table[name] = limits
     return table
-
-
-def _written(entry: Any, kinds: Mapping[str, Kind], always: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the values of fields that are not their defaults."""
-    defaults = {
-        field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        for field in dataclasses.fields(entry)
-    }
-    return {
-        name: kind.write(getattr(entry, name))
-        for name, kind in kinds.items()
-        if name in always or not _equal(getattr(entry, name), defaults[name])
-    }
 
 
 def _equal(value: Any, default: Any) -> bool:

@@ -43,6 +43,7 @@ WRITERS: dict[str, tuple[tuple[object, ...], str]] = {
         ("site.swf", "--least", 50, "--first-days", 3, "--trees", 2, "--output", "out"),
         "out/report.html",
     ),
+    "site import": (("slurm.conf", "--output", "out.toml"), "out.toml"),
     "export": (("SAF", "--to", "python", "--output", "out.py"), "out.py"),
 }
 # Their tests are with the others of them: they take long, or need logs of their own. `download` never replaces: what is
@@ -57,6 +58,7 @@ def inputs(tmp_path: Path) -> None:
         {"submit": 3600 * n, "user": n % 3, "allocated": n % 4 + 1, "run_time": 30 + n % 9} for n in range(336)
     ]
     (tmp_path / "site.swf").write_text(text_of(jobs))
+    (tmp_path / "slurm.conf").write_text("NodeName=n1\nPartitionName=p Nodes=n1\n")
     (tmp_path / "filetxt.log").write_text(
         "JobId=1 UserId=a(1) GroupId=a(1) Name=x JobState=COMPLETED Partition=p TimeLimit=60 "
         "StartTime=2026-01-01T00:00:10 EndTime=2026-01-01T00:01:00 NodeList=n1 NodeCnt=1 ProcCnt=4 "

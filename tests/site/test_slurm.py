@@ -10,11 +10,11 @@ import pytest
 
 from policyfactory.core.errors import InputError, SiteError
 from policyfactory.site.file import dump_site, read_site, write_site
+from policyfactory.site.known import UNKNOWN
 from policyfactory.site.layout import lay_out
 from policyfactory.site.model import Association, Limits, NodeGroup, Outage, Partition, Qos, Reservation, Site
 from policyfactory.site.settings import Priority, Scheduling
 from policyfactory.site.slurm.conf import read_conf
-from policyfactory.site.slurm.known import UNKNOWN
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, Limits, NotModelled
 from policyfactory.site.slurm.conf import Setting, read_text
-from policyfactory.site.slurm.known import known_settings
 from policyfactory.site.slurm.quantities import limits, listed, refused, seconds, tres, whole
 
 __all__ = ["Accounts", "read_dump"]
@@ -124,7 +124,7 @@ def _plain(text: str) -> str:
 
 
 def _judge(found: Accounts, what: str, fields: Mapping[str, Setting]) -> None:
-    known = known_settings("association")
+    known = known_settings("slurm", "association")
     for setting in fields.values():
         missing = known.judge(setting.key, setting.value, setting.place, what)
         if missing is not None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import enumerated
 from policyfactory.site.hostlist import compress, expand
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import NodeGroup, NotModelled, Outage
 from policyfactory.site.slurm.conf import Conf, Record, Setting
-from policyfactory.site.slurm.known import known_settings
 from policyfactory.site.slurm.quantities import gpus, gres, listed, types_of_gpus, whole
 
 __all__ = ["Nodes", "read_nodes"]
@@ -83,7 +83,7 @@ def read_nodes(conf: Conf) -> Nodes:
 
 
 def _judge(nodes: Nodes, record: Record) -> None:
-    known = known_settings("node")
+    known = known_settings("slurm", "node")
     for setting in record.settings.values():
         found = known.judge(setting.key, setting.value, setting.place, f"NodeName={record.name[:40]}")
         if found is not None:

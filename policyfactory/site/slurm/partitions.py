@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
 from policyfactory.site.hostlist import compress, expand
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Partition
 from policyfactory.site.slurm.conf import Conf, Record, Setting
-from policyfactory.site.slurm.known import known_settings
 from policyfactory.site.slurm.nodes import Nodes
 from policyfactory.site.slurm.quantities import ENDLESS, listed, refused, seconds, whole, yes
 
@@ -34,7 +34,7 @@ def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[Not
     SiteError
         If a value is none that Slurm would take (names file and line).
     """
-    known = known_settings("partition")
+    known = known_settings("slurm", "partition")
     sets = _node_sets(conf, nodes)
     order = {name: number for number, name in enumerate(name for one in nodes.groups for name in expand(one.names))}
     defaults: dict[str, Setting] = {}

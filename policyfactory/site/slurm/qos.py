@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import Limits, NotModelled, Qos
 from policyfactory.site.slurm.conf import Setting
-from policyfactory.site.slurm.known import known_settings
 from policyfactory.site.slurm.quantities import limits, listed, refused, seconds, tres, whole
 from policyfactory.site.slurm.tables import read_rows
 
@@ -36,7 +36,7 @@ def read_qos(path: Path, *, preempts: bool) -> tuple[list[Qos], list[NotModelled
         If the file cannot be read.
     """
     rows, digest = read_rows(path, ("Name", "Priority"), "Description", _CURE)
-    known = known_settings("qos")
+    known = known_settings("slurm", "qos")
     missing: list[NotModelled] = []
     found: list[Qos] = []
     for row in rows:

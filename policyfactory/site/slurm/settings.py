@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled
 from policyfactory.site.settings import Priority, Scheduling
 from policyfactory.site.slurm.conf import Conf, Setting
-from policyfactory.site.slurm.known import known_settings
 from policyfactory.site.slurm.quantities import ENDLESS, listed, refused, seconds, tres, whole, yes
 
 __all__ = ["enforced", "read_priority", "read_scheduling"]
@@ -127,7 +127,7 @@ def _parameters(conf: Conf) -> tuple[dict[str, Any], list[NotModelled]]:
     setting = conf.settings.get("schedulerparameters", _ABSENT)
     found: list[NotModelled] = []
     values: dict[str, Any] = {}
-    known = known_settings("parameters")
+    known = known_settings("slurm", "parameters")
     for one in listed(setting.value):
         name, _, text = one.partition("=")
         part = Setting(name.strip(), text.strip(), setting.place)
@@ -165,7 +165,7 @@ def _select(conf: Conf, threads: int) -> tuple[Literal["cores", "cores+memory", 
     setting = conf.settings.get("selecttypeparameters", _ABSENT)
     words = [word.upper() for word in listed(setting.value)]
     found = []
-    known = known_settings("select")
+    known = known_settings("slurm", "select")
     for word in words:
         missing = known.judge(word, "yes", setting.place, "SelectTypeParameters")
         found += [] if missing is None else [missing]

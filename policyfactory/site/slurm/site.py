@@ -8,10 +8,10 @@ from pathlib import Path
 from policyfactory.core.errors import SiteError
 from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import expand
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, NotModelled, Outage, Qos, Reservation, Site
 from policyfactory.site.slurm.conf import Conf, read_conf
 from policyfactory.site.slurm.dump import read_dump
-from policyfactory.site.slurm.known import known_settings
 from policyfactory.site.slurm.nodes import read_nodes
 from policyfactory.site.slurm.partitions import read_partitions
 from policyfactory.site.slurm.qos import read_qos
@@ -151,7 +151,7 @@ def _times(
 
 def _settings(conf: Conf) -> list[NotModelled]:
     """Return what of the settings of the whole cluster matters and is not modelled, in the order of the file."""
-    known = known_settings("conf")
+    known = known_settings("slurm", "conf")
     found = []
     for key, setting in conf.settings.items():
         if key in _PREEMPTION and not _preempts(conf):

@@ -10,9 +10,9 @@ from pathlib import Path
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
 from policyfactory.site.hostlist import compress, expand
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Outage, Reservation
 from policyfactory.site.slurm.conf import Setting, read_text
-from policyfactory.site.slurm.known import known_settings
 from policyfactory.site.slurm.quantities import listed, refused, whole
 from policyfactory.site.slurm.tables import read_rows
 from policyfactory.workload.accounting.times import Clock
@@ -171,7 +171,7 @@ def _allowed(fields: Mapping[str, Setting], key: str) -> tuple[str, ...]:
 
 
 def _judged(fields: Mapping[str, Setting]) -> Iterator[NotModelled]:
-    known, name = known_settings("reservation"), fields["reservationname"]
+    known, name = known_settings("slurm", "reservation"), fields["reservationname"]
     what = f"reservation {shortened(name.value)}"
     for flag in listed(fields["flags"].value) if "flags" in fields else ():
         # A flag may have a time of its own: PURGE_COMP=00:05:00.

@@ -1,4 +1,4 @@
-"""Which of Slurm's settings are modelled, which change nobody's start, and what the others would change."""
+"""Which settings of a scheduler are modelled, which change nobody's start, and what the others would change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from policyfactory.site.model import NotModelled
 
 __all__ = ["UNKNOWN", "Settings", "known_settings"]
 
-UNKNOWN = "unknown to policyfactory: check its spelling, or what it does in your version of Slurm"
+UNKNOWN = "unknown to policyfactory: check its spelling, or what it does in your version of the scheduler"
 
 _HARMLESS = frozenset({"", "(null)", "none", "no", "off", "n/a", "false"})
 
@@ -25,7 +25,7 @@ class Settings:
     Parameters
     ----------
     names : mapping of str to str
-        As Slurm writes them, by lower case.
+        As the scheduler writes them, by lower case.
     modelled, silent : frozenset of str
         In lower case.
     effects : mapping of str to str
@@ -66,10 +66,10 @@ class Settings:
 
 
 @functools.cache
-def known_settings(kind: str) -> Settings:
-    """Return the settings of a kind: conf, node, partition, parameters, select, qos, association or reservation."""
-    text = importlib.resources.files(__package__).joinpath("keys.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)[kind]
+def known_settings(scheduler: str, kind: str) -> Settings:
+    """Return the settings of a kind, a table of the ``keys.toml`` of a scheduler: ``slurm`` or ``pbs``."""
+    place = importlib.resources.files(f"{__package__}.{scheduler}").joinpath("keys.toml")
+    table = tomllib.loads(place.read_text(encoding="utf-8"))[kind]
     modelled, silent, matters = table["modelled"].split(), table["silent"].split(), table.get("matters", {})
     return Settings(
         {name.lower(): name for name in (*modelled, *silent, *matters)},

@@ -1,0 +1,248 @@
+"""Which jobs of a log a site could run at all, and why it could not run the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.arrays import Int64Array
+from policyfactory.core.units import format_duration
+from policyfactory.site.layout import Layout, lay_out
+from policyfactory.site.model import Partition, Qos, Site
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.requests import Requests
+
+__all__ = ["Fit", "PartitionFit", "fit_jobs"]
+
+_MOST_NAMED = 5
+_NOWHERE = -1
+_Mask = NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PartitionFit:
+    """The jobs of a partition.
+
+    Parameters
+    ----------
+    name : str
+        The partition; what the log calls it, where the site has none of that name.
+    jobs, fitting : int
+        How many there are, and how many could run.
+    """
+
+    name: str
+    jobs: int
+    fitting: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fit:
+    """How well a log fits a site.
+
+    Parameters
+    ----------
+    jobs, fitting : int
+        How many there are, and how many could run.
+    partitions : tuple of PartitionFit
+        Those that jobs name, in the order of the site, then others.
+    reasons : mapping of str to int
+        Why jobs could not run, and how many each stops; of several the first is counted.
+    first : tuple of (int, str)
+        Numbers of the first jobs that could not, and why.
+    unknown : tuple of str
+        What the log does not say, of what the site limits.
+    """
+
+    jobs: int
+    fitting: int
+    partitions: tuple[PartitionFit, ...]
+    reasons: Mapping[str, int]
+    first: tuple[tuple[int, str], ...]
+    unknown: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {"schema_version": 1, **dataclasses.asdict(self), "other_cluster": self.other_cluster}
+
+    @property
+    def other_cluster(self) -> bool:
+        """Whether most jobs do not fit."""
+        return 2 * self.fitting < self.jobs
+
+
+def fit_jobs(site: Site, workload: Workload) -> Fit:
+    """Return which jobs of a workload could run on an empty site.
+
+    Parameters
+    ----------
+    site : Site
+        Any.
+    workload : Workload
+        Any; what it does not say of a job (memory, nodes) stops none.
+    """
+    jobs = len(workload)
+    requests = workload.requests if workload.requests is not None else Requests.unknown(jobs)
+    place, names = _places(site, requests)
+    judged = _Judged(workload, requests, place == _NOWHERE)
+    layout = lay_out(site)
+    for number, partition in enumerate(site.partitions):
+        mine = np.flatnonzero(place == number)
+        if len(mine):
+            _judge(judged, mine, partition, layout, number, memory=site.scheduling.select == "cores+memory")
+    _judge_qos(judged, site)
+    rows = []
+    stopped = judged.reason != ""
+    for number, name in enumerate(names):
+        there = (place == number) if number < len(site.partitions) else judged.named(name)
+        if there.any():
+            rows.append(PartitionFit(name, int(there.sum()), int((there & ~stopped).sum())))
+    kinds = Counter(judged.kind[stopped].tolist())
+    first = [(int(workload.job_id[row]), str(judged.reason[row])) for row in np.flatnonzero(stopped)[:_MOST_NAMED]]
+    return Fit(
+        jobs,
+        int(jobs - stopped.sum()),
+        tuple(rows),
+        dict(kinds.most_common()),
+        tuple(first),
+        tuple(_unknown(site, layout, requests)),
+    )
+
+
+def _places(site: Site, requests: Requests) -> tuple[Int64Array, list[str]]:
+    """Return the number of each job's partition, and the names of all: those of the site, then others of the log."""
+    own = {partition.name: number for number, partition in enumerate(site.partitions)}
+    default = next((number for number, one in enumerate(site.partitions) if one.default), 0)
+    named = requests.names.get("partition", ())
+    # The last is that of jobs that name none.
+    numbers = np.array([*(own.get(name, _NOWHERE) for name in named), default], dtype=np.int64)
+    return numbers[requests.partition], [*own, *(name for name in named if name not in own)]
+
+
+class _Judged:
+    """The first reason against each job, and its kind."""
+
+    def __init__(self, workload: Workload, requests: Requests, nowhere: _Mask) -> None:
+        self.workload, self.requests = workload, requests
+        self.reason = np.full(len(workload), "", dtype=object)
+        self.kind = np.full(len(workload), "", dtype=object)
+        for row in np.flatnonzero(nowhere).tolist():
+            self.reason[row] = f"partition {requests.name_of('partition', row)} is not there"
+        self.kind[nowhere] = "no such partition"
+
+    def named(self, partition: str) -> _Mask:
+        """Say which jobs name a partition."""
+        number = self.requests.names["partition"].index(partition)
+        return np.asarray(self.requests.partition == number, dtype=np.bool_)
+
+    def stop(self, rows: Int64Array, wrong: _Mask, kind: str, what: str, values: Int64Array, limit: str) -> None:
+        """Note a reason for those of ``rows`` that are ``wrong`` and have none yet."""
+        for at in np.flatnonzero(wrong & (self.reason[rows] == "")).tolist():
+            self.reason[rows[at]] = f"{what} {values[at]:,}, {limit}"
+            self.kind[rows[at]] = kind
+
+
+def _judge(
+    judged: _Judged, mine: Int64Array, partition: Partition, layout: Layout, number: int, *, memory: bool
+) -> None:
+    """Judge the jobs of a partition."""
+    requests, workload = judged.requests, judged.workload
+    members = layout.members[number]
+    has = {name: getattr(layout, name)[members] for name in ("cores", "memory", "gpus")}
+    where = f"and partition {partition.name} has"
+    q, nodes = workload.processors[mine], requests.nodes[mine]
+    judged.stop(mine, q > has["cores"].sum(), "cores", "cores", q, f"{where} {has['cores'].sum():,}")
+    most = min(float(members.sum()), partition.max_nodes)
+    judged.stop(mine, nodes > most, "nodes", "nodes", nodes, f"and partition {partition.name} allows {most:,.0f}")
+    few = (nodes >= 0) & (nodes < partition.min_nodes)
+    judged.stop(mine, few, "nodes", "nodes", nodes, f"and partition {partition.name} asks for {partition.min_nodes:,}")
+    counted = memory and bool((has["memory"] > 0).all())
+    for name, column in (("memory", requests.memory[mine]), ("gpus", requests.gpus[mine])):
+        if name == "gpus" or counted:
+            total = int(has[name].sum())
+            unit = "MB of memory" if name == "memory" else "GPUs"
+            judged.stop(mine, column > total, unit, unit, column, f"{where} {total:,}")
+    _judge_placing(judged, mine, partition, has, memory=counted)
+    times = -(-workload.requested_time[mine] // workload.ticks)
+    limit = f"and partition {partition.name} allows {format_duration(partition.max_time)}"
+    judged.stop(mine, times > partition.max_time, "requested time", "requested seconds", times, limit)
+    for kind, allowed in (("account", partition.allowed_accounts), ("qos", partition.allowed_qos)):
+        names = requests.names.get(kind, ())
+        if allowed and names:
+            places = getattr(requests, kind)[mine]
+            wrong = np.array([*(name.lower() not in allowed for name in names), False])[places]
+            for at in np.flatnonzero(wrong & (judged.reason[mine] == "")).tolist():
+                judged.reason[mine[at]] = f"{kind} {names[places[at]]} may not use partition {partition.name}"
+                judged.kind[mine[at]] = f"{kind} not allowed"
+
+
+def _judge_placing(
+    judged: _Judged, mine: Int64Array, partition: Partition, has: Mapping[str, Int64Array], *, memory: bool
+) -> None:
+    """Judge whether enough nodes have each job's share of cores, memory and GPUs."""
+    requests, workload = judged.requests, judged.workload
+    mine = mine[(requests.nodes[mine] > 0) & (judged.reason[mine] == "")]
+    if not len(mine):
+        return
+    nodes = requests.nodes[mine]
+    shares = [
+        -(-column // nodes)
+        for column in (workload.processors[mine], requests.memory[mine] * int(memory), requests.gpus[mine])
+    ]
+    asked, back = np.unique(np.column_stack([nodes, *shares]), axis=0, return_inverse=True)
+    kinds, counts = np.unique(np.column_stack(list(has.values())), axis=0, return_counts=True)
+    enough = np.array([counts[(kinds >= one[1:]).all(axis=1)].sum() >= one[0] for one in asked], dtype=np.bool_)
+    limit = f"and too few nodes of partition {partition.name} have a job's share of cores, memory and GPUs"
+    judged.stop(mine, ~enough[back.reshape(-1)], "cores, memory and GPUs of a node", "nodes", nodes, limit)
+
+
+def _judge_qos(judged: _Judged, site: Site) -> None:
+    """Judge the jobs by what their QOS allows one job; without any QOS in the site file, none is judged."""
+    requests = judged.requests
+    known = {one.name: one for one in site.qos}
+    for number, name in enumerate(requests.names.get("qos", ())):
+        mine = np.flatnonzero(requests.qos == number)
+        qos = known.get(name.lower())
+        if qos is not None:
+            _judge_one(judged, mine, qos)
+        elif known:
+            for row in mine[judged.reason[mine] == ""].tolist():
+                judged.reason[row], judged.kind[row] = f"QOS {name} is not there", "no such QOS"
+
+
+def _judge_one(judged: _Judged, mine: Int64Array, qos: Qos) -> None:
+    requests, workload = judged.requests, judged.workload
+    times = -(-workload.requested_time[mine] // workload.ticks)
+    limit = f"and QOS {qos.name} allows {format_duration(qos.max_wall)}"
+    judged.stop(mine, times > qos.max_wall, "requested time", "requested seconds", times, limit)
+    for name, column in (
+        ("cores", workload.processors), ("nodes", requests.nodes), ("memory", requests.memory), ("gpus", requests.gpus),
+    ):  # fmt: skip
+        most = min(getattr(qos.per_job, name), getattr(qos.total, name))
+        if math.isfinite(most):
+            values = column[mine]
+            judged.stop(mine, values > most, "QOS", name, values, f"and QOS {qos.name} allows {most:,.0f}")
+
+
+def _unknown(site: Site, layout: Layout, requests: Requests) -> list[str]:
+    """Return in words what the log does not say, of what the site has or limits."""
+    found = []
+    jobs = len(requests)
+    for name, matters, what in (
+        ("partition", len(site.partitions) > 1, "their partition: they are taken for jobs of the default one"),
+        ("memory", site.scheduling.select == "cores+memory", "their memory, which nodes may not have for them"),
+        ("gpus", bool(layout.gpus.any()), "their GPUs"),
+        ("nodes", bool((layout.cores > 1).any()), "their nodes"),
+        ("qos", len(site.qos) > 1, "their QOS, and so not its limits"),
+        ("account", len(site.associations) > 0, "their account, and so not its shares and limits"),
+    ):
+        missing = jobs - requests.known(name)
+        if matters and missing:
+            found.append(f"{missing:,} of {jobs:,} jobs do not say {what}")
+    return found

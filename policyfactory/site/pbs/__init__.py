@@ -1,0 +1,1 @@
+"""OpenPBS and PBS Professional: what qmgr and pbsnodes print, read as a site."""

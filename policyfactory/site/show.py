@@ -1,0 +1,117 @@
+"""A site in words: rows for tables of its partitions, of settings that are no defaults, of what is not modelled."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from policyfactory.core.text import counted, shortened
+from policyfactory.core.units import format_duration
+from policyfactory.site.file import written_values
+from policyfactory.site.layout import lay_out
+from policyfactory.site.model import Association, Limits, Qos, Site
+
+__all__ = ["NOT_MODELLED", "PARTITIONS", "limit_rows", "not_modelled_rows", "partition_rows", "setting_rows", "summary"]
+
+PARTITIONS = ["partition", "nodes", "cores", "memory (GB)", "GPUs", "tier", "longest", "most nodes", "notes"]
+NOT_MODELLED = ["setting", "value", "where", "what it would change"]
+
+
+def summary(site: Site) -> str:
+    """Return a site in one line."""
+    layout = lay_out(site)
+    parts = [
+        counted(len(layout.names), "node"),
+        counted(int(layout.cores.sum()), "core"),
+        *([counted(int(layout.gpus.sum()), "GPU")] if layout.gpus.any() else []),
+        counted(len(site.partitions), "partition"),
+        *([f"{len(site.qos):,} QOS"] if site.qos else []),
+        *([counted(len(site.associations), "association")] if site.associations else []),
+        *([counted(len(site.reservations), "reservation")] if site.reservations else []),
+        *([f"{len(site.outages):,} times of nodes away"] if site.outages else []),
+    ]
+    return f"{shortened(site.name)} ({site.scheduler}): {', '.join(parts)}"
+
+
+def partition_rows(site: Site) -> list[list[str]]:
+    """Return a row for each partition, of the columns `PARTITIONS`."""
+    layout = lay_out(site)
+    rows = []
+    for partition, members in zip(site.partitions, layout.members, strict=True):
+        notes = [
+            *(["default"] if partition.default else []),
+            *(["whole nodes"] if partition.exclusive else []),
+            *([] if partition.up else ["down"]),
+            *([f"QOS {partition.qos}"] if partition.qos else []),
+            *([f"at least {partition.min_nodes:,} nodes"] if partition.min_nodes > 1 else []),
+            *(["some accounts only"] if partition.allowed_accounts else []),
+            *(["some QOS only"] if partition.allowed_qos else []),
+        ]
+        memory = int(layout.memory[members].sum())
+        rows.append(
+            [
+                partition.name,
+                f"{int(members.sum()):,}",
+                f"{int(layout.cores[members].sum()):,}",
+                f"{memory / 1024:,.0f}" if memory else "-",
+                f"{int(layout.gpus[members].sum()):,}",
+                f"{partition.tier}",
+                format_duration(partition.max_time),
+                "no limit" if math.isinf(partition.max_nodes) else f"{partition.max_nodes:,.0f}",
+                ", ".join(notes) or "-",
+            ]
+        )
+    return rows
+
+
+def setting_rows(site: Site) -> list[list[str]]:
+    """Return a row for each setting of priorities and of the passes that is not the default, with the default."""
+    rows = []
+    for name in ("priority", "scheduling"):
+        table = getattr(site, name)
+        usual = written_values(type(table)(), every=True)
+        rows += [[f"{name}.{key}", _text(value), _text(usual[key])] for key, value in written_values(table).items()]
+    if site.enforced:
+        rows.append(["enforced", ", ".join(site.enforced), "-"])
+    return rows
+
+
+def limit_rows(site: Site) -> list[list[str]]:
+    """Return a row for each QOS and each account that has limits or a priority, with these in words."""
+    rows = []
+    for qos in site.qos:
+        words = [*_limits(qos), *([f"priority {qos.priority:,}"] if qos.priority else [])]
+        if words:
+            rows.append([f"QOS {qos.name}", ", ".join(words)])
+    for one in site.associations:
+        words = list(_limits(one))
+        if words:
+            rows.append(
+                [f"user {one.user} of {one.account}" if one.user else f"account {one.account}", ", ".join(words)]
+            )
+    return rows
+
+
+def not_modelled_rows(site: Site) -> list[list[str]]:
+    """Return a row for each setting that is there and not modelled, of the columns `NOT_MODELLED`."""
+    return [[one.name, shortened(one.value, 40) or "-", one.place or "-", one.effect] for one in site.not_modelled]
+
+
+def _limits(entry: Qos | Association) -> Iterator[str]:
+    for field in dataclasses.fields(entry):
+        value = getattr(entry, field.name)
+        if isinstance(value, Limits):
+            for name, most in written_values(value).items():
+                yield f"{field.name} {name} {most}"
+    if math.isfinite(entry.max_wall):
+        yield f"longest {format_duration(entry.max_wall)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {number}" for name, number in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,97 @@
+"""``policyfactory site``: a cluster's files in, its tables out, and which jobs of a log fit it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import Run
+from naive.logs import text_of
+from policyfactory.site.file import read_site
+
+REAL = Path(__file__).parents[1] / "site" / "real"
+REPORTS = [
+    word
+    for option, name in (("sacctmgr", "dump.cfg"), ("qos", "qos.txt"), ("events", "events.txt"))
+    for word in (f"--{option}", REAL / name)
+]
+SMALL = 'schema = 1\nnodes = [{names = "n[1-4]", cores = 8}]\npartitions = [{name = "batch", max_time = "1h"}]\n'
+
+
+def test_a_cluster_becomes_a_site_file(run: Run, tmp_path: Path) -> None:
+    words = ["--reservations", REAL / "reservations.txt", "--time-zone", "Europe/Berlin", "--output", "site.toml"]
+    done = run("site", "import", REAL / "slurm.conf", *REPORTS, *words)
+    assert "test (slurm): 4 nodes, 32 cores, 3 partitions, 2 QOS, 9 associations, 3 reservations" in done.stdout
+    assert "there, and not modelled" in done.stdout
+    assert "slurm.conf:53" in done.stdout
+    assert "written: site.toml" in done.stderr
+    site = read_site(tmp_path / "site.toml")
+    # 8 o'clock in Berlin.
+    assert site.reservations[0].start == 1893481200.0
+    manifest = json.loads((tmp_path / "site.manifest.json").read_text())
+    assert set(manifest["inputs"]) == {"slurm.conf", "dump.cfg", "qos.txt", "events.txt", "reservations.txt"}
+    assert manifest["parameters"]["not_modelled"] == len(site.not_modelled)
+    again = run("site", "show", "site.toml").stdout
+    assert again == done.stdout
+    first = (tmp_path / "site.toml").read_bytes()
+    run("site", "import", REAL / "slurm.conf", *REPORTS, *words, "--overwrite")
+    assert (tmp_path / "site.toml").read_bytes() == first
+
+
+def test_without_an_output_the_account_is_all(run: Run, tmp_path: Path) -> None:
+    done = run("site", "import", REAL / "slurm.conf")
+    assert "nothing was written; add --output site.toml" in done.stderr
+    assert "give --sacctmgr" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_site_is_shown_as_json(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SMALL)
+    shown = json.loads(run("site", "show", "s.toml", "--json").stdout)
+    assert shown["name"] == "s"
+    assert shown["partitions"] == [["batch", "4", "32", "-", "0", "1", "1h", "no limit", "-"]]
+    assert shown["settings"] == shown["not_modelled"] == []
+    assert "nothing that is known to matter was left out" in run("site", "show", "s.toml").stdout
+
+
+def test_pbs_is_read_by_name(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("create queue q\nset queue q resources_max.walltime = 24:00:00\n")
+    (tmp_path / "n.txt").write_text("n1\n     resources_available.ncpus = 4\n")
+    run("site", "import", "q.txt", "--from", "pbs", "--nodes", "n.txt", "--output", "s.toml")
+    assert read_site(tmp_path / "s.toml").scheduler == "pbs"
+    failed = run("site", "import", "q.txt", "--from", "pbs", code=1)
+    assert "give them with --nodes: pbsnodes -av > nodes.txt" in failed.stderr
+    failed = run("site", "import", "q.txt", "--from", "pbs", "--qos", "n.txt", code=2)
+    assert "--qos is for another scheduler than pbs" in failed.stderr
+    failed = run("site", "import", "q.txt", "--nodes", "n.txt", code=2)
+    assert "--nodes is for another scheduler than slurm" in failed.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_a_site_file_that_is_too_new_or_wrong_is_refused(run: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "log.swf").write_text(text_of([{"submit": 0}]))
+    words = ["log.swf"] if command == "check" else []
+    (tmp_path / "s.toml").write_text("schema = 99\n")
+    failed = run("site", command, *words, "s.toml", code=1)
+    assert "s.toml: is a site file of schema 99, and this policyfactory reads up to 1; update" in failed.stderr
+    failed = run("site", command, *words, "none.toml", code=1)
+    assert "none.toml: no such file" in failed.stderr
+
+
+def test_jobs_that_fit_are_counted_and_others_named(run: Run, tmp_path: Path) -> None:
+    jobs: list[dict[str, object]] = [
+        {"submit": 60 * n, "allocated": 64 if n < 3 else 4, "run_time": 30, "requested_time": 60} for n in range(10)
+    ]
+    (tmp_path / "log.swf").write_text(text_of(jobs))
+    (tmp_path / "s.toml").write_text(SMALL)
+    done = run("site", "check", "log.swf", "s.toml", "--processors", 128, "--force-processors")
+    assert "70.0" in done.stdout
+    assert "cores 64, and partition batch has 32" in done.stdout
+    assert "do not say their nodes" in done.stdout
+    assert "another cluster" not in done.stderr
+    (tmp_path / "t.toml").write_text(SMALL.replace("[1-4]", "1").replace("cores = 8", "cores = 2"))
+    words = ("site", "check", "log.swf", "t.toml", "--processors", 128, "--force-processors")
+    assert "most jobs do not fit (10 of 10): is this log of another cluster than t?" in run(*words).stderr
+    assert json.loads(run(*words, "--json").stdout)["other_cluster"] is True

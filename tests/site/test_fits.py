@@ -1,0 +1,110 @@
+"""Which jobs a site could run, and why it could not run the others."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from policyfactory.site.fits import PartitionFit, fit_jobs
+from policyfactory.site.model import Limits, NodeGroup, Partition, Qos, Site
+from policyfactory.site.settings import Scheduling
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.requests import Requests
+
+SITE = Site(
+    "here",
+    (NodeGroup("a[1-4]", cores=8, memory=1000), NodeGroup("g[1-2]", cores=16, memory=4000, gpus=4)),
+    (
+        Partition("batch", "a[1-4]", default=True, max_time=3600.0),
+        Partition("gpu", "g[1-2]", max_nodes=1, allowed_accounts=("phys",), allowed_qos=("high",)),
+        Partition("big", "ALL", min_nodes=2),
+    ),
+    qos=(Qos("normal"), Qos("high", max_wall=600.0, per_job=Limits(gpus=2))),
+    scheduling=Scheduling(select="cores+memory"),
+)
+
+
+def work(jobs: list[dict[str, int]], names: dict[str, tuple[str, ...]] | None = None) -> Workload:
+    def column(name: str, default: int) -> np.ndarray:
+        return np.array([job.get(name, default) for job in jobs], dtype=np.int64)
+
+    n = len(jobs)
+    requests = dataclasses.replace(
+        Requests.unknown(n),
+        names=names or {},
+        **{name: column(name, -1) for name in ("nodes", "memory", "gpus", "partition", "qos", "account")},
+    )
+    return Workload(
+        "log", 10_000, np.arange(1, n + 1), np.arange(n), column("p", 60), column("p", 60), column("q", 1),
+        np.zeros(n, dtype=np.int64), np.full(n, -1), requests=requests,
+    )  # fmt: skip
+
+
+NAMES = {"partition": ("gpu", "big", "lost"), "qos": ("normal", "HIGH", "gone"), "account": ("phys", "chem")}
+
+
+def reason(**job: int) -> str | None:
+    found = fit_jobs(SITE, work([job], NAMES))
+    assert found.jobs == 1
+    assert found.fitting == (0 if found.first else 1)
+    return found.first[0][1] if found.first else None
+
+
+def test_each_limit_stops_the_job_that_is_beyond_it() -> None:
+    assert reason() is None
+    assert reason(q=32, nodes=4, memory=4000) is None
+    assert reason(q=33) == "cores 33, and partition batch has 32"
+    assert reason(nodes=5) == "nodes 5, and partition batch allows 4"
+    assert reason(memory=4001) == "MB of memory 4,001, and partition batch has 4,000"
+    assert reason(gpus=1) == "GPUs 1, and partition batch has 0"
+    assert reason(p=3600) is None
+    assert reason(p=3601) == "requested seconds 3,601, and partition batch allows 1h"
+    assert reason(partition=2) == "partition lost is not there"
+    assert reason(partition=1, nodes=1) == "nodes 1, and partition big asks for 2"
+    assert reason(partition=0, nodes=2) == "nodes 2, and partition gpu allows 1"
+    assert reason(partition=0, account=1) == "account chem may not use partition gpu"
+    assert reason(partition=0, account=0, qos=0) == "qos normal may not use partition gpu"
+    assert reason(partition=0, account=0, qos=1) is None
+    assert reason(qos=1, p=601) == "requested seconds 601, and QOS high allows 10m"
+    assert reason(partition=0, qos=1, gpus=3) == "gpus 3, and QOS high allows 2"
+    assert reason(qos=2) == "QOS gone is not there"
+
+
+def test_a_share_must_fit_on_enough_nodes() -> None:
+    # The partition big has four nodes of 8 cores and two of 16 with GPUs.
+    words = "and too few nodes of partition big have a job's share of cores, memory and GPUs"
+    assert reason(partition=1, nodes=6, q=48) is None
+    assert reason(partition=1, nodes=3, q=48) == f"nodes 3, {words}"
+    assert reason(partition=1, nodes=2, q=32, gpus=8) is None
+    assert reason(partition=1, nodes=3, q=3, gpus=3) == f"nodes 3, {words}"
+    assert reason(partition=1, nodes=3, q=3, memory=3003) == f"nodes 3, {words}"
+    assert reason(partition=1, nodes=3, q=3, memory=3000) is None
+
+
+def test_memory_counts_only_where_it_is_consumed() -> None:
+    cores = dataclasses.replace(SITE, scheduling=Scheduling())
+    assert fit_jobs(cores, work([{"memory": 10**9}])).fitting == 1
+    bare = dataclasses.replace(SITE, nodes=(NodeGroup("a[1-4]"), NodeGroup("g[1-2]")))
+    assert fit_jobs(bare, work([{"memory": 10**9}])).fitting == 1
+
+
+def test_jobs_are_counted_by_partition_and_by_reason() -> None:
+    jobs = [{"q": 99}] * 3 + [{"partition": 2}] * 2 + [{"partition": 0}] + [{}] * 2 + [{"p": 9999}]
+    found = fit_jobs(SITE, work(jobs, NAMES))
+    assert (found.jobs, found.fitting) == (9, 3)
+    assert found.other_cluster
+    assert found.partitions == (PartitionFit("batch", 6, 2), PartitionFit("gpu", 1, 1), PartitionFit("lost", 2, 0))
+    assert found.reasons == {"cores": 3, "no such partition": 2, "requested time": 1}
+    assert [number for number, _ in found.first] == [1, 2, 3, 4, 5]
+
+
+def test_what_the_log_does_not_say_is_said() -> None:
+    found = fit_jobs(SITE, dataclasses.replace(work([{}, {}]), requests=None))
+    assert found.fitting == 2
+    assert [text.partition(" do not say ")[2].split(",")[0].split(":")[0] for text in found.unknown] == [
+        "their partition", "their memory", "their GPUs", "their nodes", "their QOS",
+    ]  # fmt: skip
+    assert found.unknown[0].startswith("2 of 2 jobs")
+    simple = Site("s", (NodeGroup("n[1-4]"),), (Partition("p"),))
+    assert fit_jobs(simple, work([{}])).unknown == ()
