@@ -5,14 +5,20 @@ decides who fits next. So the measure to trust is the forced one. At each instan
 simulation is put into the real state, the jobs that run and their nodes, the queue and its priorities, and says what
 it would start now. A start that it wants agrees; how long it has wanted it without a break is the lag, which the
 intervals of Slurm's passes explain, or do not.
+
+The log says when a job ended, not when each of its nodes was free again. A start that is not wanted is looked at once
+more with the jobs that ended in the last `SETTLE` still there, on those of their nodes of which the pass took none.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import heapq
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 from policyfactory.site.model import Outage, Site
 from schedulers.record import Job, Record, expand
@@ -113,6 +119,10 @@ class Forced:
 
 # What happens at one moment: ends first, then nodes, submissions, times at which a job may start; starts last.
 _END, _NODES, _SUBMIT, _LOOK, _START = range(5)
+# Milliseconds after the end of a job within which its nodes may still be busy with that: some real ones.
+SETTLE = 3000
+# When (milliseconds from the origin), which of these, a number, about what.
+_Event = tuple[float, int, int, Any]
 
 
 class _Real:
@@ -123,10 +133,11 @@ class _Real:
         self.running: dict[int, Runs] = {}
         self.waiting: dict[int, int] = {}  # job: since when it may start, seconds from the origin
         self.away: set[int] = set()
+        self.ended: list[tuple[float, Job, tuple[int, ...]]] = []  # when, in milliseconds, which job, on which nodes
 
-    def events(self, looks: Sequence[float]) -> Iterator[tuple[float, int, int, object]]:
-        """Give what happened: milliseconds from the origin, kind, number, about what."""
-        queue: list[tuple[float, int, int, object]] = []
+    def events(self, looks: Sequence[float]) -> Iterator[_Event]:
+        """Give what happened, in its order."""
+        queue: list[_Event] = []
         for number, (job, past) in enumerate(zip(self.record.jobs, self.record.past, strict=True)):
             queue.append((past.submit, _SUBMIT, number, job))
             queue.append((past.eligible * 1000, _LOOK, number, None))
@@ -134,12 +145,12 @@ class _Real:
                 queue.append((run.start, _START, number, run))
                 queue.append((run.end, _END, number, run))
         queue += [(at, _NODES, number, what) for number, (at, what) in enumerate(self.record.events)]
-        queue += [(look * 1000, _LOOK, -1, None) for look in looks]
+        queue += [(look * 1000, _LOOK, -1, None) for look in set(looks)]
         heapq.heapify(queue)
         while queue:
             yield heapq.heappop(queue)
 
-    def apply(self, kind: int, number: int, about: object, at: float) -> None:
+    def apply(self, kind: int, number: int, about: Any, at: float) -> None:
         """Let something happen."""
         job = self.record.jobs[number]
         past = self.record.past[number]
@@ -151,13 +162,24 @@ class _Real:
             self.running[job.id] = Runs(job, second + self.record.origin, about.nodes)
         elif kind == _END:
             del self.running[job.id]
+            self.ended.append((at, job, about.nodes))
             if about.ended == "requeued":
                 self.waiting[job.id] = past.eligible
         elif kind == _NODES:
             state, names = str(about).split()
             (self.away.difference_update if state == "RESUME" else self.away.update)(expand(names))
 
-    def snapshot(self, at: float) -> Snapshot:
+    def settling(self, at: float, starts: Sequence[_Event]) -> list[Runs]:
+        """Return the jobs that may not quite have ended for the pass that made ``starts``, on nodes that it left."""
+        used = {node for _, _, _, run in starts for node in run.nodes}
+        now = int(at // 1000) + self.record.origin
+        return [
+            Runs(job, now - job.limit, tuple(node for node in nodes if node not in used))
+            for ended, job, nodes in self.ended
+            if at - ended <= SETTLE and not used.issuperset(nodes)
+        ]
+
+    def snapshot(self, at: float, settling: Sequence[Runs] = ()) -> Snapshot:
         """Return the state as slurmctld saw it at ``at`` milliseconds, in whole seconds."""
         now, origin = int(at // 1000), self.record.origin
         waiting = tuple(
@@ -165,7 +187,7 @@ class _Real:
             for job, since in self.waiting.items()
             if since <= now
         )
-        return Snapshot(now + origin, tuple(self.running.values()), waiting, frozenset(self.away))
+        return Snapshot(now + origin, (*self.running.values(), *settling), waiting, frozenset(self.away))
 
     def _priority(self, job: int, at: float) -> int:
         """Return the priority that Slurm had given it by then."""
@@ -183,7 +205,7 @@ class _Real:
         return int(max([past.submit, *ends]) // 1000) + self.record.origin
 
 
-def forced(record: Record, wanted: Wanted, looks: Sequence[float] = ()) -> Forced:
+def forced(record: Record, wanted: Wanted, looks: Sequence[float] = (), only: Collection[int] | None = None) -> Forced:
     """Return which real starts a simulation wanted, put into the real state at each instant.
 
     Parameters
@@ -194,25 +216,52 @@ def forced(record: Record, wanted: Wanted, looks: Sequence[float] = ()) -> Force
         What the simulation would start now.
     looks : sequence of float
         Further instants to look at, in seconds from the origin: when reservations begin and end.
+    only : collection of int, optional
+        Look only when one of these jobs is started, which is fast and tells no lags.
     """
     real = _Real(record)
     since: dict[int, float] = {}
     starts, in_vain = [], []
 
     def look(at: float) -> None:
+        if only is not None:
+            since.clear()
         wants = set(wanted(real.snapshot(at)))
         in_vain.extend((job, since.pop(job), at / 1000) for job in set(since) - wants)
         for job in wants:
             since.setdefault(job, at / 1000)
 
-    for at, kind, number, about in real.events(looks):
-        if kind == _START:
-            job = record.jobs[number].id
-            look(at)
-            starts.append(Start(job, at / 1000, about.by, since.pop(job, math.nan)))
-        real.apply(kind, number, about, at)
-        look(at)
+    for (started_by, _), group in itertools.groupby(real.events(looks), _pass_of(record)):
+        events = list(group)
+        chosen = [event for event in events if only is None or record.jobs[event[2]].id in only]
+        # What one pass starts was decided in the state in which it began.
+        if started_by and chosen:
+            begun = events[0][0]
+            look(begun)
+            missing = {record.jobs[number].id for _, _, number, _ in chosen} - set(since)
+            settling = real.settling(begun, events)
+            if missing and settling:
+                since |= dict.fromkeys(missing & set(wanted(real.snapshot(begun, settling))), begun / 1000)
+            for at, _, number, _ in chosen:
+                job = record.jobs[number].id
+                starts.append(Start(job, at / 1000, started_by, since.pop(job, math.nan)))
+        for at, kind, number, about in events:
+            real.apply(kind, number, about, at)
+            if only is None and not started_by:
+                look(at)
+        if only is None and started_by:
+            look(events[-1][0])
     return Forced(tuple(starts), tuple(in_vain))
+
+
+def _pass_of(record: Record) -> Callable[[_Event], tuple[str, int]]:
+    """Return what tells of an event which pass it is a start of: kind of pass and its number; nothing of others."""
+
+    def find(event: _Event) -> tuple[str, int]:
+        at, kind, _, about = event
+        return (about.by, bisect.bisect(record.passes[about.by], at)) if kind == _START else ("", 0)
+
+    return find
 
 
 def distance(starts: Sequence[float], others: Sequence[float], mean_wait: float) -> float:

@@ -46,7 +46,7 @@ def wanted_by(site: Site, record: Record) -> Wanted:
 
     def wanted(state: Snapshot) -> Mapping[int, str]:
         running = [
-            Running(jobs[one.job.id], one.start, {node: one.job.cores // len(one.nodes) for node in one.nodes})
+            Running(jobs[one.job.id], one.start, dict.fromkeys(one.nodes, one.job.cores // (one.job.nodes or 1)))
             for one in state.running
         ]
         waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in state.waiting]

@@ -38,7 +38,7 @@ from schedulers.replay_site import (
 from schedulers.slurm import Cluster
 from schedulers.slurmdbd import Accounting
 
-LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), Path("libfaketimeMT.so.1"))
 # The first moment of the false clock: a Monday.
 BEGIN, BEGIN_TEXT = 1_772_409_600, "2026-03-02 00:00:00"
 # Real time is no measure of what hangs while the clock of slurmctld runs ahead.
@@ -187,8 +187,8 @@ def _submit_all(cluster: FastCluster, case: Case, origin: int) -> Iterator[tuple
             times = (_text(origin + about.start), _text(origin + about.end))
             cluster.run("scontrol", *reservation_words(about, *times))
         else:
-            cluster.run("scontrol", "update", f"nodename={about}", f"state={what}", "reason=replay")
             yield int(cluster.clock() * 1000) - origin * 1000, f"{what} {about}"
+            cluster.run("scontrol", "update", f"nodename={about}", f"state={what}", "reason=replay")
 
 
 def _text(moment: float) -> str:

@@ -1,0 +1,157 @@
+"""The plain Slurm beside records of a real one: in the real state it wants what the real one starts.
+
+The records are of 120 jobs or so each, on a slurmctld with a fast clock (`schedulers.replays` made them). The daily
+tests look at some starts of every record, the nightly ones at all, with their lags and whole schedules.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from naive.forced import Forced, Runs, Snapshot, Start, distance, forced
+from naive.slurm_forced import wanted_by
+from schedulers.record import Job, Past, Record, Run, expand, moment, read_log, read_record, write_record
+from schedulers.replay_cases import CASES
+from schedulers.replays import compare, force, names, record_of
+
+nightly = pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="minutes: make nightly")
+
+
+def test_there_are_records_of_twenty_rules() -> None:
+    assert len(names()) >= 20
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_record_is_of_the_workload_that_its_case_makes(name: str) -> None:
+    record = record_of(name)
+    assert record.case == name
+    assert record.jobs == CASES[name]().jobs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_what_slurm_started_is_wanted_in_slurms_own_state(name: str) -> None:
+    record = record_of(name)
+    some = random.Random(1).sample([job.id for job in record.jobs], 10)
+    result = forced(record, wanted_by(CASES[name]().site, record), only=some)
+    assert len(result.starts) >= 10
+    assert [start.job for start in result.starts if not start.wanted] == []
+
+
+@nightly
+@pytest.mark.parametrize("name", names())
+def test_every_start_is_wanted_and_its_lag_is_that_of_the_passes(name: str) -> None:
+    record, site = record_of(name), CASES[name]().site
+    result = force(record, site)
+    # Both kinds of passes come once in their interval; some seconds are the turn-round of a job on the fast clock.
+    interval = max(site.scheduling.bf_interval if site.scheduling.backfill else 60.0, 10.0)
+    assert result.agreement >= 0.99
+    assert result.lag(0.9) <= 1.5 * interval
+    assert compare(record, site).waits == pytest.approx(1, abs=0.15)
+
+
+def job(number: int, nodes: int = 1) -> Job:
+    return Job(number, 0, 100, 120, nodes, nodes)
+
+
+def small_record() -> Record:
+    """Two jobs on two nodes, one after the other, then one that the first let wait; a node goes away meanwhile."""
+    past = (
+        Past(0, 0, (Run(10_000, 110_000, (0, 1), "main"),), 0, ((0, 5),)),
+        Past(1000, 1, (Run(115_400, 200_000, (0,), "backfill"),), 0, ((1000, 4), (60_000, 7))),
+        Past(2000, 2, (Run(115_500, 150_000, (1,), "main"),), 0, ((2000, 3),)),
+    )
+    jobs = (job(1, 2), job(2), job(3))
+    passes = {"main": (10_000, 115_500), "backfill": (115_400,)}
+    return Record("small", 100, "22.05.8", 900, 1000, jobs, past, passes, ((120_000, "DOWN n2"),))
+
+
+def test_lags_count_from_when_a_job_is_wanted_without_a_break() -> None:
+    seen: list[Snapshot] = []
+
+    def wanted(state: Snapshot) -> set[int]:
+        seen.append(state)
+        busy = {node for one in state.running for node in one.nodes}
+        # The third job is never wanted.
+        return {one.job.id for one in state.waiting if len(busy) + one.job.nodes <= 2 and one.job.id != 3}
+
+    result = forced(small_record(), wanted)
+    assert [(start.job, start.by, start.wanted) for start in result.starts] == [
+        (1, "main", True),
+        (2, "backfill", True),
+        (3, "main", False),
+    ]
+    assert result.starts[0].lag == 10.0
+    # Wanted since the first job's end; before the first job's start too, but not without a break.
+    assert result.starts[1].lag == pytest.approx(5.4)
+    assert result.in_vain == ((2, 1.0, 10.0),)
+    assert result.ignored(5.0) == 1
+    assert result.agreement == pytest.approx(2 / 3)
+    assert (result.lag(0.5), result.lag(1.0)) == (pytest.approx(5.4), 10.0)
+    assert result.mean_lag == pytest.approx(7.7)
+    assert seen[-1].away == {1}
+    before = next(state for state in seen if state.now == 1115)
+    assert before.running == ()
+    assert [(one.job.id, one.priority, one.submit, one.eligible) for one in before.waiting] == [
+        (2, 7, 1001, 1001),
+        (3, 3, 1002, 1002),
+    ]
+
+
+def test_the_real_state_is_that_of_the_record() -> None:
+    states: list[Snapshot] = []
+
+    def wanted(state: Snapshot) -> list[int]:
+        states.append(state)
+        return []
+
+    result = forced(small_record(), wanted, only=[3])
+    assert result == Forced((Start(3, 115.5, "main", pytest.approx(float("nan"), nan_ok=True)),), ())
+    assert [state.running for state in states] == [(Runs(job(2), 1115, (0,)),)]
+
+
+def test_distances_are_relative_to_the_mean_wait() -> None:
+    assert distance([1.0, 5.0], [2.0, 8.0], 4.0) == 0.5
+
+
+def test_a_record_is_read_back(tmp_path) -> None:
+    path = tmp_path / "small.json.gz"
+    write_record(small_record(), path)
+    assert read_record(path) == small_record()
+    first = path.read_bytes()
+    write_record(read_record(path), path)
+    assert path.read_bytes() == first
+
+
+LOG = """\
+[2026-03-02T00:00:10.000] debug:  sched: Running job scheduler for full queue.
+[2026-03-02T00:01:00.500] priority/multifactor: _get_priority_internal: Site priority is 40
+[2026-03-02T00:01:00.501] priority/multifactor: _get_priority_internal: Job 1 priority: 40 +  0 + 2.00 = 42.70
+[2026-03-02T00:01:00.502] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=42 usec=400
+[2026-03-02T00:01:01.000] debug:  sched: Running job scheduler for default depth.
+[2026-03-02T00:01:01.002] sched: Allocate JobId=1 NodeList=n[1-2,4] #CPUs=3 Partition=batch
+[2026-03-02T00:01:30.000] requeue job JobId=1 due to failure of node n2
+[2026-03-02T00:04:00.000] sched/backfill: _attempt_backfill: beginning
+[2026-03-02T00:04:00.003] sched/backfill: _start_job: Started JobId=1 in batch on n3
+[2026-03-02T00:05:00.250] _job_complete: JobId=1 WEXITSTATUS 0
+[2026-03-02T00:05:00.251] _job_complete: JobId=1 done
+"""
+
+
+def test_the_log_of_slurmctld_says_what_became_of_jobs() -> None:
+    origin = moment(LOG) // 1000 + 50
+    past, passes = read_log(LOG, [3], origin)
+    runs = (Run(1002, 30_000, (0, 1, 3), "main", "requeued"), Run(180_003, 240_251, (2,), "backfill"))
+    assert past == (Past(500 + 2, 3, runs, 40, ((501, 42),)),)
+    # The first pass was before the workload began.
+    assert passes == {"main": (1000,), "backfill": (180_000,)}
+    with pytest.raises(RuntimeError, match=r"no start and end of the jobs \[2\]"):
+        read_log(LOG, [3, 3], origin)
+
+
+def test_nodes_are_named_as_slurm_does() -> None:
+    assert expand("n7") == [6]
+    assert expand("n[1-3,5]") == [0, 1, 2, 4]
