@@ -155,7 +155,8 @@ class Simulation:
 
     # What happens. Each returns whether it makes slurmctld schedule at once.
 
-    def _submit(self, job: Job) -> bool:
+    def entry_of(self, job: Job) -> Entry:
+        """Return the job as the controller takes it."""
         c = self.c
         name = job.partition or c.default_partition()
         partition = c.partitions[name]
@@ -164,14 +165,17 @@ class Simulation:
         begin = max(job.submit, job.eligible)
         if job.after >= 0 and job.after in self.entries and job.after not in c.ended:
             begin = -1
-        entry = Entry(job, partition, demand, limit_of(job, partition), c.rules.qos_of(job), job.submit, begin)
-        self.entries[job.id] = entry
-        if c.rules.refused(job) or not c.rules.may_submit(job, partition, c.pending + c.running):
+        return Entry(job, partition, demand, limit_of(job, partition), c.rules.qos_of(job), job.submit, begin)
+
+    def _submit(self, job: Job) -> bool:
+        c = self.c
+        entry = self.entries[job.id] = self.entry_of(job)
+        allowed = not c.rules.refused(job) and c.rules.may_submit(job, entry.partition, c.pending + c.running)
+        if not allowed or not c.try_submission(entry):
             c.ended.add(job.id)
             return False
         c.priorities.at_submission(entry, c.now)
         c.pending.append(entry)
-        c.try_submission(entry)
         self.requested = True
         return False
 
@@ -301,8 +305,7 @@ def wanted_now(site: Site, state: State) -> dict[int, str]:
     c.available -= {c.nodes.inner[number] for number in state.unavailable}
     c.use = Use.none(len(c.nodes.cores))
     for one in state.running:
-        simulation._submit(one.job)
-        entry = c.pending.pop()
+        entry = simulation.entry_of(one.job)
         gpus, each = entry.demand.gpus, entry.demand
         entry.allocation = {
             c.nodes.inner[number]: (cores, each.memory or each.memory_per_core * cores, gpus)
@@ -312,8 +315,8 @@ def wanted_now(site: Site, state: State) -> dict[int, str]:
         c.use.add(entry)
         c.running.append(entry)
     for one in state.waiting:
-        simulation._submit(one.job)
-        entry = c.pending[-1]
+        entry = simulation.entry_of(one.job)
+        c.pending.append(entry)
         entry.priority = one.priority
         entry.submit = one.submit if one.submit >= 0 else entry.submit
         entry.begin = one.begin if one.begin >= 0 else entry.submit

@@ -114,6 +114,8 @@ class Rules:
         if not self.on:
             return True
         job, chain = entry.job, self.chain(entry.job)
+        if not chain:
+            return False  # it has no association
         jobs = account = user = wall = math.inf
         for qos in self.both_qos(entry.partition, entry.qos):
             of_qos = self._of_qos(running, qos)

@@ -143,18 +143,19 @@ class Controller:
         self.start(entry, allocation, by)
         return "started"
 
-    def try_submission(self, entry: Entry) -> None:
-        """Test a job as it is submitted: nothing is started, but what was found of GPUs is found anew."""
+    def try_submission(self, entry: Entry) -> bool:
+        """Return whether a job could ever run; nothing is started, but what was found of GPUs is found anew."""
         demand = self.demand(entry)
         if demand is None:
-            return
+            return True
         members = {i for i in self.nodes.of_partition[entry.partition.name] if self.nodes.big_enough(i, demand)}
         self.nodes.forget_gpus(members)
         usable = members & self.available
         free = {i for i in usable if self._idle(i) or (not demand.whole and not self.use.sole[i])}
-        for among in (free - set(self.completing), usable, members):
-            if place_empty(self.nodes, demand, among) is not None:
-                break
+        return any(
+            place_empty(self.nodes, demand, among) is not None
+            for among in (free - set(self.completing), usable, members)
+        )
 
     def _pick(self, entry: Entry, demand: Demand, among: set[int]) -> tuple[str, Allocation | None, int]:
         """Return why not, or where (_pick_best_nodes); and the number of nodes that it takes."""

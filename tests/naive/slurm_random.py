@@ -1,0 +1,182 @@
+"""Sites and workloads drawn at random, with all that Slurm's rules know: to compare two implementations of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+from naive.slurm_jobs import Job
+from policyfactory.site.model import (
+    Association,
+    Limits,
+    NodeGroup,
+    Outage,
+    Partition,
+    Priority,
+    Qos,
+    Reservation,
+    Scheduling,
+    Site,
+)
+
+__all__ = ["FEATURES", "draw"]
+
+# What a case may have beside nodes of one kind in one partition; drawn for each case, or asked for by name.
+FEATURES = (
+    "cores", "memory", "gpus", "weights", "partitions", "limits", "shares", "age", "reservations", "outages",
+    "eligible", "plan",
+)  # fmt: skip
+ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
+BEGIN = 1_772_409_600  # on the second of a minute, a Monday
+
+
+def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
+    """Return a site of 4 to 9 nodes and its jobs, submitted over two hours or so.
+
+    Without ``features`` about half of them are drawn.
+    """
+    rng = random.Random(seed)
+    chosen = set(features) or {name for name in FEATURES if rng.random() < 0.5}
+    site = _site(rng, chosen)
+    submits = sorted(BEGIN + rng.choice((0, rng.randrange(7200))) for _ in range(jobs))
+    return site, [_job(rng, chosen, site, id_, submit) for id_, submit in enumerate(submits, 1)]
+
+
+def _site(rng: random.Random, has: set[str]) -> Site:
+    count = rng.randint(4, 9)
+    mixed = "cores" in has
+    nodes = tuple(
+        NodeGroup(
+            f"n{i}",
+            rng.choice((2, 4, 8)) if mixed else 4,
+            rng.choice((1000, 2000)) if "memory" in has else 0,
+            rng.choice((0, 0, 1, 2)) if "gpus" in has else 0,
+            rng.choice((1, 1, 2)) if "weights" in has else 1,
+        )
+        for i in range(1, count + 1)
+    )
+    associations, qos, enforced = _accounts(rng, has)
+    site = Site(
+        "drawn",
+        nodes,
+        _partitions(rng, has, count),
+        qos=qos,
+        associations=associations,
+        enforced=enforced,
+        priority=_priority(rng, has),
+        scheduling=_scheduling(rng, has),
+    )
+    hosts = f"n[1-{rng.randint(1, count - 2)}]"
+    if "reservations" in has:
+        start = BEGIN + rng.randrange(600, 7200)
+        users = rng.choice(((), ("ann",)))
+        reserved = Reservation(
+            "kept", hosts, start, start + rng.randrange(300, 3600), users, known=BEGIN + rng.choice((0, 300))
+        )
+        site = dataclasses.replace(site, reservations=(reserved,))
+    if "outages" in has:
+        start = BEGIN + rng.randrange(100, 7200)
+        out = Outage(rng.choice((hosts, "n2")), start, start + rng.randrange(60, 3600), drained=rng.random() < 0.5)
+        site = dataclasses.replace(site, outages=(out,))
+    return site
+
+
+def _partitions(rng: random.Random, has: set[str], count: int) -> tuple[Partition, ...]:
+    whole = rng.random() < 0.4
+    if "partitions" not in has:
+        return (Partition("batch", default=True, exclusive=whole),)
+    return (
+        Partition("batch", default=True, exclusive=whole, job_factor=rng.choice((1, 5))),
+        Partition("small", "n[1-3]", tier=rng.choice((1, 2)), exclusive=whole, max_nodes=2),
+        Partition("late", f"n[2-{count}]", exclusive=rng.random() < 0.5, max_time=3600, default_time=1800),
+    )
+
+
+def _accounts(rng: random.Random, has: set[str]) -> tuple[tuple[Association, ...], tuple[Qos, ...], tuple[str, ...]]:
+    limited = "limits" in has
+    if not limited and "shares" not in has:
+        return (), (), ()
+
+    def some(*choices: float) -> float:
+        return rng.choice((*choices, float("inf"), float("inf"))) if limited else float("inf")
+
+    associations = [Association("root")]
+    for account in ACCOUNTS:
+        total = Limits(jobs=some(3, 6), cores=some(8, 16), nodes=some(3))
+        associations.append(Association(account, parent="root", shares=rng.choice((1, 2, 5)), total=total))
+        associations += [
+            Association(account, user, shares=rng.choice((1, 1, 3, float("nan"))), own=Limits(jobs=some(2, 4)))
+            for user in USERS
+        ]
+    qos = (
+        Qos("normal", 0, per_user=Limits(jobs=some(2, 5), cores=some(8, 12)), total=Limits(nodes=some(4))),
+        Qos("high", 10, per_account=Limits(jobs=some(2)), per_job=Limits(nodes=some(2)), usage_factor=2.0),
+    )
+    return tuple(associations), qos, ("associations", "limits", "qos") if limited else ()
+
+
+def _priority(rng: random.Random, has: set[str]) -> Priority:
+    if rng.random() < 0.2 and not has & {"shares", "age"}:
+        return Priority("basic")
+    return Priority(
+        age=5000 if "age" in has else 0,
+        fair_share=10000 if "shares" in has else 0,
+        job_size=rng.choice((0, 300)),
+        partition=rng.choice((0, 200)),
+        qos=rng.choice((0, 400)),
+        max_age=3600,
+        calculation_period=rng.choice((60, 300)),
+        half_life=rng.choice((1800, 7 * 86400)),
+        favor_small=rng.random() < 0.3,
+    )
+
+
+def _scheduling(rng: random.Random, has: set[str]) -> Scheduling:
+    memory = "memory" in has
+    plan = Scheduling(
+        select="cores+memory" if memory else "cores", default_memory_per_core=rng.choice((0, 50)) * memory
+    )
+    if "plan" not in has:
+        return plan
+    return dataclasses.replace(
+        plan,
+        backfill=rng.random() < 0.9,
+        bf_interval=rng.choice((10, 30, 60)),
+        bf_resolution=rng.choice((1, 60, 300)),
+        bf_window=rng.choice((3600, 86400)),
+        bf_max_job_test=rng.choice((3, 10, 500)),
+        bf_max_job_user=rng.choice((0, 0, 2)),
+        bf_max_job_part=rng.choice((0, 0, 3)),
+        bf_max_job_start=rng.choice((0, 0, 1)),
+        bf_job_part_count_reserve=rng.choice((0, 0, 1, 2)),
+        default_queue_depth=rng.choice((1, 5, 100)),
+        partition_job_depth=rng.choice((0, 0, 2)),
+        sched_max_job_start=rng.choice((0, 0, 2)),
+        batch_sched_delay=rng.choice((0, 3, 10)),
+        kill_overrun=rng.choice((0, 60, float("inf"))),
+    )
+
+
+def _job(rng: random.Random, has: set[str], site: Site, id_: int, submit: int) -> Job:
+    nodes = rng.choice((-1, 1, 1, 2, 3))
+    cores = rng.randint(1, 8) if nodes < 0 else nodes * rng.randint(1, 2) + rng.choice((0, 0, int(nodes > 1)))
+    limit = 60 * rng.choice((1, 2, 5, 10, 15, 30, 60))
+    return Job(
+        id_,
+        submit,
+        run_time=max(int(limit * rng.choice((0.05, 0.3, 0.8, 1.0, 1.2))), 1),
+        limit=rng.choice((limit, limit, limit, -1)) if "partitions" in has else limit,
+        nodes=nodes,
+        cores=cores,
+        memory=rng.choice((-1, 100 * cores, 300 * max(nodes, 1))) if "memory" in has else -1,
+        gpus=max(nodes, 1) if "gpus" in has and rng.random() < 0.3 else 0,
+        partition=rng.choice(site.partitions).name,
+        qos=rng.choice(("", "normal", "high")) if site.qos else "",
+        account=rng.choice(ACCOUNTS),
+        user=rng.choice(USERS),
+        eligible=submit + rng.randrange(900) if "eligible" in has and rng.random() < 0.2 else -1,
+        after=rng.randrange(1, id_) if "eligible" in has and id_ > 1 and rng.random() < 0.2 else -1,
+        site_factor=rng.choice((0, 0, rng.randrange(500))),
+        exclusive=rng.random() < 0.1,
+        reservation="kept" if site.reservations and rng.random() < 0.1 else "",
+    )

@@ -1,0 +1,64 @@
+"""What holds of any schedule by Slurm's rules, on sites and workloads drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from naive.slurm import Job
+from naive.slurm_cases import IMPLEMENTATIONS
+from naive.slurm_random import BEGIN, draw
+from policyfactory.site.layout import node_numbers, partition_nodes
+from policyfactory.site.model import Site
+
+pytestmark = pytest.mark.parametrize("simulate", IMPLEMENTATIONS)
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 80))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_schedules_are_possible(simulate: Callable[..., dict[int, object]], seed: int) -> None:
+    site, jobs = draw(seed)
+    schedule = simulate(site, jobs, begin=BEGIN, turnround=seed % 3)
+    assert set(schedule) == {job.id for job in jobs}
+    assert any(placed.start >= 0 for placed in schedule.values())
+    for job in jobs:
+        placed = schedule[job.id]
+        if placed.start >= 0:
+            check_one(site, job, placed, schedule)
+    check_use(site, jobs, schedule, seed % 3)
+
+
+def check_one(site: Site, job: Job, placed: object, schedule: dict[int, object]) -> None:
+    partition = next(part for part in site.partitions if part.name == job.partition)
+    members = set(partition_nodes(site, partition).tolist())
+    assert placed.by in {"main", "backfill"}
+    assert placed.start >= max(job.submit, job.eligible)
+    assert placed.start < placed.end <= placed.start + max(job.run_time, 1)
+    assert set(placed.nodes) <= members
+    assert len(placed.nodes) == len(set(placed.nodes))
+    assert len(placed.nodes) == (job.nodes if job.nodes > 0 and not job.gpus else len(placed.nodes))
+    assert len(placed.nodes) <= partition.max_nodes
+    if job.after > 0 and not placed.requeues and schedule[job.after].start >= 0:
+        assert placed.start >= min(schedule[job.after].end, placed.start if schedule[job.after].requeues else 2**62)
+    for one in site.outages:
+        if set(placed.nodes) & set(node_numbers(site, one.nodes).tolist()):
+            assert not one.start <= placed.start < one.end
+
+
+def check_use(site: Site, jobs: list[Job], schedule: dict[int, object], turnround: int) -> None:
+    """No node has a job beside one that shares with nobody, nor more jobs than cores, at the start of any job."""
+    cores = [group.cores for group in site.nodes]
+    whole = {part.name: part.exclusive for part in site.partitions}
+    for job in jobs:
+        now = schedule[job.id].start
+        for node in schedule[job.id].nodes:
+            there = [
+                other
+                for other in jobs
+                if node in schedule[other.id].nodes
+                and schedule[other.id].start <= now < schedule[other.id].end + turnround
+            ]
+            assert len(there) <= cores[node]
+            if job.exclusive or whole[job.partition]:
+                assert len(there) == 1
