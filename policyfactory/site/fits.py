@@ -89,6 +89,9 @@ def fit_jobs(site: Site, workload: Workload) -> Fit:
     """
     jobs = len(workload)
     requests = workload.requests if workload.requests is not None else Requests.unknown(jobs)
+    numbered = _numbers_only(site, requests)
+    if numbered:
+        requests = dataclasses.replace(requests, partition=np.full(jobs, -1, dtype=np.int64))
     place, names = _places(site, requests)
     judged = _Judged(workload, requests, place == _NOWHERE)
     layout = lay_out(site)
@@ -111,8 +114,15 @@ def fit_jobs(site: Site, workload: Workload) -> Fit:
         tuple(rows),
         dict(kinds.most_common()),
         tuple(first),
-        tuple(_unknown(site, layout, requests)),
+        tuple(_unknown(site, layout, requests, numbered=numbered)),
     )
+
+
+def _numbers_only(site: Site, requests: Requests) -> bool:
+    """Say whether a log numbers its partitions and does not name them, as most of the archive do."""
+    named = requests.names.get("partition", ())
+    own = {partition.name for partition in site.partitions}
+    return bool(named) and all(name.isdigit() and name not in own for name in named)
 
 
 def _places(site: Site, requests: Requests) -> tuple[Int64Array, list[str]]:
@@ -230,10 +240,12 @@ def _judge_one(judged: _Judged, mine: Int64Array, qos: Qos) -> None:
             judged.stop(mine, values > most, "QOS", name, values, f"and QOS {qos.name} allows {most:,.0f}")
 
 
-def _unknown(site: Site, layout: Layout, requests: Requests) -> list[str]:
+def _unknown(site: Site, layout: Layout, requests: Requests, *, numbered: bool) -> list[str]:
     """Return in words what the log does not say, of what the site has or limits."""
     found = []
     jobs = len(requests)
+    if numbered:
+        found.append("the log numbers its partitions and does not name them (; Partition: 1 batch)")
     for name, matters, what in (
         ("partition", len(site.partitions) > 1, "their partition: they are taken for jobs of the default one"),
         ("memory", site.scheduling.select == "cores+memory", "their memory, which nodes may not have for them"),

@@ -99,6 +99,15 @@ def test_jobs_are_counted_by_partition_and_by_reason() -> None:
     assert [number for number, _ in found.first] == [1, 2, 3, 4, 5]
 
 
+def test_partitions_that_have_numbers_only_are_not_known() -> None:
+    found = fit_jobs(SITE, work([{"partition": 0}, {"partition": 1}], {"partition": ("1", "2")}))
+    assert found.fitting == 2
+    assert found.partitions == (PartitionFit("batch", 2, 2),)
+    assert found.unknown[0] == "the log numbers its partitions and does not name them (; Partition: 1 batch)"
+    found = fit_jobs(SITE, work([{"partition": 0}, {"partition": 1}], {"partition": ("1", "gpu")}))
+    assert found.first == ((1, "partition 1 is not there"),)
+
+
 def test_what_the_log_does_not_say_is_said() -> None:
     found = fit_jobs(SITE, dataclasses.replace(work([{}, {}]), requests=None))
     assert found.fitting == 2
