@@ -10,7 +10,7 @@ import pytest
 
 from accounting_logs import counts
 from job_tables import OWN, T0, moment, own, write_csv, write_lines, write_parquet
-from policyfactory.core.errors import InputError, UsageError
+from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import Imported
 from policyfactory.workload.accounting.limits import ImportRules
 from policyfactory.workload.accounting.to_swf import Labels
@@ -88,6 +88,21 @@ def test_local_times_are_of_the_mappings_zone_and_change_with_the_clocks(tmp_pat
     assert done.log.run_time.tolist() == [5400, 600]
     assert counts(done)["times that never were, in the hour that summer time leaves out"] == 1
     assert (done.report.time_zone, done.report.zone_needed) == ("Europe/Berlin", True)
+    # In Parquet a time can be without a zone too; of the hour that comes twice the order and the run time tell which.
+    pa = extra_module("pyarrow", "parquet")
+    hands = pa.timestamp("us")
+    columns = {
+        "id": ["1", "2"],
+        "submitted": ["2024-10-27T00:30:00+02:00"] * 2,
+        "began": pa.array(["2024-10-27T02:40:00", "2024-10-27T01:30:00"]).cast(hands),
+        "ended": pa.array(["2024-10-27T02:10:00", "2024-10-27T02:30:00"]).cast(hands),
+        "limit": [7200, 7200],
+        "cores": [1, 1],
+    }
+    done = read(write_parquet(tmp_path / "local.parquet", columns), zoned)
+    assert done.log.run_time.tolist() == [1800, 3600]
+    assert counts(done)["times in the hour that comes twice when summer time ends, settled by the run time"] == 1
+    assert counts(done)["times in the hour that comes twice when summer time ends, taken as the earlier"] == 1
     # Offsets in the cells need no zone.
     rows = [f"1,{day}T00:00:00Z,{day} 01:30:00.25+01:00,{day} 04:30:00+02,7200,1"]
     done = read(write_lines(tmp_path / "jobs.csv", NAMES, rows), zoned)
@@ -179,6 +194,14 @@ def test_ends_before_starts_and_starts_before_submissions_are_dropped_by_reason(
     assert done.report.records == done.report.jobs + done.report.count("dropped") == 10
     # Line 7 of the file is the row of job 6.
     assert next(step.place for step in done.report.steps if "end time" in step.what).endswith("jobs.csv:7")
+
+
+def test_more_jobs_than_a_log_can_have_are_refused_with_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policyfactory.workload.accounting.rules._MOST_JOBS", 1)
+    with pytest.raises(WorkloadError, match="there are 2 jobs, more than the 1 of a log; import a part of them"):
+        read(write_lines(tmp_path / "jobs.csv", NAMES, ROWS))
 
 
 def test_what_a_duration_can_be() -> None:

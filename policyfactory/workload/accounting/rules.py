@@ -104,6 +104,11 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     peak, peak_time = _peak(table, sieve.used, allocated)
     # The waiting rest of an array stands for its tasks.
     rows = table.in_order(rows)
+    if len(rows) > _MOST_JOBS:
+        raise WorkloadError(
+            f"there are {len(rows):,} jobs, more than the {_MOST_JOBS:,} of a log; import a part of them (--from, "
+            "--to, --partition)"
+        )
     if (tasks := int(table.tasks[rows].sum())) > _MOST_JOBS:
         most = int(rows[np.argmax(table.tasks[rows])])
         raise WorkloadError(

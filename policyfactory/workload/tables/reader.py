@@ -15,7 +15,7 @@ from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, Reco
 from policyfactory.workload.accounting.slurm import state_of
 from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, settle
 from policyfactory.workload.header import printable
-from policyfactory.workload.tables.cells import Cells
+from policyfactory.workload.tables.cells import LONGEST, Cells
 from policyfactory.workload.tables.mapping import COUNTS, DURATIONS, TIMES, Column, Filter, TableMapping
 from policyfactory.workload.tables.parquet_table import ParquetTable
 from policyfactory.workload.tables.text_table import TextTable, check_columns
@@ -317,8 +317,13 @@ class _Block:
         """Return the ids of rows; a row without one is called by its line."""
         if "job" in self._fields:
             column = self._fields["job"]
-            codes, texts, _ = read_names(self._cells[column.name], column)
-            jobs = [texts[code] for code in codes[rows].tolist()]
+            if column.none or column.after or column.before:
+                codes, names, _ = read_names(self._cells[column.name], column)
+                jobs = [names[code] for code in codes[rows].tolist()]
+            else:
+                # Nearly all differ: numbers of the different ones would be no help.
+                texts = self._cells[column.name].texts()
+                jobs = [texts[row].strip()[:LONGEST] for row in rows.tolist()]
         else:
             jobs = [""] * len(rows)
         jobs = [job or f"row {line}" for job, line in zip(jobs, self._lines[rows].tolist(), strict=True)]
