@@ -223,6 +223,13 @@ def test_what_jobs_take_of_nodes(tmp_path: Path, text: str, select: str) -> None
     assert ("SelectTypeParameters CR_LLN" in missing(site)) == ("LLN" in text)
 
 
+def test_flags_of_priorities_that_stand_for_others(tmp_path: Path) -> None:
+    site = site_of(tmp_path, f"{SMALL}PriorityFlags=no_normal_all,depth_oblivious,FAIR_TREE,SWIFT,MAX_TRES_GRES\n")
+    normal = tuple(f"NO_NORMAL_{kind}" for kind in ("ASSOC", "PART", "QOS", "TRES"))
+    assert site.priority.flags == ("DEPTH_OBLIVIOUS", "NO_FAIR_TREE", *normal)
+    assert set(missing(site)) == {"PriorityFlags SWIFT", "PriorityFlags MAX_TRES_GRES"}
+
+
 def test_parameters_have_their_own_units_and_bounds(tmp_path: Path) -> None:
     words = (
         "bf_window=2880,bf_interval=60,bf_yield_sleep=250000,sched_min_interval=2000000,BF_CONTINUE,bf_resolution=9999"

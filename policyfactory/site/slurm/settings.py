@@ -21,6 +21,10 @@ _WEIGHTS = {
     "age": "PriorityWeightAge", "fair_share": "PriorityWeightFairshare", "job_size": "PriorityWeightJobSize",
     "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS", "association": "PriorityWeightAssoc",
 }  # fmt: skip
+_PRIORITY_FLAGS = (
+    "ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "NO_FAIR_TREE", "INCR_ONLY",
+    "MAX_TRES", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES",
+)  # fmt: skip
 _RESETS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")
 # SchedulerParameters by the seconds of their unit; None: a count.
 _UNITS: dict[str, float | None] = {
@@ -70,11 +74,21 @@ def read_priority(conf: Conf) -> Priority:
         values["usage_reset"] = given["priorityusageresetperiod"].value.upper()
         if values["usage_reset"] not in _RESETS:
             raise refused(given["priorityusageresetperiod"], f"one of {', '.join(_RESETS)}")
-    values["flags"] = tuple(flag.upper() for flag in listed(conf.value("PriorityFlags")) if flag.upper() != "FAIR_TREE")
+    values["flags"] = _priority_flags(conf)
     kind = conf.value("PriorityType", "priority/basic").lower()
     if kind not in {"priority/basic", "priority/multifactor"}:
         raise refused(given["prioritytype"], "priority/basic or priority/multifactor")
     return Priority(kind="basic" if kind.endswith("basic") else "multifactor", **values)
+
+
+def _priority_flags(conf: Conf) -> tuple[str, ...]:
+    """Return the flags that hold, in Slurm's own order: some stand for others."""
+    words = {flag.upper() for flag in listed(conf.value("PriorityFlags"))}
+    if "DEPTH_OBLIVIOUS" in words:
+        words.add("NO_FAIR_TREE")
+    if "NO_NORMAL_ALL" in words:
+        words.update(flag for flag in _PRIORITY_FLAGS if flag.startswith("NO_NORMAL_"))
+    return tuple(flag for flag in _PRIORITY_FLAGS if flag in words)
 
 
 def enforced(conf: Conf) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, NotModelled, Outage, Qos, Reservation, Site
-from policyfactory.site.slurm.conf import Conf, read_conf
+from policyfactory.site.slurm.conf import Conf, Setting, read_conf
 from policyfactory.site.slurm.dump import read_dump
 from policyfactory.site.slurm.nodes import read_nodes
 from policyfactory.site.slurm.partitions import read_partitions
 from policyfactory.site.slurm.qos import read_qos
+from policyfactory.site.slurm.quantities import listed
 from policyfactory.site.slurm.settings import enforced, read_priority, read_scheduling
 from policyfactory.site.slurm.times import read_events, read_reservations
 from policyfactory.workload.accounting.times import Clock
@@ -157,6 +158,11 @@ def _settings(conf: Conf) -> list[NotModelled]:
         if key in _PREEMPTION and not _preempts(conf):
             continue
         missing = known.judge(setting.key, setting.value, setting.place)
+        if missing is not None:
+            found.append(missing)
+    flags = conf.settings.get("priorityflags", Setting("", "", ""))
+    for flag in listed(flags.value):
+        missing = known_settings("slurm", "flags").judge(flag, "yes", flags.place, "PriorityFlags")
         if missing is not None:
             found.append(missing)
     return found
