@@ -23,7 +23,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "shadow": ("accounting", "policy", "output", "overwrite"),
     "review": ("before", "after", "policy", "output", "overwrite"),
     "workload show": ("output", "json"),
-    "workload clean": ("output", "preset", "estimate_missing", "report", "overwrite"),
+    "workload clean": ("output", "preset", "estimate_missing", "assume", "report", "overwrite"),
     "workload window": ("output", "windows", "start", "end", "jobs"),
     "workload import": ("output", "start", "end", "processors", "unlimited"),
     "workload lublin": ("processors", "jobs", "seed", "load", "output"),
@@ -38,6 +38,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
         "preset", "processors", "force_processors", "estimate_missing", "predictions", "zero_run",
         "longest_request", "form", "partition", "leave_out", "unit", "time_zone", "nodes", "computer", "installation",
         "requeued", "keep_unstarted", "unlimited", "partition_limit", "default_limit", "defaults", "anonymize",
+        "user_names", "assume",
     ),
     "Predictions": ("predictor", "state", "stale"),
     "What is simulated": (

@@ -134,6 +134,12 @@ def clean(
         ZeroRun | None, typer.Option(help="Jobs of run time 0 (default: as the preset has it).")
     ] = None,
     longest_request: Annotated[str | None, typer.Option(help="Cap requested times, for example at 30d.")] = None,
+    assume: Annotated[
+        str | None,
+        typer.Option(
+            help="Nodes, memory (MB) and GPUs of jobs of which the log does not say them: n=q/32,mem=2000*q,g=0."
+        ),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the account as JSON to this file too.")] = None,
     overwrite: _OVERWRITE = False,
     json: _JSON = False,
@@ -152,6 +158,11 @@ def clean(
             force_processors=force_processors,
             estimate_missing=estimate_missing,
         )
+        said: tuple[str, ...] = ()
+        if assume is not None:
+            from policyfactory.workload.assume import assume_of_log
+
+            log, said = assume_of_log(log, assume)
         with together():
             if output is not None:
                 write_swf(log, output)
@@ -161,6 +172,8 @@ def clean(
         console().file.write(dump_json(account.as_dict()))
     else:
         _print_report(account)
+    for text in said if said or assume is None else (f"the log says all that --assume {assume} names",):
+        note(text)
     note("no log was written; add --output OUT.swf.gz" if output is None else f"written: {output}")
 
 

@@ -20,18 +20,20 @@ from numpy.typing import NDArray
 from policyfactory.core.jit import kernel
 
 __all__ = [
-    "ABS", "ADD", "COLUMNS", "CONST", "DENSE", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG", "POW",
-    "POWI", "PREDICTIONS", "SQRT", "SUB", "VAR_E", "VAR_E90", "VAR_F", "VAR_M", "VAR_P", "VAR_Q", "VAR_R", "VAR_S",
-    "VAR_USER_RUNNING", "VAR_USER_WAITING", "VAR_W", "evaluate",
+    "ABS", "ADD", "ASKED", "COLUMNS", "CONST", "DENSE", "DIV", "EXP", "LN", "LOG2", "LOG10", "MAX", "MIN", "MUL", "NEG",
+    "POW", "POWI", "PREDICTIONS", "SQRT", "SUB", "VAR_E", "VAR_E90", "VAR_F", "VAR_G", "VAR_M", "VAR_MEM", "VAR_N",
+    "VAR_P", "VAR_Q", "VAR_R", "VAR_S", "VAR_USER_RUNNING", "VAR_USER_WAITING", "VAR_W", "evaluate",
 ]  # fmt: skip
 
-CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_E, VAR_S, VAR_E90, VAR_USER_WAITING, VAR_USER_RUNNING, VAR_M, VAR_F = range(12)
-ADD, SUB, MUL, DIV, POW, MIN, MAX = range(12, 19)
-NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(19, 27)
-DENSE = 27
+CONST, VAR_P, VAR_Q, VAR_R, VAR_W, VAR_E, VAR_S, VAR_E90, VAR_USER_WAITING, VAR_USER_RUNNING = range(10)
+VAR_N, VAR_MEM, VAR_G, VAR_M, VAR_F = range(10, 15)
+ADD, SUB, MUL, DIV, POW, MIN, MAX = range(15, 22)
+NEG, LOG10, LOG2, LN, SQRT, EXP, ABS, POWI = range(22, 30)
+DENSE = 30
 
 COLUMNS = 4  # p, q, r, w, which every job has
 PREDICTIONS = 5  # behind them e, s, e90, user_waiting, user_running
+ASKED = 3  # behind those n, mem, g
 
 
 @kernel
@@ -54,9 +56,9 @@ def evaluate(
         The constant of CONST, the exponent (a whole number from 0) of POWI, and of DENSE where in this array its layer
         begins: inputs, outputs, 1 if negative outputs become 0 (else 0), the weights of the first input, of the
         second, ..., the biases. Not read elsewhere.
-    columns : float64 array (4 or 9, at least n)
+    columns : float64 array (4, 9 or 12, at least n)
         Seconds, processors, seconds since the epoch, seconds waited (p, q, r, w); behind them, where the program reads
-        one of them, the predictions e, s, e90, user_waiting and user_running.
+        one of them, the predictions e, s, e90, user_waiting and user_running, and behind these, likewise, n, mem and g.
     n : int
         Jobs.
     m, f : float

@@ -19,7 +19,7 @@ from policyfactory.engine.conservative import conservative_until
 from policyfactory.engine.easy import easy_until, put_elsewhere
 from policyfactory.engine.events import NEVER, OVERDUE, STARTED, UNTIL, Jobs, Order
 from policyfactory.engine.forest import Forest, forest_sum
-from policyfactory.engine.formula import COLUMNS, PREDICTIONS, evaluate
+from policyfactory.engine.formula import ASKED, COLUMNS, PREDICTIONS, evaluate
 from policyfactory.engine.past import (
     CHANGED,
     DESCRIBED,
@@ -198,7 +198,10 @@ def _key(run: Run, formula: Formula, sight: Foresight, job: int) -> int:
     work[3, 0] = 0.0
     for row in range(PREDICTIONS):
         work[COLUMNS + row, 0] = sight.predictions[row, job]
-    stack = work[COLUMNS + PREDICTIONS :]
+    if formula.asked.shape[1] > 0:
+        for row in range(ASKED):
+            work[COLUMNS + PREDICTIONS + row, 0] = formula.asked[row, job]
+    stack = work[COLUMNS + PREDICTIONS + ASKED :]
     # A static formula reads no free processors.
     evaluate(formula.codes, formula.operands, work, 1, float(run.processors), 0.0, stack)
     value = np.empty(1)

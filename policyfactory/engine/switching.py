@@ -29,7 +29,7 @@ from policyfactory.engine.events import (
     Jobs,
     Order,
 )
-from policyfactory.engine.formula import PREDICTIONS
+from policyfactory.engine.formula import ASKED, PREDICTIONS
 from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.engine.timed import timed_until
 from policyfactory.engine.waiting import Formula, Space, new_space
@@ -153,7 +153,8 @@ def _with_keys(jobs: Jobs, key: Int64Array, backfill_key: Int64Array) -> Jobs:
 def _formula(arms: Arms, arm: int) -> Formula:
     codes = arms.codes[arms.programs[arm] : arms.programs[arm + 1]]
     operands = arms.operands[arms.places[arm] : arms.places[arm + 1]]
-    return Formula(codes, operands, arms.depth, arms.r[arm], arms.from_oldest[arm], np.empty((PREDICTIONS, 0)))
+    none = np.empty((PREDICTIONS, 0))
+    return Formula(codes, operands, arms.depth, arms.r[arm], arms.from_oldest[arm], none, np.empty((ASKED, 0)))
 
 
 @kernel
@@ -270,7 +271,9 @@ def timed_periods(
 @kernel
 def _cut(formula: Formula, first: int, last: int) -> Formula:
     since = formula.r[first:last]
-    return Formula(formula.codes, formula.operands, formula.depth, since, formula.from_oldest, formula.predictions)
+    # Nothing of single jobs is in the formulas of switching runs.
+    others = formula.predictions, formula.asked
+    return Formula(formula.codes, formula.operands, formula.depth, since, formula.from_oldest, *others)
 
 
 @kernel

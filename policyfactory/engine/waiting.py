@@ -25,7 +25,7 @@ from policyfactory.engine.events import (
     is_listed,
     new_state,
 )
-from policyfactory.engine.formula import COLUMNS, PREDICTIONS, evaluate
+from policyfactory.engine.formula import ASKED, COLUMNS, PREDICTIONS, evaluate
 from policyfactory.engine.running import new_heap, new_running
 
 __all__ = [
@@ -58,6 +58,8 @@ class Formula(NamedTuple):
         The epoch is the submission of the waiting job that was submitted first; ``r`` is not read.
     predictions : float64 array (5, n)
         e, s, e90, user_waiting and user_running of each job; (5, 0) where the program reads none of them.
+    asked : float64 array (3, n)
+        n, mem and g of each job; (3, 0) where the program reads none of them.
     """
 
     codes: Int64Array
@@ -66,6 +68,7 @@ class Formula(NamedTuple):
     r: FloatArray
     from_oldest: bool
     predictions: FloatArray
+    asked: FloatArray
 
 
 class Space(NamedTuple):
@@ -83,7 +86,7 @@ def new_space(jobs: int, processors: int, depth: int) -> Space:
     """Return the space for a run of ``jobs`` jobs with formulas that need ``depth`` rows of a stack."""
     rows = min(jobs, processors)
     waiting = np.zeros(jobs + 1, dtype=np.int64)
-    scores, work = np.empty((2, jobs + 1)), np.empty((COLUMNS + PREDICTIONS + depth, jobs))
+    scores, work = np.empty((2, jobs + 1)), np.empty((COLUMNS + PREDICTIONS + ASKED + depth, jobs))
     return Space(new_state(processors), new_heap(rows), new_running(rows), waiting, scores, work)
 
 
@@ -182,7 +185,7 @@ def score_waiting(
         What to evaluate.
     machine : (int, int)
         Ticks in a second, processors of the machine (m).
-    work : float64 array (9 + depth, at least n)
+    work : float64 array (12 + depth, at least n)
         Work space.
     scores : float64 array (n + 1,)
         The result, by place in the list.
@@ -203,7 +206,12 @@ def score_waiting(
         for row in range(PREDICTIONS):
             for i in range(count):
                 work[COLUMNS + row, i] = predictions[row, waiting[i + 1]]
-    stack = work[COLUMNS + PREDICTIONS :]
+    asked = formula.asked
+    if asked.shape[1] > 0:
+        for row in range(ASKED):
+            for i in range(count):
+                work[COLUMNS + PREDICTIONS + row, i] = asked[row, waiting[i + 1]]
+    stack = work[COLUMNS + PREDICTIONS + ASKED :]
     evaluate(formula.codes, formula.operands, work, count, float(processors), float(free), stack)
     for i in range(count):
         scores[i + 1] = np.inf if np.isnan(stack[0, i]) else stack[0, i]

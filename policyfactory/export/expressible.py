@@ -17,6 +17,7 @@ from policyfactory.policy.store import Model
 
 __all__ = [
     "NO_THRESHOLD",
+    "check_asked",
     "check_free",
     "check_predictions",
     "check_size",
@@ -124,6 +125,30 @@ def check_predictions(policy: Policy, target: str, taken: Collection[str] = ()) 
             f"policy {policy.name} reads {names}, which are predicted from the past of a job's user and which {target} "
             f"does not know; use a formula without them{', or a target that has them: ' if taken else ''}"
             f"{', '.join(taken)}"
+        )
+
+
+def check_asked(policy: Policy, target: str, taken: Collection[str] = ()) -> None:
+    """Refuse a policy that reads n, mem or g for a target that does not know them.
+
+    Parameters
+    ----------
+    policy : Policy
+    target : str
+        Its name.
+    taken : collection of str
+        The targets that know them.
+
+    Raises
+    ------
+    ExportError
+        If the formula reads one.
+    """
+    if policy.asked:
+        raise ExportError(
+            f"policy {policy.name} reads {', '.join(policy.asked)} (requested nodes n, memory mem, GPUs g), which "
+            f"{target} does not know; use a formula without them"
+            f"{', or a target that has them: ' if taken else ''}{', '.join(taken)}"
         )
 
 

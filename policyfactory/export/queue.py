@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import DAY
-from policyfactory.export.expressible import check_free, check_predictions, check_size
+from policyfactory.export.expressible import check_asked, check_free, check_predictions, check_size
 from policyfactory.export.scale import Scale
 from policyfactory.policy.policy import Policy
 
@@ -78,11 +78,12 @@ def scores_of(policy: Policy, queue: Queue) -> FloatArray:
     Raises
     ------
     ExportError
-        If the formula has m, f or predictions.
+        If the formula has m, f, predictions or n, mem, g.
     """
     check_size(policy)
     check_free(policy, "a list of waiting jobs")
     check_predictions(policy, "a list of waiting jobs")
+    check_asked(policy, "a list of waiting jobs")
     epoch = policy.epoch.unix_time
     oldest = queue.submit.min(initial=queue.now)
     r = queue.submit - oldest if epoch is None else np.maximum(queue.submit - epoch, 1)

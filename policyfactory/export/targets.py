@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from policyfactory.export.content import Export, Site
-from policyfactory.export.expressible import check_free, check_predictions, prepare
+from policyfactory.export.expressible import check_asked, check_free, check_predictions, prepare
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGETS", "Target"]
@@ -34,12 +34,15 @@ class Target:
         ``site.sample`` costs time: only functions that need jobs ask for it.
     predictions : bool
         Whether it can be given a formula that reads predictions: as arguments of a function, or made by itself.
+    asked : bool
+        Whether it can be given a formula that reads n, mem or g: as arguments, or from what a job asks for.
     """
 
     name: str
     description: str
     place: str
     predictions: bool = False
+    asked: bool = False
 
     def make(self, model: Model, site: Site) -> Export:
         """Return the export of a policy, its m a number where the size of the site is known.
@@ -54,6 +57,9 @@ class Target:
         if not self.predictions:
             taken = [name for name, one in TARGETS.items() if one.predictions and name not in _TEXTS]
             check_predictions(model.policy, self.name, taken)
+        if not self.asked:
+            knows = [name for name, one in TARGETS.items() if one.asked and name not in _TEXTS]
+            check_asked(model.policy, self.name, knows)
         # Imported here: one target does not wait for the libraries of another.
         module, _, function = self.place.partition(":")
         write: Callable[[Model, Site], Export] = getattr(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Number
+from policyfactory.policy.nodes import ASKED, Binary, Coefficient, Expression, Negative, Number
 
 __all__ = ["Monomial", "are_free", "expand", "monomial_name", "nonlinear_names", "parse_form"]
 
@@ -21,7 +21,7 @@ Expanded = dict[Monomial, Expression]
 _Sized = dict[Monomial, tuple[Expression, int]]
 
 _MOST_MONOMIALS = 60
-_FREE = ("e", "s")
+_FREE = ("e", "s", *ASKED)
 _LARGEST_POWER = 8
 _LONGEST = 1000  # parts of a formula
 

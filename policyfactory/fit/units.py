@@ -22,6 +22,9 @@ _VARIABLES: dict[str, Unit] = {
     "s": _PURE,
     "user_waiting": _PURE,
     "user_running": _PURE,
+    "n": _PURE,
+    "mem": _PURE,
+    "g": _PURE,
 }
 
 

@@ -13,7 +13,7 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.engine import formula as machine
 from policyfactory.policy.nodes import (
     FUNCTIONS,
-    PREDICTIONS,
+    OF_A_JOB,
     VARIABLES,
     Binary,
     Call,
@@ -155,10 +155,11 @@ def _emit(node: Expression, codes: list[int], operands: list[float | str]) -> in
 def value_at(expression: Expression, job: Mapping[str, float]) -> float:
     """Return the value of ``expression``.
 
-    ``job`` gives p, q, r, w (s, processors), m, the predictions that the formula reads and, if not all of m, f.
+    ``job`` gives p, q, r, w (s, processors), m, the predictions and requests that the formula reads and, if not all of
+    m, f.
     """
     program = compile_expression(expression)
-    columns = np.array([[float(job[name])] if name in job else [math.nan] for name in (*"pqrw", *PREDICTIONS)])
+    columns = np.array([[float(job[name])] if name in job else [math.nan] for name in OF_A_JOB])
     stack = np.empty((program.depth, 1))
     machine.evaluate(program.codes, program.operands, columns, 1, float(job["m"]), float(job.get("f", job["m"])), stack)
     return float(stack[0, 0])

@@ -17,7 +17,7 @@ from policyfactory.policy.compile import value_at
 from policyfactory.policy.effects import outputs
 from policyfactory.policy.expression import parse
 from policyfactory.policy.network import Network
-from policyfactory.policy.nodes import PREDICTIONS, VARIABLES, Binary, Expression, Negative, opposite
+from policyfactory.policy.nodes import ALIASES, ASKED, PREDICTIONS, VARIABLES, Binary, Expression, Negative, opposite
 from policyfactory.policy.policy import Policy
 
 __all__ = [
@@ -42,6 +42,9 @@ _MORE = {
     "e90": "a longer run time that it may reach",
     "user_waiting": "more waiting jobs of the same user",
     "user_running": "more running jobs of the same user",
+    "n": "more nodes",
+    "mem": "more memory",
+    "g": "more GPUs",
 }
 
 
@@ -56,6 +59,8 @@ class Job:
         processors of it.
     e, s, e90, user_waiting, user_running : float
         Predicted mean run time (s), shortness, run time exceeded once in ten (s); jobs of the same user that wait, run.
+    n, mem, g : float
+        Requested nodes, memory in MB, GPUs.
     given : frozenset of str
         Which of them were given; the others are placeholders.
     """
@@ -71,6 +76,9 @@ class Job:
     e90: float = 1.0
     user_waiting: float = 0.0
     user_running: float = 0.0
+    n: float = 1.0
+    mem: float = 0.0
+    g: float = 0.0
     given: frozenset[str] = frozenset()
 
     def describe(self) -> str:
@@ -143,11 +151,12 @@ def parse_job(text: str) -> Job:
     values: dict[str, float] = {}
     for part in re.split(r"[\s,;]+", text.strip()):
         name, equals, value = part.partition("=")
-        if not equals or name not in VARIABLES:
+        if not equals or name not in {*VARIABLES, *ALIASES}:
             known = "; ".join(f"{name}: {words}" for name, words in VARIABLES.items())
             raise UsageError(
                 f"job {text!r}: {part[:60]!r} is not NAME=VALUE; write for example 'p=1h q=64 r=2d' ({known})"
             )
+        name = ALIASES.get(name, name)
         if name in values:
             raise UsageError(f"job {text!r}: {name} is given twice; keep one")
         values[name] = _value(name, value, text)
@@ -169,7 +178,7 @@ def _value(name: str, value: str, text: str) -> float:
         if not 0 < number <= 1:
             raise UsageError(f"job {text!r}: s={value!r}: expected a number above 0, at most 1 (a job of 10 s or less)")
         return number
-    least = 1 if name in {"p", "q", "m"} else 0
+    least = 1 if name in {"p", "q", "m", "n"} else 0
     if not least <= number <= _LARGEST or (name not in _TIMES and number != int(number)):
         kind = "a time (1h, 30m, 3600)" if name in _TIMES else "a whole number"
         raise UsageError(f"job {text!r}: {name}={value!r}: expected {kind} from {least}")
@@ -242,7 +251,8 @@ def rank_jobs(explanations: list[Explanation]) -> list[int]:
 def score_of(policy: Policy, job: Job) -> float:
     """Return the score of a job that has all that the policy reads."""
     predictions = [[getattr(job, name)] for name in PREDICTIONS] if policy.needs_predictions else None
-    return float(policy.scores(job.p, job.q, job.r, job.w, job.m, job.f, predictions)[0])
+    asked = [[getattr(job, name)] for name in ASKED] if policy.asked else None
+    return float(policy.scores(job.p, job.q, job.r, job.w, job.m, job.f, predictions, asked)[0])
 
 
 def _at(term: Expression, job: Job) -> float:

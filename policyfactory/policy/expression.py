@@ -22,6 +22,7 @@ from typing import NoReturn
 
 from policyfactory.core.errors import FormulaError
 from policyfactory.policy.nodes import (
+    ALIASES,
     FUNCTIONS,
     VARIABLES,
     Binary,
@@ -271,6 +272,8 @@ class _Parser:
             self._refuse_function(token)
         if name in self._variables:
             return _Part(Variable(name))
+        if name in ALIASES and not self._coefficients:
+            return _Part(Variable(ALIASES[name]))
         if name == "log" or not (self._coefficients and _NAME.fullmatch(name)):
             self._refuse_name(token)
         if len(name) > _MAX_NAME:

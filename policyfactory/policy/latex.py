@@ -7,7 +7,8 @@ from policyfactory.policy.nodes import Binary, Call, Coefficient, Expression, Ne
 __all__ = ["to_latex"]
 
 _FUNCTIONS = {"log10": r"\log_{10}", "log2": r"\log_{2}", "ln": r"\ln", "min": r"\min", "max": r"\max"}
-_VARIABLES = {"e90": "e_{90}", "user_waiting": r"\mathrm{user\_waiting}", "user_running": r"\mathrm{user\_running}"}
+_VARIABLES = {"e90": "e_{90}", "user_waiting": r"\mathrm{user\_waiting}", "user_running": r"\mathrm{user\_running}",
+              "mem": r"\mathrm{mem}"}  # fmt: skip
 
 
 def to_latex(expression: Expression) -> str:

@@ -10,8 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 __all__ = [
+    "ALIASES",
+    "ASKED",
     "FUNCTIONS",
     "MAX_REPEATED",
+    "OF_A_JOB",
     "PREDICTIONS",
     "VARIABLES",
     "Binary",
@@ -43,10 +46,20 @@ VARIABLES: dict[str, str] = {
     "e90": "run time that the job is predicted to exceed once in ten (s)",
     "user_waiting": "jobs of the same user that waited when the job was submitted (1)",
     "user_running": "jobs of the same user that ran when the job was submitted (1)",
+    "n": "requested nodes of the job (nodes)",
+    "mem": "requested memory of the job, in all (MB)",
+    "g": "requested GPUs of the job, in all (1)",
 }
 # What is known of a job from the past of its user, first when it is submitted; e, s and e90 can be made anew while it
 # waits, once a job of that user has ended. The rows of `policyfactory.engine.waiting.Formula.predictions`.
 PREDICTIONS = ("e", "s", "e90", "user_waiting", "user_running")
+# What a job asks for besides processors and time, of `policyfactory.workload.requests`; never a guess: a log that does
+# not say it is refused. The rows of `policyfactory.engine.waiting.Formula.asked`.
+ASKED = ("n", "mem", "g")
+# The rows of `policyfactory.engine.formula.evaluate`: what differs from job to job.
+OF_A_JOB = ("p", "q", "r", "w", *PREDICTIONS, *ASKED)
+# Other names of variables, in formulas without named coefficients: c is the cores of the job.
+ALIASES = {"c": "q"}
 
 # name -> least and greatest number of arguments
 FUNCTIONS: dict[str, tuple[int, int]] = {

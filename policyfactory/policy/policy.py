@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import marshal
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.core.present import facts_html
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import PREDICTIONS, Expression
+from policyfactory.policy.function import JobColumns, digest_of, estimated
+from policyfactory.policy.nodes import ASKED, PREDICTIONS, Expression
 from policyfactory.policy.texts import check_texts
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
     from policyfactory.policy.network import Network
 
-__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy", "predictions_needed"]
+__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy", "asked_needed", "predictions_needed"]
 
 EpochRule = Literal["window-start", "fixed", "oldest-waiting"]
 EPOCH_RULES: tuple[EpochRule, ...] = get_args(EpochRule)
@@ -64,32 +63,6 @@ class Epoch:
                 return f"r counts from Unix time {self.unix_time}"
             case _:
                 return "r counts from the submission of the job that has waited longest"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class JobColumns:
-    """Jobs as a policy's function sees them.
-
-    Parameters
-    ----------
-    p, q, r : float64 array (n,)
-        Requested seconds, processors, submit seconds since the epoch.
-    m : float
-        Processors of the machine.
-    """
-
-    p: NDArray[np.float64]
-    q: NDArray[np.float64]
-    r: NDArray[np.float64]
-    m: float
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise UsageError(
-            f"a policy's function was asked for {name!r} of the jobs, and sees p, q, r and m; what changes while jobs "
-            "wait (w, f) or is predicted (e, s) needs a formula: Policy('NAME', 'p*q / (1 + w)')"
-        )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -178,10 +151,10 @@ class Policy:
             unknown = set(features) - {"p", "q", "r", "m"}
             if unknown:
                 raise UsageError(f"policy {name}: there is no feature {min(unknown)!r}; choose among p, q, r, m")
-            function = functools.partial(_predicted, function, tuple(features))
+            function = functools.partial(estimated, function, tuple(features))
         elif not callable(function):
             raise UsageError(f"policy {name}: {type(function).__name__} is no function and has no method predict")
-        return cls(name, f"Python function {kind}, digest {_digest(made)}", description, function=function)
+        return cls(name, f"Python function {kind}, digest {digest_of(made)}", description, function=function)
 
     @classmethod
     def from_network(cls, network: Network) -> Policy:
@@ -270,6 +243,11 @@ class Policy:
         return not self.variables.isdisjoint(PREDICTIONS)
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """What it reads of a job's requests besides processors and time, of `ASKED`, in that order."""
+        return tuple(name for name in ASKED if name in self.variables)
+
+    @property
     def is_static(self) -> bool:
         """Whether a job's value never changes while it waits, unless it is predicted anew."""
         moving = self.epoch.rule == "oldest-waiting" and "r" in self.variables
@@ -284,6 +262,7 @@ class Policy:
         m: float = 1.0,
         f: float | None = None,
         predictions: ArrayLike | None = None,
+        asked: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Return the value of every job; lower runs first.
 
@@ -299,6 +278,8 @@ class Policy:
             Processors of it that are free; None is all of them.
         predictions : array (5, n), optional
             e, s, e90, user_waiting and user_running of each job; needed by a formula that reads one of them.
+        asked : array (3, n), optional
+            Nodes, memory (MB) and GPUs of each job; needed by a formula that reads n, mem or g.
 
         Returns
         -------
@@ -309,7 +290,7 @@ class Policy:
         Raises
         ------
         UsageError
-            If the arrays have different lengths, or predictions are needed and there are none.
+            If the arrays have different lengths, or predictions or requests are needed and there are none.
         """
         from policyfactory.engine.formula import evaluate
 
@@ -321,13 +302,31 @@ class Policy:
             raise UsageError(f"one value of p, q, r, w for every job is needed, got {lengths}") from None
         if self.function is None:
             program, n = self.program, columns[0].size
-            rows = np.array((*columns, *self._predicted(predictions, n)))
+            rows = np.array((*columns, *self._more_rows(predictions, asked, n)))
             stack = np.empty((program.depth, n))
             evaluate(program.codes, program.operands, rows, n, float(m), float(m if f is None else f), stack)
             values = stack[0]
         else:
             values = self._computed(JobColumns(columns[0], columns[1], columns[2], float(m)))
         return np.where(np.isnan(values), np.inf, values)
+
+    def _more_rows(
+        self, predictions: ArrayLike | None, asked: ArrayLike | None, n: int
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Return the rows behind p, q, r and w that the formula reads."""
+        predicted = self._predicted(predictions, n)
+        if not self.asked:
+            return tuple(predicted)
+        if asked is None:
+            raise asked_needed(self, "a score of p, q, r and w alone")
+        given = np.asarray(asked, dtype=np.float64)
+        if given.shape != (len(ASKED), n):
+            raise UsageError(
+                f"asked has shape {given.shape}; {len(ASKED)} rows ({', '.join(ASKED)}) of {n} jobs are needed"
+            )
+        if not len(predicted):
+            predicted = np.full((len(PREDICTIONS), n), np.nan)
+        return (*predicted, *given)
 
     def _predicted(self, predictions: ArrayLike | None, n: int) -> NDArray[np.float64]:
         """Return the rows of predictions of n jobs that the formula reads: none, or all."""
@@ -363,6 +362,14 @@ def predictions_needed(policy: Policy, where: str) -> UsageError:
     )
 
 
+def asked_needed(policy: Policy, where: str) -> UsageError:
+    """Return the error of a policy that reads what jobs ask for where that is not known."""
+    return UsageError(
+        f"policy {policy.name} reads {', '.join(policy.asked)} (requested nodes n, memory mem, GPUs g), which {where} "
+        "does not know; take a formula without them here"
+    )
+
+
 def _restored(values: dict[str, Any], function: bytes) -> Policy:
     """Return a policy in another process, from its fields and the pickle of its function."""
     if not function:
@@ -370,28 +377,3 @@ def _restored(values: dict[str, Any], function: bytes) -> Policy:
     import cloudpickle
 
     return Policy(**values | {"function": cloudpickle.loads(function)})
-
-
-def _digest(function: Any) -> str:
-    """Return some letters that differ if the code of a function, or the state of an estimator, does."""
-    code = getattr(function, "__code__", None)
-    if code is not None:
-        values = [cell.cell_contents for cell in function.__closure__ or ()]
-        return sha256_bytes(marshal.dumps(code) + repr((values, function.__defaults__)).encode())[:8]
-    import joblib
-
-    return str(joblib.hash(function))[:8]
-
-
-def _predicted(estimator: Any, features: tuple[str, ...], jobs: JobColumns) -> ArrayLike:
-    """Return the predictions of an estimator; one that was fitted to a table of pandas gets its column names."""
-    columns = {name: np.broadcast_to(getattr(jobs, name), jobs.p.shape) for name in features}
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        table: Any = np.column_stack(list(columns.values()))
-    else:
-        import pandas as pd
-
-        table = pd.DataFrame(dict(zip(names, columns.values(), strict=True)))
-    predictions: ArrayLike = estimator.predict(table) if jobs.p.size else np.empty(0)
-    return predictions

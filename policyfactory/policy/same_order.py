@@ -31,6 +31,9 @@ _VALUES = {
     "e90": (1.3, 8101.9, 3.7e5, 6.1e9),
     "user_waiting": (0.0, 1.0, 59.0),
     "user_running": (0.0, 1.0, 71.0),
+    "n": (1.0, 7.0, 9203.0),
+    "mem": (0.0, 1.0, 509.0, 4.1e6),
+    "g": (0.0, 1.0, 83.0),
 }
 # Of more jobs than so many these are tried: with a prime step all are different, and of all kinds.
 _MOST_JOBS, _STEP = 40_000, 1_000_003

@@ -22,7 +22,7 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.policy.multiplied import constant_value, exact
 from policyfactory.policy.nodes import (
     FUNCTIONS,
-    PREDICTIONS,
+    OF_A_JOB,
     VARIABLES,
     Binary,
     Call,
@@ -55,7 +55,6 @@ _ROUNDS = 10
 
 Sympy = Any  # sympy has no type information
 _Terms = list[tuple[Sympy, Sympy]]  # coefficient that is the same for all jobs, and what it multiplies
-_OF_A_JOB = ("p", "q", "r", "w", *PREDICTIONS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -274,7 +273,7 @@ def _parts(term: Sympy) -> list[Sympy]:
 
 def _split(term: Sympy) -> tuple[Sympy, Sympy]:
     """Return the factor of a term that is the same for all jobs, and the rest."""
-    constant, rest = term.as_independent(*(_symbol(name) for name in _OF_A_JOB), as_Add=False)
+    constant, rest = term.as_independent(*(_symbol(name) for name in OF_A_JOB), as_Add=False)
     return constant, rest
 
 

@@ -15,12 +15,13 @@ from policyfactory.core.text import counted
 from policyfactory.engine.past import ENDED, ENDED_LAST, LN_RUN
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.explain import PAST, Explanation, Job, explain
-from policyfactory.policy.nodes import PREDICTIONS
+from policyfactory.policy.nodes import ASKED, PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.explained import OTHERS, REQUEST, by_request_alone, explain_predicted
 from policyfactory.predict.features import NAMES, requests_of
 from policyfactory.predict.predictor import Forests, Predictor
 from policyfactory.predict.seen import PastJob, UserSeen
+from policyfactory.simulate.asked import asked_of
 from policyfactory.simulate.predicted import Submission, run_to_submission
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
@@ -142,6 +143,8 @@ class _Queue:
         self._q: FloatArray = jobs.processors[rows].astype(np.float64)
         self._r: FloatArray = r[rows] - (r[rows].min() if policy.epoch.rule == "oldest-waiting" else 0.0)
         self._predictions: FloatArray = at.predictions[:, rows]
+        asked = asked_of(jobs, policy)
+        self._asked = None if asked is None else asked[:, rows]
         self._overdue = now - jobs.submit[rows] > prepared.threshold(policy)
         self._started = bool(at.start[row] == now)
 
@@ -161,6 +164,7 @@ class _Queue:
             "m": self._machine,
             "f": self._free,
             **dict(zip(PREDICTIONS, self._predictions[:, at], strict=True)),
+            **({} if self._asked is None else dict(zip(ASKED, self._asked[:, at], strict=True))),
         }
         given = frozenset({"p", "q"} | set(self._policy.variables))
         return Job(**{name: float(value) for name, value in values.items()}, given=given)
@@ -186,7 +190,14 @@ class _Queue:
         given = predictions if self._policy.needs_predictions else None
         with np.errstate(all="ignore"):
             scores = self._policy.scores(
-                self._p, self._q, self._r, self._waited, self._machine, self._free, predictions=given
+                self._p,
+                self._q,
+                self._r,
+                self._waited,
+                self._machine,
+                self._free,
+                predictions=given,
+                asked=self._asked,
             )
         # Rows are in submit order, which decides between equal scores; a job without a value goes last.
         keys = np.where(np.isnan(scores), np.inf, scores)

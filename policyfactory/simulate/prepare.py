@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs
-from policyfactory.engine.formula import PREDICTIONS
+from policyfactory.engine.formula import ASKED, PREDICTIONS
 from policyfactory.engine.sliding import sort_keys
 from policyfactory.engine.waiting import Formula
 from policyfactory.policy.policy import predictions_needed
+from policyfactory.simulate.asked import asked_of
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
@@ -99,13 +100,17 @@ class Prepared:
             rows = slice(first, first + block)
             r = (jobs.submit[rows] - (epoch if isinstance(epoch, int) else epoch[rows])) / jobs.ticks
             p = self.estimate[rows] / jobs.ticks
-            predicted = self._predicted(policy, rows)
-            keys[rows] = sort_keys(policy.scores(p, jobs.processors[rows], r, m=jobs.machine, predictions=predicted))
+            predicted, asked = self._predicted(policy, rows), asked_of(jobs, policy, rows)
+            scores = policy.scores(p, jobs.processors[rows], r, m=jobs.machine, predictions=predicted, asked=asked)
+            keys[rows] = sort_keys(scores)
         return keys
 
     def formula(self, policy: Policy, since: Int64Array | None = None) -> Formula:
         """Return the policy as a program of the engine; of a function, its scores take the place of r."""
         formula = formula_of(self.workload, policy, since)
+        asked = asked_of(self.workload, policy)
+        if asked is not None:
+            formula = formula._replace(asked=asked)
         predicted = self._predicted(policy, slice(None))
         if predicted is not None:
             return formula._replace(predictions=predicted)
@@ -280,4 +285,5 @@ def formula_of(workload: Workload, policy: Policy, since: Int64Array | None = No
     program = policy.program
     r = (workload.submit - _epoch(workload, policy, since)) / workload.ticks
     from_oldest = policy.epoch.rule == "oldest-waiting"
-    return Formula(program.codes, program.operands, program.depth, r, from_oldest, np.empty((PREDICTIONS, 0)))
+    nothing = np.empty((PREDICTIONS, 0)), np.empty((ASKED, 0))
+    return Formula(program.codes, program.operands, program.depth, r, from_oldest, *nothing)

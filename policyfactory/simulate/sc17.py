@@ -16,9 +16,10 @@ from policyfactory.engine.compat import sc17_order as orders
 from policyfactory.engine.compat.sc17 import sc17
 from policyfactory.engine.compat.sc17_events import Sc17Jobs
 from policyfactory.engine.compat.sc17_order import VISIBLE, Sc17Order, program_keys
+from policyfactory.engine.formula import ASKED, PREDICTIONS
 from policyfactory.engine.waiting import Formula
 from policyfactory.policy.catalogue import CATALOGUE
-from policyfactory.policy.policy import Policy, predictions_needed
+from policyfactory.policy.policy import Policy, asked_needed, predictions_needed
 from policyfactory.simulate.prepare import formula_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -44,9 +45,8 @@ _FUNCTIONS = {"F1": orders.F1, "F2": orders.F2, "F3": orders.F3, "F4": orders.F4
 
 # The program's clock and requests are ints of C.
 _LATEST = 2**31
-_NO_FORMULA = Formula(
-    np.empty(0, dtype=np.int64), np.empty(0), 0, np.empty(0), from_oldest=False, predictions=np.empty((5, 0))
-)
+_NOTHING = np.empty((PREDICTIONS, 0)), np.empty((ASKED, 0))
+_NO_FORMULA = Formula(np.empty(0, dtype=np.int64), np.empty(0), 0, np.empty(0), False, *_NOTHING)
 
 
 def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: int = VISIBLE) -> Schedule:
@@ -91,6 +91,8 @@ def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: 
         )
     if policy.needs_predictions:
         raise predictions_needed(policy, "a simulation with compatibility sc17")
+    if policy.asked:
+        raise asked_needed(policy, "a simulation with compatibility sc17")
     jobs = _jobs(workload, rules)
     # Compiled kernels say nothing of 1/0 in a key; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):

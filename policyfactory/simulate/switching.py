@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
-from policyfactory.policy.policy import Policy, predictions_needed
+from policyfactory.policy.policy import Policy, asked_needed, predictions_needed
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
@@ -182,6 +182,8 @@ def _refuse_predictions(policies: Sequence[Policy], rules: Rules) -> None:
     for policy in (*policies, rules.backfill_policy):
         if policy is not None and policy.needs_predictions:
             raise predictions_needed(policy, "a run that goes from one policy to another")
+        if policy is not None and policy.asked:
+            raise asked_needed(policy, "a run that goes from one policy to another")
 
 
 def _can_switch(rules: Rules) -> bool:

@@ -138,6 +138,20 @@ def test_clean_and_missing_requests(run: Run, tmp_path: Path, shared: Callable[[
     assert (log.requested_time == log.run_time).all()
 
 
+def test_clean_writes_assumptions_and_says_for_how_many_jobs(run: Run, site: Path, tmp_path: Path) -> None:
+    done = run("workload", "clean", site, "--assume", "mem=2000*q,g=0", "-o", "filled.swf")
+    said = " ".join(done.stderr.split())
+    assert "assumed mem=2000*q for" in said
+    assert "assumed g=0 for" in said
+    text = (tmp_path / "filled.swf").read_text()
+    assert "; ExtraFields: memory_mb gpus\n" in text
+    assert "; Note: assumed g=0 for" in text
+    again = run("workload", "clean", "filled.swf", "--assume", "g=0")
+    assert "the log says all that --assume g=0 names" in " ".join(again.stderr.split())
+    wrong = run("workload", "clean", site, "--assume", "mem=lots", code=2)
+    assert "write for example n=q/32,mem=2000*q,g=0" in " ".join(wrong.stderr.split())
+
+
 def test_clean_warns_when_little_is_left(run: Run, tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text(text_of([{}, {"run_time": 0}, {"run_time": 0}]))
     done = run("workload", "clean", "log.swf", "--output", "out.swf")

@@ -23,13 +23,19 @@ def test_score_waiting(text: str, from_oldest: bool) -> None:
     estimate, width = rng.integers(0, 50, n), rng.integers(1, 9, n)
     rows = np.flatnonzero(rng.random(n) < 0.5)
     formula = engine.Formula(
-        program.codes, program.operands, program.depth, (submit - 100) / ticks, from_oldest, np.empty((5, 0))
+        program.codes,
+        program.operands,
+        program.depth,
+        (submit - 100) / ticks,
+        from_oldest,
+        np.empty((5, 0)),
+        np.empty((3, 0)),
     )
     listed = np.concatenate(([len(rows)], rows, np.zeros(n - len(rows), dtype=np.int64)))
     scores = np.full(n + 1, 7.5)
     with np.errstate(all="ignore"):
         jobs = new_jobs(submit, estimate, estimate, width)
-        work = np.empty((9 + program.depth, n))
+        work = np.empty((12 + program.depth, n))
         state = new_state(8)
         state[NOW], state[FREE] = now, free
         engine.score_waiting(jobs, state, listed, formula, (ticks, 8), work, scores)
@@ -61,12 +67,12 @@ def test_each_waiting_job_is_scored_by_its_own_predictions(text: str, plain: Cal
         [rng.uniform(1, 50, n), rng.uniform(0.01, 1, n), rng.uniform(1, 90, n), *rng.integers(0, 5, (2, n))]
     )
     rows = rng.permutation(n)[:25]
-    given = (program.codes, program.operands, program.depth, submit / ticks, False, predictions)
+    given = (program.codes, program.operands, program.depth, submit / ticks, False, predictions, np.empty((3, 0)))
     scores, state = np.empty(n + 1), new_state(8)
     state[NOW] = now
     listed = np.concatenate(([len(rows)], np.sort(rows), np.zeros(n - len(rows), dtype=np.int64)))
     with np.errstate(all="ignore"):
-        jobs, work = new_jobs(submit, width, width, width), np.empty((9 + program.depth, n))
+        jobs, work = new_jobs(submit, width, width, width), np.empty((12 + program.depth, n))
         engine.score_waiting(jobs, state, listed, engine.Formula(*given), (ticks, 8), work, scores)
     expected = [plain(width[j], (now - submit[j]) / ticks, *predictions[:, j]) for j in np.sort(rows).tolist()]
     assert scores[1 : len(rows) + 1].tolist() == expected

@@ -133,6 +133,9 @@ def random_jobs(count: int, seed: int) -> list[dict[str, float]]:
             "e90": float(10 ** source.uniform(0, 6)),
             "user_waiting": float(source.choice([0, 1, 30])),
             "user_running": float(source.choice([0, 1, 30])),
+            "n": float(source.choice([1, 2, 500])),
+            "mem": float(source.choice([0, 1, int(10 ** source.uniform(0, 6))])),
+            "g": float(source.choice([0, 1, 8])),
         }
         for _ in range(count)
     ]

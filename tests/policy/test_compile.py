@@ -13,14 +13,14 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.engine import formula as machine
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import MAX_REPEATED, PREDICTIONS, VARIABLES, Expression, number, whole_exponent
+from policyfactory.policy.nodes import MAX_REPEATED, OF_A_JOB, VARIABLES, Expression, number, whole_exponent
 
 JOBS = random_jobs(40, seed=1)
 
 
 def run(tree: Expression, jobs: list[dict[str, float]]) -> np.ndarray:
     program = compile_expression(tree)
-    columns = np.array([[float(job.get(name, 0.0)) for job in jobs] for name in (*"pqrw", *PREDICTIONS)])
+    columns = np.array([[float(job.get(name, 0.0)) for job in jobs] for name in OF_A_JOB])
     # One row less than the program needs would be written past its end: the guard row must stay.
     stack = np.full((program.depth + 1, len(jobs)), -7.5)
     # Compiled kernels say nothing of 1/0; with NUMBA_DISABLE_JIT numpy would.

@@ -11,6 +11,7 @@ import pytest
 
 from naive.logs import line
 from policyfactory.core.errors import TraceFormatError
+from policyfactory.workload.assume import assume_of_log
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.clean import clean, clean_log, read
 from policyfactory.workload.cutting import cut_between, in_order
@@ -144,6 +145,20 @@ def test_a_workload_with_requests_comes_back_from_its_file() -> None:
         assert again.requests is not None
         assert again.requests.names["partition"] == ("batch", "gpu")
         assert again.requests.partition.tolist() == [0, 1]
+
+
+def test_assumptions_fill_what_the_log_does_not_say() -> None:
+    log, _ = clean_log(log_of(job(1, "-1 16000 4 1 1500 2 7"), job(2, "3 -1 -1 0 -1 1 8", requested_memory=2000)))
+    filled, said = assume_of_log(log, "n=q/4,mem=2000*q,g=0")
+    asked = requests_of(parse_swf(format_swf(filled), "log.swf"))
+    # Field 10 says the memory of job 2.
+    assert (asked.nodes.tolist(), asked.memory.tolist(), asked.gpus.tolist()) == ([2, 3], [16_000, 16], [4, 0])
+    assert said == tuple(
+        f"assumed {what} for 1 of 2 jobs, of which the log does not say it" for what in ("n=q/4", "g=0")
+    )
+    assert filled.header.values("Note")[-2:] == said
+    plain, _ = clean_log(log_of(job(1), header="; MaxProcs: 64\n"))
+    assert requests_of(assume_of_log(plain, "g=1")[0]).gpus.tolist() == [1]
 
 
 def assert_equal(first: Requests | None, second: Requests | None) -> None:

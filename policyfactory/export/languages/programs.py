@@ -16,7 +16,7 @@ from policyfactory.export.languages import code
 from policyfactory.export.languages.code import Language, helpers_of, write_expression
 from policyfactory.export.scripts import filled
 from policyfactory.policy.latex import to_latex
-from policyfactory.policy.nodes import PREDICTIONS, VARIABLES, Variable
+from policyfactory.policy.nodes import ASKED, PREDICTIONS, VARIABLES, Variable
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 
@@ -24,9 +24,9 @@ __all__ = ["c", "json", "latex", "lua", "python"]
 
 
 def python(model: Model, site: Site) -> Export:
-    """Return a module with the function ``score(p, q, r, w, m)``; predictions that it reads are given by name."""
+    """Return a module with the function ``score(p, q, r, w, m)``; predictions, n, mem and g are given by name."""
     policy = model.policy
-    read = _predictions(policy)
+    read = _more(policy)
     epoch = f"EPOCH_RULE = {policy.epoch.rule!a}\nEPOCH_UNIX = {policy.epoch.unix_time!r}\n"
     return _file(
         model,
@@ -47,7 +47,7 @@ def python(model: Model, site: Site) -> Export:
 def c(model: Model, site: Site) -> Export:
     """Return a source file with ``double policyfactory_NAME_score(double p, q, r, w, m)``; other names are static.
 
-    The predictions that the formula reads are more arguments, in the order of `PREDICTIONS`.
+    The predictions, n, mem and g that the formula reads are more arguments, in the order of `PREDICTIONS` and `ASKED`.
     """
     policy = model.policy
     name = f"{code.C.prefix}{identifier(policy.name)}"
@@ -63,7 +63,7 @@ def c(model: Model, site: Site) -> Export:
         NAME=name,
         EPOCH=epoch if "r" in policy.variables else "",
         THRESHOLD=_threshold(policy, "INFINITY"),
-        MORE="".join(f", double {name}" for name in _predictions(policy)),
+        MORE="".join(f", double {name}" for name in _more(policy)),
         UNUSED="".join(f"    (void)({name});\n" for name in "pqrwm" if name not in policy.variables),
         HELPERS=score["HELPERS"] or "\n",
         SCORE=score["SCORE"],
@@ -71,9 +71,9 @@ def c(model: Model, site: Site) -> Export:
 
 
 def lua(model: Model, site: Site) -> Export:
-    """Return a module table with ``score(p, q, r, w, m)``, then the predictions that it reads; it sets no global."""
+    """Return a module table with ``score(p, q, r, w, m)``, then the predictions, n, mem and g that it reads."""
     policy = model.policy
-    read = _predictions(policy)
+    read = _more(policy)
     instant = "nil" if policy.epoch.unix_time is None else str(policy.epoch.unix_time)
     epoch = f"M.epoch_rule = {_lua_text(policy.epoch.rule)}\nM.epoch_unix = {instant}\n"
     return _file(
@@ -124,9 +124,9 @@ def _head(model: Model, site: Site, target: str, mark: str) -> str:
     return "\n".join(comment(header(model, site, target), mark))
 
 
-def _predictions(policy: Policy) -> list[str]:
-    """Return the predictions that a policy reads, in their order."""
-    return [name for name in PREDICTIONS if name in policy.variables]
+def _more(policy: Policy) -> list[str]:
+    """Return the predictions, and then the requests, that a policy reads, in their order."""
+    return [name for name in (*PREDICTIONS, *ASKED) if name in policy.variables]
 
 
 def _threshold(policy: Policy, never: str) -> str:
