@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.units import format_duration
-from policyfactory.site.hostlist import MOST_HOSTS, expand
+from policyfactory.site.hostlist import MOST_HOSTS, count_hosts, expand
 from policyfactory.site.model import Association, Partition, Qos, Scheduling, Site
 
 __all__ = ["check_site", "contradictions"]
 
 _MOST_SHOWN = 5
+_MOST_NAMED = 20_000_000
 _MOST_CORES = 2**31  # as of any machine
 
 
@@ -45,6 +46,9 @@ def contradictions(site: Site) -> Iterator[str]:
     yield from found
     if nodes is None:
         return
+    if (too_many := _too_many(site)) is not None:
+        yield too_many
+        return
     if not site.partitions:
         yield 'there is no partition; add partitions = [{name = "batch"}]'
     yield from _twice("partition", (one.name for one in site.partitions))
@@ -60,6 +64,26 @@ def contradictions(site: Site) -> Iterator[str]:
     yield from _associations(site.associations, known)
     yield from _times(site, nodes)
     yield from _scheduling(site.scheduling)
+
+
+def _too_many(site: Site) -> str | None:
+    """Say if the host lists of partitions, reservations and outages together would take too long to go through."""
+    total = 0
+    lists = [one.nodes for one in site.partitions]
+    lists += [one.nodes for one in site.reservations]
+    lists += [one.nodes for one in site.outages]
+    for hosts in lists:
+        try:
+            # All nodes cost little, as no names are made of them.
+            total += 1000 if hosts.upper() == "ALL" else count_hosts(hosts)
+        except UsageError as error:
+            return f"{error}"
+        if total > _MOST_NAMED:
+            return (
+                f"partitions, reservations and outages name more than {_MOST_NAMED:,} nodes together; leave out old "
+                "reservations and outages"
+            )
+    return None
 
 
 def _nodes(site: Site) -> tuple[list[str], frozenset[str] | None]:

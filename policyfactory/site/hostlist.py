@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import shortened
 
-__all__ = ["MOST_HOSTS", "compress", "expand"]
+__all__ = ["MOST_HOSTS", "compress", "count_hosts", "expand"]
 
 MOST_HOSTS = 200_000
 
@@ -41,17 +41,7 @@ def expand(text: str, *, most: int = MOST_HOSTS, repeated: bool = False) -> tupl
     UsageError
         If it is no host list, names more hosts, or names one twice.
     """
-    if len(text) > _LONGEST:
-        raise UsageError(f"a host list of {len(text):,} characters; at most {_LONGEST:,} are read")
-    items = [_parts(item, text) for item in _items(text)]
-    count = 0
-    for parts in items:
-        product = 1
-        for part in parts:
-            product *= sum(last - first + 1 for first, last, _ in part) if isinstance(part, list) else 1
-        count += product
-        if count > most:
-            raise UsageError(f"host list {_shown(text)} names more than {most:,} hosts; check its ranges")
+    items, _ = _counted(text, most)
     names = tuple(name for parts in items for name in _names(parts))
     if repeated:
         return tuple(dict.fromkeys(names))
@@ -59,6 +49,17 @@ def expand(text: str, *, most: int = MOST_HOSTS, repeated: bool = False) -> tupl
         twice = next(name for name, group in itertools.groupby(sorted(names)) if len(list(group)) > 1)
         raise UsageError(f"host list {_shown(text)} names {twice} twice; name each host once")
     return names
+
+
+def count_hosts(text: str, *, most: int = MOST_HOSTS) -> int:
+    """Return how many names a host list has, without making them; one that comes again counts again.
+
+    Raises
+    ------
+    UsageError
+        As `expand`, but for names that come twice.
+    """
+    return _counted(text, most)[1]
 
 
 def compress(names: Iterable[str]) -> str:
@@ -113,6 +114,22 @@ def _items(text: str) -> Iterator[str]:
 
 
 _Part = str | list[tuple[int, int, int]]
+
+
+def _counted(text: str, most: int) -> tuple[list[list[_Part]], int]:
+    """Return the parts of each item of a host list, and how many names there are."""
+    if len(text) > _LONGEST:
+        raise UsageError(f"a host list of {len(text):,} characters; at most {_LONGEST:,} are read")
+    items = [_parts(item, text) for item in _items(text)]
+    count = 0
+    for parts in items:
+        product = 1
+        for part in parts:
+            product *= sum(last - first + 1 for first, last, _ in part) if isinstance(part, list) else 1
+        count += product
+        if count > most:
+            raise UsageError(f"host list {_shown(text)} names more than {most:,} hosts; check its ranges")
+    return items, count
 
 
 def _parts(item: str, text: str) -> list[_Part]:

@@ -12,7 +12,7 @@ from typing import Any
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
 from policyfactory.core.units import parse_duration
-from policyfactory.site.hostlist import expand
+from policyfactory.site.hostlist import count_hosts
 from policyfactory.workload.accounting.times import duration
 
 __all__ = [
@@ -77,7 +77,7 @@ def _hosts(value: Any) -> str:
     if value.upper() == "ALL":
         return "ALL"
     try:
-        expand(value)
+        count_hosts(value)
     except UsageError as error:
         raise ValueError(str(error)) from None
     return value

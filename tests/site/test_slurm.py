@@ -387,7 +387,8 @@ def test_a_report_that_is_none_is_refused_with_its_line(tmp_path: Path, name: st
 def test_events_of_other_clusters_and_nodes_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "events.txt").write_text(
         "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
-        "test|n1|100|200|DOWN*|x|root(0)\ntest|n2|100|200|DOWN*|x|root(0)\nother|n3|100|200|DOWN|x|root(0)\n"
+        "test|n1|100|200|DOWN*|x|root(0)\ntest|n1|100|200|DOWN*|x|root(0)\ntest|n2|100|200|DOWN*|x|root(0)\n"
+        "other|n3|100|200|DOWN|x|root(0)\n"
         "test|old7|100|200|DOWN|x|root(0)\ntest|n3|100|100|DOWN|x|\ntest|n4|100|300|MAINT|x|\n"
         "test|n4|400|Unknown|MIXED+DRAIN|x|y|root(0)\n"
     )

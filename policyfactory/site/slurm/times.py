@@ -76,7 +76,7 @@ def read_events(
         )
         missing.append(NotModelled("events", f"{other:,} events", path.name, effect))
     outages = [
-        Outage(compress(names), start, end, drained, reason)
+        Outage(compress(dict.fromkeys(names)), start, end, drained, reason)
         for (start, end, drained, reason), names in sorted(together.items())
     ]
     return outages, missing, digest
