@@ -7,7 +7,8 @@ it would start now. A start that it wants agrees; how long it has wanted it with
 intervals of Slurm's passes explain, or do not.
 
 The log says when a job ended, not when each of its nodes was free again. A start that is not wanted is looked at once
-more with the jobs that ended in the last `SETTLE` still there, on those of their nodes of which the pass took none.
+more with the jobs that ended in the last `SETTLE` still there, on those of their nodes of which the pass took none, and
+then with only these nodes still being cleaned up.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ class Waits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A real cluster at an instant (Unix seconds); ``away`` are nodes that are down or drained."""
+    """A real cluster at an instant (Unix seconds); ``away`` are nodes that are down or drained.
+
+    On ``completing`` nodes jobs have ended that are still being cleaned up: their limits are free, their nodes not.
+    """
 
     now: int
     running: tuple[Runs, ...]
     waiting: tuple[Waits, ...]
     away: frozenset[int]
+    completing: frozenset[int] = frozenset()
 
 
 # What a simulation would start now: ids of jobs.
@@ -242,6 +247,9 @@ def forced(record: Record, wanted: Wanted, looks: Sequence[float] = (), only: Co
             settling = real.settling(begun, events)
             if missing and settling:
                 since |= dict.fromkeys(missing & set(wanted(real.snapshot(begun, settling))), begun / 1000)
+                cleaned = frozenset(node for one in settling for node in one.nodes)
+                cleaning = dataclasses.replace(real.snapshot(begun), completing=cleaned)
+                since |= dict.fromkeys((missing - set(since)) & set(wanted(cleaning)), begun / 1000)
             for at, _, number, _ in chosen:
                 job = record.jobs[number].id
                 starts.append(Start(job, at / 1000, started_by, since.pop(job, math.nan)))

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 
 from naive.slurm_backfill import Backfill
 from naive.slurm_jobs import Entry, Job, demand_of, limit_of
-from naive.slurm_nodes import Use
 from naive.slurm_passes import Controller
 from policyfactory.site.model import Outage, Site
 
@@ -291,6 +290,7 @@ class State:
     running: Sequence[Running]
     waiting: Sequence[Waiting]
     unavailable: frozenset[int] = frozenset()  # nodes that are down or drained
+    completing: frozenset[int] = frozenset()  # nodes on which a job that has ended is being cleaned up
 
 
 def wanted_now(site: Site, state: State) -> dict[int, str]:
@@ -303,7 +303,7 @@ def wanted_now(site: Site, state: State) -> dict[int, str]:
     c.now = state.now
     c.reservations = [one for one in site.reservations if one.known <= state.now < one.end]
     c.available -= {c.nodes.inner[number] for number in state.unavailable}
-    c.use = Use.none(len(c.nodes.cores))
+    c.completing = {c.nodes.inner[number]: 1 for number in state.completing}
     for one in state.running:
         entry = simulation.entry_of(one.job)
         gpus, each = entry.demand.gpus, entry.demand

@@ -50,7 +50,7 @@ def wanted_by(site: Site, record: Record) -> Wanted:
             for one in state.running
         ]
         waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in state.waiting]
-        return wanted_now(real, State(state.now, running, waiting, state.away))
+        return wanted_now(real, State(state.now, running, waiting, state.away, state.completing))
 
     return wanted
 
