@@ -145,7 +145,8 @@ class _Real:
         queue: list[_Event] = []
         for number, (job, past) in enumerate(zip(self.record.jobs, self.record.past, strict=True)):
             queue.append((past.submit, _SUBMIT, number, job))
-            queue.append((past.eligible * 1000, _LOOK, number, None))
+            if past.eligible * 1000 > past.submit:
+                queue.append((past.eligible * 1000, _LOOK, number, None))
             for run in past.runs:
                 queue.append((run.start, _START, number, run))
                 queue.append((run.end, _END, number, run))

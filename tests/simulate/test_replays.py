@@ -22,6 +22,7 @@ nightly = pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason
 
 def test_there_are_records_of_twenty_rules() -> None:
     assert len(names()) >= 20
+    assert set(names()) >= {"memory", "gpus", "fair-share", "reservation", "down", "tiers", "policy-F1"}
 
 
 @pytest.mark.parametrize("name", names())
