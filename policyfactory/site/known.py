@@ -15,6 +15,7 @@ __all__ = ["UNKNOWN", "Settings", "known_settings"]
 
 UNKNOWN = "unknown to policyfactory: check its spelling, or what it does in your version of the scheduler"
 
+_LONGEST = 1000  # characters that a reader looks at
 _HARMLESS = frozenset({"", "(null)", "none", "no", "off", "n/a", "false"})
 
 
@@ -53,7 +54,8 @@ class Settings:
         lower = key.lower()
         if lower in self.modelled or lower in self.silent:
             return None
-        name = f"{prefix} {self.names.get(lower, key)}".strip()
+        name = f"{prefix} {self.names.get(lower, key)}".strip()[:_LONGEST]
+        value = value[:_LONGEST]
         effect = self.effects.get(lower)
         if effect is None:
             near = difflib.get_close_matches(lower, self.names, n=1, cutoff=0.8)

@@ -179,6 +179,13 @@ def test_cores_and_memory_of_nodes_are_those_that_jobs_can_have(
     assert (site.nodes[0].cores, site.nodes[0].memory) == (cores, memory)
 
 
+def test_what_cannot_be_printed_or_is_very_long_does_not_reach_the_site_file(tmp_path: Path) -> None:
+    site = site_of(tmp_path, f'{SMALL}Licenses=a\x1bb\nTopologyPlugin={"x" * 20_000}\nDownNodes=n1 Reason="a\tb"\r\n')
+    write_site(site, tmp_path / "site.toml")
+    assert read_site(tmp_path / "site.toml") == site
+    assert [one.value[:3] for one in site.not_modelled] == ["a?b", "xxx"]
+
+
 def test_node_sets_and_states(tmp_path: Path) -> None:
     text = """
 NodeName=a[1-3] CPUs=2 Feature=old

@@ -95,7 +95,7 @@ class Conf:
 
 
 def read_text(path: Path) -> tuple[str, str]:
-    """Return the text of a file and the SHA-256 of its bytes.
+    """Return the text of a file, without characters that cannot be printed, and the SHA-256 of its bytes.
 
     Raises
     ------
@@ -107,7 +107,11 @@ def read_text(path: Path) -> tuple[str, str]:
     data = read_bytes(path, limit=_MAX_BYTES)
     if b"\0" in data:
         raise SiteError(f"{path}: is no text; name the file itself, unpacked")
-    return data.decode("utf-8", errors="replace"), sha256_bytes(data)
+    text = data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\t", " ")
+    for character in set(text) - {"\n"}:
+        # A site file has none of them, and a value should not hide anything.
+        text = text if character.isprintable() else text.replace(character, "?")
+    return text, sha256_bytes(data)
 
 
 def read_conf(path: Path) -> Conf:
