@@ -68,4 +68,4 @@ def test_every_option_that_names_an_output_is_known() -> None:
         found = {one.name for one in command.params if "rite" in (getattr(one, "help", "") or "")}  # type: ignore[attr-defined]
         return found.union(*map(options, getattr(command, "commands", {}).values()))
 
-    assert options(build_command()) - known <= {"anonymize", "overwrite", "pick", "starts", "top"}
+    assert options(build_command()) - known <= {"anonymize", "overwrite", "pick", "starts", "top", "user_names"}
