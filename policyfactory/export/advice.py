@@ -11,6 +11,7 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
+from policyfactory.export.sample import possible_requests
 from policyfactory.export.scale import Scale
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.workload.accounting.times import shown
@@ -66,10 +67,15 @@ def _minute_lost(policy: Policy, scale: Scale | None, first: int) -> float | Non
     """Return the r (s) from which a minute is lost for most shapes; None if never, or from the beginning."""
     p, q = _shapes(_LARGEST)
     of_requests = np.stack([p, 10.0 / p, p, 0.0 * p, 0.0 * p]) if policy.needs_predictions else None
+    asked = possible_requests(q) if policy.asked else None
 
     def lost(r: float) -> bool:
         scores = [
-            policy.scores(p, q, np.full(len(p), r + late), np.zeros(len(p)), m=float(_LARGEST), predictions=of_requests)
+            policy.scores(
+                *(p, q, np.full(len(p), r + late), np.zeros(len(p)), float(_LARGEST)),
+                predictions=of_requests,
+                asked=asked,
+            )
             for late in (0, MINUTE)
         ]
         numbers = scores if scale is None else [scale.integers(score) for score in scores]
@@ -101,9 +107,11 @@ def gaming(policy: Policy, processors: int | None) -> str:
     largest = processors or _LARGEST
     p, q = _shapes(largest)
     r, w = np.full(len(p), float(30 * DAY)), np.full(len(p), float(HOUR))
+    # They stay what they are while time or size change.
+    asked = possible_requests(q) if policy.asked else None
 
     def scores(p: FloatArray, q: FloatArray) -> FloatArray:
-        return policy.scores(p, q, r, w, m=float(largest))
+        return policy.scores(p, q, r, w, m=float(largest), asked=asked)
 
     usual = scores(p, q)
     wide = q >= 2

@@ -16,7 +16,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["DEFAULT_LIFE", "SAMPLE_JOBS", "Sample", "sample_of", "wide_sample"]
+__all__ = ["DEFAULT_LIFE", "SAMPLE_JOBS", "Sample", "possible_requests", "sample_of", "wide_sample"]
 
 DEFAULT_LIFE = 365 * DAY
 # Drawn from the workload: a thousand jobs lie beyond each end of the range.
@@ -40,6 +40,8 @@ class Sample:
         Time waited, s.
     origin : str
         Where the jobs are from, in words, with the digest of the workload.
+    asked : float64 array (3, n) or None
+        Nodes, memory (MB) and GPUs; None: not known, and drawn as wide as they may be.
     """
 
     p: FloatArray
@@ -47,6 +49,7 @@ class Sample:
     r: FloatArray
     w: FloatArray
     origin: str
+    asked: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.p)
@@ -54,7 +57,10 @@ class Sample:
     def scores(self, policy: Policy) -> FloatArray:
         """Return the score of each job; what a policy reads of predictions is drawn, as wide as it may be."""
         predictions = _possible(self.p) if policy.needs_predictions else None
-        return policy.scores(self.p, self.q, self.r, self.w, predictions=predictions)
+        asked = None
+        if policy.asked:
+            asked = possible_requests(self.q) if self.asked is None else self.asked
+        return policy.scores(self.p, self.q, self.r, self.w, predictions=predictions, asked=asked)
 
 
 def sample_of(
@@ -115,7 +121,32 @@ def sample_of(
         r.astype(np.float64),
         w.astype(np.float64),
         f"{workload.name}, {len(workload):,} jobs (SHA-256 {workload.sha256()}){spread}",
+        _requests(workload, rows) if policy is not None and policy.asked else None,
     )
+
+
+def _requests(workload: Workload, rows: NDArray[np.int64]) -> FloatArray | None:
+    """Return what drawn jobs ask for; where the log does not say it, as wide as it may be."""
+    known = workload.requests
+    if known is None:
+        return None
+    asked = possible_requests(workload.processors[rows].astype(np.float64))
+    for place, column in enumerate((known.nodes, known.memory, known.gpus)):
+        asked[place] = np.where(column[rows] >= 0, column[rows], asked[place])
+    return asked
+
+
+def possible_requests(q: FloatArray) -> FloatArray:
+    """Return nodes, memory (MB) and GPUs as jobs of ``q`` processors may ask for them: float64 (3, n).
+
+    From one node to one for each processor, from 100 MB to 16 GB for each processor, as many within each factor; half
+    of the jobs ask for no GPU, the others for one to one for each processor.
+    """
+    rng = generator(1, _PURPOSE, 2)
+    nodes = np.ceil(q ** rng.random(len(q)))
+    memory = np.ceil(q * 100.0 * 160.0 ** rng.random(len(q)))
+    gpus = np.ceil(q ** rng.random(len(q))) * (rng.random(len(q)) < 0.5)
+    return np.stack([nodes, memory, gpus])
 
 
 def _possible(p: FloatArray) -> FloatArray:

@@ -414,3 +414,58 @@ def test_a_change_of_nice_or_partition_scores_again_and_other_changes_do_not() -
     assert controller.modify(record, partition="day").site_factor == wanted
     for field in ("comment", "name", "account"):
         assert controller.modify(record, **{field: "x"}).site_factor == NO_VAL
+
+
+ASKS = Policy("asks", "p*mem + 1e6*n + 1e7*g")
+
+
+@pytest.mark.parametrize("target", FIELD)
+@pytest.mark.parametrize("version", LUAS)
+@pytest.mark.parametrize(
+    ("fields", "n", "mem", "g"),
+    [
+        ({}, 1, 0, 0),
+        ({"min_nodes": 3, "min_mem_per_node": 4000}, 3, 12_000, 0),
+        ({"min_cpus": 16, "min_mem_per_cpu": 500}, 1, 8000, 0),
+        ({"min_cpus": 16, "partition": "fat"}, 1, 16_000, 0),
+        ({"min_nodes": 2, "partition": "wide"}, 2, 128_000, 0),
+        ({"tres_per_job": "gres:gpu:3"}, 1, 0, 3),
+        ({"min_nodes": 2, "tres_per_node": "gres:gpu:a100:2,gres:gpu:1"}, 2, 0, 6),
+        ({"num_tasks": 4, "tres_per_task": "gres/gpu:1"}, 1, 0, 4),
+        ({"tres_per_node": "gres:gpu"}, 1, 0, 1),
+        ({"tres_per_node": "gpu:2,license:7,gres:gputype:9"}, 1, 0, 2),
+        ({"tres_per_node": 7, "min_mem_per_cpu": 2.0**60}, 1, 0, 0),
+    ],
+)
+def test_what_a_job_asks_for_is_found_in_slurms_fields(
+    fields: dict[str, Any], n: int, mem: int, g: int, version: str, target: str
+) -> None:
+    export = export_of(ASKS, target)
+    controller = Controller(export.text, version)
+    more = {"fat": {"def_mem_per_cpu": 1000}, "wide": {"def_mem_per_node": 64_000}}
+    for name, part in more.items():
+        controller.parts[name] = controller.table(part | {"default_time": 45, "flag_default": 0})
+    job = controller.submit(time_limit=10, **fields)
+    assert export.scale is not None
+    score = ASKS.scores([600], [1], [0], asked=[[n], [mem], [g]])
+    assert job[FIELD[target]] == export.scale.integers(score)[0]
+    assert not controller.errors
+
+
+def test_a_change_of_memory_or_gpus_scores_again() -> None:
+    export = export_of(ASKS)
+    assert export.scale is not None
+    controller = Controller(export.text)
+    record = {"time_limit": 10, "min_cpus": 4, "min_nodes": 2, "min_mem_per_node": 1000, "tres_per_node": "gres:gpu:1"}
+    for fields, mem, g in (
+        ({"min_mem_per_cpu": 300}, 1200, 2),
+        ({"min_mem_per_node": 700}, 1400, 2),
+        ({"tres_per_job": "gres:gpu:5"}, 2000, 5),
+        ({"time_limit": 10}, 2000, 2),
+    ):
+        job = controller.modify(record, **fields)
+        assert job["site_factor"] == export.scale.integers(ASKS.scores([600], [4], [0], asked=[[2], [mem], [g]]))[0]
+    assert controller.modify(record)["site_factor"] == NO_VAL
+    # Without them in the formula nothing of that is in the script.
+    assert "requested_memory" not in export_of(F1).text
+    assert "DefMemPerNode" in export.text

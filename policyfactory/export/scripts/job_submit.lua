@@ -84,7 +84,7 @@ local function changes_shape(job)
   return is_set(job.time_limit) or is_set(job.partition)
     or (number_in("min_cpus", NO_VAL, job) or number_in("num_tasks", NO_VAL, job)
       or number_in("cpus_per_task", NO_VAL16, job) or number_in("min_nodes", NO_VAL, job)
-      or number_in("pn_min_cpus", NO_VAL16, job)) ~= nil
+      or number_in("pn_min_cpus", NO_VAL16, job)) ~= nil@CHANGES@
 end
 
 -- The number that slurmctld sorts by, of a job that was submitted at a Unix time; r is at least 1 s.

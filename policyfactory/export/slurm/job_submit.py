@@ -33,7 +33,7 @@ from policyfactory.export.foresight import foresight_of
 from policyfactory.export.languages.code import LUA, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.export.scale import learn_scale
-from policyfactory.export.scripts import fill, parts, sentences
+from policyfactory.export.scripts import fill, parts, sentences, whole
 from policyfactory.export.slurm.predictions import (
     FORESEEN,
     MORE,
@@ -44,6 +44,13 @@ from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.policy.store import Model
 
 __all__ = ["set_priority", "set_site_factor"]
+
+# The further arguments of score() for what a job asks for: their names, where they are from, what changes them.
+ASKED_MORE = ", n, mem, g"
+ASKED = (
+    ", requested_nodes(job, record), requested_memory(job, record, partitions or {}, q), requested_gpus(job, record)"
+)
+CHANGES = "\n    or changes_asked(job)"
 
 
 def _make(target: str, what: str, model: Model, site: Site) -> Export:
@@ -70,6 +77,7 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
             [
                 *(["lua_no_threshold"] if math.isfinite(policy.threshold) else []),
                 "lua_limits",
+                *(["lua_asked_limits"] if policy.asked else []),
                 *(["lua_prediction_limits"] if foresight else []),
                 *([] if site.log_only else ["backfilling"]),
                 f"{does}_limits",
@@ -82,6 +90,10 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
         rollback += sentences("slurm.txt", "lua_prediction_rollback")
     predicted = [ascii_text(line) for line in prediction_lines(foresight)] if foresight else []
     head = header(model, site, target, scale) + predicted + instructions(settings, install, rollback, limits)
+    more, given, changes = ([ASKED_MORE], [ASKED], CHANGES) if policy.asked else ([], [], "")
+    if foresight:
+        # Several numbers: only the last call of a list gives all that it returns.
+        more, given = [*more, MORE], [*given, FORESEEN]
     values = {
         "HEAD": "\n".join(comment(head, "--")),
         "EPOCH": policy.epoch.unix_time or 0,
@@ -90,15 +102,17 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
         "SCORE": write_expression(policy.expression, LUA),
         "UNLIMITED": UNLIMITED_S,
         "NAME": identifier(policy.name),
-        "MORE": MORE if foresight else "",
-        "FORESEEN": FORESEEN if foresight else "",
+        "MORE": "".join(more),
+        "FORESEEN": "".join(given),
+        "CHANGES": changes,
     }
     script = parts("job_submit.lua")
     start, *others = (
         fill(script[part], values) for part in ("start", "value", does if site.log_only else f"set_{what}", "entry")
     )
-    text = "".join([start, prediction_script(policy, foresight) if foresight else "", *others])
-    priorities = None if foresight else scaled_priorities(policy, scale)
+    asked = whole("asked.lua") if policy.asked else ""
+    text = "".join([start, asked, prediction_script(policy, foresight) if foresight else "", *others])
+    priorities = None if foresight or policy.asked else scaled_priorities(policy, scale)
     jobs = "log_jobs" if site.log_only else f"{what}_jobs".replace("site_factor", "factor")
     uninstall = uninstall_script(policy, ("start", "conf", "waiting", "lua", jobs, "end"))
     files = (File("job_submit.lua", text),)
