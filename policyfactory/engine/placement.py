@@ -89,9 +89,9 @@ def new_nodes(capacity: Int64Array, guard: int, mask: int, placed: int, *, best_
     cores = capacity & mask
     most = int(cores.max(initial=0))
     at_least = np.array([np.count_nonzero(cores >= least) for least in range(most + 1)], dtype=np.int64)
-    copies = (np.array(capacity, dtype=np.int64) for _ in range(3))
+    full, free, later = (np.array(capacity, dtype=np.int64) for _ in range(3))
     tally, refused = np.zeros(2 * most + 2, dtype=np.int64), np.zeros((3, _REMEMBERED + 1), dtype=np.int64)
-    return Nodes(*copies, at_least, tally, refused, np.zeros(placed, dtype=np.int32), guard, mask, best_fit)
+    return Nodes(full, free, later, at_least, tally, refused, np.zeros(placed, dtype=np.int32), guard, mask, best_fit)
 
 
 @inlined

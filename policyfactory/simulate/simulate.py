@@ -22,8 +22,10 @@ from policyfactory.engine.timed import easy_timed
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.predictor import Predictor
+from policyfactory.simulate.machine import Machine
 from policyfactory.simulate.predicted import reads_predictions, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
+from policyfactory.simulate.resources import run_on
 from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
@@ -38,6 +40,7 @@ def simulate(
     prediction: NDArray[np.int64] | None = None,
     tie_rank: NDArray[np.int64] | None = None,
     predictor: Predictor | None = None,
+    machine: Machine | None = None,
     **options: Unpack[RuleOptions],
 ) -> Schedule:
     """Return the schedule of ``workload`` under ``policy`` and ``rules``.
@@ -58,23 +61,29 @@ def simulate(
     predictor : Predictor, optional
         What predicts the jobs for a policy that reads e, s, e90, user_waiting or user_running, in the closed loop: from
         what has ended, runs or waits in this schedule. By default one that learns as simulated time goes on.
+    machine : Machine, optional
+        What there is besides processors: memory, GPUs, licences, as a pool or on nodes. Jobs ask for it by
+        ``workload.requests``. Its processors take the place of the workload's. Backfilling is then easy or none.
     **options
         The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``.
 
     Raises
     ------
     UsageError
-        If there is no such policy or rule, ``workload`` is neither jobs nor a path, or there is a ``tie_rank`` and the
-        rules are not those of ocst.
+        If there is no such policy or rule, ``workload`` is neither jobs nor a path, there is a ``tie_rank`` and the
+        rules are not those of ocst, or rules or policy do not go with a ``machine``.
     EvaluationError
-        If a prediction or rank is missing or malformed, the policy needs a date that the workload does not have, or
-        the rules of ocst are asked for and a job runs longer than it was believed to.
+        If a job asks for more than the ``machine`` has or does not say for how much, a prediction or rank is missing or
+        malformed, the policy needs a date that the workload does not have, or the rules of ocst are asked for and a
+        job runs longer than it was believed to.
     """
     policy, rules = resolve(policy), rules_with(rules, options)
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
 
         workload = read(workload)
+    if machine is not None:
+        return _simulate_on(workload, policy, prepare(workload, rules, prediction, tie_rank, machine))
     if rules.compatibility == "sc17":
         from policyfactory.simulate.sc17 import simulate_sc17
 
@@ -87,7 +96,23 @@ def simulate(
     # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
     with np.errstate(all="ignore"):
         start, backfilled = run_prepared(prepared, policy, predictor)
-    end = prepared.in_rows(start + prepared.run_time)
+    return _schedule(workload, policy, prepared, start, backfilled)
+
+
+def _simulate_on(workload: Workload, policy: Policy, prepared: Prepared) -> Schedule:
+    """Return the schedule on a machine of several resources."""
+    with np.errstate(all="ignore"):
+        start, backfilled, held = run_on(prepared, policy)
+    if prepared.rank is not None:
+        held = held.select(np.argsort(prepared.rank))
+    workload = dataclasses.replace(workload, machine=prepared.workload.machine)
+    return dataclasses.replace(_schedule(workload, policy, prepared, start, backfilled), held=held)
+
+
+def _schedule(
+    workload: Workload, policy: Policy, prepared: Prepared, start: NDArray[np.int64], backfilled: NDArray[np.bool_]
+) -> Schedule:
+    rules, end = prepared.rules, prepared.in_rows(start + prepared.run_time)
     if math.isinf(rules.threshold) and not math.isinf(policy.threshold):
         rules = dataclasses.replace(rules, threshold=policy.threshold)
     return Schedule(prepared.in_rows(start), end, prepared.in_rows(backfilled), workload, policy.name, rules)
@@ -112,6 +137,8 @@ def run_prepared(
     int64 array (n,), bool array (n,)
         In ticks and in the order of ``prepared``: `policyfactory.simulate.prepare.Prepared.in_rows` gives the log's.
     """
+    if prepared.demanded is not None:
+        return run_on(prepared, policy)[:2]
     if reads_predictions(prepared, policy):
         foreseen = run_predicted(prepared, policy, predictor)
         return foreseen.start, foreseen.backfilled
