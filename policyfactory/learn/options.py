@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import plain_value
 from policyfactory.core.random import check_seed
 from policyfactory.core.units import duration_text, parse_duration
-from policyfactory.environment.guards import Limit, limits_of
 from policyfactory.workload.presets import EstimateMissing
+
+if TYPE_CHECKING:
+    from policyfactory.environment.guards import Limit
 
 __all__ = ["LearnOptions"]
 
@@ -123,6 +125,9 @@ class LearnOptions:
     @property
     def limits(self) -> tuple[Limit, ...]:
         """What a choice may cost on the replicas."""
+        # With the simulation: the options are read where only help is asked for.
+        from policyfactory.environment.guards import limits_of
+
         return limits_of(self.max_p99, self.max_longest)
 
     @property
