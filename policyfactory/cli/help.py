@@ -23,7 +23,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "shadow": ("accounting", "policy", "output", "overwrite"),
     "review": ("before", "after", "policy", "output", "overwrite"),
     "workload show": ("output", "json"),
-    "workload clean": ("output", "preset", "estimate_missing", "assume", "overwrite"),
+    "workload clean": ("output", "preset", "estimate_missing", "overwrite"),
     "workload window": ("output", "windows", "start", "end", "jobs"),
     "workload import": ("output", "start", "end", "processors", "unlimited"),
     "workload lublin": ("processors", "jobs", "seed", "load", "output"),

@@ -218,8 +218,8 @@ def _known(workload: Workload, name: str, column: Int64Array) -> Int64Array:
     }[name]
     raise EvaluationError(
         f"{workload.name}: {int(lacking.sum()):,} of {len(workload):,} jobs do not say {what} (job {first} is the "
-        f"first), which the machine counts; say what to assume of them: policyfactory workload clean LOG --assume {example} "
-        f"--output FILLED.swf (in Python: policyfactory.workload.assume.assume(workload, {example!r}))"
+        f"first), which the machine counts; say what to assume of them: policyfactory workload clean LOG --assume "
+        f"{example} --output FILLED.swf (in Python: policyfactory.workload.assume.assume(workload, {example!r}))"
     )
 
 
