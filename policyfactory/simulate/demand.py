@@ -37,19 +37,27 @@ class Held:
         What the machine has of each.
     amount : int64 array (n, R)
         What each job held; of whole nodes all that they have.
-    nodes : tuple of int64 arrays, one for each job
-        On which nodes it ran, by their places in the order in which nodes are taken; empty for a pool.
+    placed : int32 array
+        The nodes of all jobs, by their places in the order in which nodes are taken.
+    first, count : int64 array (n,)
+        Where in it those of each job begin, and how many they are; 0 in a pool.
     """
 
     names: tuple[str, ...]
     capacity: Int64Array
     amount: Int64Array
-    nodes: tuple[Int64Array, ...] = ()
+    placed: NDArray[np.int32]
+    first: Int64Array
+    count: Int64Array
+
+    def nodes(self, row: int) -> list[int]:
+        """Return on which nodes the job of a row ran."""
+        first = int(self.first[row])
+        return [int(node) for node in self.placed[first : first + int(self.count[row])]]
 
     def select(self, rows: Any) -> Held:
         """Return what some jobs held: a slice or indices."""
-        nodes = self.nodes and tuple(self.nodes[row] for row in np.arange(len(self.amount))[rows].tolist())
-        return dataclasses.replace(self, amount=self.amount[rows], nodes=nodes)
+        return dataclasses.replace(self, amount=self.amount[rows], first=self.first[rows], count=self.count[rows])
 
     def utilisation(self, time: Int64Array, makespan: int) -> dict[str, float]:
         """Return the share of each resource that was held, in %.
@@ -100,6 +108,11 @@ class Demanded:
         return self.each[:, 0] * np.maximum(self.nodes, 1)
 
     @property
+    def first(self) -> Int64Array:
+        """Where the nodes of each job begin among those of all."""
+        return np.cumsum(self.nodes) - self.nodes
+
+    @property
     def all_processors(self) -> int:
         """Processors of the machine."""
         return int(self.capacity[:, 0].sum())
@@ -120,8 +133,9 @@ class Demanded:
         kinds = list(self.kinds)
         on_each = (self.each[:, kinds] << shifts[kinds]).sum(axis=1)
         capacity = (self.capacity[:, kinds] << shifts[kinds]).sum(axis=1)
-        first = np.cumsum(self.nodes) - self.nodes
-        demand = resources.Demand(np.ascontiguousarray(asked, dtype=np.int64), self.nodes, on_each, self.whole, first)
+        demand = resources.Demand(
+            np.ascontiguousarray(asked, dtype=np.int64), self.nodes, on_each, self.whole, self.first
+        )
         mask = (1 << max(int(self.capacity[:, 0].max()).bit_length(), 1)) - 1
         nodes = placement.new_nodes(
             capacity[:0] if pool else capacity,
@@ -132,21 +146,18 @@ class Demanded:
         )
         return demand, resources.Machine(counters, np.zeros_like(counters), nodes)
 
-    def held(self, demand: resources.Demand, machine: resources.Machine) -> Held:
-        """Return what each job held in a run."""
+    def held(self, placed: NDArray[np.int32]) -> Held:
+        """Return what each job held in a run, by the nodes that all jobs had."""
         kinds, licences = list(self.kinds), self.machine.licences
         amount = self.each[:, kinds] * np.maximum(self.nodes, 1)[:, None]
-        taken: tuple[Int64Array, ...] = ()
-        if self.machine.placement != "pool":
-            placed = machine.nodes.placed.astype(np.int64)
-            if self.whole.any():
-                sums = np.add.reduceat(self.capacity[placed][:, kinds], demand.first, axis=0)
-                amount = np.where(self.whole[:, None], sums, amount)
-            taken = tuple(np.split(placed, demand.first[1:]))
+        if self.whole.any():
+            sums = np.add.reduceat(self.capacity[placed][:, kinds], self.first, axis=0)
+            amount = np.where(self.whole[:, None], sums, amount)
         columns = [amount, *(licence.asked[:, None] for licence in licences)]
         limits = [*self.capacity[:, kinds].sum(axis=0).tolist(), *(licence.count for licence in licences)]
         names = (*(_NAMES[kind] for kind in kinds), *(licence.name for licence in licences))
-        return Held(names, np.array(limits, dtype=np.int64), np.concatenate(columns, axis=1), taken)
+        capacity = np.array(limits, dtype=np.int64)
+        return Held(names, capacity, np.concatenate(columns, axis=1), placed, self.first, self.nodes)
 
 
 def demand_of(workload: Workload, machine: Machine, rows: NDArray[np.intp] | None = None) -> Demanded:

@@ -11,14 +11,13 @@ from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.resources_easy import resources_easy
 from policyfactory.engine.resources_timed import resources_timed
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.demand import Held
 from policyfactory.simulate.prepare import Prepared
 
 __all__ = ["run_on"]
 
 
-def run_on(prepared: Prepared, policy: Policy) -> tuple[Int64Array, NDArray[np.bool_], Held]:
-    """Run a policy on a machine of several resources; return start, backfilled, and what each job held.
+def run_on(prepared: Prepared, policy: Policy) -> tuple[Int64Array, NDArray[np.bool_], NDArray[np.int32]]:
+    """Run a policy on a machine of several resources; return start, backfilled, and the nodes of all jobs.
 
     All are in the order of ``prepared``.
 
@@ -49,4 +48,4 @@ def run_on(prepared: Prepared, policy: Policy) -> tuple[Int64Array, NDArray[np.b
         jobs = scored._replace(processors=processors)
         formulas = prepared.formulas(policy)
         interruptible(resources_timed, jobs, scored, demand, machine, *formulas, order, demanded.all_processors)
-    return jobs.start, jobs.backfilled, demanded.held(demand, machine)
+    return jobs.start, jobs.backfilled, machine.nodes.placed

@@ -102,8 +102,9 @@ def simulate(
 def _simulate_on(workload: Workload, policy: Policy, prepared: Prepared) -> Schedule:
     """Return the schedule on a machine of several resources."""
     with np.errstate(all="ignore"):
-        start, backfilled, held = run_on(prepared, policy)
-    if prepared.rank is not None:
+        start, backfilled, placed = run_on(prepared, policy)
+    held = None if prepared.demanded is None else prepared.demanded.held(placed)
+    if held is not None and prepared.rank is not None:
         held = held.select(np.argsort(prepared.rank))
     workload = dataclasses.replace(workload, machine=prepared.workload.machine)
     return dataclasses.replace(_schedule(workload, policy, prepared, start, backfilled), held=held)

@@ -78,7 +78,7 @@ def test_jobs_share_nodes_or_take_them_whole() -> None:
     ]
     held = simulate(workload(rows), "FCFS", machine=Machine(FOUR)).held
     assert held is not None
-    assert [nodes.tolist() for nodes in held.nodes] == [[0], [0], [1, 2], [3]]
+    assert [held.nodes(row) for row in range(len(rows))] == [[0], [0], [1, 2], [3]]
     assert held.amount[:, 0].tolist() == [2, 1, 8, 1]
     assert held.amount[:, 2].tolist() == [0, 0, 2, 0]
 
@@ -90,7 +90,7 @@ def test_first_fit_takes_the_first_node_and_best_fit_the_fullest() -> None:
         held = simulate(workload(rows), "FCFS", machine=Machine(groups, placement)).held
         # Node c is the first, since its weight is the least; then a, then b.
         assert held is not None
-        assert [nodes.tolist() for nodes in held.nodes] == expected
+        assert [held.nodes(row) for row in range(len(rows))] == expected
 
 
 def test_a_job_that_lasts_takes_nodes_that_the_head_can_spare() -> None:
@@ -153,7 +153,7 @@ def test_random_jobs_are_those_of_the_plain_simulator(text: str, placement: str)
         assert found.backfilled.tolist() == [job.backfilled for job in plain]
         if not pool:
             assert found.held is not None
-            assert [tuple(sorted(nodes.tolist())) for nodes in found.held.nodes] == [job.placed for job in plain]
+            assert [tuple(sorted(found.held.nodes(row))) for row in range(n)] == [job.placed for job in plain]
 
 
 def test_a_site_is_a_machine() -> None:
