@@ -90,17 +90,21 @@ class Requests:
 
     def _check(self, name: str) -> None:
         column = getattr(self, name)
+        # Most logs say nothing of most columns: two passes tell that nothing is wrong.
+        least, greatest = int(column.min(initial=-1)), int(column.max(initial=-1))
+        if least >= -1 and greatest < 0:
+            return
         most = 1 if name == "exclusive" else None
         expected = "0, 1 or -1 (not known)" if name == "exclusive" else "at least 0, or -1 (not known)"
         if name in NAMED:
             most = len(self.names.get(NAMED[name], ())) - 1
             expected = f"the place of one of {most + 1} names, or -1 (not known)"
         wrong = column < -1
-        if most is not None:
-            wrong |= column > most
         if name == "nodes":
             wrong |= column == 0
             expected = "at least 1, or -1 (not known)"
+        if most is not None and greatest > most:
+            wrong |= column > most
         if wrong.any():
             at = int(np.argmax(wrong))
             raise WorkloadError(

@@ -72,16 +72,21 @@ def requests_of(
     """
     unknown = np.full(len(submit), -1, dtype=np.int64)
     found: dict[str, Int64Array] = {name: columns.get(name, unknown) for name in EXTRA_FIELDS}
-    per_processor = np.maximum(columns["requested_memory"], -1)
-    of_all = np.where(per_processor >= 0, -(-per_processor * processors // _KB), -1)
     memory = found.pop("memory_mb")
-    found["memory"] = np.where(memory >= 0, memory, of_all)
-    found["nodes"] = np.where(found["nodes"] > 0, found["nodes"], -1)
-    found["exclusive"] = np.where(found["exclusive"] > 1, 1, found["exclusive"])
-    # A job is not eligible before it is there.
+    per_processor = columns["requested_memory"]
+    if per_processor.max(initial=-1) >= 0:
+        of_all = np.where(per_processor >= 0, -(-per_processor * processors // _KB), -1)
+        memory = np.where(memory >= 0, memory, of_all)
+    found["memory"] = memory
+    if found["nodes"] is not unknown:
+        found["nodes"] = np.where(found["nodes"] > 0, found["nodes"], -1)
+    found["exclusive"] = np.minimum(found["exclusive"], 1)
     eligible = found["eligible"]
-    found["eligible"] = np.where(eligible >= 0, np.maximum(eligible - shift, submit), -1)
-    found["after"] = np.where(columns["preceding"] > 0, columns["preceding"], -1)
+    if eligible is not unknown:
+        # A job is not eligible before it is there.
+        found["eligible"] = np.where(eligible >= 0, np.maximum(eligible - shift, submit), -1)
+    preceding = columns["preceding"]
+    found["after"] = np.where(preceding > 0, preceding, -1) if preceding.max(initial=-1) > 0 else unknown
     in_queue = PARTITIONS_IN_QUEUE in header.values("Queues") or not (columns["partition"] >= 0).any()
     found["partition"] = columns["queue" if in_queue else "partition"]
     names: dict[str, tuple[str, ...]] = {}
@@ -90,9 +95,9 @@ def requests_of(
         numbers = columns["user"] if column == "user_name" else found[column]
         if column == "user_name" and not known:
             numbers = unknown
-        found[column], names[NAMED[column]] = _places(numbers, known)
-    found = {name: np.maximum(column, -1) for name, column in found.items()}
-    if not any((column >= 0).any() for column in found.values()):
+        found[column], names[NAMED[column]] = (unknown, ()) if numbers is unknown else _places(numbers, known)
+    found = {name: column if column is unknown else np.maximum(column, -1) for name, column in found.items()}
+    if all(column is unknown or column.max(initial=-1) < 0 for column in found.values()):
         return None
     return Requests(**found, names={key: texts for key, texts in names.items() if texts})  # type: ignore[arg-type]
 
@@ -109,8 +114,10 @@ def _names(header: Header, label: str) -> dict[int, str]:
 
 def _places(numbers: Int64Array, known: Mapping[int, str]) -> tuple[Int64Array, tuple[str, ...]]:
     """Return numbers as places among their names, and these; a number without a name is its digits."""
-    numbers = np.maximum(numbers, -1)
     most = int(numbers.max(initial=-1))
+    if most < 0:
+        return numbers, ()
+    numbers = np.maximum(numbers, -1)
     if most <= len(numbers):
         # Small numbers, as nearly all logs have them, are counted: that is faster than sorting.
         present = np.flatnonzero(np.bincount(numbers + 1, minlength=2)[1:])
