@@ -14,7 +14,7 @@ __all__ = ["SURFACE", "DistillOptions"]
 # second degree that schedulers with a wait take. x is log10(p), y log10(q), v log10(w + 10) - 1.
 _X, _Y, _V = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)"
 SURFACE = (
-    f"surface={_X} + a*{_Y} + b*{_V} + c*{_X}*{_Y} + d*{_X}*{_V} + g*{_Y}*{_V} + h*{_X}**2 + k*{_Y}**2 + n*{_V}**2"
+    f"surface={_X} + a*{_Y} + b*{_V} + c*{_X}*{_Y} + d*{_X}*{_V} + i*{_Y}*{_V} + h*{_X}**2 + k*{_Y}**2 + o*{_V}**2"
 )
 
 _MOST_DECISIONS, _MOST_PAIRS = 10_000, 100_000

@@ -144,7 +144,8 @@ class _Real:
         """Give what happened, in its order."""
         queue: list[_Event] = []
         for number, (job, past) in enumerate(zip(self.record.jobs, self.record.past, strict=True)):
-            queue.append((past.submit, _SUBMIT, number, job))
+            # On a busy machine Slurm may write of a submission after it has started the job.
+            queue.append((min((past.submit, *(run.start for run in past.runs))), _SUBMIT, number, job))
             if past.eligible * 1000 > past.submit:
                 queue.append((past.eligible * 1000, _LOOK, number, None))
             for run in past.runs:
