@@ -9,15 +9,13 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted
-from policyfactory.workload.assume import COLUMN_OF
+from policyfactory.workload.assume import COLUMN_OF, how_to_assume
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
     from policyfactory.workload.jobs import Workload
 
 __all__ = ["asked_of"]
-
-_EXAMPLE = {"n": "n=q/32", "mem": "mem=2000*q", "g": "g=0"}
 
 
 def asked_of(workload: Workload, policy: Policy, rows: slice = slice(None)) -> FloatArray | None:
@@ -52,10 +50,8 @@ def asked_of(workload: Workload, policy: Policy, rows: slice = slice(None)) -> F
             if values is None or missing:
                 raise UsageError(
                     f"{workload.name}: policy {policy.name} reads {name}, the requested {column}, which the log does "
-                    f"not say of {missing:,} of {counted(len(workload), 'job')}; say what to assume of them: "
-                    f"policyfactory workload clean LOG --assume {_EXAMPLE[name]} --output FILLED.swf (in Python: "
-                    f"policyfactory.workload.assume.assume(workload, {_EXAMPLE[name]!r})), or take a policy without "
-                    f"{name}"
+                    f"not say of {missing:,} of {counted(len(workload), 'job')}; {how_to_assume(name)}, or take a "
+                    f"policy without {name}"
                 )
             known[place] = values[rows]
     return known

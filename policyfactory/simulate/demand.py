@@ -12,6 +12,7 @@ from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine import placement, resources
 from policyfactory.simulate.machine import Machine
+from policyfactory.workload.assume import how_to_assume
 from policyfactory.workload.requests import Requests
 
 if TYPE_CHECKING:
@@ -222,15 +223,10 @@ def _known(workload: Workload, name: str, column: Int64Array) -> Int64Array:
     if not lacking.any():
         return column
     first = workload.job_id[int(np.argmax(lacking))]
-    what, example = {
-        "n": ("on how many nodes they run", "n=q/32"),
-        "mem": ("how much memory they need", "mem=2000*q"),
-        "g": ("how many GPUs they need", "g=0"),
-    }[name]
+    what = {"n": "on how many nodes they run", "mem": "how much memory they need", "g": "how many GPUs they need"}[name]
     raise EvaluationError(
         f"{workload.name}: {int(lacking.sum()):,} of {len(workload):,} jobs do not say {what} (job {first} is the "
-        f"first), which the machine counts; say what to assume of them: policyfactory workload clean LOG --assume "
-        f"{example} --output FILLED.swf (in Python: policyfactory.workload.assume.assume(workload, {example!r}))"
+        f"first), which the machine counts; {how_to_assume(name)}"
     )
 
 

@@ -20,10 +20,11 @@ from policyfactory.workload.requests import Requests
 from policyfactory.workload.swf.extra import EXTRA_FIELDS, EXTRA_LABEL, requests_of
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["COLUMN_OF", "Assumption", "assume", "assume_of_log", "parse_assumptions"]
+__all__ = ["COLUMN_OF", "Assumption", "assume", "assume_of_log", "how_to_assume", "parse_assumptions"]
 
 # The variables of formulas, and the columns of `Requests`.
 COLUMN_OF = {"n": "nodes", "mem": "memory", "g": "gpus"}
+_EXAMPLES = {"n": "n=q/32", "mem": "mem=2000*q", "g": "g=0"}
 _TERM = re.compile(r"(?:(\d{1,9}(?:\.\d{1,6})?)\*)?(q)(?:/(\d{1,9}(?:\.\d{1,6})?))?|(\d{1,12})", re.ASCII)
 _LARGEST = 1 << 40
 
@@ -60,6 +61,15 @@ class Assumption:
         exact = processors * float(times or 1) / float(parts or 1)
         whole: Int64Array = np.clip(np.ceil(exact - 1e-9), least, _LARGEST).astype(np.int64)
         return whole
+
+
+def how_to_assume(name: str) -> str:
+    """Return how to say what is assumed of one of n, mem and g, for messages."""
+    example = _EXAMPLES[name]
+    return (
+        f"say what to assume of them: policyfactory workload clean LOG --assume {example} --output FILLED.swf "
+        f"(in Python: policyfactory.workload.assume.assume(workload, {example!r}))"
+    )
 
 
 def parse_assumptions(text: str) -> tuple[Assumption, ...]:

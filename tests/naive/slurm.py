@@ -1,4 +1,4 @@
-"""Slurm's scheduler, plainly: what simulate/slurm.py does, made a second time from the rules of Slurm 22.05.
+"""Slurm's scheduler, plainly, from the rules of Slurm 22.05.
 
 Written to be read, not to be fast: passes look at everything again. Whole seconds on a Unix clock. What is idealised:
 a pass takes no time; the controller's clock ticks at whole seconds; what happens within one second happens in the
@@ -107,13 +107,18 @@ class Simulation:
         finished = False
         while self.events and self.events[0][0] <= now:
             _, kind, _, what = heapq.heappop(self.events)
+            if PROCESSED[kind] == "end" and (what[0] not in self.c.running or what[0].start != what[1]):
+                continue  # its node failed before
             self.stir = self.c.changed = now
             finished |= getattr(self, f"_{PROCESSED[kind]}")(what)
         while self.next_calculation <= now:
             self._calculate()
         full, interval = False, int(self.settings.sched_interval)
+        # Those before this second found nothing to do.
         while self.last_full + interval <= now:
-            self.last_full, self.last_pass, self.requested, full = self.last_full + interval, now, False, True
+            self.last_full = self.last_pass = self.last_full + interval
+            full = self.last_full == now
+        self.requested &= not full
         asked = self.requested and now - self.last_pass >= self.settings.batch_sched_delay
         if asked and not full:
             self.last_pass, self.requested = now, False
@@ -148,7 +153,8 @@ class Simulation:
 
     def _calculate(self) -> None:
         self.c.priorities.calculate(self.next_calculation, self.c.running, self.c.pending)
-        if any(not entry.held for entry in self.c.pending):
+        # With priority/basic nothing is calculated.
+        if self.site.priority.kind == "multifactor" and any(not entry.held for entry in self.c.pending):
             self.c.changed = self.next_calculation
         self.next_calculation += int(self.site.priority.calculation_period)
 
@@ -179,9 +185,7 @@ class Simulation:
         return False
 
     def _end(self, what: tuple[Entry, int]) -> bool:
-        entry, start = what
-        if entry not in self.c.running or entry.start != start:
-            return False  # its node failed before
+        entry, _ = what
         self.c.running.remove(entry)
         self.c.ended.add(entry.job.id)
         self.c.priorities.finished(entry, self.c.now)
