@@ -31,7 +31,7 @@ from numba.core.cpu import CPUTargetOptions
 from policyfactory.core.locks import try_lock
 from policyfactory.core.trust import who_else
 
-__all__ = ["SharedCache", "inlined", "kernel"]
+__all__ = ["SharedCache", "inlined", "kernel", "step"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,10 +45,11 @@ _PATIENCE = 120.0
 _PAUSE = 0.02
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": False, "nogil": True}
-_INLINED: dict[str, Any] = {**_OPTIONS, "forceinline": True}
+_STEP: dict[str, Any] = dict(_OPTIONS)
 # In every version of numba, but not in its documentation; without it the kernels are slower, and no different.
 if hasattr(CPUTargetOptions, "_nrt"):
-    _INLINED["_nrt"] = False
+    _STEP["_nrt"] = False
+_INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
 
 
 def kernel(function: F) -> F:
@@ -64,6 +65,15 @@ def inlined(function: F) -> F:
     time of the EASY kernel.
     """
     return _compiled(function, _INLINED)
+
+
+def step(function: F) -> F:
+    """Compile ``function``, which makes no array, as a part of kernels that they call.
+
+    For the steps of an event loop that are too large to be compiled into each kernel. That numba counts no references
+    in them makes them quicker to compile, and no different.
+    """
+    return _compiled(function, _STEP)
 
 
 def _compiled(function: F, options: dict[str, Any]) -> F:

@@ -6,12 +6,15 @@ import pytest
 
 from naive import slurm
 from naive.slurm import Job
+from naive.slurm_workload import run_fast
 from policyfactory.site.model import NodeGroup, Partition, Scheduling, Site
 
-__all__ = ["IMPLEMENTATIONS", "batch", "job", "scheduling"]
+__all__ = ["IMPLEMENTATIONS", "TIMES", "batch", "job", "scheduling"]
 
 # (site, jobs, begin=..., turnround=...) -> what became of each job, by id.
 IMPLEMENTATIONS = [pytest.param(slurm.simulate, id="plain")]
+# Those and the one that does not say on which nodes.
+TIMES = [*IMPLEMENTATIONS, pytest.param(run_fast, id="fast")]
 
 
 def batch(nodes: int, **more: object) -> Site:

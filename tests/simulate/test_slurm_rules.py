@@ -12,11 +12,17 @@ import pytest
 
 from naive.slurm import Running as Runs
 from naive.slurm import State, Waiting, wanted_now
-from naive.slurm_cases import IMPLEMENTATIONS, batch, job, scheduling
+from naive.slurm_cases import IMPLEMENTATIONS, TIMES, batch, job, scheduling
 from policyfactory.site.model import Partition
 
-pytestmark = pytest.mark.parametrize("simulate", IMPLEMENTATIONS)
+# The fast one does not tell nodes.
+PLAIN_ONLY = {"test_a_blocked_partition_takes_its_nodes_from_the_others"}
 Simulate = Callable[..., dict[int, object]]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    plain_only = metafunc.function.__name__ in PLAIN_ONLY
+    metafunc.parametrize("simulate", IMPLEMENTATIONS if plain_only else TIMES)
 
 
 def starts(schedule: dict[int, object]) -> list[int]:

@@ -1,0 +1,271 @@
+"""Slurm's backfilling pass: every job of the queue in its order is started, or gets a reservation.
+
+The rules are those of sched/backfill and select/cons_tres of Slurm 22.05, found in their source. When a job could start
+is found by letting running jobs end, by their limits, in ever larger steps; among the nodes that no reservation of the
+plan takes; and again from the end of each record of the plan, until it is before a reservation sets in.
+"""
+
+from __future__ import annotations
+
+from policyfactory.core.arrays import UInt8Array
+from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_earliest import allow, asked, earliest, is_open
+from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
+from policyfactory.engine.slurm_limits import is_limited
+from policyfactory.engine.slurm_nodes import (
+    CORE_MEMORY,
+    CORES,
+    JOBS,
+    MEMORY,
+    NODE_MEMORY,
+    NODES,
+    TOTAL_CORES,
+    WHOLE,
+    choose,
+)
+from policyfactory.engine.slurm_plan import begin_plan, is_reserved, reserve, usable_nodes
+from policyfactory.engine.slurm_state import CHANGED, NOW, PLANNED, WAITING, Run, start_job
+
+__all__ = ["BACKFILLED", "backfill_pass"]
+
+BACKFILLED = 2  # in `Run.by`
+# Rows of `Run.mask`: nodes that a job may use; those of them that no plan takes; one of the main pass; planned nodes;
+# usable nodes where nothing is being cleaned up.
+_ALLOWED, _USABLE, _FREE, _PLANNED, _READY = range(5)
+# Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
+# reservations by partition.
+_OF_BOTH, _OF_PARTITION, _OF_ASSOCIATION, _OF_USER, _RESERVED = range(5)
+# What came of a job: it stays as it is, was started, the plan has no room for it, or its nodes are busy.
+_LEFT, _STARTED, _FULL, _BUSY = range(4)
+
+
+@inlined
+def _reservations_end(machine: Machine, now: int, begin: int, resolution: int) -> int:
+    """Return when the next reservation ends that is known; 0 if none does."""
+    end = 0
+    for other in range(len(machine.reservation)):
+        if machine.reservation[other, 2] > now or machine.reservation[other, 1] <= now:
+            continue
+        if begin <= machine.reservation[other, 1] and (end == 0 or machine.reservation[other, 1] < end):
+            end = machine.reservation[other, 1]
+    return (end + resolution - 1) // resolution * resolution
+
+
+@step
+def _is_over(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int) -> bool:
+    """Tell whether enough jobs of its partition, user or association were looked at; count this one if not."""
+    tally, partition, user, association = run.tally, jobs.partition[job], jobs.user[job], jobs.association[job]
+    both = user * len(machine.tier) + partition
+    if (
+        0 < settings.most_of_user_partition <= tally[_OF_BOTH, both]
+        or 0 < settings.most_of_partition <= tally[_OF_PARTITION, partition]
+        or (association > 0 and 0 < settings.most_of_association <= tally[_OF_ASSOCIATION, association])
+        or 0 < settings.most_of_user <= tally[_OF_USER, user]
+    ):
+        return True
+    tally[_OF_BOTH, both] += 1
+    tally[_OF_PARTITION, partition] += 1
+    tally[_OF_ASSOCIATION, association] += 1
+    tally[_OF_USER, user] += 1
+    return False
+
+
+@step
+def _last_that_may_start(jobs: Jobs, machine: Machine, run: Run) -> int:
+    """Return the last place in the queue whose job the free nodes have room for; -1 if none has.
+
+    Only what starts now changes anything, so that reservations for jobs behind it are not made.
+    """
+    rooms = run.rooms
+    for partition in range(len(machine.tier)):
+        nodes = idle = cores = 0
+        for node in range(len(run.up)):
+            if machine.partition[partition, node] & run.up[node]:
+                free = machine.has[node, CORES] - run.used[node, CORES]
+                nodes += free > 0
+                cores += free
+                idle += run.used[node, JOBS] == 0
+        rooms[partition, 0], rooms[partition, 1], rooms[partition, 2] = nodes, idle, cores
+    for at in range(run.state[WAITING] - 1, -1, -1):
+        job = run.waiting[at]
+        partition, request = jobs.partition[job], jobs.request[job]
+        nodes = rooms[partition, 1] if request[WHOLE] == 1 else rooms[partition, 0]
+        if request[NODES] <= nodes and request[TOTAL_CORES] <= rooms[partition, 2]:
+            return at
+    return -1
+
+
+@inlined
+def _has_room(machine: Machine, run: Run) -> bool:
+    """Tell whether a node is not wholly in use."""
+    room = False
+    for node in range(len(run.up)):
+        room = room or (run.up[node] == 1 and run.used[node, CORES] < machine.has[node, CORES])
+    return room
+
+
+@inlined
+def _plans_room(machine: Machine, run: Run, planned: UInt8Array) -> bool:
+    """Tell whether a planned node is not wholly in use."""
+    room = False
+    for node in range(len(planned)):
+        room = room or (planned[node] == 1 and run.used[node, CORES] < machine.has[node, CORES])
+    return room
+
+
+@step
+def backfill_pass(jobs: Jobs, machine: Machine, run: Run, settings: Settings) -> int:
+    """Make one backfilling pass.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    run : Run
+        Jobs are started; they stay in the queue (`close_queue`).
+    settings : Settings
+
+    Returns
+    -------
+    int
+        How many jobs were started.
+    """
+    now = run.state[NOW]
+    last = _last_that_may_start(jobs, machine, run)
+    # The nodes that the pass before had planned are so no more, which counts as a change.
+    if run.state[PLANNED] == 1:
+        run.state[CHANGED] = now
+    run.state[PLANNED] = 0
+    if last < 0 and not settings.plan_all and not _has_room(machine, run):
+        return 0
+    run.tally[:] = 0
+    begin_plan(run.plan, now, settings.window, settings.resolution, run.up)
+    tried = started = 0
+    planned = run.mask[_PLANNED]
+    planned[:] = 0
+    for at in range(run.state[WAITING]):
+        # What follows is neither started, nor does it matter that more nodes are planned.
+        if at > last and not settings.plan_all and _plans_room(machine, run, planned):
+            break
+        job = run.waiting[at]
+        if jobs.reservation[job] >= 0 and not is_open(machine, jobs.reservation[job], now):
+            continue
+        if tried >= settings.most_tested:
+            break
+        partition, why = jobs.partition[job], jobs.hopeless[job]
+        if machine.closed[partition] == 1 or why == CLOSED or why == LIMITED:
+            continue
+        if is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
+            continue
+        now_only = (
+            run.priority[job] < settings.least_priority
+            or now - run.ready[job] < settings.least_age
+            or 0 < settings.reserved_of_partition <= run.tally[_RESERVED, partition]
+        )
+        if _is_over(jobs, machine, run, settings, job) or why == CONFINED:
+            continue
+        outcome, counted = _plan_job(jobs, machine, run, settings, job, now_only)
+        tried += counted
+        if outcome == _FULL:
+            break
+        if outcome == _STARTED:
+            started += 1
+            if 0 < settings.most_started <= started:
+                break
+    if _plans_room(machine, run, planned):
+        run.state[PLANNED], run.state[CHANGED] = 1, now
+    return started
+
+
+@step
+def _plan_job(
+    jobs: Jobs,
+    machine: Machine,
+    run: Run,
+    settings: Settings,
+    job: int,
+    now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> tuple[int, bool]:
+    """Start a job or reserve nodes for it; return the outcome and whether nodes were looked for."""
+    now, limit, request = run.state[NOW], jobs.limit[job], jobs.request[job]
+    plan, resolution, taken = run.plan, settings.resolution, run.choice.taken
+    allowed, usable = run.mask[_ALLOWED], run.mask[_USABLE]
+    later, counted = now, False
+    while True:
+        begin, overlaps = allow(jobs, machine, run, job, later, allowed)
+        if begin < 0:
+            return _LEFT, counted
+        later = usable_nodes(plan, begin, max(begin, now) + limit, allowed, usable)
+        if overlaps:
+            free_again = _reservations_end(machine, now, begin, resolution) + 1
+            window_end = (now + settings.window) // resolution * resolution
+            if 1 < free_again < window_end and (later == 0 or free_again < later):
+                later = free_again
+        chosen, time = 0, -1
+        there = 0
+        for node in range(len(usable)):
+            there += usable[node]
+        if there >= request[NODES]:
+            counted = True
+            for node in range(len(usable)):
+                usable[node] &= machine.has[node, MEMORY] >= max(request[NODE_MEMORY], request[CORE_MEMORY])
+            time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only)
+        if chosen == 0:
+            if later > 0 and not now_only:
+                continue
+            return _LEFT, counted
+        nodes, cores, memory, gpus = asked(request, machine, run, chosen)
+        run.cores_seen[job] = cores
+        time = max(time, begin)
+        for node in range(len(taken)):
+            if time <= now and taken[node] == 1 and run.completing[node] > 0:
+                time, later = now + 1, 0
+        if time <= now:
+            outcome = _start_now(jobs, machine, run, settings, job, usable)
+            if outcome != _BUSY:
+                return outcome, counted
+            later = 0
+        if time > now and now_only:
+            return _LEFT, counted
+        if later > 0 and time > later:
+            continue
+        if time > now + settings.window:
+            return _LEFT, counted
+        first, end = time // resolution * resolution, (time + limit) // resolution * resolution
+        if time > now and is_reserved(plan, taken, first, end):
+            later = time
+            continue
+        if jobs.no_reserve[job] == 1:
+            return _LEFT, counted
+        if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, False):
+            return _LEFT, counted
+        if settings.reserved_of_partition > 0:
+            run.tally[_RESERVED, jobs.partition[job]] += 1
+        for node in range(len(taken)):
+            run.mask[_PLANNED, node] |= taken[node]
+        if plan.size[0] >= settings.most_tested:
+            return _FULL, counted
+        reserve(plan, taken, first, end, resolution)
+        return _LEFT, counted
+
+
+@step
+def _start_now(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int, usable: UInt8Array) -> int:
+    """Start a job on the nodes that the plan leaves it."""
+    request, now, ready, resolution = jobs.request[job], run.state[NOW], run.mask[_READY], settings.resolution
+    for node in range(len(usable)):
+        ready[node] = usable[node] & (run.completing[node] == 0)
+    # Without the nodes that are being cleaned up it may get others than it was planned for, or none.
+    chosen = choose(request, machine.has, run.used, ready, run.choice)
+    if chosen == 0:
+        choose(request, machine.has, run.used, usable, run.choice)
+        return _BUSY
+    nodes, cores, memory, gpus = asked(request, machine, run, chosen)
+    run.cores_seen[job] = cores
+    if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
+        return _LEFT
+    start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
+    if request[WHOLE] == 1 and run.plan.size[0] < settings.most_tested:
+        end = (now + jobs.limit[job]) // resolution * resolution
+        reserve(run.plan, run.choice.taken, 0, end, resolution)
+    return _STARTED

@@ -1,0 +1,235 @@
+"""When a job could start by the limits of the running jobs, and on which nodes it may.
+
+The rules are those of select/cons_tres and of the reservations of Slurm 22.05, found in their source.
+"""
+
+from __future__ import annotations
+
+from policyfactory.core.arrays import Int64Array, UInt8Array
+from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
+from policyfactory.engine.slurm_nodes import (
+    ALONE,
+    CORES,
+    GPUS,
+    JOBS,
+    MEMORY,
+    NODES,
+    TOTAL_CORES,
+    WHOLE,
+    choose,
+    cores_for,
+    taken_gpus,
+    taken_memory,
+)
+from policyfactory.engine.slurm_state import NOW, RUNNING, WAITING, Run
+
+__all__ = ["allow", "asked", "close_queue", "earliest", "is_open"]
+
+# Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
+_STEP = 30
+_MOST_REMOVED = 200
+_NEVER = 2**60
+_YEAR = 365 * 86400
+# How often a maintenance of the whole partition is waited for.
+_TRIES = 10
+
+
+@step
+def _believed_end(jobs: Jobs, run: Run, settings: Settings, job: int) -> int:
+    """Return when a running job is believed to end: by its limit, or soon if that is over."""
+    end = run.start[job] + jobs.limit[job]
+    if end > run.state[NOW]:
+        return int(end)
+    if settings.overrun >= _YEAR:
+        return int(run.state[NOW] + min(jobs.limit[job], _YEAR))
+    return int(max(end + settings.kill_wait + settings.overrun, run.state[NOW] + 1))
+
+
+@step
+def earliest(
+    jobs: Jobs,
+    machine: Machine,
+    run: Run,
+    settings: Settings,
+    job: int,
+    allowed: UInt8Array,
+    now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> tuple[int, int]:
+    """Find when and where a job could start on some nodes, by the limits of the running jobs.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    run : Run
+        ``choice`` is filled in.
+    settings : Settings
+    job : int
+        Its number.
+    allowed : uint8 array (N,)
+        1 for the nodes.
+    now_only : bool
+        Whether only the present is looked at.
+
+    Returns
+    -------
+    start : int
+        Seconds; -1 if it never could.
+    nodes : int
+        How many are in ``run.choice``.
+    """
+    request, now = jobs.request[job], run.state[NOW]
+    chosen = choose(request, machine.has, run.used, allowed, run.choice)
+    if chosen > 0 or now_only:
+        return (now, chosen) if chosen > 0 else (-1, 0)
+    used = run.scratch
+    for node in range(len(allowed)):
+        for what in range(used.shape[1]):
+            used[node, what] = run.used[node, what]
+    nodes, cores = 0, 0
+    for node in range(len(allowed)):
+        if allowed[node]:
+            here = cores_for(request, machine.has[node], used[node], False)
+            nodes += here > 0
+            cores += here
+    window, bound, at, last, removed = _STEP, -1, 0, -1, 0
+    while True:
+        # Jobs end until one is reached that ends beyond the window; then the job is tried.
+        reached, following = at >= run.state[RUNNING], _NEVER
+        if not reached:
+            other = run.running[at]
+            at += 1
+            more_nodes, more_cores, touched = _end(jobs, machine, run, allowed, request, other)
+            if not touched:
+                continue
+            nodes, cores, last = nodes + more_nodes, cores + more_cores, other
+            end = run.start[other] + jobs.limit[other]
+            if bound < 0:
+                bound = end + _STEP - end % _STEP
+            if at < run.state[RUNNING]:
+                following = run.start[run.running[at]] + jobs.limit[run.running[at]]
+                if following <= bound + window:
+                    removed += 1
+                    if removed > _MOST_REMOVED:
+                        removed, last = 0, -1
+                    continue
+        if last < 0:
+            return -1, 0
+        removed = 0
+        window *= 2
+        while following < _NEVER and following > bound + window:
+            window *= 2
+        if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+            chosen = choose(request, machine.has, used, allowed, run.choice)
+            if chosen > 0:
+                return _believed_end(jobs, run, settings, last), chosen
+        if reached:
+            return -1, 0
+        last = -1
+
+
+@step
+def _end(
+    jobs: Jobs, machine: Machine, run: Run, allowed: UInt8Array, request: Int64Array, other: int
+) -> tuple[int, int, bool]:
+    """Let a running job end in ``run.scratch``; return how many nodes and cores more a request can have then."""
+    used, nodes, cores, touched = run.scratch, 0, 0, False
+    for place in range(run.held_from[other], run.held_from[other] + run.held_count[other]):
+        node = run.held_node[place]
+        if allowed[node]:
+            touched = True
+            before = cores_for(request, machine.has[node], used[node], False)
+            used[node, CORES] -= run.held_cores[place]
+            used[node, MEMORY] -= taken_memory(jobs.request[other], machine.has[node], run.held_cores[place])
+            used[node, GPUS] -= taken_gpus(jobs.request[other], machine.has[node])
+            used[node, JOBS] -= ALONE if jobs.request[other, WHOLE] == 1 else 1
+            after = cores_for(request, machine.has[node], used[node], False)
+            nodes += int(after > 0) - int(before > 0)
+            cores += after - before
+    return nodes, cores, touched
+
+
+@step
+def allow(jobs: Jobs, machine: Machine, run: Run, job: int, begin: int, allowed: UInt8Array) -> tuple[int, bool]:
+    """Fill in which nodes a job may use from a time on, by its partition and the reservations.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    run : Run
+    job, begin : int
+        Its number; seconds.
+    allowed : uint8 array (N,)
+        Filled in.
+
+    Returns
+    -------
+    begin : int
+        Later than given if a maintenance of the whole partition is to be waited for; -1 if the job is not to be
+        planned now.
+    overlaps : bool
+        Whether a reservation takes nodes of the partition away.
+    """
+    partition = machine.partition[jobs.partition[job]]
+    own = jobs.reservation[job]
+    overlaps = False
+    for _ in range(_TRIES):
+        whole = -1
+        for node in range(len(allowed)):
+            allowed[node] = run.up[node] & partition[node]
+        if own >= 0:
+            if begin < machine.reservation[own, 0] or begin > machine.reservation[own, 1]:
+                return -1, False
+            for node in range(len(allowed)):
+                allowed[node] &= machine.reserved[own, node]
+        for other in range(len(machine.reservation)):
+            begins, ends = machine.reservation[other, 0], machine.reservation[other, 1]
+            if other == own or begins >= begin + jobs.limit[job] or ends <= begin:
+                continue
+            if machine.reservation[other, 2] > run.state[NOW]:
+                continue
+            inside = overlap = 0
+            for node in range(len(allowed)):
+                inside += partition[node] > machine.reserved[other, node]
+                overlap += (partition[node] if own < 0 else allowed[node]) & machine.reserved[other, node]
+                allowed[node] &= 1 - machine.reserved[other, node]
+            if inside == 0 and machine.reservation[other, 3] == 1 and own < 0:
+                whole = other
+                break
+            overlaps = overlaps or overlap > 0
+        if whole < 0:
+            return begin, overlaps
+        begin = machine.reservation[whole, 1]
+    return -1, False
+
+
+@inlined
+def is_open(machine: Machine, reservation: int, now: int) -> bool:
+    """Tell whether jobs can start in a reservation at this time."""
+    begin = max(machine.reservation[reservation, 0], machine.reservation[reservation, 2])
+    return bool(begin <= now < machine.reservation[reservation, 1])
+
+
+@inlined
+def asked(request: Int64Array, machine: Machine, run: Run, chosen: int) -> tuple[int, int, int, int]:
+    """Return the nodes, cores, MB and GPUs that a job has on its chosen nodes."""
+    cores = memory = gpus = 0
+    for k in range(chosen):
+        cores += run.choice.cores[k]
+        memory += taken_memory(request, machine.has[run.choice.node[k]], run.choice.cores[k])
+        gpus += taken_gpus(request, machine.has[run.choice.node[k]])
+    return chosen, cores, memory, gpus
+
+
+@inlined
+def close_queue(run: Run) -> None:
+    """Take jobs that run out of the queue."""
+    to = 0
+    for at in range(run.state[WAITING]):
+        job = run.waiting[at]
+        if run.start[job] < 0:
+            run.waiting[to] = job
+            to += 1
+    run.state[WAITING] = to

@@ -1,0 +1,181 @@
+"""What a run under Slurm's rules is given: the settings of the passes, the jobs, the machine, and the limits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from policyfactory.core.arrays import FloatArray, Int64Array, UInt8Array
+
+__all__ = [
+    "ABSENT", "CLOSED", "CONFINED", "LIMITED", "REFUSED", "WELCOME", "Jobs", "Limits", "Machine", "Settings",
+]  # fmt: skip
+
+# What `Jobs.hopeless` says: nothing; that a job is never in the queue; that it is refused, which ends it for those
+# after it; and three reasons for which one is in the queue and looked at in vain: a limit on it alone, a partition
+# that does not let it in, limits that leave it too few nodes.
+WELCOME, ABSENT, REFUSED, LIMITED, CLOSED, CONFINED = range(6)
+
+
+class Settings(NamedTuple):
+    """What slurm.conf says of the passes; seconds and counts, 0 for a count without limit.
+
+    Parameters
+    ----------
+    backfill : bool
+        Whether there is a backfilling pass.
+    queue_depth, partition_depth, most_starts, sched_interval, batch_delay : int
+        Of the main pass.
+    interval, window, resolution, most_tested, most_of_partition, most_of_user, most_of_user_partition, \
+most_of_association, most_started, reserved_of_partition, least_age : int
+        Of the backfilling pass.
+    least_priority : float
+        Below it nothing is reserved.
+    overrun, kill_wait, turn_round : int
+        How long a job may exceed its limit; how long one is believed to go on that should have ended; from a job's end
+        until its nodes are free.
+    origin : int
+        When the scheduler was started: its passes, checks and calculations are counted from there.
+    calculation : int
+        From one calculation of priorities to the next; 0: never.
+    requeue_delay : int
+        From the end of a node to when its jobs may start again.
+    plan_all : bool
+        Whether the plan changes priorities or what is held against limits, so that it is made for all jobs even if none
+        of them can start.
+    """
+
+    backfill: bool
+    queue_depth: int
+    partition_depth: int
+    most_starts: int
+    sched_interval: int
+    batch_delay: int
+    interval: int
+    window: int
+    resolution: int
+    most_tested: int
+    most_of_partition: int
+    most_of_user: int
+    most_of_user_partition: int
+    most_of_association: int
+    most_started: int
+    reserved_of_partition: int
+    least_age: int
+    least_priority: float
+    overrun: int
+    kill_wait: int
+    turn_round: int
+    origin: int
+    calculation: int
+    requeue_delay: int
+    plan_all: bool
+
+
+class Jobs(NamedTuple):
+    """n jobs in the order of submission.
+
+    Parameters
+    ----------
+    ready : int64 array (n,)
+        When each may start at the earliest (s), not before its submission.
+    submit, number : int64 array (n,)
+        When it was submitted (s), and its place among all by job number: these decide between equal priorities.
+    after : int64 array (n,)
+        The job that must have ended first; -1 for none.
+    run_time, limit : int64 array (n,)
+        Seconds.
+    partition, user, association : int64 array (n,)
+        Numbers from 0.
+    reservation : int64 array (n,)
+        The one that the job runs in; -1 for none.
+    request : int64 array (n, 8)
+        See `policyfactory.engine.slurm_nodes`.
+    counters_from : int64 array (n + 1,)
+        Where the counters of each job begin in ``counters``.
+    counters : int64 array (M, 2)
+        Rows of `Limits.held` (-1: a limit of the job alone) and of `Limits.most`.
+    hopeless : uint8 array (n,)
+        Whether it can never start, and why: see the names of these numbers.
+    no_reserve : uint8 array (n,)
+        1 if nothing is reserved for the job (QOS NoReserve).
+    fixed : float64 array (n,)
+        The part of the priority that time and usage do not change.
+    by_core : float64 array (n,)
+        How much of it a core more gives.
+    usage_factor : float64 array (n,)
+        What a core second counts in fair share.
+    """
+
+    ready: Int64Array
+    submit: Int64Array
+    number: Int64Array
+    after: Int64Array
+    run_time: Int64Array
+    limit: Int64Array
+    partition: Int64Array
+    user: Int64Array
+    association: Int64Array
+    reservation: Int64Array
+    request: Int64Array
+    counters_from: Int64Array
+    counters: Int64Array
+    hopeless: UInt8Array
+    no_reserve: UInt8Array
+    fixed: FloatArray
+    by_core: FloatArray
+    usage_factor: FloatArray
+
+
+class Machine(NamedTuple):
+    """N nodes in P partitions, V reservations, E events.
+
+    Parameters
+    ----------
+    has : int64 array (N, 4)
+        Cores, MB, GPUs, weight.
+    partition : uint8 array (P, N)
+        1 for a node of the partition.
+    tier : int64 array (P,)
+        PriorityTier.
+    closed : uint8 array (P,)
+        1 if no job is started there.
+    reserved : uint8 array (V, N)
+        1 for a node of the reservation.
+    reservation : int64 array (V, 4)
+        Its begin and end (s), since when it is known, 1 for a maintenance.
+    event : int64 array (E, 2)
+        Seconds, ascending; 0: up again, 1: down, 2: drained.
+    of_event : uint8 array (E, N)
+        1 for its nodes.
+    """
+
+    has: Int64Array
+    partition: UInt8Array
+    tier: Int64Array
+    closed: UInt8Array
+    reserved: UInt8Array
+    reservation: Int64Array
+    event: Int64Array
+    of_event: UInt8Array
+
+
+class Limits(NamedTuple):
+    """What running jobs hold together, and the most that they may.
+
+    Parameters
+    ----------
+    most : float64 array (L, 5)
+        Jobs, nodes, cores, MB, GPUs; infinite where there is none. Jobs of one association may have different limits
+        on what they hold together: a limit of their QOS replaces the association's.
+    held : int64 array (K, 5)
+        By the running jobs; a node that several have is counted once.
+    row_of : int64 array (K,)
+        The row of ``on`` of each; -1 where nodes are not limited.
+    on : int64 array (L, N)
+        How many of the running jobs have each node.
+    """
+
+    most: FloatArray
+    held: Int64Array
+    row_of: Int64Array
+    on: Int64Array

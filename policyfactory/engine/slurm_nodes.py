@@ -1,0 +1,291 @@
+"""Which nodes Slurm gives a job: best fit among runs of consecutive nodes (select/cons_tres without a topology).
+
+The rules are those of Slurm 22.05, found in its source: of all runs of nodes that follow each other, can be used and
+have one weight, the lightest and then the smallest that suffices is taken; if none does, the one with most cores, and
+then the next, until there is enough.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array, UInt8Array
+from policyfactory.core.jit import inlined, kernel, step
+
+__all__ = [
+    "ALONE", "CORES", "CORE_MEMORY", "GPUS", "JOBS", "MEMORY", "MOST_NODES", "NODES", "NODE_CORES", "NODE_GPUS",
+    "NODE_MEMORY", "TOTAL_CORES", "WEIGHT", "WHOLE", "Choice", "choose", "cores_for", "new_choice", "taken_gpus",
+    "taken_memory",
+]  # fmt: skip
+
+# Columns of a request: nodes at least and at most, cores in all, cores of each node where they are asked for by node (0
+# where not); MB of each node (-1: all that it has), MB of each core; GPUs of each node; 1 if nodes are not shared.
+NODES, MOST_NODES, TOTAL_CORES, NODE_CORES, NODE_MEMORY, CORE_MEMORY, NODE_GPUS, WHOLE = range(8)
+
+# Columns of what nodes have, and of what is taken of them; in place of the weight, the jobs there.
+CORES, MEMORY, GPUS, WEIGHT = range(4)
+JOBS = WEIGHT
+# As many jobs does one count for that shares its nodes with nobody.
+ALONE = 2**20
+
+# Columns of a run of nodes.
+_FIRST, _LAST, _COUNT, _CORES, _WEIGHT = range(5)
+
+
+class Choice(NamedTuple):
+    """Nodes that were chosen, and space for choosing among N nodes.
+
+    Parameters
+    ----------
+    node, cores : int64 array (N,)
+        The nodes in the order in which they were taken, and the cores of each.
+    usable : int64 array (N,)
+        Cores that the job could have of each node.
+    size : int64 array (N,)
+        By which the smallest nodes are found: these cores, and free GPUs where the job asks for some.
+    runs : int64 array (N, 5)
+        Runs of consecutive nodes.
+    taken : uint8 array (N,)
+        1 for a chosen node.
+    """
+
+    node: Int64Array
+    cores: Int64Array
+    usable: Int64Array
+    size: Int64Array
+    runs: Int64Array
+    taken: UInt8Array
+
+
+def new_choice(nodes: int) -> Choice:
+    """Return space for choosing among ``nodes`` nodes."""
+    return Choice(
+        np.empty(nodes, np.int64),
+        np.empty(nodes, np.int64),
+        np.empty(nodes, np.int64),
+        np.empty(nodes, np.int64),
+        np.empty((nodes, 5), np.int64),
+        np.zeros(nodes, np.uint8),
+    )
+
+
+@inlined
+def cores_for(
+    request: Int64Array,
+    has: Int64Array,
+    used: Int64Array,
+    idle: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> int:
+    """Return how many cores of a node a job could have; 0 if it cannot use the node.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job.
+    has, used : int64 array (4,)
+        Of the node.
+    idle : bool
+        Whether its cores are looked at as if none were in use.
+    """
+    free, memory = has[CORES] - (0 if idle else used[CORES]), has[MEMORY] - used[MEMORY]
+    if (
+        used[JOBS] >= ALONE
+        or (request[WHOLE] == 1 and used[JOBS] > 0)
+        or has[GPUS] - used[GPUS] < request[NODE_GPUS]
+        or memory < request[NODE_MEMORY]
+        or (request[NODE_MEMORY] < 0 and used[MEMORY] > 0)
+    ):
+        return 0
+    if request[CORE_MEMORY] > 0:
+        most = memory // request[CORE_MEMORY]
+        if request[WHOLE] == 1 and most < free:
+            return 0
+        free = min(free, most)
+    return free if free >= max(request[NODE_CORES], 1) else 0
+
+
+@inlined
+def taken_memory(request: Int64Array, has: Int64Array, cores: int) -> int:
+    """Return how many MB of a node a job takes that has ``cores`` cores there.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job.
+    has : int64 array (4,)
+        Of the node.
+    cores : int
+        Of the node, for the job.
+    """
+    if request[NODE_MEMORY] < 0:
+        return int(has[MEMORY])
+    return int(request[NODE_MEMORY] if request[NODE_MEMORY] > 0 else request[CORE_MEMORY] * cores)
+
+
+@inlined
+def taken_gpus(request: Int64Array, has: Int64Array) -> int:
+    """Return how many GPUs of a node a job takes, which are all if it takes the whole node.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job.
+    has : int64 array (4,)
+        Of the node.
+    """
+    return int(has[GPUS] if request[WHOLE] == 1 else request[NODE_GPUS])
+
+
+@kernel
+def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt8Array, choice: Choice) -> int:
+    """Choose nodes for a job.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job.
+    has, used : int64 array (N, 4)
+        What each node has, and what is taken of it.
+    allowed : uint8 array (N,)
+        1 for the nodes to choose among.
+    choice : Choice
+        ``node`` and ``cores`` are filled in.
+
+    Returns
+    -------
+    int
+        How many nodes were chosen; 0 if there are not enough.
+    """
+    # It is first tried as if no core were in use; that can only fail where cores may be spread in several ways.
+    if (
+        request[WHOLE] == 0
+        and request[NODE_CORES] == 0
+        and request[TOTAL_CORES] > request[NODES]
+        and _choose_among(request, has, used, allowed, choice, True) == 0
+    ):
+        return 0
+    return _choose_among(request, has, used, allowed, choice, False)
+
+
+@step
+def _choose_among(
+    request: Int64Array,
+    has: Int64Array,
+    used: Int64Array,
+    allowed: UInt8Array,
+    choice: Choice,
+    idle: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> int:
+    """Choose nodes as if no core were in use (``idle``), or of the cores that are not."""
+    usable, size, most, nodes = choice.usable, choice.size, 0, 0
+    for node in range(len(has)):
+        usable[node] = cores_for(request, has[node], used[node], idle) if allowed[node] else 0
+        nodes += usable[node] > 0
+        size[node] = usable[node]
+        if request[NODE_GPUS] > 0:
+            size[node] += has[node, GPUS] - used[node, GPUS]
+            # Of a node with GPUs the cores beyond its own are hidden from the job: such nodes all look alike.
+            if usable[node] > 0 and request[NODE_CORES] > 0:
+                usable[node] = request[NODE_CORES]
+        most = max(most, size[node])
+    if nodes < request[NODES]:
+        return 0
+    chosen = _take(request, has, choice)
+    # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.
+    least = 1
+    while chosen == 0 and nodes > request[NODES] and least < most:
+        removed = 0
+        for node in range(len(has)):
+            if usable[node] > 0 and size[node] <= least and nodes > request[NODES]:
+                usable[node] = 0
+                nodes -= 1
+                removed += 1
+        if removed > 0 or least == 1:
+            chosen = _take(request, has, choice)
+        least += 1
+    return chosen
+
+
+@step
+def _take(request: Int64Array, has: Int64Array, choice: Choice) -> int:
+    """Choose among the usable nodes, whose cores stay as they are; return how many."""
+    runs, taken = choice.runs, choice.taken
+    count = _find_runs(has, choice.usable, runs)
+    taken[:] = 0
+    chosen, left_nodes, left_cores = 0, request[NODES], request[TOTAL_CORES]
+    while chosen < request[MOST_NODES]:
+        best = _best(runs, count, left_nodes, left_cores)
+        if best < 0:
+            return 0
+        first, last = runs[best, _FIRST], runs[best, _LAST]
+        single = _single(choice.usable, first, last, left_cores) if left_nodes <= 1 else -1
+        if single >= 0:
+            first = last = single
+        for node in range(first, last + 1):
+            most = request[MOST_NODES] - chosen
+            if most == 0 or (left_nodes <= 0 and left_cores <= 0):
+                break
+            cores = choice.usable[node]
+            if cores == 0 or (most == 1 and cores < left_cores):
+                continue
+            if request[WHOLE] == 0:
+                # At least one core is left for each node that is still to come.
+                cores = min(cores, max(left_cores - max(left_nodes - 1, 0), request[NODE_CORES], 1))
+            choice.node[chosen], taken[node] = node, 1
+            choice.cores[chosen] = request[NODE_CORES] if request[NODE_CORES] > 0 else cores
+            chosen += 1
+            left_nodes -= 1
+            left_cores -= cores
+        if left_nodes <= 0 and left_cores <= 0:
+            return chosen
+        runs[best, _COUNT] = 0
+    return 0
+
+
+@inlined
+def _find_runs(has: Int64Array, usable: Int64Array, runs: Int64Array) -> int:
+    """Note the runs of usable nodes of one weight; return how many there are."""
+    count, previous = 0, -2
+    for node in range(len(has)):
+        if usable[node] == 0:
+            continue
+        weight = has[node, WEIGHT]
+        if previous != node - 1 or runs[count - 1, _WEIGHT] != weight:
+            runs[count, _FIRST], runs[count, _COUNT], runs[count, _CORES] = node, 0, 0
+            runs[count, _WEIGHT] = weight
+            count += 1
+        runs[count - 1, _LAST] = previous = node
+        runs[count - 1, _COUNT] += 1
+        runs[count - 1, _CORES] += usable[node]
+    return count
+
+
+@inlined
+def _best(runs: Int64Array, count: int, nodes: int, cores: int) -> int:
+    """Return the run to take nodes from; -1 if none is left."""
+    best, best_suffices = -1, False
+    for run in range(count):
+        if runs[run, _COUNT] == 0:
+            continue
+        suffices = runs[run, _CORES] >= cores and runs[run, _COUNT] >= nodes
+        if best < 0 or runs[run, _WEIGHT] < runs[best, _WEIGHT]:
+            best, best_suffices = run, suffices
+        elif runs[run, _WEIGHT] == runs[best, _WEIGHT]:
+            smaller, larger = runs[run, _CORES] < runs[best, _CORES], runs[run, _CORES] > runs[best, _CORES]
+            if (suffices and (not best_suffices or smaller)) or (not suffices and larger):
+                best, best_suffices = run, suffices
+    return best
+
+
+@inlined
+def _single(usable: Int64Array, first: int, last: int, cores: int) -> int:
+    """Return the node of a run that has just enough cores; -1 if none has."""
+    best = -1
+    for node in range(first, last + 1):
+        if usable[node] >= max(cores, 1) and (best < 0 or usable[node] < usable[best]):
+            best = node
+            if usable[best] == cores:
+                break
+    return best

@@ -1,0 +1,200 @@
+"""The plan of Slurm's backfilling pass: which nodes are free of reservations, from one time to the next.
+
+The records follow each other in time and cover the window from the pass on. The rules are those of Slurm 22.05
+(sched/backfill), found in its source; also that a record is split where a reservation begins before it is looked at
+whether that is needed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array, UInt8Array
+from policyfactory.core.jit import kernel
+
+__all__ = ["Plan", "begin_plan", "is_reserved", "new_plan", "reserve", "usable_nodes"]
+
+# Columns of a record; the first record is number 0, and no other is followed by it.
+_BEGIN, _END, _NEXT = range(3)
+
+
+class Plan(NamedTuple):
+    """The plan of one pass over N nodes.
+
+    Parameters
+    ----------
+    record : int64 array (k, 3)
+        Begin, end (s), the record that follows (0: none).
+    free : uint8 array (k, N)
+        1 for a node that is not reserved.
+    size : int64 array (1,)
+        Records in use.
+    """
+
+    record: Int64Array
+    free: UInt8Array
+    size: Int64Array
+
+
+def new_plan(records: int, nodes: int) -> Plan:
+    """Return space for a plan of at most ``records`` reservations of ``nodes`` nodes."""
+    return Plan(
+        np.empty((records + 3, 3), np.int64), np.empty((records + 3, nodes), np.uint8), np.zeros(1, dtype=np.int64)
+    )
+
+
+@kernel
+def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt8Array) -> None:
+    """Begin a plan without reservations.
+
+    Parameters
+    ----------
+    plan : Plan
+        What it holds is forgotten.
+    now, window, resolution : int
+        Seconds.
+    up : uint8 array (N,)
+        1 for the nodes that are there.
+    """
+    plan.record[0, _BEGIN] = now // resolution * resolution
+    plan.record[0, _END] = (now + window) // resolution * resolution
+    plan.record[0, _NEXT] = 0
+    for node in range(len(up)):
+        plan.free[0, node] = up[node]
+    plan.size[0] = 1
+
+
+@kernel
+def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: UInt8Array) -> int:
+    """Fill in which of the allowed nodes are free of reservations from ``start`` to ``end``.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of this pass.
+    start, end : int
+        Seconds.
+    allowed : uint8 array (N,)
+        1 for the nodes that the job may use.
+    nodes : uint8 array (N,)
+        Filled in.
+
+    Returns
+    -------
+    int
+        When to try again: the end of the first record after which there are other nodes; 0 if there is none.
+    """
+    record, free = plan.record, plan.free
+    later, at = 0, 0
+    for node in range(len(allowed)):
+        nodes[node] = allowed[node]
+    while True:
+        following = record[at, _NEXT]
+        if record[at, _END] > start and following != 0 and later == 0:
+            for node in range(len(allowed)):
+                if allowed[node] & free[following, node] & ~(nodes[node] & free[at, node]) & 1:
+                    later = record[at, _END]
+                    break
+        if record[at, _END] > start:
+            if record[at, _BEGIN] > end:
+                break
+            for node in range(len(allowed)):
+                nodes[node] &= free[at, node]
+        at = following
+        if at == 0:
+            break
+    return later
+
+
+@kernel
+def is_reserved(plan: Plan, taken: UInt8Array, start: int, end: int) -> bool:
+    """Tell whether one of some nodes is reserved at a time from ``start`` to before ``end``.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of this pass.
+    taken : uint8 array (N,)
+        1 for the nodes.
+    start, end : int
+        Seconds.
+    """
+    at = 0
+    while True:
+        if plan.record[at, _END] > start and plan.record[at, _BEGIN] < end:
+            for node in range(len(taken)):
+                if taken[node] > plan.free[at, node]:
+                    return True
+        at = plan.record[at, _NEXT]
+        if at == 0:
+            return False
+
+
+@kernel
+def reserve(plan: Plan, taken: UInt8Array, start: int, end: int, resolution: int) -> None:
+    """Reserve nodes.
+
+    Parameters
+    ----------
+    plan : Plan
+        With room for two more records.
+    taken : uint8 array (N,)
+        1 for the nodes.
+    start, end : int
+        Seconds, multiples of ``resolution``; at least one ``resolution`` is reserved.
+    resolution : int
+        Seconds.
+    """
+    record, free = plan.record, plan.free
+    start = max(start, record[0, _BEGIN])
+    end = max(end, start + resolution)
+    before, after, at = 0, -1, 0
+    while record[at, _END] < start:
+        before = at
+        at = record[at, _NEXT]
+        if at == 0:
+            return
+    if record[at, _END] > start:
+        _split(plan, at, start)
+    at = record[at, _NEXT]
+    while at != 0:
+        if end < record[at, _END]:
+            _split(plan, at, end)
+        for node in range(len(taken)):
+            free[at, node] &= 1 - taken[node]
+        if end == record[at, _END]:
+            if record[at, _NEXT] != 0:
+                after = record[at, _NEXT]
+            break
+        at = record[at, _NEXT]
+    _join(plan, before, after)
+
+
+@kernel
+def _split(plan: Plan, at: int, time: int) -> None:
+    """Split a record in two at a time within it, or at its begin."""
+    record, new = plan.record, plan.size[0]
+    record[new, _BEGIN], record[new, _END], record[new, _NEXT] = time, record[at, _END], record[at, _NEXT]
+    for node in range(plan.free.shape[1]):
+        plan.free[new, node] = plan.free[at, node]
+    record[at, _END], record[at, _NEXT] = time, new
+    plan.size[0] += 1
+
+
+@kernel
+def _join(plan: Plan, before: int, after: int) -> None:
+    """Join the first record from ``before`` on that is equal to the one that follows it; stop at ``after``."""
+    record, at = plan.record, before
+    while at != after:
+        following = record[at, _NEXT]
+        if following == 0:
+            return
+        equal = True
+        for node in range(plan.free.shape[1]):
+            equal = equal and plan.free[at, node] == plan.free[following, node]
+        if equal:
+            record[at, _END], record[at, _NEXT] = record[following, _END], record[following, _NEXT]
+            return
+        at = following

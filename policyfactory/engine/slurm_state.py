@@ -1,0 +1,366 @@
+"""The state of a run under Slurm's rules: what runs, what waits, what is taken of the nodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray, Int64Array, UInt8Array
+from policyfactory.core.jit import inlined, step
+from policyfactory.engine.running import new_heap, push_end
+from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine, Settings
+from policyfactory.engine.slurm_limits import count_in_limits
+from policyfactory.engine.slurm_nodes import (
+    ALONE,
+    CORES,
+    GPUS,
+    JOBS,
+    MEMORY,
+    WHOLE,
+    Choice,
+    new_choice,
+    taken_gpus,
+    taken_memory,
+)
+from policyfactory.engine.slurm_plan import Plan, new_plan
+
+__all__ = [
+    "ASIDE",
+    "CALCULATED",
+    "CHANGED",
+    "DUE",
+    "EVENTS",
+    "FULL",
+    "HELD",
+    "LEAVING",
+    "LEFT",
+    "MAIN",
+    "NOW",
+    "PASSED",
+    "PENDING",
+    "PLANNED",
+    "READY",
+    "RELEASED",
+    "RUNNING",
+    "SINCE_FULL",
+    "STUCK",
+    "WAITING",
+    "Run",
+    "enqueue",
+    "give_back",
+    "is_ahead",
+    "new_run",
+    "see_all",
+    "start_job",
+]  # fmt: skip
+
+# Places in `Run.state`: the clock (s); jobs that wait, that run; places of the arena in use; jobs that were put into
+# the queue for the first time; node events that have been; when something changed last that the backfilling pass looks
+# at, and when that pass was; when the main pass was called by submissions, when it looked at the whole queue, and when
+# priorities were calculated; whether a submission waits for the main pass, whether it is to be made now, and whether
+# something has changed since it looked at the whole queue; whether the last plan has nodes that are not wholly in use;
+# how often the queue was looked at in vain; submitted jobs that are not ready; where the ring of leaving jobs
+# begins, and its length.
+(
+    NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, SINCE_FULL,
+    PLANNED, STUCK, ASIDE, LEFT, LEAVING,
+) = range(19)  # fmt: skip
+_PLACES = 19
+# In `Run.seen`: the job that this one waited for has ended, which the next pass finds.
+RELEASED = 2
+_CHECKS = 30  # seconds from one check of time limits to the next
+
+
+class Run(NamedTuple):
+    """Where a run of n jobs on N nodes stands.
+
+    Parameters
+    ----------
+    state : int64 array (19,)
+        See the names of its places.
+    start, end : int64 array (n,)
+        Start of each job, -1 before; when it ends and its nodes are free.
+    dependent, sibling : int64 array (n,)
+        The first of the jobs that wait for the end of this one, and the next that waits for the same; -1 for none.
+    by : int64 array (n,)
+        1: started by the main pass, 2: by the backfilling pass.
+    restarts : int64 array (n,)
+        How often a node under it failed.
+    priority : float64 array (n,)
+        Whole numbers.
+    cores_seen : int64 array (n,)
+        Cores of the nodes that were last chosen for a job, now or in a plan; 0 before.
+    seen : uint8 array (n,)
+        1 for a job that was in the queue when a pass was made: its age counts from then on; 2: see `RELEASED`.
+    ready, submit : int64 array (n,)
+        As those of the jobs, later after a requeue.
+    waiting : int64 array (n,)
+        The queue, first job first.
+    running : int64 array (n,)
+        By believed end.
+    heap : int64 array (2, n + 1)
+        By end.
+    held_from, held_count : int64 array (n,)
+        Where in the arena the nodes of a running job are.
+    held_node, held_cores : int64 array
+        The arena.
+    used : int64 array (N, 4)
+        Cores, MB, GPUs, jobs.
+    completing : int64 array (N,)
+        Jobs that have ended there and are being cleaned up.
+    leaving : int64 array (C, 2)
+        A ring: when the next of these is gone, and from which node.
+    up : uint8 array (N,)
+        1 for a node that takes jobs.
+    limits : Limits
+    choice : Choice
+    scratch : int64 array (N, 4)
+        ``used`` as it will be.
+    mask : uint8 array (6, N)
+        Nodes of different kinds.
+    plan : Plan
+    tally : int64 array (5, T)
+        What one backfilling pass counts, by partition, user and association.
+    rooms : int64 array (P, 3)
+        Free nodes, idle nodes and free cores of each partition.
+    """
+
+    state: Int64Array
+    start: Int64Array
+    end: Int64Array
+    dependent: Int64Array
+    sibling: Int64Array
+    by: Int64Array
+    restarts: Int64Array
+    priority: FloatArray
+    cores_seen: Int64Array
+    seen: UInt8Array
+    ready: Int64Array
+    submit: Int64Array
+    waiting: Int64Array
+    running: Int64Array
+    heap: Int64Array
+    held_from: Int64Array
+    held_count: Int64Array
+    held_node: Int64Array
+    held_cores: Int64Array
+    used: Int64Array
+    completing: Int64Array
+    leaving: Int64Array
+    up: UInt8Array
+    limits: Limits
+    choice: Choice
+    scratch: Int64Array
+    mask: UInt8Array
+    plan: Plan
+    tally: Int64Array
+    rooms: Int64Array
+
+
+def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, settings: Settings) -> Run:
+    """Return a run that has not begun.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    most : float64 array (L, 5)
+        The limits.
+    counters : int
+        Of what is held together.
+    settings : Settings
+    """
+    n, nodes, parts = len(jobs.ready), len(machine.has), len(machine.tier)
+    users, associations = int(jobs.user.max(initial=0)) + 1, int(jobs.association.max(initial=0)) + 1
+    arena = 4 * int(machine.has[:, CORES].sum()) + 64
+    whole = np.zeros(n, dtype=np.int64)
+    return Run(
+        np.zeros(_PLACES, np.int64),
+        np.full(n, -1),
+        np.full(n, -1),
+        np.full(n, -1),
+        np.full(n, -1),
+        whole.copy(),
+        whole.copy(),
+        np.zeros(n),
+        whole.copy(),
+        np.zeros(n, np.uint8),
+        jobs.ready.copy(),
+        jobs.submit.copy(),
+        whole.copy(),
+        whole.copy(),
+        new_heap(4 * n + 64),
+        whole.copy(),
+        whole.copy(),
+        np.empty(arena, np.int64),
+        np.empty(arena, np.int64),
+        np.zeros((nodes, 4), np.int64),
+        np.zeros(nodes, np.int64),
+        np.zeros((int(machine.has[:, CORES].sum()) + 1, 2), np.int64),
+        np.ones(nodes, np.uint8),
+        _new_limits(jobs, most, counters, nodes),
+        new_choice(nodes),
+        np.zeros((nodes, 4), np.int64),
+        np.zeros((6, nodes), np.uint8),
+        new_plan(settings.most_tested, nodes),
+        np.zeros((5, max(users * parts, associations, len(machine.reservation))), np.int64),
+        np.zeros((parts, 3), np.int64),
+    )
+
+
+def _new_limits(jobs: Jobs, most: FloatArray, counters: int, nodes: int) -> Limits:
+    """Return limits against which nothing is held."""
+    limited = np.isfinite(most[jobs.counters[:, 1], 1]) & (jobs.counters[:, 0] >= 0)
+    rows = np.unique(jobs.counters[limited, 0])
+    row_of = np.full(counters, -1)
+    row_of[rows] = np.arange(len(rows))
+    return Limits(most, np.zeros((counters, 5), np.int64), row_of, np.zeros((len(rows), nodes), np.int64))
+
+
+@step
+def is_ahead(jobs: Jobs, machine: Machine, run: Run, job: int, other: int) -> bool:
+    """Tell whether a job stands before another: reservations, tiers, priorities, submission."""
+    reserved, others = jobs.reservation[job] >= 0, jobs.reservation[other] >= 0
+    if reserved != others:
+        return bool(reserved)
+    tier, others_tier = machine.tier[jobs.partition[job]], machine.tier[jobs.partition[other]]
+    if tier != others_tier:
+        return bool(tier > others_tier)
+    if run.priority[job] != run.priority[other]:
+        return bool(run.priority[job] > run.priority[other])
+    if run.submit[job] != run.submit[other]:
+        return bool(run.submit[job] < run.submit[other])
+    return bool(jobs.number[job] < jobs.number[other])
+
+
+@step
+def enqueue(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
+    """Put a job into its place in the queue."""
+    low, high = 0, run.state[WAITING]
+    while low < high:
+        middle = (low + high) // 2
+        if is_ahead(jobs, machine, run, run.waiting[middle], job):
+            low = middle + 1
+        else:
+            high = middle
+    for at in range(run.state[WAITING], low, -1):
+        run.waiting[at] = run.waiting[at - 1]
+    run.waiting[low] = job
+    run.state[WAITING] += 1
+
+
+@step
+def _take(jobs: Jobs, machine: Machine, run: Run, job: int, sign: int) -> None:
+    """Count what a job holds as taken of its nodes and limits, or as taken no more."""
+    used = run.used
+    for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        node = run.held_node[at]
+        used[node, CORES] += sign * run.held_cores[at]
+        used[node, MEMORY] += sign * taken_memory(jobs.request[job], machine.has[node], run.held_cores[at])
+        used[node, GPUS] += sign * taken_gpus(jobs.request[job], machine.has[node])
+        used[node, JOBS] += sign * (ALONE if jobs.request[job, WHOLE] == 1 else 1)
+    first, last = run.held_from[job], run.held_from[job] + run.held_count[job]
+    nodes, cores = run.held_node[first:last], run.held_cores[first:last]
+    count_in_limits(jobs, machine, run.limits, job, nodes, cores, sign)
+
+
+@step
+def _make_room(run: Run, count: int) -> None:
+    """Move the nodes of the running jobs together at the begin of the arena if its end is reached."""
+    if run.state[HELD] + count <= len(run.held_node):
+        return
+    # By their places, so that nothing is overwritten that is still to be moved.
+    to = done = 0
+    for _ in range(run.state[RUNNING]):
+        job = -1
+        for place in range(run.state[RUNNING]):
+            other = run.running[place]
+            if run.held_from[other] >= done and (job < 0 or run.held_from[other] < run.held_from[job]):
+                job = other
+        first = run.held_from[job]
+        done = first + run.held_count[job]
+        run.held_from[job] = to
+        for at in range(first, first + run.held_count[job]):
+            run.held_node[to], run.held_cores[to] = run.held_node[at], run.held_cores[at]
+            to += 1
+    run.state[HELD] = to
+
+
+@inlined
+def _check_after(settings: Settings, time: int) -> int:
+    """Return when time limits are checked next, from a time on."""
+    return settings.origin + max((time - settings.origin + _CHECKS - 1) // _CHECKS, 1) * _CHECKS
+
+
+@step
+def start_job(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int, chosen: int, by: int) -> None:
+    """Start a job on the nodes of ``run.choice``.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    run : Run
+        Changed; the queue is not.
+    settings : Settings
+    job, chosen : int
+        Its number; its nodes.
+    by : int
+        1: the main pass, 2: the backfilling pass.
+    """
+    now = run.state[NOW]
+    _make_room(run, chosen)
+    run.held_from[job], run.held_count[job] = run.state[HELD], chosen
+    for k in range(chosen):
+        run.held_node[run.state[HELD]], run.held_cores[run.state[HELD]] = run.choice.node[k], run.choice.cores[k]
+        run.state[HELD] += 1
+    _take(jobs, machine, run, job, 1)
+    run.start[job], run.by[job] = now, by
+    run.end[job] = min(
+        now + max(jobs.run_time[job], 1), _check_after(settings, now + jobs.limit[job] + settings.overrun)
+    )
+    reservation = jobs.reservation[job]
+    if reservation >= 0:
+        run.end[job] = min(run.end[job], _check_after(settings, machine.reservation[reservation, 1] + 1))
+    push_end(run.heap, run.end[job], job)
+    # By believed end; of equal ones, the one with the lower number first.
+    at = run.state[RUNNING]
+    believed = now + jobs.limit[job]
+    while at > 0:
+        other = run.running[at - 1]
+        end = run.start[other] + jobs.limit[other]
+        if end < believed or (end == believed and jobs.number[other] < jobs.number[job]):
+            break
+        run.running[at] = other
+        at -= 1
+    run.running[at] = job
+    run.state[RUNNING] += 1
+    run.state[CHANGED], run.state[SINCE_FULL] = now, 1
+
+
+@step
+def give_back(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
+    """Give back what a running job holds."""
+    _take(jobs, machine, run, job, -1)
+    at = 0
+    while run.running[at] != job:
+        at += 1
+    for place in range(at, run.state[RUNNING] - 1):
+        run.running[place] = run.running[place + 1]
+    run.held_count[job] = 0
+    run.state[RUNNING] -= 1
+    run.state[CHANGED], run.state[SINCE_FULL] = run.state[NOW], 1
+
+
+@inlined
+def see_all(run: Run) -> None:
+    """Note that the waiting jobs are in the queue when a pass is made."""
+    now = run.state[NOW]
+    for at in range(run.state[WAITING]):
+        job = run.waiting[at]
+        if run.seen[job] == RELEASED:
+            run.ready[job] = max(run.ready[job], now)
+            run.seen[job] = 0
+            run.state[CHANGED] = now
+        else:
+            run.seen[job] = 1

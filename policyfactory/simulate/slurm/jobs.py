@@ -1,0 +1,226 @@
+"""From a workload and a site to the engine's jobs, and which of them can never start."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.errors import EvaluationError
+from policyfactory.engine.slurm_jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, Jobs
+from policyfactory.engine.slurm_nodes import MOST_NODES, NODES, choose, new_choice
+from policyfactory.simulate.slurm.counters import Counters, Enforced
+from policyfactory.simulate.slurm.factors import by_core, fixed_part
+from policyfactory.simulate.slurm.machine import node_capacity
+from policyfactory.simulate.slurm.requests import limits_of, partitions_of, requests_of
+from policyfactory.site.layout import Layout
+from policyfactory.site.model import Association, Partition, Site
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.requests import Requests
+
+__all__ = ["Placed", "place_jobs"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """The jobs of a workload on a site.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        In the order of submission.
+    order : int array (n,)
+        The row of the workload of each.
+    counters : int
+        What is held together.
+    most : float64 array (L, 5)
+        The limits.
+    never : dict of int to str
+        Rows of jobs that can never start, and why.
+    """
+
+    jobs: Jobs
+    order: Int64Array
+    counters: int
+    most: FloatArray
+    never: dict[int, str]
+
+
+def place_jobs(
+    workload: Workload,
+    site: Site,
+    layout: Layout,
+    associations: dict[tuple[str, str], int],
+    factor: Int64Array,
+    reservation: Int64Array,
+) -> Placed:
+    """Return the jobs for the engine.
+
+    Parameters
+    ----------
+    workload : Workload
+    site : Site
+    layout : Layout
+        Of its nodes.
+    associations : dict
+        The number of each by account and user.
+    factor : int64 array (n,)
+        site_factor of each row.
+    reservation : int64 array (n,)
+        The number of the site's reservation that each row asks for; -1 for none.
+
+    Raises
+    ------
+    EvaluationError
+        If the workload's clock does not count seconds, or it names a partition that the site does not have.
+    """
+    if workload.ticks != 1:
+        raise EvaluationError(
+            f"{workload.name} has {workload.ticks:,} ticks in a second; Slurm's clock counts seconds: round its times"
+        )
+    asked, n = workload.requests or Requests.unknown(len(workload)), len(workload)
+    partition = partitions_of(workload, asked, site)
+    limit = limits_of(workload, site, partition)
+    request = requests_of(workload, asked, site, layout, partition)
+    judge = _Judge(site, layout, asked, partition, request, limit, reservation)
+    order = np.lexsort((workload.job_id, workload.submit))
+    for row in order:
+        judge.look_at(int(row), associations)
+    begins, pairs, most, count = judge.counters.arrays()
+    ranks = np.empty(n, dtype=np.int64)
+    ranks[np.argsort(workload.job_id, kind="stable")] = np.arange(n)
+    user = np.where(asked.user_name >= 0, asked.user_name, 0)
+    if not (asked.user_name >= 0).any():
+        user = np.unique(workload.user, return_inverse=True)[1].astype(np.int64)
+    # On the Unix clock, as planned times are rounded there.
+    zero = workload.unix_start or 0
+    fixed = fixed_part(site, layout, partition, request, limit, judge.qos_priority, factor)
+    jobs = Jobs(
+        ready=np.maximum(workload.submit, asked.eligible)[order] + zero,
+        submit=workload.submit[order] + zero,
+        number=ranks[order],
+        after=_after(workload, asked, order),
+        run_time=workload.run_time[order],
+        limit=limit[order],
+        partition=partition[order],
+        user=user[order],
+        association=judge.association[order],
+        reservation=reservation[order],
+        request=request[order],
+        counters_from=begins,
+        counters=pairs,
+        hopeless=judge.hopeless[order],
+        no_reserve=judge.no_reserve[order],
+        fixed=fixed[order],
+        by_core=by_core(site, layout, partition)[order],
+        usage_factor=judge.usage_factor[order],
+    )
+    return Placed(jobs, order, count, most, judge.never)
+
+
+class _Judge:
+    """What a site's rules make of each job: its limits, its weight in fair share, and whether it can start at all."""
+
+    def __init__(
+        self,
+        site: Site,
+        layout: Layout,
+        asked: Requests,
+        partition: Int64Array,
+        request: Int64Array,
+        limit: Int64Array,
+        reservation: Int64Array,
+    ) -> None:
+        self.site, self.layout, self.asked = site, layout, asked
+        self.partition, self.request, self.limit, self.reservation = partition, request, limit, reservation
+        self.rules, self.counters = Enforced(site), Counters()
+        self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
+        jobs = len(asked)
+        self.association = np.zeros(jobs, dtype=np.int64)
+        self.qos_priority, self.usage_factor = np.zeros(jobs), np.ones(jobs)
+        self.no_reserve, self.hopeless = np.zeros(jobs, dtype=np.uint8), np.zeros(jobs, dtype=np.uint8)
+        self.never: dict[int, str] = {}
+        self._known: dict[tuple[int, ...], tuple[str, list[Association], float, float]] = {}
+        self._could: dict[tuple[int, ...], bool] = {}
+
+    def look_at(self, row: int, associations: dict[tuple[str, str], int]) -> None:
+        """Fill in the row of a job."""
+        asked, rules, its = self.asked, self.rules, self.site.partitions[self.partition[row]]
+        account, user = asked.name_of("account", row) or "", asked.name_of("user_name", row) or ""
+        key = tuple(int(column[row]) for column in (self.partition, asked.account, asked.user_name, asked.qos))
+        if key not in self._known:
+            chain = rules.chain(account, user)
+            qos = rules.qos_of(asked.name_of("qos", row) or "", chain)
+            self._known[key] = qos, chain, rules.longest(its, qos, chain), rules.most_nodes(its, qos, chain)
+        qos, chain, longest, most = self._known[key]
+        self.counters.add(rules.lines(its, qos, chain, account, user))
+        self.association[row] = associations.get((account, user), 0)
+        if (one := rules.qos.get(qos)) is not None:
+            self.qos_priority[row], self.usage_factor[row] = one.priority, one.usage_factor
+            self.no_reserve[row] = "NoReserve" in one.flags
+        least, widest = int(self.request[row, NODES]), min(float(self.request[row, MOST_NODES]), most)
+        self.request[row, MOST_NODES] = max(int(widest), least)
+        hopeless, why = WELCOME, ""
+        if rules.known_only and not chain:
+            hopeless, why = REFUSED, f"user {user or '(none)'} has no association with account {account or '(none)'}"
+        elif least <= min(its.max_nodes, most) and (why := self._impossible(row, its)):
+            hopeless = REFUSED
+        elif why := self._absent(row, its, account, user):
+            hopeless = ABSENT
+        elif self.limit[row] > longest:
+            hopeless, why = LIMITED, f"its limit of {self.limit[row]:,} s is above MaxWall ({longest:,.0f} s)"
+        elif why := _not_let_in(its, qos, account):
+            hopeless = CLOSED
+        elif most < least:
+            hopeless, why = CONFINED, f"its {least:,} nodes are more than its limits leave it ({most:,.0f})"
+        self.hopeless[row] = hopeless
+        if why:
+            self.never[row] = why
+
+    def _impossible(self, row: int, its: Partition) -> str:
+        """Return why a job could not run even if all nodes were empty; empty if it could."""
+        request, number = self.request[row], int(self.partition[row])
+        key = (number, *map(int, request))
+        if key not in self._could:
+            members = self.layout.members[number].astype(np.uint8)
+            self._could[key] = choose(request, self.has, np.zeros_like(self.has), members, self.choice) > 0
+        if self._could[key]:
+            return ""
+        return f"the nodes of partition {its.name} are too few or too small for it, even if nothing else ran there"
+
+    def _absent(self, row: int, its: Partition, account: str, user: str) -> str:
+        """Return why a job is never looked at; empty if it is."""
+        asked, limit = int(self.asked.nodes[row]), int(self.limit[row])
+        if limit > its.max_time:
+            return f"its limit of {limit:,} s is above MaxTime of partition {its.name} ({its.max_time:,.0f} s)"
+        if asked > its.max_nodes:
+            return f"its {asked:,} nodes are above MaxNodes of partition {its.name} ({its.max_nodes:,.0f})"
+        if 0 < asked < its.min_nodes:
+            return f"its {asked:,} nodes are below MinNodes of partition {its.name} ({its.min_nodes:,})"
+        if self.reservation[row] >= 0:
+            one = self.site.reservations[self.reservation[row]]
+            if user not in one.users and account not in one.accounts:
+                return f"reservation {one.name} is not open to user {user or '(none)'}"
+        return ""
+
+
+def _not_let_in(its: Partition, qos: str, account: str) -> str:
+    """Return why a partition does not let a job in; empty if it does."""
+    if its.allowed_qos and qos not in its.allowed_qos:
+        return f"partition {its.name} is not open to QOS {qos or '(none)'}"
+    if its.allowed_accounts and account not in its.allowed_accounts:
+        return f"partition {its.name} is not open to account {account or '(none)'}"
+    return ""
+
+
+def _after(workload: Workload, asked: Requests, order: Int64Array) -> Int64Array:
+    """Return the place in ``order`` of the job that each waits for; -1 for none, or one that is not there."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    by_id = np.argsort(workload.job_id, kind="stable")
+    at = np.searchsorted(workload.job_id[by_id], asked.after)
+    found = (asked.after >= 0) & (at < len(by_id))
+    row = by_id[np.where(found, at, 0)]
+    found &= workload.job_id[row] == asked.after
+    return np.where(found, place[row], -1)[order]

@@ -1,0 +1,55 @@
+"""Which nodes Slurm's kernel chooses, beside the plain Slurm."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from naive import slurm_kernels as plain
+from policyfactory.engine.slurm_nodes import ALONE, choose, new_choice
+
+
+def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a request, what nodes have, what is taken of them, and where to look."""
+    count = rng.randint(1, 9)
+    has = np.array(
+        [
+            [rng.choice((2, 4, 8)), rng.choice((1000, 2000)), rng.choice((0, 0, 2)), rng.choice((1, 1, 2))]
+            for _ in range(count)
+        ]
+    )
+    used = np.zeros((count, 4), dtype=np.int64)
+    for node in range(count):
+        kind = rng.choice(("free", "free", "shared", "whole"))
+        if kind == "shared":
+            cores = rng.randint(1, int(has[node, 0]))
+            used[node] = cores, rng.choice((0, 100 * cores, 1000)), rng.randint(0, int(has[node, 2])), 1
+        elif kind == "whole":
+            used[node] = has[node, 0], has[node, 1], has[node, 2], ALONE
+    nodes = rng.randint(1, 4)
+    whole = int(rng.random() < 0.3)
+    each = rng.choice((0, 0, 1, 2)) * (1 - whole)
+    cores = each * nodes if each else rng.randint(nodes, 3 * nodes + 2)
+    memory, core_memory = rng.choice(((0, 100), (500, 0), (-1, 0), (0, 400)))
+    most = rng.choice((nodes, max(nodes, min(cores, 5)))) if not each else nodes
+    gpus = rng.choice((0, 0, 0, 1, 2)) if each else 0
+    request = np.array([nodes, most, cores, each, memory, core_memory, gpus, whole])
+    return request, has, used, np.array([rng.random() < 0.9 for _ in range(count)], dtype=np.uint8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_nodes_are_chosen(seed: int) -> None:
+    rng = random.Random(seed)
+    found = 0
+    for _ in range(200):
+        request, has, used, allowed = draw(rng)
+        choice, by_plain = new_choice(len(has)), new_choice(len(has))
+        chosen = choose(request, has, used, allowed, choice)
+        assert chosen == plain.choose(request, has, used, allowed, by_plain), (request, has, used, allowed)
+        assert choice.node[:chosen].tolist() == by_plain.node[:chosen].tolist()
+        assert choice.cores[:chosen].tolist() == by_plain.cores[:chosen].tolist()
+        assert np.flatnonzero(choice.taken).tolist() == sorted(choice.node[:chosen].tolist()) or not chosen
+        found += chosen > 0
+    assert 20 < found < 180

@@ -1,0 +1,40 @@
+"""The plan of Slurm's backfilling pass, beside the plain Slurm."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from naive import slurm_kernels as plain
+from policyfactory.engine.slurm_plan import begin_plan, is_reserved, new_plan, reserve, usable_nodes
+
+
+def some(rng: random.Random, nodes: int, part: float) -> np.ndarray:
+    return np.array([rng.random() < part for _ in range(nodes)], dtype=np.uint8)
+
+
+@pytest.mark.parametrize("resolution", [1, 60, 300])
+def test_plans_are_equal_step_by_step(resolution: int) -> None:
+    rng = random.Random(resolution)
+    for _ in range(30):
+        count, now, window = rng.randint(2, 8), 1000 + rng.randrange(600), 7200
+        fast, by_plain = new_plan(60, count), new_plan(60, count)
+        up = some(rng, count, 0.9)
+        begin_plan(fast, now, window, resolution, up)
+        plain.begin_plan(by_plain, now, window, resolution, up)
+        for _ in range(12):
+            allowed, taken = some(rng, count, 0.7), some(rng, count, 0.4)
+            start = now + rng.randrange(8000)
+            end = start + rng.choice((60, 600, 3600))
+            nodes, by_plain_nodes = np.empty(count, np.uint8), np.empty(count, np.uint8)
+            later = usable_nodes(fast, start, end, allowed, nodes)
+            assert later == plain.usable_nodes(by_plain, start, end, allowed, by_plain_nodes)
+            assert nodes.tolist() == by_plain_nodes.tolist()
+            first, last = start // resolution * resolution, end // resolution * resolution
+            assert is_reserved(fast, taken, first, last) == plain.is_reserved(by_plain, taken, first, last)
+            reserve(fast, taken, first, last, resolution)
+            plain.reserve(by_plain, taken, first, last, resolution)
+            assert plain.rows(fast) == plain.rows(by_plain)
+            assert fast.size[0] == by_plain.size[0]

@@ -1,0 +1,178 @@
+"""The parts of the Slurm kernels that can be asked by themselves, each answered by the plain Slurm.
+
+Functions have the names and the arguments of the kernels, and take and fill the same arrays; what they answer comes
+from slurm_nodes, slurm_backfill and slurm_priority. What is one step of a whole run is compared by `slurm` alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import numpy as np
+
+from naive.slurm import Job, Placed, simulate
+from naive.slurm_backfill import Row, Table
+from naive.slurm_jobs import Demand
+from naive.slurm_nodes import Nodes, Use, place
+from naive.slurm_priority import Priorities, Share
+from policyfactory.core.arrays import Int64Array, UInt8Array
+from policyfactory.engine.slurm_nodes import (
+    ALONE,
+    CORE_MEMORY,
+    MOST_NODES,
+    NODE_CORES,
+    NODE_GPUS,
+    NODE_MEMORY,
+    NODES,
+    TOTAL_CORES,
+    WHOLE,
+    Choice,
+)
+from policyfactory.engine.slurm_plan import Plan
+from policyfactory.engine.slurm_priority import Shares
+from policyfactory.site.model import Site
+
+__all__ = ["begin_plan", "choose", "fair_tree", "is_reserved", "no_fair_tree", "reserve", "slurm", "usable_nodes"]
+
+
+def slurm(site: Site, jobs: Sequence[Job], begin: int, turnround: int) -> dict[int, Placed]:
+    """Run all jobs; without their nodes, which the kernel does not tell."""
+    placed = simulate(site, jobs, begin=begin, turnround=turnround)
+    return {id_: dataclasses.replace(one, nodes=()) for id_, one in placed.items()}
+
+
+# Which nodes a job gets.
+
+
+def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt8Array, choice: Choice) -> int:
+    """Choose nodes for a job; see `slurm_nodes.place`."""
+    nodes = object.__new__(Nodes)
+    nodes.cores, nodes.memory, nodes.gpus, nodes.weight = has.T.tolist()
+    nodes.gpus_found, nodes.takes_memory = [0] * len(has), True
+    jobs = used[:, 3].tolist()
+    use = Use(
+        used[:, 0].tolist(),
+        used[:, 1].tolist(),
+        used[:, 2].tolist(),
+        [set(range(min(count, 1))) for count in jobs],
+        [count >= ALONE for count in jobs],
+    )
+    least = int(request[NODES])
+    demand = Demand(
+        least,
+        int(request[MOST_NODES]),
+        int(request[TOTAL_CORES]),
+        max(int(request[NODE_MEMORY]), 0),
+        int(request[CORE_MEMORY]),
+        int(request[NODE_GPUS]),
+        bool(request[WHOLE]),
+        int(request[NODE_CORES]),
+    )
+    nodes.weigh = lambda i: nodes.weight[i]  # what a look for GPUs changes is left out of the kernel
+    found = place(nodes, demand, np.flatnonzero(allowed).tolist(), use)
+    for at, (node, (cores, _, _)) in enumerate((found or {}).items()):
+        choice.node[at], choice.cores[at] = node, cores
+    return len(found or {})
+
+
+# The plan of the backfilling pass.
+
+
+def _table(plan: Plan, resolution: int = 1) -> Table:
+    table = object.__new__(Table)
+    table.resolution, table.most_rows, table.made, table.rows = resolution, 2**30, int(plan.size[0]), []
+    at = 0
+    while True:
+        begin, end, following = plan.record[at].tolist()
+        table.rows.append(Row(begin, end, set(np.flatnonzero(plan.free[at]).tolist())))
+        at = following
+        if at == 0:
+            return table
+
+
+def rows(plan: Plan) -> list[tuple[int, int, list[int]]]:
+    """Return the records of a plan in their order: begin, end and the nodes that are free."""
+    return [(row.begin, row.end, sorted(row.free)) for row in _table(plan).rows]
+
+
+def _write(table: Table, plan: Plan) -> None:
+    for at, row in enumerate(table.rows):
+        plan.record[at] = row.begin, row.end, at + 1
+        plan.free[at] = 0
+        plan.free[at, sorted(row.free)] = 1
+    plan.record[len(table.rows) - 1, 2] = 0
+    plan.size[0] = table.made
+
+
+def _nodes(mask: UInt8Array) -> set[int]:
+    return set(np.flatnonzero(mask).tolist())
+
+
+def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt8Array) -> None:
+    """Begin a plan without reservations."""
+    _write(Table(now, window, resolution, _nodes(up), 2**30), plan)
+
+
+def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: UInt8Array) -> int:
+    """Fill in which of the allowed nodes are free of reservations; return when to try again."""
+    left, later = _table(plan).free_between(start, end, _nodes(allowed))
+    nodes[:] = 0
+    nodes[sorted(left)] = 1
+    return later
+
+
+def is_reserved(plan: Plan, taken: UInt8Array, start: int, end: int) -> bool:
+    """Tell whether one of some nodes is reserved."""
+    return _table(plan).conflict(start, end, _nodes(taken))
+
+
+def reserve(plan: Plan, taken: UInt8Array, start: int, end: int, resolution: int) -> None:
+    """Reserve nodes. Records that were joined are no longer there, but still count."""
+    table = _table(plan, resolution)
+    table.reserve(start, end, _nodes(taken))
+    _write(table, plan)
+
+
+# Fair share.
+
+
+def _priorities(shares: Shares) -> tuple[Priorities, list[Share]]:
+    """Return the tree of the plain Slurm; an association's share of its siblings stands for its number of shares."""
+    tree = [
+        Share((str(at), "user" if shares.is_user[at] else ""), float(share), at, usage=float(shares.usage[at]))
+        for at, share in enumerate(shares.share)
+    ]
+    for at, one in enumerate(tree):
+        children = [tree[child] for child in shares.children[shares.children_from[at] : shares.children_from[at + 1]]]
+        one.children = sorted(children, key=lambda child: child.order)
+        total = sum(child.shares for child in one.children if not math.isnan(child.shares))
+        for child in one.children:
+            child.level = child.above = one
+            # Shares are parts of one already, where any sibling has some.
+            child.level_shares = 1.0 if total else 0.0
+    priorities = object.__new__(Priorities)
+    priorities.root, priorities.users = tree[0], int(shares.is_user.sum())
+    priorities.settings = SimpleNamespace()
+    return priorities, tree
+
+
+def _fill(shares: Shares, tree: list[Share]) -> None:
+    for at, one in enumerate(tree):
+        shares.factor[at] = one.factor
+
+
+def fair_tree(shares: Shares) -> None:
+    """Fill in the factors of users by Fair Tree."""
+    priorities, tree = _priorities(shares)
+    priorities._rank_all()
+    _fill(shares, tree)
+
+
+def no_fair_tree(shares: Shares) -> None:
+    """Fill in the factors of users by the rule before Fair Tree."""
+    priorities, tree = _priorities(shares)
+    priorities._classic(priorities.root)
+    _fill(shares, tree)
