@@ -12,8 +12,8 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.export.sample import possible_requests
-from policyfactory.export.scale import Scale
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import Scale
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 

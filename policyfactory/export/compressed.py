@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.export.content import Export, Site
-from policyfactory.export.scale import MOST_TIES, learn_scale, tie_share
+from policyfactory.export.scale import learn_scale
 from policyfactory.export.targets import Target
 from policyfactory.policy.nodes import Binary, Call, Expression, Negative, Number
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import MOST_TIES, tie_share
 from policyfactory.policy.store import Model
 
 __all__ = ["Made", "compressed", "make_with_few_ties"]

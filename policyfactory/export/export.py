@@ -25,10 +25,10 @@ from policyfactory.export.expressible import NO_THRESHOLD, left_out, prepare
 from policyfactory.export.foresight import site_predictions
 from policyfactory.export.options import ExportOptions
 from policyfactory.export.sample import Sample, sample_of, wide_sample
-from policyfactory.export.scale import LARGEST, MOST_TIES, Scale, tie_share
 from policyfactory.export.targets import TARGETS, Target
 from policyfactory.policy.catalogue import PolicyLike, is_catalogued, resolve, resolve_model
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST, MOST_TIES, Scale, tie_share
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import counts_nodes, printable

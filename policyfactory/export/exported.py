@@ -19,7 +19,7 @@ from policyfactory.workload.header import printable
 if TYPE_CHECKING:
     from policyfactory.export.preview import Preview
     from policyfactory.export.queue import Queue
-    from policyfactory.export.scale import Scale
+    from policyfactory.policy.scale import Scale
 
 __all__ = ["Exported", "claim", "earlier_files", "write_files"]
 

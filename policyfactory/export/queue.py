@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.units import DAY
 from policyfactory.export.expressible import check_asked, check_free, check_predictions, check_size
-from policyfactory.export.scale import Scale
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import Scale
 
 __all__ = [
     "UNLIMITED_S",

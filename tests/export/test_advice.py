@@ -12,9 +12,9 @@ import policyfactory as pf
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import format_duration
 from policyfactory.export.advice import gaming, renewal, starvation
-from policyfactory.export.scale import LARGEST, Scale
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, Scale
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.models.lublin import default_workload
 

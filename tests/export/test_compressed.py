@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from policyfactory.export.compressed import compressed, make_with_few_ties
 from policyfactory.export.content import Export, File, Site
 from policyfactory.export.sample import wide_sample
-from policyfactory.export.scale import MOST_TIES, learn_scale, tie_share
+from policyfactory.export.scale import learn_scale
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import MOST_TIES, tie_share
 from policyfactory.policy.store import Model
 from sites import make_site
 

@@ -15,9 +15,10 @@ from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.units import DAY, WEEK
 from policyfactory.export.content import Site
 from policyfactory.export.sample import Sample, sample_of, wide_sample
-from policyfactory.export.scale import LARGEST, MOST_TIES, Scale, learn_scale, tie_share
+from policyfactory.export.scale import learn_scale
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, MOST_TIES, Scale, scale_of, tie_share
 from policyfactory.workload.jobs import Workload
 from sites import make_sample
 
@@ -187,3 +188,9 @@ def workload(ticks: int = 1) -> Workload:
         start=np.array([5, 110, -1]),
         ticks=ticks,
     )
+
+
+def test_scores_that_are_all_the_same_have_no_scale() -> None:
+    assert scale_of([]) is None
+    assert scale_of([math.nan, math.inf, 3.0, 3.0]) is None
+    assert scale_of([1.0, 2.0, math.inf], largest=9) == Scale(1.001, 1.999, 9)

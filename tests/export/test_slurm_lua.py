@@ -19,10 +19,10 @@ from naive.formula import expressions
 from policyfactory.core.errors import ExportError
 from policyfactory.export.content import Export, Site
 from policyfactory.export.queue import UNLIMITED_S
-from policyfactory.export.scale import LARGEST
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
 from policyfactory.review.shadow_log import read_shadow
 from sites import make_queue, make_site

@@ -20,11 +20,11 @@ from policyfactory.engine.forest import Forest
 from policyfactory.export.content import Export
 from policyfactory.export.export import export
 from policyfactory.export.foresight import SitePredictions
-from policyfactory.export.scale import LARGEST
 from policyfactory.export.slurm.predictions import lua_string
 from policyfactory.export.slurm.renewal import renewal_commands
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
 from policyfactory.predict.features import NAMES
 from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history

@@ -15,11 +15,11 @@ from naive.exports import JOBS, POLICIES, compiler, expected
 from policyfactory.core.errors import ExportError
 from policyfactory.export.expressible import prepare
 from policyfactory.export.queue import Queue
-from policyfactory.export.scale import LARGEST, Scale
 from policyfactory.export.slurm.site_factor_c import HIGHEST, make, policy_header
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, Scale
 from policyfactory.policy.store import Model
 from sites import make_queue, make_site
 

@@ -18,8 +18,8 @@ import pytest
 from policyfactory.export.content import Export
 from policyfactory.export.gridengine.files import make
 from policyfactory.export.queue import Queue
-from policyfactory.export.scale import LARGEST
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
 from schedulers.gridengine import Cell
 from schedulers.processes import short_directory, wait_for

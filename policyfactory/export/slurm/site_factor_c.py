@@ -24,10 +24,11 @@ from policyfactory.export.content import Export, File, Site, comment, header, id
 from policyfactory.export.expressible import fixed_epoch
 from policyfactory.export.languages.code import C, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
-from policyfactory.export.scale import Scale, learn_scale
+from policyfactory.export.scale import learn_scale
 from policyfactory.export.scripts import filled, sentences
 from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import Scale
 from policyfactory.policy.store import Model
 
 __all__ = ["HIGHEST", "make", "policy_header"]
