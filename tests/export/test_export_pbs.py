@@ -49,6 +49,8 @@ def queue(count: int, seed: int) -> list[dict[str, float]]:
 
 def in_pbs(job: dict[str, float]) -> dict[str, float]:
     resources = {"walltime": int(job["p"]), "ncpus": int(job["q"]), "eligible_time": int(job["w"])}
+    if "n" in job:  # PBS has memory in KB
+        resources |= {"nodect": int(job["n"]), "mem": int(job["mem"]) * 1024, "ngpus": int(job["g"])}
     return {**dict.fromkeys(server.NUMERIC, 0), **resources, RESOURCE: int(job["r"])}
 
 
@@ -62,15 +64,23 @@ def made(policy: Policy, processors: int | None = None) -> Export:
 
 JOBS = queue(1000, seed=21)
 BASE = [policy for policy in POLICIES if policy.name not in {"All of it", "powers", "no value", "overflow"}]
+ASKING = [
+    Policy("asks", "p*mem + 1e6*n + 1e7*g"),
+    Policy("each", "log10(mem + 1)*q/n + sqrt(g)*w/1e3 - max(n, g, mem/2000)"),
+    Policy("root", "n**0.5*mem**2*p - g*r"),
+    Policy("memory", "p*mem/n"),
+    Policy("hooked", "log10(r)*mem + log2(n)*1e4"),
+]
 
 
-@pytest.mark.parametrize("policy", BASE, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", [*BASE, *ASKING], ids=lambda policy: policy.name)
 def test_a_thousand_jobs_in_the_policys_order(policy: Policy) -> None:
     policy = exported(policy)
     text = formula(policy)
     server.validate(text)
     p, q, r, w = (np.array([job[name] for job in JOBS]) for name in "pqrw")
-    scores = policy.scores(p, q, r, w, 1024)
+    asked = [[job[name] for job in JOBS] for name in ("n", "mem", "g")]
+    scores = policy.scores(p, q, r, w, 1024, asked=asked)
     values = [server.evaluate(text, in_pbs(job)) for job in JOBS]
     assert server.SILENT_ZERO not in values
     order = np.argsort(scores, kind="stable")
@@ -101,6 +111,34 @@ def test_a_thousand_jobs_in_the_policys_order(policy: Policy) -> None:
 )
 def test_golden_formulas(name: str, text: str) -> None:
     assert formula(dataclasses.replace(CATALOGUE[name], epoch=EPOCH), 1024) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "exported_as"),
+    [
+        ("p*mem", "-(walltime or 31536000)*(mem/1024)/34359738368"),
+        ("q/n", "-ncpus/max(nodect, 1)"),
+        ("g", "-ngpus"),
+        ("log2(n)", "-log2(max(nodect, 1))"),
+        ("log10(mem)", "-log10(max(mem/1024, 1e-300))"),
+        ("1/g", "-1/(ngpus or 1e-30)/1.1805916207174113e21"),
+    ],
+)
+def test_golden_formulas_of_what_a_job_asks_for(text: str, exported_as: str) -> None:
+    assert formula(Policy("asks", text), 1024) == exported_as
+
+
+def test_a_job_that_asks_for_nothing_has_a_node_and_neither_memory_nor_gpus() -> None:
+    export = made(Policy("asks", "p*mem + 1e6*n + 1e7*g"), 1024)
+    text = formula(Policy("asks", "p*mem + 1e6*n + 1e7*g"), 1024)
+    bare = {**dict.fromkeys(server.NUMERIC, 0), "walltime": 60, "ncpus": 2}
+    assert server.evaluate(text, bare) == server.evaluate(text, {**bare, "nodect": 1}) != 0
+    # A server without the resource refuses the formula, and the file says what to do.
+    with pytest.raises(NameError, match="ngpus"):
+        server.validate(text, server.NUMERIC - {"ngpus"})
+    assert any("create resource ngpus type=long" in limit for limit in export.limits)
+    assert export.priorities is None
+    assert not any("place" in limit and "shapes of jobs" in limit for limit in export.limits)
 
 
 def test_one_processor_goes_first_under_unicef() -> None:

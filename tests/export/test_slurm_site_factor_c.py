@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from naive.exports import JOBS, POLICIES, compiler, expected
 from policyfactory.core.errors import ExportError
 from policyfactory.export.expressible import prepare
 from policyfactory.export.queue import Queue
+from policyfactory.export.scripts import whole
 from policyfactory.export.slurm.site_factor_c import HIGHEST, make, policy_header
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.catalogue import CATALOGUE
@@ -26,15 +28,23 @@ from sites import make_queue, make_site
 EPOCH = Epoch("fixed", 1_767_225_600)
 F1 = dataclasses.replace(CATALOGUE["F1"], epoch=EPOCH)
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-ffp-contract=off", "-fPIC")
-# All four of a job and both times, as the plugin hands them over.
+# What a job is and both times, as the plugin hands them over.
 WRAPPER = """
-double {name}(double p, double q, double submit, double waited, double origin, double latest);
-double {name}(double p, double q, double submit, double waited, double origin, double latest)
+double {name}(double p, double q, double submit, double waited, double origin, double latest, double n, double mem,
+              double g);
+double {name}(double p, double q, double submit, double waited, double origin, double latest, double n, double mem,
+              double g)
 {{
-    const policy_job_t job = {{p, q, submit, waited}};
+    const policy_job_t job = {{p, q, submit, waited, n, mem, g}};
     return policy_priority(&policy_settings, &job, origin, latest);
 }}
 """
+NOTHING = (1.0, 0.0, 0.0)  # n, mem and g of a job that asks for nothing else
+ASKING = [
+    Policy("asks", "p*mem + 1e6*n + 1e7*g"),
+    Policy("each", "log10(mem)*q/n + sqrt(g)*w - max(n, g, mem/2000)"),
+    Policy("memory", "p*mem/n"),
+]
 
 
 def library(folder: Path, headers: list[str]) -> list[ctypes._NamedFuncPointer]:
@@ -47,30 +57,34 @@ def library(folder: Path, headers: list[str]) -> list[ctypes._NamedFuncPointer]:
     loaded = ctypes.CDLL(str(folder / "all.so"))
     functions = [getattr(loaded, f"priority_{number}") for number in range(len(headers))]
     for function in functions:
-        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * 6
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * 9
     return functions
 
 
 def test_every_formula_gives_the_numbers_of_python(tmp_path: Path) -> None:
     site = make_site(processors=int(JOBS[0]["m"]))
     scales = []
-    for policy in POLICIES:
+    policies = [*POLICIES, *ASKING]
+    for policy in policies:
         finite = expected(policy)[np.isfinite(expected(policy))]
         # Half of the jobs are outside the range.
         scales.append(Scale(*np.quantile(finite, [0.25, 0.75]).tolist()) if np.ptp(finite) else Scale(0.0, 1.0))
-    models = [prepare(Model(policy), processors=site.processors) for policy in POLICIES]
+    models = [prepare(Model(policy), processors=site.processors) for policy in policies]
     headers = [policy_header(model, site, scale) for model, scale in zip(models, scales, strict=True)]
-    for policy, scale, function in zip(POLICIES, scales, library(tmp_path, headers), strict=True):
+    for policy, scale, function in zip(policies, scales, library(tmp_path, headers), strict=True):
         # r is at least 1 s in production.
         late = [place for place, job in enumerate(JOBS) if job["r"] >= 1]
         jobs = [JOBS[place] for place in late]
-        result = [function(job["p"], job["q"], job["r"] + 1000.0, job["w"], 1000.0, 2000.0) for job in jobs]
+        result = [
+            function(job["p"], job["q"], job["r"] + 1000.0, job["w"], 1000.0, 2000.0, job["n"], job["mem"], job["g"])
+            for job in jobs
+        ]
         assert result == scale.integers(expected(policy)[late]).tolist(), policy.name
 
 
 def rated(function: ctypes._NamedFuncPointer, queue: Queue, origin: int) -> list[float]:
     rows = zip(queue.p, queue.q, queue.submit, queue.now - queue.submit, strict=True)
-    return [function(*map(float, row), float(origin), float(queue.now)) for row in rows]
+    return [function(*map(float, row), float(origin), float(queue.now), *NOTHING) for row in rows]
 
 
 def test_overdue_jobs_are_above_all_others_in_submit_order(tmp_path: Path) -> None:
@@ -92,11 +106,11 @@ def test_overdue_jobs_are_above_all_others_in_submit_order(tmp_path: Path) -> No
 def test_a_wait_of_a_life_does_not_leave_the_range(tmp_path: Path) -> None:
     policy = dataclasses.replace(F1, threshold=0.0)
     (function,) = library(tmp_path, [make(Model(policy), make_site()).files[1].text])
-    assert function(60.0, 1.0, 0.0, 2e9, 0.0, 2e9) == HIGHEST
+    assert function(60.0, 1.0, 0.0, 2e9, 0.0, 2e9, *NOTHING) == HIGHEST
     # A job may be submitted after the last calculation for all, and already be overdue.
-    assert function(60.0, 1.0, 2e9 + 5, 1.0, 0.0, 2e9) == LARGEST
+    assert function(60.0, 1.0, 2e9 + 5, 1.0, 0.0, 2e9, *NOTHING) == LARGEST
     # Exactly the threshold is not longer than the threshold.
-    assert function(60.0, 1.0, 2e9, 0.0, 0.0, 2e9) < LARGEST
+    assert function(60.0, 1.0, 2e9, 0.0, 0.0, 2e9, *NOTHING) < LARGEST
 
 
 def test_r_may_count_from_the_oldest_waiting_job(tmp_path: Path) -> None:
@@ -121,14 +135,14 @@ def test_a_missing_value_or_none_lands_last(tmp_path: Path) -> None:
     export = make(Model(F1), make_site())
     (function,) = library(tmp_path, [export.files[1].text])
     origin = float(EPOCH.unix_time or 0)
-    last = function(float("nan"), 1.0, origin + 10, 0.0, origin, origin)
+    last = function(float("nan"), 1.0, origin + 10, 0.0, origin, origin, *NOTHING)
     assert last == 1
-    assert function(60.0, float("nan"), origin + 10, 0.0, origin, origin) == 1
+    assert function(60.0, float("nan"), origin + 10, 0.0, origin, origin, *NOTHING) == 1
     # A job submitted before the epoch counts as submitted at it.
-    first = function(60.0, 1.0, origin + 1, 0.0, origin, origin)
-    assert function(60.0, 1.0, origin - 10, 0.0, origin, origin) == first
-    assert function(60.0, 1.0, origin, 0.0, origin, origin) == first
-    assert function(60.0, 1.0, origin + 10, 0.0, origin, origin) > last
+    first = function(60.0, 1.0, origin + 1, 0.0, origin, origin, *NOTHING)
+    assert function(60.0, 1.0, origin - 10, 0.0, origin, origin, *NOTHING) == first
+    assert function(60.0, 1.0, origin, 0.0, origin, origin, *NOTHING) == first
+    assert function(60.0, 1.0, origin + 10, 0.0, origin, origin, *NOTHING) > last
 
 
 def test_a_static_policy_needs_no_period_and_a_window_start_is_refused() -> None:
@@ -145,8 +159,70 @@ def test_names_and_words_of_strangers_stay_in_comments(tmp_path: Path) -> None:
     policy = Policy(hostile, "p*q", hostile, hostile)
     header = make(Model(policy, provenance={"command": f"{hostile}\n{hostile}"}), make_site()).files[1].text
     (function,) = library(tmp_path, [header])
-    assert function(60.0, 1.0, 0.0, 0.0, 0.0, 0.0) > 1
+    assert function(60.0, 1.0, 0.0, 0.0, 0.0, 0.0, *NOTHING) > 1
     assert '#define POLICY_NAME "int_main' in header
+
+
+def gpus_of(folder: Path, header: str, text: str | None) -> float:
+    """Return what the header finds in a field of Slurm."""
+    source = (
+        header
+        + """
+double gpus(const char *text);
+double gpus(const char *text) { return policy_gpus(text) + 0.0 * policy_settings.epoch; }
+"""
+    )
+    done = folder / "gpus.so"
+    if not done.exists():
+        (folder / "gpus.c").write_text(source)
+        strict = [*STRICT, "-Wno-unused-function"]
+        subprocess.run([compiler(), *strict, "-shared", "-o", done, folder / "gpus.c", "-lm"], check=True)
+    function = ctypes.CDLL(str(done)).gpus
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_char_p]
+    return float(function(None if text is None else text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus"),
+    [
+        (None, 0),
+        ("", 0),
+        (",", 0),
+        ("gres:gpu:3", 3),
+        ("gres:gpu:a100:2,gres:gpu:1", 3),
+        ("gres/gpu:1", 1),
+        ("gres/gpu=12", 12),
+        ("gres:gpu", 1),
+        ("gres:gpu:a100", 1),
+        ("gpu:2,license:7,gres:gputype:9", 2),
+        ("gpu7,gpu:,gpu:x7,:gpu:7,gres:,gres:gpu:0", 2),
+    ],
+)
+def test_gpus_are_found_in_slurms_fields_as_by_the_script(
+    tmp_path_factory: pytest.TempPathFactory, text: str | None, gpus: int
+) -> None:
+    header = make(Model(ASKING[0]), make_site()).files[1].text
+    assert gpus_of(tmp_path_factory.getbasetemp(), header, text) == gpus
+    # The same of job_submit.lua, a field of which is nil where nothing is asked for.
+    if text is not None and shutil.which("lua5.1"):
+        script = whole("asked.lua").replace("local function gpus_in", "function gpus_in")
+        lua = ["lua5.1", "-e", f"{script}\nio.write(gpus_in({text!r}))"]
+        assert float(subprocess.run(lua, capture_output=True, text=True, check=True).stdout) == gpus
+
+
+def test_what_a_policy_asks_for_is_looked_for_and_said() -> None:
+    export = make(Model(ASKING[0]), make_site())
+    assert "#define POLICY_ASKS 1" in export.files[1].text
+    # A list of waiting jobs has no memory: there is nothing to compare with.
+    assert export.priorities is None
+    limits = " ".join(export.limits)
+    for words in ("--mem-per-cpu times the processors", "else those of slurm.conf", "--gpus-per-task times the tasks"):
+        assert words in limits
+    assert "are not looked at" not in limits.replace("--mem-per-gpu is not looked at", "")
+    plain = make(Model(F1), make_site())
+    assert "#define POLICY_ASKS 0" in plain.files[1].text
+    assert "policy_gpus" not in plain.files[1].text
+    assert any("memory and GPUs are not looked at" in text for text in plain.limits)
 
 
 def test_fast_mathematics_are_refused(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ POLICIES = [*CATALOGUE.values(), *MORE]
 
 
 def expected(policy: Policy) -> np.ndarray:
-    p, q, r, w = (np.array([job[name] for job in JOBS]) for name in "pqrw")
-    return policy.scores(p, q, r, w, JOBS[0]["m"])
+    p, q, r, w, *asked = (np.array([job[name] for job in JOBS]) for name in ("p", "q", "r", "w", "n", "mem", "g"))
+    return policy.scores(p, q, r, w, JOBS[0]["m"], asked=asked)
 
 
 def same_order(scores: np.ndarray, others: np.ndarray) -> bool:

@@ -150,6 +150,59 @@ def test_what_was_asked_for_parameters_and_the_life_of_a_job(
     assert priority(submit(REQUESTS[0][0])) == 1
 
 
+# What is asked for on nodes with memory and GPUs, and the nodes, MB and GPUs that the formula gets.
+ASKED = [
+    (("-n", 4), (1, 4 * 300, 0)),
+    (("-N", 3, "--mem=4000"), (3, 12_000, 0)),
+    (("-N", 2, "-n", 16, "--mem-per-cpu=500"), (2, 8000, 0)),
+    (("-n", 4, "-p", "wide"), (1, 2000, 0)),
+    (("-N", 2, "--exclusive", "-p", "wide"), (2, 4000, 0)),
+    (("-n", 2, "--gpus=3", "--mem=10"), (1, 10, 3)),
+    (("-N", 2, "--gres=gpu:2", "--mem=10"), (2, 20, 4)),
+    (("-N", 2, "--gpus-per-node=a100:2", "--mem=10"), (2, 20, 4)),
+    (("-n", 4, "--gpus-per-task=1", "--mem=10"), (1, 10, 4)),
+]
+
+
+def test_nodes_memory_and_gpus_are_found(tmp_path: Path, start_cluster: Callable[..., Cluster]) -> None:
+    slurm_source()
+    policy = Policy("asks", "p + mem + 1e6*n + 1e7*g")
+    export = build(tmp_path, Model(policy), usual_site())
+    assert export.scale is not None
+    # Nodes that nobody starts: their partitions are down.
+    cluster = start_cluster(
+        nodes=1,
+        lines=(
+            *plugin_lines(tmp_path),
+            "GresTypes=gpu",
+            "DefMemPerCPU=300",
+            "NodeName=g[1-4] NodeAddr=127.0.0.1 CPUs=16 RealMemory=64000 Gres=gpu:a100:4 State=DOWN",
+        ),
+        partitions=[
+            "PartitionName=batch Nodes=g[1-4] Default=YES MaxTime=INFINITE State=DOWN",
+            "PartitionName=wide Nodes=g[1-4] DefMemPerNode=2000 State=DOWN",
+            "PartitionName=up Nodes=ALLNODES State=UP",
+        ],
+        files={"gres.conf": "NodeName=g[1-4] Name=gpu Type=a100 Count=4\n"},
+    )
+
+    def number(n: float, mem: float, g: float) -> int:
+        score = policy.scores([600], [1], [0], asked=[[n], [mem], [g]])
+        return int(export.scale.integers(score)[0]) if export.scale else 0
+
+    jobs = [
+        int(cluster.run("sbatch", "--parsable", "-o", "/dev/null", "-t", 10, *options, "--wrap", "true"))
+        for options, _ in ASKED
+    ]
+    found = [int(cluster.show(job)["Priority"]) for job in jobs]
+    assert found == [number(*asked) for _, asked in ASKED]
+    # A change counts at once, and a restart, which reads the jobs from its saved state, changes nothing.
+    cluster.run("scontrol", "update", f"JobId={jobs[1]}", "MinMemoryNode=2000")
+    cluster.run("scontrol", "update", f"JobId={jobs[0]}", "MinMemoryCPU=100")
+    cluster.restart()
+    assert [int(cluster.show(job)["Priority"]) for job in jobs[:2]] == [number(1, 400, 0), number(3, 6000, 0)]
+
+
 def type_in(cluster: Cluster, text: str) -> None:
     """Run a command of an export, as it stands in its instructions."""
     assert text.startswith("$ ")

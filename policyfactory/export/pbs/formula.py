@@ -10,6 +10,8 @@ formula_evaluate of the scheduler). So here
   it, as ``now`` is the same for all jobs. Elsewhere (log10(r)) a hook writes the submit time since the epoch, at least
   1 s, into a resource when a job is queued; a job without it (the hook failed or was disabled) comes last;
 - a job without walltime counts as one of a year: its 0 would put it before all others;
+- n is ``nodect``, which the server counts (the chunks of a select), at least 1; mem is ``mem``, which PBS has in KB; g
+  is ``ngpus``; a job that asks for none, and has no default, has 0 of the latter two;
 - logarithms, divisors and roots are guarded, so that nothing raises: ``log10(max(pf_submit, 1))``;
 - values of -2**31 and less, at which PBS would never run a job, are divided by a power of two, which changes no order.
 
@@ -35,6 +37,7 @@ from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
 from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.policy.expression import parse
 from policyfactory.policy.nodes import (
+    ASKED,
     Binary,
     Call,
     Coefficient,
@@ -52,9 +55,10 @@ from policyfactory.policy.policy import Policy
 __all__ = ["RESOURCE", "formula", "misplaced", "needs_hook", "power_of_two"]
 
 RESOURCE = "pf_submit"  # seconds from the epoch to the submission, written by the hook
-_NAMES = {"p": "walltime", "q": "ncpus", "w": "eligible_time", "r": RESOURCE}
+_NAMES = {"p": "walltime", "q": "ncpus", "w": "eligible_time", "r": RESOURCE, "n": "nodect", "mem": "mem", "g": "ngpus"}
+_KB = 1024.0  # in a MB
 # The largest job that the formula must not overflow for (seconds, processors).
-_EXTREME = {"p": 1e9, "q": 1e7, "r": 1e10, "w": 1e10, "m": 1e7}
+_EXTREME = {"p": 1e9, "q": 1e7, "r": 1e10, "w": 1e10, "m": 1e7, "n": 1e7, "mem": 1e12, "g": 1e7}
 _SAFE = re.compile(r"[a-z0-9_ .+*/()<>,-]+")
 _OVERDUE = "1e300"
 # Below every value of the formula, which is kept above half of `NEVER_RUNS`, and still run.
@@ -95,6 +99,9 @@ class _Walltime(Expression):
         """Return the Python text."""
         text = f"{_NAMES['p']} or {format_number(float(UNLIMITED_S))}"
         return text if self.alone else f"({text})"
+
+
+_MEGABYTES = Binary("/", Coefficient(_NAMES["mem"]), Number(_KB))
 
 
 def needs_hook(policy: Policy) -> bool:
@@ -155,25 +162,28 @@ def power_of_two(lowest: float) -> float:
 
 
 @functools.lru_cache(maxsize=4)
-def _shapes(processors: int | None) -> tuple[dict[str, int], ...]:
+def _shapes(processors: int | None, asked: tuple[str, ...] = ()) -> tuple[dict[str, int], ...]:
     """Return jobs of very different shapes: PBS's names and whole numbers, a missing request as 0."""
     largest = max(processors or _LARGEST_MACHINE, 2)
+    more = {"n": (0, 1, 3, largest), "mem": (0, 1000, 2 * 1024**2, 10**15), "g": (0, 1, largest)}
     return tuple(
         {"walltime": p, "ncpus": q, "eligible_time": w, RESOURCE: now - w}
-        for p, q, w, now in itertools.product(
+        | dict(zip((_NAMES[name] for name in asked), values, strict=True))
+        for p, q, w, now, *values in itertools.product(
             (0, 1, 60, HOUR, 7 * HOUR, DAY, 30 * DAY, 366 * DAY),
             sorted({0, 1, 2, 3, min(64, largest), max(largest // 5, 1), largest}),
             (0, 1, HOUR, DAY, 30 * DAY, _LONGEST_WAIT),
             (_LONGEST_WAIT + 1, 20 * _LONGEST_WAIT),
+            *(more[name] for name in asked),
         )
     )
 
 
 @functools.lru_cache(maxsize=32)
-def _values(text: str, processors: int | None) -> tuple[float | None, ...]:
+def _values(text: str, processors: int | None, asked: tuple[str, ...]) -> tuple[float | None, ...]:
     """Return PBS's value for every shape of job."""
     evaluator = Evaluator(text)
-    return tuple(evaluator.value(names) for names in _shapes(processors))
+    return tuple(evaluator.value(names) for names in _shapes(processors, asked))
 
 
 def _lowest(text: str, policy: Policy, processors: int | None) -> float:
@@ -185,7 +195,8 @@ def _lowest(text: str, policy: Policy, processors: int | None) -> float:
         If PBS has no value for one of them, or an infinite one below all others.
     """
     lowest = 0.0
-    for names, value in zip(_shapes(processors), _values(text, processors), strict=True):
+    values = _values(text, processors, policy.asked)
+    for names, value in zip(_shapes(processors, policy.asked), values, strict=True):
         if value is None or math.isnan(value) or value == -math.inf:
             shape = ", ".join(f"{name} {number}" for name, number in names.items() if name in text)
             raise ExportError(
@@ -219,15 +230,17 @@ def _misplaced(formula_text: str, text: str, processors: int | None) -> tuple[in
     wrong, tried = 0, 0
     shapes = [
         (names, value or 0.0)
-        for names, value in zip(_shapes(processors), _values(text, processors), strict=True)
-        if names["walltime"] and names["ncpus"]
+        for names, value in zip(_shapes(processors, policy.asked), _values(text, processors, policy.asked), strict=True)
+        if names["walltime"] and names["ncpus"] and names.get("nodect", 1)
     ]
     for now in (_LONGEST_WAIT + 1, 20 * _LONGEST_WAIT):
         jobs = [names for names, _ in shapes if names["eligible_time"] + names[RESOURCE] == now]
         p, q, w, r = (
             np.array([names[name] for names in jobs]) for name in ("walltime", "ncpus", "eligible_time", RESOURCE)
         )
-        scores = policy.scores(p, q, r, w)
+        asked = np.array([[names.get(_NAMES[name], 1) for names in jobs] for name in ASKED], dtype=np.float64)
+        asked[ASKED.index("mem")] /= _KB
+        scores = policy.scores(p, q, r, w, asked=asked)
         values = np.array([value for names, value in shapes if names["eligible_time"] + names[RESOURCE] == now])
         wrong += len(jobs) - _longest_fall(scores, values)
         tried += len(jobs)
@@ -256,6 +269,10 @@ def _guarded(node: Expression, policy: Policy) -> Expression:
         match part:
             case Variable("p"):
                 return _Walltime()
+            case Variable("n"):
+                return _at_least(Coefficient(_NAMES["n"]), 1.0)
+            case Variable("mem"):
+                return _MEGABYTES
             case Variable(name):
                 return Coefficient(_NAMES[name])
             case Binary("/", left, right):
@@ -292,13 +309,13 @@ def _at_least_one(part: Expression) -> Expression | None:
     """Return a variable as at least 1, a positive number as it is."""
     if part == Variable("p"):
         return _Walltime()
-    if isinstance(part, Variable):
+    if isinstance(part, Variable) and part.name != "mem":
         return _at_least(Coefficient(_NAMES[part.name]), 1.0)
     return part if isinstance(part, Number) and part.value > 0 else None
 
 
 def _divisor(part: Expression, policy: Policy) -> Expression:
-    if isinstance(part, Variable) and part.name in {"p", "q"}:
+    if isinstance(part, Variable) and part.name in {"p", "q", "n"}:
         return _at_least_one(part) or part
     if isinstance(part, Number) and part.value > 0:
         return part

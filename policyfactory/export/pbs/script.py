@@ -71,7 +71,8 @@ def make(model: Model, site: Site) -> Export:
         ]
         return np.array([0.0 if value is None else value for value in values])
 
-    return Export((file,), settings, install, rollback, limits, priorities)
+    # What the jobs of a list ask for beside time and processors is not known.
+    return Export((file,), settings, install, rollback, limits, None if policy.asked else priorities)
 
 
 def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...]:
@@ -82,6 +83,7 @@ def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...
     wrong, tried = misplaced(policy, plain, processors)
     applies = {
         "limits": True,
+        "asked": bool(policy.asked),
         "eligible": "eligible_time" in text,
         "linear_in_r": "r" in policy.variables and not hook,
         "hook": hook,

@@ -10,7 +10,7 @@
 
 #include <math.h>
 #include <stdint.h>
-
+@INCLUDES@
 #ifdef __FAST_MATH__
 #error "compile without -ffast-math: it drops the rules for infinity and NaN"
 #endif
@@ -22,6 +22,8 @@
 /* Log the numbers for policyfactory shadow, and set none. */
 #define POLICY_LOG_ONLY @LOG_ONLY@
 #define POLICY_COUNTS_FROM_OLDEST @FROM_OLDEST@
+/* Whether n, mem and g of a job are looked for. */
+#define POLICY_ASKS @ASKS@
 
 typedef struct {
     double epoch;     /* Unix time from which r counts, s */
@@ -41,15 +43,17 @@ typedef struct {
     double q;      /* requested processors */
     double submit; /* Unix s */
     double waited; /* s */
+    double n, mem, g; /* requested nodes, MB and GPUs, each over the whole job */
 } policy_job_t;
 
 @HELPERS@
 /* The score of a job; the lowest runs first, NaN last. */
-static double policy_score(double p, double q, double r, double w)
+static double policy_score(double p, double q, double r, double w, double n, double mem, double g)
 {
 @UNUSED@    return @SCORE@;
 }
 
+@GPUS@
 /* A falling map from scores to 1 .. @LARGEST@: three quarters of the numbers are for low .. high. */
 static double policy_number(const policy_settings_t *settings, double score)
 {
@@ -80,7 +84,8 @@ static uint32_t policy_priority(const policy_settings_t *settings, const policy_
 
         return (uint32_t)(@LARGEST@.0 + (ahead > 0.0 ? (ahead < most ? ahead : most) : 0.0));
     }
-    return (uint32_t)policy_number(settings, policy_score(job->p, job->q, since > least ? since : least, job->waited));
+    return (uint32_t)policy_number(settings, policy_score(job->p, job->q, since > least ? since : least, job->waited,
+                                                          job->n, job->mem, job->g));
 }
 
 #endif

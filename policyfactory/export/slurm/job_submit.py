@@ -77,7 +77,7 @@ def _make(target: str, what: str, model: Model, site: Site) -> Export:
             [
                 *(["lua_no_threshold"] if math.isfinite(policy.threshold) else []),
                 "lua_limits",
-                *(["lua_asked_limits"] if policy.asked else []),
+                "lua_asked_limits" if policy.asked else "hardware",
                 *(["lua_prediction_limits"] if foresight else []),
                 *([] if site.log_only else ["backfilling"]),
                 f"{does}_limits",

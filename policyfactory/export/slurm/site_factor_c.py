@@ -2,7 +2,9 @@
 
 For policies that change while a job waits: those with w, with a threshold, or whose r counts from the oldest waiting
 job. The formula and the map to whole numbers are a header of their own, policy.h, which any C compiler takes; what
-speaks to Slurm is the same for every policy and is built against the source of the Slurm that runs.
+speaks to Slurm is the same for every policy and is built against the source of the Slurm that runs. What a job asks
+for beside time and processors (n, mem, g) it finds as `job_submit.lua` does, and knows the memory's default of the
+whole cluster as well.
 
 Seen with Slurm 22.05.8: the plugin is called at each submission, release and update, and for all jobs every
 PriorityCalcPeriod (whole minutes, from 1) if there is slurmdbd; site_factor is unsigned with the offset NICE_OFFSET,
@@ -25,8 +27,9 @@ from policyfactory.export.expressible import fixed_epoch
 from policyfactory.export.languages.code import C, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scale import learn_scale
-from policyfactory.export.scripts import filled, sentences
+from policyfactory.export.scripts import filled, sentences, whole
 from policyfactory.export.slurm.uninstall import uninstall_script
+from policyfactory.policy.nodes import ASKED
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import Scale
 from policyfactory.policy.store import Model
@@ -63,7 +66,8 @@ def make(model: Model, site: Site) -> Export:
         install=sentences("slurm.txt", *(["plugin_log"] if site.log_only else []), "plugin_install", ADDED=added),
         rollback=sentences("slurm.txt", "plugin_rollback"),
         limits=_limits(policy, scale, log_only=site.log_only),
-        priorities=_priorities(policy, scale),
+        # What the jobs of a list ask for beside time and processors is not known.
+        priorities=None if policy.asked else _priorities(policy, scale),
         scale=scale,
         uninstall=uninstall_script(
             policy,
@@ -113,7 +117,8 @@ def policy_header(model: Model, site: Site, scale: Scale) -> str:
         The map.
     """
     policy = model.policy
-    unused = "".join(f"    (void){name};\n" for name in "pqrw" if name not in policy.variables)
+    names = ("p", "q", "r", "w", *ASKED)
+    unused = "".join(f"    (void){name};\n" for name in names if name not in policy.variables)
     return filled(
         "policy.h",
         {
@@ -122,6 +127,9 @@ def policy_header(model: Model, site: Site, scale: Scale) -> str:
             "UNLIMITED": UNLIMITED_S,
             "CHANGES": int(not policy.is_static),
             "LOG_ONLY": int(site.log_only),
+            "INCLUDES": "#include <string.h>\n" if policy.asked else "",
+            "ASKS": int(bool(policy.asked)),
+            "GPUS": whole("policy_gpus.h") if policy.asked else "",
             "FROM_OLDEST": int("r" in policy.variables and policy.epoch.rule == "oldest-waiting"),
             "EPOCH": policy.epoch.unix_time or 0,
             "LOW": repr(scale.low),
@@ -162,7 +170,9 @@ def _limits(policy: Policy, scale: Scale, *, log_only: bool) -> tuple[str, ...]:
         "plugin_changes": _changes(policy),
         "plugin_threshold": math.isfinite(policy.threshold),
         "plugin_oldest": oldest,
+        "plugin_asked": bool(policy.asked),
         "plugin_limits": True,
+        "hardware": not policy.asked,
         "backfilling": not log_only,
     }
     return sentences(

@@ -153,6 +153,44 @@ static double _requested_processors(const job_record_t *job)
 	return (found >= 1.0) ? found : NAN;
 }
 
+#if POLICY_ASKS
+static bool _is_memory(uint64_t value)
+{
+	return (value != NO_VAL64) && (value != INFINITE64) && (value & ~MEM_PER_CPU);
+}
+
+/* MB over the whole job; of a job that asks for none, its partition's default, else that of slurm.conf, else 0. */
+static double _requested_memory(const job_record_t *job, double nodes, double processors)
+{
+	uint64_t asked = job->details->pn_min_memory;
+
+	if (!_is_memory(asked) && job->part_ptr)
+		asked = job->part_ptr->def_mem_per_cpu;
+	if (!_is_memory(asked))
+		asked = slurm_conf.def_mem_per_cpu;
+	if (!_is_memory(asked))
+		return 0.0;
+	return (asked & MEM_PER_CPU) ? processors * (double) (asked & ~MEM_PER_CPU) : nodes * (double) asked;
+}
+
+/* The GPUs over the whole job, in whichever way they are asked for. */
+static double _requested_gpus(const job_record_t *job, double nodes)
+{
+	const double tasks = fmax(_given(job->details->num_tasks), 1.0);
+	const double by_node = fmax(policy_gpus(job->tres_per_node), policy_gpus(job->tres_per_socket));
+
+	return fmax(fmax(policy_gpus(job->tres_per_job), nodes * by_node), tasks * policy_gpus(job->tres_per_task));
+}
+
+/* n, mem and g; a job that leaves the number of its nodes to Slurm has one. */
+static void _add_asked(const job_record_t *job, policy_job_t *asked)
+{
+	asked->n = fmax(_given(job->details->min_nodes), 1.0);
+	asked->mem = _requested_memory(job, asked->n, asked->q);
+	asked->g = _requested_gpus(job, asked->n);
+}
+#endif
+
 static double _waited(const job_record_t *job, double now)
 {
 	const double since = wait_from_eligible ? job->details->accrue_time : job->details->submit_time;
@@ -183,7 +221,7 @@ static task_t _task(const job_record_t *job)
 /* Give the job its number; in log-only mode write a line for policyfactory shadow instead. */
 static void _rate(job_record_t *job, double now)
 {
-	const policy_job_t asked = {
+	policy_job_t asked = {
 		.p = _requested_seconds(job),
 		.q = _requested_processors(job),
 		.submit = job->details->submit_time,
@@ -194,6 +232,9 @@ static void _rate(job_record_t *job, double now)
 	struct timespec begin, end;
 	uint32_t number;
 
+#if POLICY_ASKS
+	_add_asked(job, &asked);
+#endif
 	if (POLICY_LOG_ONLY)
 		clock_gettime(CLOCK_MONOTONIC, &begin);
 	number = policy_priority(&settings, &asked, origin, calculated);
@@ -207,7 +248,7 @@ static void _rate(job_record_t *job, double now)
 	     POLICY_NAME, now, (job->array_task_id == NO_VAL) ? job->job_id : job->array_job_id, _task(job).text,
 	     job->user_id, asked.submit, asked.p, asked.q,
 	     policy_score(asked.p, asked.q, fmax(asked.submit - origin, POLICY_COUNTS_FROM_OLDEST ? 0.0 : 1.0),
-			  asked.waited),
+			  asked.waited, asked.n, asked.mem, asked.g),
 	     number, job->priority, (end.tv_sec - begin.tv_sec) * 1e6 + (end.tv_nsec - begin.tv_nsec) / 1e3);
 }
 
