@@ -28,6 +28,9 @@ from policyfactory.engine.slurm_state import (
     LEAVING,
     LEFT,
     MAIN,
+    MAIN_SKIPPED,
+    MAIN_UNTIL,
+    MAIN_VERSION,
     NOW,
     PASSED,
     PENDING,
@@ -35,10 +38,11 @@ from policyfactory.engine.slurm_state import (
     READY,
     RELEASED,
     RUNNING,
-    SINCE_FULL,
     STUCK,
+    VERSION,
     WAITING,
     Run,
+    count_room,
     enqueue,
     give_back,
     see_all,
@@ -87,7 +91,9 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
             _calculate(jobs, machine, run, weights, shares, state[CALCULATED])
             state[CALCULATED] = time
             if state[WAITING] > 0 or state[ASIDE] > 0:
-                state[CHANGED], state[SINCE_FULL] = time, 1
+                state[CHANGED] = time
+            # Beyond their order, priorities count only where there is a least one.
+            state[VERSION] += settings.least_priority > 0
         _pass_main(jobs, machine, run, settings)
         if settings.backfill and time - state[PASSED] >= settings.interval and _has_changed(machine, run):
             see_all(run)
@@ -171,7 +177,6 @@ def _end_jobs(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weight
                 run.priority[job] = new_priority(jobs, run, weights, shares, job)
             enqueue(jobs, machine, run, job)
             state[ASIDE] -= 1
-            state[SINCE_FULL] = 1
         elif run.held_count[job] > 0 and run.end[job] == now:
             if weights.tail:
                 add_usage(jobs, run, weights, shares, job, state[CALCULATED])
@@ -182,6 +187,7 @@ def _end_jobs(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weight
         run.completing[run.leaving[state[LEFT], 1]] -= 1
         state[LEFT], state[LEAVING] = (state[LEFT] + 1) % len(run.leaving), state[LEAVING] - 1
         state[DUE], state[CHANGED] = 1, now
+        state[VERSION] += 1
 
 
 @inlined
@@ -227,19 +233,22 @@ def _change_nodes(jobs: Jobs, machine: Machine, run: Run, settings: Settings, we
     for at in range(len(machine.reservation)):
         if state[NOW] == machine.reservation[at, 0]:
             state[PENDING] = 1
-        if state[NOW] == machine.reservation[at, 0]:
-            state[CHANGED], state[SINCE_FULL] = state[NOW], 1
-        if state[NOW] == machine.reservation[at, 1] or state[NOW] == machine.reservation[at, 2]:
-            state[CHANGED], state[SINCE_FULL] = state[NOW], 1
+        for side in range(3):
+            if state[NOW] == machine.reservation[at, side]:
+                state[CHANGED] = state[NOW]
+                state[VERSION] += 1
     while state[EVENTS] < len(machine.event) and machine.event[state[EVENTS], 0] <= state[NOW]:
         event = state[EVENTS]
         state[EVENTS] += 1
         kind, nodes, back = machine.event[event, 1], machine.of_event[event], 0
         for node in range(len(nodes)):
             if nodes[node]:
+                count_room(machine, run, node, -1)
                 run.up[node] = kind == _UP
+                count_room(machine, run, node, 1)
                 back += kind == _UP
-        state[CHANGED], state[SINCE_FULL] = state[NOW], 1
+        state[CHANGED] = state[NOW]
+        state[VERSION] += 1
         if back > 0:
             state[PENDING] = 1
         if kind != _DOWN:
@@ -277,7 +286,7 @@ def _submit(jobs: Jobs, machine: Machine, run: Run, weights: Weights, shares: Sh
         if jobs.hopeless[job] == REFUSED:
             run.end[job] = state[NOW]
             continue
-        state[PENDING], state[SINCE_FULL] = 1, 1
+        state[PENDING] = 1
         if jobs.hopeless[job] == ABSENT:
             state[ASIDE] += 1
             continue
@@ -306,8 +315,9 @@ def _pass_main(jobs: Jobs, machine: Machine, run: Run, settings: Settings) -> No
         state[MAIN], state[PENDING] = now, 0
     if state[WAITING] > 0 and (asked or state[DUE] == 1):
         see_all(run)
-        if whole:
-            state[SINCE_FULL] = 0
-        if main_pass(jobs, machine, run, settings, whole) > 0:
+        if whole and state[MAIN_VERSION] == state[VERSION] and now < state[MAIN_UNTIL]:
+            if state[MAIN_SKIPPED] == 1:
+                state[CHANGED] = now
+        elif main_pass(jobs, machine, run, settings, whole) > 0:
             close_queue(run)
     state[DUE] = 0

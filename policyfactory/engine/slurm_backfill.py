@@ -23,15 +23,30 @@ from policyfactory.engine.slurm_nodes import (
     WHOLE,
     choose,
 )
-from policyfactory.engine.slurm_plan import begin_plan, is_reserved, reserve, usable_nodes
-from policyfactory.engine.slurm_state import CHANGED, NOW, PLANNED, WAITING, Run, start_job
+from policyfactory.engine.slurm_plan import Plan, begin_plan, is_reserved, reserve, usable_nodes
+from policyfactory.engine.slurm_state import (
+    CHANGED,
+    FREE_NODES,
+    HORIZON,
+    NOW,
+    PLAN_UNTIL,
+    PLAN_VERSION,
+    PLANNED,
+    VERSION,
+    WAITING,
+    Run,
+    may_fit,
+    see_cores,
+    start_job,
+)
 
 __all__ = ["BACKFILLED", "backfill_pass"]
 
 BACKFILLED = 2  # in `Run.by`
 # Rows of `Run.mask`: nodes that a job may use; those of them that no plan takes; one of the main pass; planned nodes;
 # usable nodes where nothing is being cleaned up.
-_ALLOWED, _USABLE, _FREE, _PLANNED, _READY = range(5)
+_ALLOWED, _USABLE, _FREE, _PLANNED, _READY, _NOWHERE, _LEFT_OVER = range(7)
+_FAR = 2**60
 # Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
 # reservations by partition.
 _OF_BOTH, _OF_PARTITION, _OF_ASSOCIATION, _OF_USER, _RESERVED = range(5)
@@ -70,38 +85,61 @@ def _is_over(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: in
     return False
 
 
-@step
-def _last_that_may_start(jobs: Jobs, machine: Machine, run: Run) -> int:
-    """Return the last place in the queue whose job the free nodes have room for; -1 if none has.
+@inlined
+def _last_that_may_start(jobs: Jobs, run: Run, behind: int) -> int:
+    """Return the last place in the queue before another whose job the free nodes have room for; -1 if none has.
 
     Only what starts now changes anything, so that reservations for jobs behind it are not made.
     """
-    rooms = run.rooms
-    for partition in range(len(machine.tier)):
-        nodes = idle = cores = 0
-        for node in range(len(run.up)):
-            if machine.partition[partition, node] & run.up[node]:
-                free = machine.has[node, CORES] - run.used[node, CORES]
-                nodes += free > 0
-                cores += free
-                idle += run.used[node, JOBS] == 0
-        rooms[partition, 0], rooms[partition, 1], rooms[partition, 2] = nodes, idle, cores
-    for at in range(run.state[WAITING] - 1, -1, -1):
-        job = run.waiting[at]
-        partition, request = jobs.partition[job], jobs.request[job]
-        nodes = rooms[partition, 1] if request[WHOLE] == 1 else rooms[partition, 0]
-        if request[NODES] <= nodes and request[TOTAL_CORES] <= rooms[partition, 2]:
+    for at in range(behind - 1, -1, -1):
+        if may_fit(jobs, run, run.waiting[at]):
             return at
     return -1
 
 
 @inlined
-def _has_room(machine: Machine, run: Run) -> bool:
-    """Tell whether a node is not wholly in use."""
-    room = False
-    for node in range(len(run.up)):
-        room = room or (run.up[node] == 1 and run.used[node, CORES] < machine.has[node, CORES])
-    return room
+def _until(plan: Plan, now: int, end: int) -> int:
+    """Return up to when no other records are looked at if a job were to run from then on, and not from now to ``end``."""
+    until, at = now + _FAR, 0
+    while True:
+        following = plan.record[at, 2]
+        # The last record ends with the window, which moves on.
+        if following != 0 and plan.record[at, 1] > now:
+            until = min(until, plan.record[at, 1])
+        if plan.record[at, 0] > end:
+            return min(until, now + plan.record[at, 0] - end)
+        if following == 0:
+            return until
+        at = following
+
+
+@step
+def _may_still_start(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int) -> bool:
+    """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
+    request, used, has = jobs.request[job], run.used, machine.has
+    left, plan, now = run.mask[_LEFT_OVER], run.plan, run.state[NOW]
+    members, end, at = machine.partition[jobs.partition[job]], now + jobs.limit[job], 0
+    for node in range(len(left)):
+        left[node] = members[node] & run.up[node]
+    while True:
+        if plan.record[at, 1] > now:
+            if plan.record[at, 0] > end:
+                break
+            for node in range(len(left)):
+                left[node] &= plan.free[at, node]
+        at = plan.record[at, 2]
+        if at == 0:
+            break
+    nodes = cores = 0
+    for node in range(len(left)):
+        if left[node] == 1:
+            free = has[node, CORES] - used[node, CORES]
+            nodes += (used[node, JOBS] == 0) if request[WHOLE] == 1 else (free > 0)
+            cores += free
+    if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+        return True
+    run.state[HORIZON] = min(run.state[HORIZON], _until(plan, now, end))
+    return False
 
 
 @inlined
@@ -130,20 +168,37 @@ def backfill_pass(jobs: Jobs, machine: Machine, run: Run, settings: Settings) ->
     int
         How many jobs were started.
     """
-    now = run.state[NOW]
-    last = _last_that_may_start(jobs, machine, run)
+    state, now = run.state, run.state[NOW]
     # The nodes that the pass before had planned are so no more, which counts as a change.
-    if run.state[PLANNED] == 1:
-        run.state[CHANGED] = now
-    run.state[PLANNED] = 0
-    if last < 0 and not settings.plan_all and not _has_room(machine, run):
+    if state[PLANNED] == 1:
+        state[CHANGED] = now
+    if state[PLAN_VERSION] == state[VERSION] and now < state[PLAN_UNTIL]:
         return 0
+    state[PLANNED], state[PLAN_VERSION], state[HORIZON] = 0, state[VERSION], now + _FAR
+    last = _last_that_may_start(jobs, run, state[WAITING])
+    if last >= 0 or settings.plan_all or run.rooms[len(run.rooms) - 1, FREE_NODES] > 0:
+        started = _plan(jobs, machine, run, settings, last)
+    else:
+        started = 0
+    state[PLAN_UNTIL] = state[HORIZON]
+    return started
+
+
+@step
+def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int) -> int:
+    """Start jobs or reserve nodes for them, the queue in its order; ``last`` is the last place that may start."""
+    now = run.state[NOW]
     run.tally[:] = 0
     begin_plan(run.plan, now, settings.window, settings.resolution, run.up)
-    tried = started = 0
+    tried = started = size = 0
     planned = run.mask[_PLANNED]
     planned[:] = 0
     for at in range(run.state[WAITING]):
+        while not settings.plan_all and at <= last and run.plan.size[0] > size:
+            if _may_still_start(jobs, machine, run, settings, run.waiting[last]):
+                size = run.plan.size[0]
+            else:
+                last = _last_that_may_start(jobs, run, last)
         # What follows is neither started, nor does it matter that more nodes are planned.
         if at > last and not settings.plan_all and _plans_room(machine, run, planned):
             break
@@ -157,6 +212,8 @@ def backfill_pass(jobs: Jobs, machine: Machine, run: Run, settings: Settings) ->
             continue
         if is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
             continue
+        if now - run.ready[job] < settings.least_age:
+            run.state[HORIZON] = min(run.state[HORIZON], run.ready[job] + settings.least_age)
         now_only = (
             run.priority[job] < settings.least_priority
             or now - run.ready[job] < settings.least_age
@@ -187,7 +244,7 @@ def _plan_job(
     now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> tuple[int, bool]:
     """Start a job or reserve nodes for it; return the outcome and whether nodes were looked for."""
-    now, limit, request = run.state[NOW], jobs.limit[job], jobs.request[job]
+    state, now, limit, request = run.state, run.state[NOW], jobs.limit[job], jobs.request[job]
     plan, resolution, taken = run.plan, settings.resolution, run.choice.taken
     allowed, usable = run.mask[_ALLOWED], run.mask[_USABLE]
     later, counted = now, False
@@ -195,8 +252,11 @@ def _plan_job(
         begin, overlaps = allow(jobs, machine, run, job, later, allowed)
         if begin < 0:
             return _LEFT, counted
+        if begin == now:
+            state[HORIZON] = min(state[HORIZON], _until(plan, now, now + limit))
         later = usable_nodes(plan, begin, max(begin, now) + limit, allowed, usable)
         if overlaps:
+            state[HORIZON] = now
             free_again = _reservations_end(machine, now, begin, resolution) + 1
             window_end = (now + settings.window) // resolution * resolution
             if 1 < free_again < window_end and (later == 0 or free_again < later):
@@ -215,23 +275,30 @@ def _plan_job(
                 continue
             return _LEFT, counted
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-        run.cores_seen[job] = cores
+        see_cores(run, job, cores)
         time = max(time, begin)
         for node in range(len(taken)):
             if time <= now and taken[node] == 1 and run.completing[node] > 0:
-                time, later = now + 1, 0
+                time, later, state[HORIZON] = now + 1, 0, now
         if time <= now:
             outcome = _start_now(jobs, machine, run, settings, job, usable)
             if outcome != _BUSY:
                 return outcome, counted
-            later = 0
+            later, state[HORIZON] = 0, now
         if time > now and now_only:
             return _LEFT, counted
         if later > 0 and time > later:
             continue
         if time > now + settings.window:
+            state[HORIZON] = min(state[HORIZON], time - settings.window)
             return _LEFT, counted
         first, end = time // resolution * resolution, (time + limit) // resolution * resolution
+        # Until the clock or the end of the window come to the next record.
+        past = first if first > now // resolution * resolution else first + resolution
+        state[HORIZON] = min(state[HORIZON], past)
+        for edge in (first, end):
+            if edge >= (now + settings.window) // resolution * resolution:
+                state[HORIZON] = min(state[HORIZON], edge + resolution - settings.window)
         if time > now and is_reserved(plan, taken, first, end):
             later = time
             continue
@@ -261,7 +328,7 @@ def _start_now(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: 
         choose(request, machine.has, run.used, usable, run.choice)
         return _BUSY
     nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-    run.cores_seen[job] = cores
+    see_cores(run, job, cores)
     if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
         return _LEFT
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)

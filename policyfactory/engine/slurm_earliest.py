@@ -22,7 +22,7 @@ from policyfactory.engine.slurm_nodes import (
     taken_gpus,
     taken_memory,
 )
-from policyfactory.engine.slurm_state import NOW, RUNNING, WAITING, Run
+from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run
 
 __all__ = ["allow", "asked", "close_queue", "earliest", "is_open"]
 
@@ -38,12 +38,15 @@ _TRIES = 10
 @step
 def _believed_end(jobs: Jobs, run: Run, settings: Settings, job: int) -> int:
     """Return when a running job is believed to end: by its limit, or soon if that is over."""
-    end = run.start[job] + jobs.limit[job]
-    if end > run.state[NOW]:
+    state, end = run.state, run.start[job] + jobs.limit[job]
+    if end > state[NOW]:
+        state[HORIZON] = min(state[HORIZON], end)
         return int(end)
     if settings.overrun >= _YEAR:
-        return int(run.state[NOW] + min(jobs.limit[job], _YEAR))
-    return int(max(end + settings.kill_wait + settings.overrun, run.state[NOW] + 1))
+        state[HORIZON] = state[NOW]
+        return int(state[NOW] + min(jobs.limit[job], _YEAR))
+    state[HORIZON] = min(state[HORIZON], end + settings.kill_wait + settings.overrun)
+    return int(max(end + settings.kill_wait + settings.overrun, state[NOW] + 1))
 
 
 @step
@@ -182,10 +185,13 @@ def allow(jobs: Jobs, machine: Machine, run: Run, job: int, begin: int, allowed:
         if own >= 0:
             if begin < machine.reservation[own, 0] or begin > machine.reservation[own, 1]:
                 return -1, False
+            run.state[HORIZON] = min(run.state[HORIZON], machine.reservation[own, 1] + 1)
             for node in range(len(allowed)):
                 allowed[node] &= machine.reserved[own, node]
         for other in range(len(machine.reservation)):
             begins, ends = machine.reservation[other, 0], machine.reservation[other, 1]
+            if other != own and begins >= begin + jobs.limit[job] and begin == run.state[NOW]:
+                run.state[HORIZON] = min(run.state[HORIZON], begins - jobs.limit[job] + 1)
             if other == own or begins >= begin + jobs.limit[job] or ends <= begin:
                 continue
             if machine.reservation[other, 2] > run.state[NOW]:

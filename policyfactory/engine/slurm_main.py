@@ -6,7 +6,7 @@ The rules are those of Slurm 22.05, found in its source.
 from __future__ import annotations
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
-from policyfactory.core.jit import step
+from policyfactory.core.jit import inlined, step
 from policyfactory.engine.slurm_earliest import allow, asked, is_open
 from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
@@ -22,7 +22,20 @@ from policyfactory.engine.slurm_nodes import (
     WHOLE,
     choose,
 )
-from policyfactory.engine.slurm_state import CHANGED, NOW, WAITING, Run, start_job
+from policyfactory.engine.slurm_state import (
+    CHANGED,
+    HORIZON,
+    MAIN_SKIPPED,
+    MAIN_UNTIL,
+    MAIN_VERSION,
+    NOW,
+    VERSION,
+    WAITING,
+    Run,
+    may_fit,
+    see_cores,
+    start_job,
+)
 
 __all__ = ["STARTED_BY_MAIN", "main_pass"]
 
@@ -30,6 +43,7 @@ STARTED_BY_MAIN = 1  # in `Run.by`
 # Rows of `Run.mask`: nodes that a job may use, nodes that no job of a blocked partition waits for; of
 # the first, those where nothing is being cleaned up.
 _ALLOWED, _FREE, _READY = 0, 2, 4
+_NEVER = 2**61
 # What came of a job.
 _NOT_NOW, _STARTED, _BUSY = range(3)
 # Rows of `Run.tally`: 1 for a partition whose first job waits; its jobs looked at; 1 for such a reservation.
@@ -61,11 +75,16 @@ def main_pass(
     int
         How many jobs were started.
     """
-    now, free = run.state[NOW], run.mask[_FREE]
+    now, version, free = run.state[NOW], run.state[VERSION], run.mask[_FREE]
+    run.state[HORIZON], skipped = _NEVER, False
     blocked, looked_at, failed = run.tally[_BLOCKED], run.tally[_LOOKED_AT], run.tally[_FAILED]
     run.tally[:] = 0
+    up = 0
     for node in range(len(free)):
         free[node] = run.up[node]
+        up += run.up[node]
+    # As long as a job may have all nodes of its partition, it is known what it would do if they were empty.
+    plain = up == len(free) and len(machine.reservation) == 0
     depth = started = 0
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
@@ -86,7 +105,7 @@ def main_pass(
             break
         depth += 1
         if reservation < 0 and blocked[partition] == 1:
-            run.state[CHANGED] = now
+            run.state[CHANGED], skipped = now, True
             continue
         if reservation >= 0 and failed[reservation] == 1:
             continue
@@ -100,26 +119,41 @@ def main_pass(
         if not few:
             if jobs.hopeless[job] >= CLOSED:
                 continue
-            outcome = _try(jobs, machine, run, settings, job, free)
+            outcome = _try(jobs, machine, run, settings, job, free, plain)
             started += outcome == _STARTED
             waits = outcome == _BUSY
-        if not waits or (
-            not few and (now - run.ready[job] < settings.least_age or run.priority[job] < settings.least_priority)
-        ):
+        young = now - run.ready[job] < settings.least_age
+        if young:
+            run.state[HORIZON] = min(run.state[HORIZON], run.ready[job] + settings.least_age)
+        if not waits or (not few and (young or run.priority[job] < settings.least_priority)):
             continue
         if reservation >= 0 and not few:
             failed[reservation] = 1
         else:
-            blocked[partition] = 1
+            blocked[partition], plain = 1, False
             for node in range(len(free)):
                 free[node] &= 1 - machine.partition[partition, node]
+    if whole:
+        run.state[MAIN_VERSION], run.state[MAIN_UNTIL] = version, run.state[HORIZON]
+        run.state[MAIN_SKIPPED] = skipped
     return started
 
 
 @step
-def _try(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int, free: UInt8Array) -> int:
+def _try(
+    jobs: Jobs,
+    machine: Machine,
+    run: Run,
+    settings: Settings,
+    job: int,
+    free: UInt8Array,
+    plain: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> int:
     """Start a job on free nodes, or tell why not: it waits for others to end, or for something else."""
     request, now, allowed, ready = jobs.request[job], run.state[NOW], run.mask[_ALLOWED], run.mask[_READY]
+    members = machine.partition[jobs.partition[job]]
+    if plain and not may_fit(jobs, run, job) and _needs(jobs, machine, run, job, members) > 0:
+        return _NOT_NOW if _would_be_limited(jobs, run, job, run.needs[job]) else _BUSY
     begin, _ = allow(jobs, machine, run, job, now, allowed)
     if begin != now:
         return _NOT_NOW
@@ -129,18 +163,32 @@ def _try(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int, f
     chosen = choose(request, machine.has, run.used, ready, run.choice)
     if chosen > 0:
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-        run.cores_seen[job] = cores
+        see_cores(run, job, cores)
         if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
             return _NOT_NOW
         start_job(jobs, machine, run, settings, job, chosen, STARTED_BY_MAIN)
         return _STARTED
-    busy, nodes = _is_busy(request, machine, run, allowed, ready, machine.partition[jobs.partition[job]])
+    busy, nodes = _is_busy(request, machine, run, allowed, ready, members)
+    # A limit outweighs other reasons: such a job keeps nobody else from starting.
+    return _BUSY if busy and not _would_be_limited(jobs, run, job, nodes) else _NOT_NOW
+
+
+@inlined
+def _would_be_limited(jobs: Jobs, run: Run, job: int, nodes: int) -> bool:
+    """Tell whether a job that waits for nodes would break a limit on them."""
+    request = jobs.request[job]
     cores = run.cores_seen[job] if run.cores_seen[job] > 0 else request[TOTAL_CORES]
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else request[CORE_MEMORY] * cores
-    # A limit outweighs other reasons: such a job keeps nobody else from starting.
-    if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, request[NODE_GPUS] * nodes, False):
-        return _NOT_NOW
-    return _BUSY if busy else _NOT_NOW
+    return bool(is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, request[NODE_GPUS] * nodes, False))
+
+
+@inlined
+def _needs(jobs: Jobs, machine: Machine, run: Run, job: int, members: UInt8Array) -> int:
+    """Return how many nodes a job gets if those of its partition are all there and empty; 0 if it cannot run."""
+    if run.needs[job] < 0:
+        run.scratch[:] = 0
+        run.needs[job] = choose(jobs.request[job], machine.has, run.scratch, members, run.choice)
+    return int(run.needs[job])
 
 
 @step

@@ -14,7 +14,7 @@ from policyfactory.core.arrays import FloatArray, Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.engine.slurm_jobs import Jobs, Machine
 from policyfactory.engine.slurm_nodes import TOTAL_CORES
-from policyfactory.engine.slurm_state import NOW, RUNNING, WAITING, Run, is_ahead
+from policyfactory.engine.slurm_state import NOW, RUNNING, VERSION, WAITING, Run, is_ahead
 
 __all__ = ["Shares", "Weights", "_calculate", "add_usage", "fair_tree", "new_priority", "no_fair_tree", "sort_queue"]
 
@@ -161,12 +161,15 @@ def _calculate(jobs: Jobs, machine: Machine, run: Run, weights: Weights, shares:
 @step
 def sort_queue(jobs: Jobs, machine: Machine, run: Run) -> None:
     """Sort the queue, which is nearly in order."""
+    moved = False
     for at in range(1, run.state[WAITING]):
         job, place = run.waiting[at], at
         while place > 0 and is_ahead(jobs, machine, run, job, run.waiting[place - 1]):
             run.waiting[place] = run.waiting[place - 1]
             place -= 1
+            moved = True
         run.waiting[place] = job
+    run.state[VERSION] += moved
 
 
 @kernel

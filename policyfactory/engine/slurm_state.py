@@ -17,6 +17,8 @@ from policyfactory.engine.slurm_nodes import (
     GPUS,
     JOBS,
     MEMORY,
+    NODES,
+    TOTAL_CORES,
     WHOLE,
     Choice,
     new_choice,
@@ -31,42 +33,60 @@ __all__ = [
     "CHANGED",
     "DUE",
     "EVENTS",
+    "FREE_CORES",
+    "FREE_NODES",
     "FULL",
     "HELD",
+    "HORIZON",
+    "IDLE_NODES",
     "LEAVING",
     "LEFT",
     "MAIN",
+    "MAIN_SKIPPED",
+    "MAIN_UNTIL",
+    "MAIN_VERSION",
     "NOW",
     "PASSED",
     "PENDING",
     "PLANNED",
+    "PLAN_UNTIL",
+    "PLAN_VERSION",
     "READY",
     "RELEASED",
     "RUNNING",
-    "SINCE_FULL",
     "STUCK",
+    "VERSION",
     "WAITING",
     "Run",
+    "count_room",
     "enqueue",
     "give_back",
     "is_ahead",
+    "may_fit",
     "new_run",
     "see_all",
+    "see_cores",
     "start_job",
 ]  # fmt: skip
 
 # Places in `Run.state`: the clock (s); jobs that wait, that run; places of the arena in use; jobs that were put into
 # the queue for the first time; node events that have been; when something changed last that the backfilling pass looks
 # at, and when that pass was; when the main pass was called by submissions, when it looked at the whole queue, and when
-# priorities were calculated; whether a submission waits for the main pass, whether it is to be made now, and whether
-# something has changed since it looked at the whole queue; whether the last plan has nodes that are not wholly in use;
-# how often the queue was looked at in vain; submitted jobs that are not ready; where the ring of leaving jobs
-# begins, and its length.
+# priorities were calculated; whether a submission waits for the main pass, and whether it is to be made now; whether the
+# last plan has nodes that are not wholly in use; how often the queue was looked at in vain; submitted jobs that are not
+# ready; where the ring of leaving jobs begins, and its length.
+#
+# A pass that finds all as it was would do what it did before, and is left out. VERSION counts the changes of what
+# passes look at; of the last pass over the whole queue and of the last plan it is noted which version they saw, and
+# until when (s) no comparison with the clock comes out otherwise; and whether that pass left out jobs of a partition
+# whose first job waits. HORIZON is that time for the pass that is being made.
 (
-    NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, SINCE_FULL,
-    PLANNED, STUCK, ASIDE, LEFT, LEAVING,
-) = range(19)  # fmt: skip
-_PLACES = 19
+    NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STUCK,
+    ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON,
+) = range(25)  # fmt: skip
+_PLACES = 25
+# Columns of `Run.rooms`.
+FREE_NODES, IDLE_NODES, FREE_CORES = range(3)
 # In `Run.seen`: the job that this one waited for has ended, which the next pass finds.
 RELEASED = 2
 _CHECKS = 30  # seconds from one check of time limits to the next
@@ -77,7 +97,7 @@ class Run(NamedTuple):
 
     Parameters
     ----------
-    state : int64 array (19,)
+    state : int64 array (25,)
         See the names of its places.
     start, end : int64 array (n,)
         Start of each job, -1 before; when it ends and its nodes are free.
@@ -117,13 +137,16 @@ class Run(NamedTuple):
     choice : Choice
     scratch : int64 array (N, 4)
         ``used`` as it will be.
-    mask : uint8 array (6, N)
+    mask : uint8 array (7, N)
         Nodes of different kinds.
     plan : Plan
     tally : int64 array (5, T)
         What one backfilling pass counts, by partition, user and association.
-    rooms : int64 array (P, 3)
-        Free nodes, idle nodes and free cores of each partition.
+    rooms : int64 array (P + 1, 3)
+        Of the nodes that are up: those with free cores, those without jobs, and free cores; of each partition and, last,
+        of all.
+    needs : int64 array (n,)
+        How many nodes of its partition each job gets if all are empty; -1 as long as nobody has asked.
     """
 
     state: Int64Array
@@ -156,6 +179,7 @@ class Run(NamedTuple):
     plan: Plan
     tally: Int64Array
     rooms: Int64Array
+    needs: Int64Array
 
 
 def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, settings: Settings) -> Run:
@@ -202,11 +226,19 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
         _new_limits(jobs, most, counters, nodes),
         new_choice(nodes),
         np.zeros((nodes, 4), np.int64),
-        np.zeros((6, nodes), np.uint8),
+        np.zeros((7, nodes), np.uint8),
         new_plan(settings.most_tested, nodes),
         np.zeros((5, max(users * parts, associations, len(machine.reservation))), np.int64),
-        np.zeros((parts, 3), np.int64),
+        _new_rooms(machine),
+        np.full(n, -1),
     )
+
+
+def _new_rooms(machine: Machine) -> Int64Array:
+    """Return the rooms of an empty machine."""
+    members = np.concatenate([machine.partition, np.ones((1, len(machine.has)), np.uint8)]).astype(np.int64)
+    cores = machine.has[:, CORES]
+    return np.stack([members @ (cores > 0).astype(np.int64), members.sum(axis=1), members @ cores], axis=1)
 
 
 def _new_limits(jobs: Jobs, most: FloatArray, counters: int, nodes: int) -> Limits:
@@ -248,6 +280,30 @@ def enqueue(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
         run.waiting[at] = run.waiting[at - 1]
     run.waiting[low] = job
     run.state[WAITING] += 1
+    run.state[VERSION] += 1
+
+
+@inlined
+def count_room(machine: Machine, run: Run, node: int, sign: int) -> None:
+    """Count a node that is up in the rooms of its partitions, or count it no more."""
+    if run.up[node] == 0:
+        return
+    free = machine.has[node, CORES] - run.used[node, CORES]
+    idle = run.used[node, JOBS] == 0
+    last = len(run.rooms) - 1
+    for at in range(last + 1):
+        if at == last or machine.partition[at, node] == 1:
+            run.rooms[at, FREE_NODES] += sign * (free > 0)
+            run.rooms[at, IDLE_NODES] += sign * idle
+            run.rooms[at, FREE_CORES] += sign * free
+
+
+@inlined
+def may_fit(jobs: Jobs, run: Run, job: int) -> bool:
+    """Tell whether a job's partition has as many free nodes and cores as it needs: if not, it cannot start now."""
+    room, request = run.rooms[jobs.partition[job]], jobs.request[job]
+    nodes = room[IDLE_NODES] if request[WHOLE] == 1 else room[FREE_NODES]
+    return bool(request[NODES] <= nodes and request[TOTAL_CORES] <= room[FREE_CORES])
 
 
 @step
@@ -256,10 +312,12 @@ def _take(jobs: Jobs, machine: Machine, run: Run, job: int, sign: int) -> None:
     used = run.used
     for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
         node = run.held_node[at]
+        count_room(machine, run, node, -1)
         used[node, CORES] += sign * run.held_cores[at]
         used[node, MEMORY] += sign * taken_memory(jobs.request[job], machine.has[node], run.held_cores[at])
         used[node, GPUS] += sign * taken_gpus(jobs.request[job], machine.has[node])
         used[node, JOBS] += sign * (ALONE if jobs.request[job, WHOLE] == 1 else 1)
+        count_room(machine, run, node, 1)
     first, last = run.held_from[job], run.held_from[job] + run.held_count[job]
     nodes, cores = run.held_node[first:last], run.held_cores[first:last]
     count_in_limits(jobs, machine, run.limits, job, nodes, cores, sign)
@@ -335,7 +393,8 @@ def start_job(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: i
         at -= 1
     run.running[at] = job
     run.state[RUNNING] += 1
-    run.state[CHANGED], run.state[SINCE_FULL] = now, 1
+    run.state[CHANGED] = now
+    run.state[VERSION] += 1
 
 
 @step
@@ -349,7 +408,16 @@ def give_back(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
         run.running[place] = run.running[place + 1]
     run.held_count[job] = 0
     run.state[RUNNING] -= 1
-    run.state[CHANGED], run.state[SINCE_FULL] = run.state[NOW], 1
+    run.state[CHANGED] = run.state[NOW]
+    run.state[VERSION] += 1
+
+
+@inlined
+def see_cores(run: Run, job: int, cores: int) -> None:
+    """Note the cores of the nodes that were chosen for a job: its priority and limits count them."""
+    if run.cores_seen[job] != cores:
+        run.cores_seen[job] = cores
+        run.state[VERSION] += 1
 
 
 @inlined
@@ -362,5 +430,6 @@ def see_all(run: Run) -> None:
             run.ready[job] = max(run.ready[job], now)
             run.seen[job] = 0
             run.state[CHANGED] = now
+            run.state[VERSION] += 1
         else:
             run.seen[job] = 1
