@@ -115,7 +115,7 @@ class EpisodeOptions:
             )
         rules, plain = self.rules, _RULES
         refused = (
-            ("backfill", rules.backfill == "conservative", "easy or none"),
+            ("backfill", rules.backfill not in {"easy", "none"}, "easy or none"),
             ("decide_by", rules.decide_by == "prediction", "request or runtime"),
             ("threshold", rules.threshold != plain.threshold, "left out: the agent decides who is next"),
             ("ties", rules.ties != plain.ties, "fifo: the slots are in submit order"),

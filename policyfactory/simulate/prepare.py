@@ -103,12 +103,19 @@ class Prepared:
         block = _BLOCK if policy.function is None else max(len(keys), 1)
         for first in range(0, len(keys), block):
             rows = slice(first, first + block)
-            r = (jobs.submit[rows] - (epoch if isinstance(epoch, int) else epoch[rows])) / jobs.ticks
-            p = self.estimate[rows] / jobs.ticks
-            predicted, asked = self._predicted(policy, rows), asked_of(jobs, policy, rows)
-            scores = policy.scores(p, jobs.processors[rows], r, m=jobs.machine, predictions=predicted, asked=asked)
-            keys[rows] = sort_keys(scores)
+            keys[rows] = sort_keys(self._scores(policy, rows, epoch))
         return keys
+
+    def scores(self, policy: Policy) -> FloatArray:
+        """Return the score of each job under a static policy."""
+        return self._scores(policy, slice(None), _epoch(self.workload, policy))
+
+    def _scores(self, policy: Policy, rows: slice, epoch: int | Int64Array) -> FloatArray:
+        jobs = self.workload
+        r = (jobs.submit[rows] - (epoch if isinstance(epoch, int) else epoch[rows])) / jobs.ticks
+        p = self.estimate[rows] / jobs.ticks
+        predicted, asked = self._predicted(policy, rows), asked_of(jobs, policy, rows)
+        return policy.scores(p, jobs.processors[rows], r, m=jobs.machine, predictions=predicted, asked=asked)
 
     def formula(self, policy: Policy, since: Int64Array | None = None) -> Formula:
         """Return the policy as a program of the engine; of a function, its scores take the place of r."""
@@ -173,11 +180,17 @@ def prepare(
     Raises
     ------
     UsageError
-        If there is a ``tie_rank`` and the rules are not those of ocst, or they do not go with a ``machine``.
+        If there is a ``tie_rank`` and the rules are not those of ocst, they do not go with a ``machine``, or are those
+        of Slurm, which has jobs in another form.
     EvaluationError
         If a prediction or rank is missing or malformed, times leave the clock's range, ocst refuses the jobs, or the
         machine does.
     """
+    if rules.backfill == "slurm":
+        raise UsageError(
+            "backfill slurm is for simulate and evaluate, with policies and without a machine; choose easy, "
+            "conservative or none here"
+        )
     if tie_rank is not None:
         if rules.compatibility != "ocst":
             raise UsageError(f"a tie_rank is for compatibility ocst; with {rules.compatibility} leave it out")

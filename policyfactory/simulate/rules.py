@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.site.model import Site
 
 __all__ = ["Backfill", "Compatibility", "DecideBy", "Overrun", "RuleOptions", "Rules", "Ties", "rules_with"]
 
-Backfill = Literal["none", "easy", "conservative"]
+Backfill = Literal["none", "easy", "conservative", "slurm"]
 DecideBy = Literal["request", "runtime", "prediction"]
 Ties = Literal["fifo", "lifo"]
 Overrun = Literal["run", "kill"]
@@ -32,8 +34,9 @@ class Rules:
 
     Parameters
     ----------
-    backfill : {"easy", "none", "conservative"}
-        Aggressive backfilling with one reservation, strict order, or a reservation for every queued job.
+    backfill : {"easy", "none", "conservative", "slurm"}
+        Aggressive backfilling with one reservation, strict order, a reservation for every queued job, or the passes of
+        Slurm's own scheduler.
     decide_by : {"request", "runtime", "prediction"}
         The p of the policy and of the reservations: requested time, actual run time, or a given column.
     threshold : float
@@ -49,6 +52,9 @@ class Rules:
     compatibility : {"none", "ocst", "sc17", "rlscheduler"}
         Our rules; those of ocst, the simulator of IEEE TPDS 29(10), 2018; those of the simulators of SC'17 and of
         RLScheduler (docs/simulator.md, docs/sc17.md, docs/rlscheduler.md).
+    site : Site or None
+        With backfill "slurm": the cluster and the scheduler's settings. None: what is assumed of the log
+        (`policyfactory.site.default.site_of`).
 
     Raises
     ------
@@ -63,6 +69,7 @@ class Rules:
     overrun: Overrun = "run"
     backfill_policy: Policy | None = None
     compatibility: Compatibility = "none"
+    site: Site | None = None
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
@@ -75,6 +82,12 @@ class Rules:
             raise UsageError(f"threshold is {self.threshold!r} s; give a duration from 0, or inf for none")
         if self.backfill_policy is not None and self.backfill != "easy":
             raise UsageError(f"an order of its own for backfilling needs backfill easy, not {self.backfill}")
+        if self.backfill == "slurm":
+            self._check_slurm()
+        elif self.site is not None:
+            raise UsageError(
+                f"site {self.site.name} is simulated under Slurm's rules: choose backfill slurm, or leave out the site"
+            )
         if self.compatibility == "ocst":
             if self.backfill == "conservative":
                 raise UsageError(
@@ -83,6 +96,26 @@ class Rules:
             object.__setattr__(self, "ties", "lifo")
         if self.compatibility in _PROGRAMS:
             self._check_program(_PROGRAMS[self.compatibility])
+
+    def _check_slurm(self) -> None:
+        refused = (
+            ("decide_by", self.decide_by, self.decide_by != "request", "request"),
+            (
+                "ties",
+                self.ties,
+                self.ties != "fifo",
+                "fifo (of two jobs with one priority the first submitted goes first)",
+            ),
+            ("compatibility", self.compatibility, self.compatibility != "none", "none"),
+        )
+        for name, value, wrong, cure in refused:
+            if wrong:
+                raise UsageError(f"{name} is {value}, which Slurm does not have; with backfill slurm it must be {cure}")
+        if self.site is not None and self.site.scheduler != "slurm":
+            raise UsageError(
+                f"site {self.site.name} is one of {self.site.scheduler.upper()}, and backfill slurm has Slurm's rules; "
+                "choose backfill easy without the site, or import the site from a slurm.conf"
+            )
 
     def _check_program(self, of: str) -> None:
         refused = (
@@ -105,7 +138,7 @@ _WORDS = {name: get_args(kind) for name, kind in get_type_hints(Rules).items() i
 
 
 class RuleOptions(TypedDict, total=False):
-    """The fields of `Rules` as keywords; a threshold may be a text (``"20h"``), a policy a name."""
+    """The fields of `Rules` as keywords; a threshold may be a text (``"20h"``), a policy a name, a site its file."""
 
     backfill: Backfill
     decide_by: DecideBy
@@ -114,6 +147,7 @@ class RuleOptions(TypedDict, total=False):
     overrun: Overrun
     backfill_policy: PolicyLike | None
     compatibility: Compatibility
+    site: Site | Path | str | None
 
 
 def rules_with(rules: Rules | None, options: RuleOptions) -> Rules:
@@ -123,6 +157,8 @@ def rules_with(rules: Rules | None, options: RuleOptions) -> Rules:
     ------
     UsageError
         As `Rules`, or if there is no rule of a name.
+    SiteError, InputError
+        If a site file cannot be used.
     """
     given: dict[str, Any] = dict(options)
     unknown = set(given) - {field.name for field in dataclasses.fields(Rules)}
@@ -133,6 +169,14 @@ def rules_with(rules: Rules | None, options: RuleOptions) -> Rules:
         given["threshold"] = parse_duration(given["threshold"])
     if given.get("backfill_policy") is not None:
         given["backfill_policy"] = resolve(given["backfill_policy"])
+    if isinstance(given.get("site"), Path | str):
+        from policyfactory.site.file import read_site
+
+        given["site"] = read_site(given["site"])
+    if given.get("site") is not None:
+        given.setdefault("backfill", "slurm")
+    elif given.get("backfill", "slurm") != "slurm":
+        given.setdefault("site", None)
     if not given:
         return rules or Rules()
     return Rules(**given) if rules is None else dataclasses.replace(rules, **given)

@@ -65,23 +65,31 @@ def simulate(
         What there is besides processors: memory, GPUs, licences, as a pool or on nodes. Jobs ask for it by
         ``workload.requests``. Its processors take the place of the workload's. Backfilling is then easy or none.
     **options
-        The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``.
+        The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``. With
+        ``site="site.toml"`` Slurm's own rules hold on that site; with ``backfill="slurm"`` alone on the one that is
+        assumed of the log.
 
     Raises
     ------
     UsageError
         If there is no such policy or rule, ``workload`` is neither jobs nor a path, there is a ``tie_rank`` and the
-        rules are not those of ocst, or rules or policy do not go with a ``machine``.
+        rules are not those of ocst, or rules or policy do not go with a ``machine`` or under Slurm's rules.
+    SiteError, InputError
+        If a site file cannot be used.
     EvaluationError
         If a job asks for more than the ``machine`` has or does not say for how much, a prediction or rank is missing or
-        malformed, the policy needs a date that the workload does not have, or the rules of ocst are asked for and a
-        job runs longer than it was believed to.
+        malformed, the policy needs a date that the workload does not have, the rules of ocst are asked for and a job
+        runs longer than it was believed to, or a job never starts on the site.
     """
     policy, rules = resolve(policy), rules_with(rules, options)
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
 
         workload = read(workload)
+    if rules.backfill == "slurm" and machine is None and tie_rank is None:
+        from policyfactory.simulate.on_site import simulate_slurm
+
+        return simulate_slurm(workload, policy, rules)
     if machine is not None:
         return _simulate_on(workload, policy, prepare(workload, rules, prediction, tie_rank, machine))
     if rules.compatibility == "sc17":

@@ -187,7 +187,7 @@ def _refuse_predictions(policies: Sequence[Policy], rules: Rules) -> None:
 
 
 def _can_switch(rules: Rules) -> bool:
-    return rules.backfill != "conservative" and rules.compatibility in {"none", "ocst"}
+    return rules.backfill in {"none", "easy"} and rules.compatibility in {"none", "ocst"}
 
 
 def _read_only(column: Int64Array) -> Int64Array:

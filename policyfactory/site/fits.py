@@ -18,7 +18,7 @@ from policyfactory.site.model import Partition, Qos, Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["Fit", "PartitionFit", "fit_jobs"]
+__all__ = ["Fit", "PartitionFit", "fit_jobs", "in_own_partitions"]
 
 _MOST_NAMED = 5
 _NOWHERE = -1
@@ -116,6 +116,23 @@ def fit_jobs(site: Site, workload: Workload) -> Fit:
         tuple(first),
         tuple(_unknown(site, layout, requests, numbered=numbered)),
     )
+
+
+def in_own_partitions(workload: Workload, site: Site) -> Workload:
+    """Return a workload whose partitions are those of a site: where the log only numbers them, the default one.
+
+    Parameters
+    ----------
+    workload : Workload
+        Any; one that names its partitions is returned as it is.
+    site : Site
+        Any.
+    """
+    requests = workload.requests
+    if requests is None or not _numbers_only(site, requests):
+        return workload
+    nowhere = np.full(len(workload), -1, dtype=np.int64)
+    return dataclasses.replace(workload, requests=dataclasses.replace(requests, partition=nowhere))
 
 
 def _numbers_only(site: Site, requests: Requests) -> bool:

@@ -288,6 +288,8 @@ class Site:
         AccountingStorageEnforce: of ``associations``, ``limits``, ``qos``, ``safe``; without ``limits`` none is kept.
     not_modelled : tuple of NotModelled
         What matters and is not modelled.
+    assumed : str
+        What was assumed where nobody described the site, in a sentence; empty: somebody did.
     """
 
     name: str
@@ -302,6 +304,7 @@ class Site:
     scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
     enforced: tuple[str, ...] = ()
     not_modelled: tuple[NotModelled, ...] = ()
+    assumed: str = ""
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -1,0 +1,217 @@
+"""A policy under Slurm's rules: it enters as its export would, on a site that is given or assumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from naive import slurm_kernels as plain
+from naive.slurm_random import BEGIN, draw
+from naive.slurm_workload import workload_of
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.export.content import Site as Target
+from policyfactory.export.sample import Sample
+from policyfactory.export.scale import learn_scale
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, Scale
+from policyfactory.simulate.on_site import site_factors
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.simulate import simulate
+from policyfactory.simulate.slurm.run import run_slurm
+from policyfactory.simulate.switching import SwitchingSimulation
+from policyfactory.site.default import site_of
+from policyfactory.site.file import write_site
+from policyfactory.site.model import NodeGroup, Partition, Priority, Scheduling, Site
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.requests import Requests
+
+POOL = Site("pool", (NodeGroup("n[1-4]"),), (Partition("batch", default=True),))
+SAF = CATALOGUE["SAF"]
+# The first job has the machine, the others wait: a long narrow one, a short wide one, a short narrow one.
+QUEUE = [(0, 600, 4), (100, 900, 1), (101, 300, 4), (102, 60, 1)]
+
+
+def work(jobs: list[tuple[int, int, int]], machine: int = 4, limits: list[int] | None = None, **more: Any) -> Workload:
+    submit, run_time, processors = np.array(jobs, dtype=np.int64).T
+    none = np.full(len(jobs), -1)
+    requested = np.array(limits or run_time)
+    return Workload(
+        "log", machine, np.arange(1, len(jobs) + 1), submit, run_time, requested, processors, none, none, **more
+    )
+
+
+def order(workload: Workload, policy: Policy, site: Site | None = POOL) -> list[int]:
+    return (np.argsort(simulate(workload, policy, site=site, backfill="slurm").start, kind="stable") + 1).tolist()
+
+
+def test_the_queue_is_in_the_order_of_the_policy() -> None:
+    assert order(work(QUEUE), CATALOGUE["FCFS"])[:2] == [1, 2]
+    assert order(work(QUEUE), CATALOGUE["SPF"]) == [1, 4, 3, 2]
+    assert order(work(QUEUE), CATALOGUE["LQF"])[:2] == [1, 3]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_sites_are_scheduled_as_by_the_plain_slurm(seed: int) -> None:
+    rng = random.Random(seed)
+    site, jobs = draw(seed, 40, *rng.sample(["cores", "partitions", "age", "plan", "eligible"], 3))
+    zero = min(BEGIN, *(job.submit for job in jobs))
+    log = workload_of(site, jobs, zero)
+    log = log.select(run_slurm(log, site).start >= 0)
+    site = dataclasses.replace(site, priority=dataclasses.replace(site.priority, kind="multifactor"))
+    schedule = simulate(log, SAF, site=site, overrun="kill")
+    limits = -(-log.requested_time // 60) * 60
+    area = (limits * log.processors).astype(np.float64)
+    low, high = np.quantile(area, [0.001, 0.999])
+    factor = dict(zip(log.job_id.tolist(), Scale(low, high).integers(area).tolist(), strict=True))
+    own = [dataclasses.replace(job, site_factor=factor[job.id]) for job in jobs if job.id in factor]
+    expected = plain.slurm(site, own, zero + int(log.submit[0]), 0)
+    for row, id_ in enumerate(log.job_id.tolist()):
+        one = expected[id_]
+        assert (schedule.start[row] + zero, schedule.end[row] + zero) == (one.start, one.end)
+        assert schedule.backfilled[row] == (one.by == "backfill")
+
+
+def test_each_job_gets_the_number_of_the_export() -> None:
+    rng = np.random.default_rng(1)
+    log = work([(0, int(p), int(q)) for p, q in rng.integers([1, 1], [10**5, 5], (500, 2))])
+    limits = (-(-log.requested_time // 60) * 60).astype(np.float64)
+    zeros = np.zeros(len(log))
+    sample = Sample(limits, log.processors.astype(np.float64), zeros, zeros, "the same jobs")
+    scale = learn_scale(SAF, sample, largest=Target.of(sample).weight)
+    expected = scale.integers(limits * log.processors)
+    assert site_factors(log, SAF, Rules(backfill="slurm"), POOL).tolist() == expected.tolist()
+    # Where all scores are one, jobs keep the order of their submissions.
+    same = Policy("same", "q")
+    factors = site_factors(work([(0, 60, 1), (1, 90, 1)]), same, Rules(backfill="slurm"), POOL)
+    assert len(set(factors.tolist())) == 1
+    assert 1 < factors[0] < LARGEST
+    none = site_factors(work([(0, 60, 1), (1, 90, 2)]), Policy("root", "sqrt(-q)"), Rules(backfill="slurm"), POOL)
+    assert none.tolist() == [1, 1]
+
+
+def test_a_site_of_first_come_first_served_is_given_multifactor_priorities() -> None:
+    basic = dataclasses.replace(POOL, priority=Priority("basic", age=1000))
+    assert order(work(QUEUE), CATALOGUE["SPF"], basic) == [1, 4, 3, 2]
+
+
+def test_jobs_run_on_as_the_log_says_or_are_killed() -> None:
+    log = work([(0, 4000, 1), (1, 10**7, 1)], limits=[600, 600])
+    on = simulate(log, SAF, site=POOL)
+    assert (on.end - on.start).tolist() == log.run_time.tolist()
+    killed = simulate(log, SAF, site=POOL, overrun="kill")
+    assert ((killed.end - killed.start) < 800).all()
+    late = dataclasses.replace(POOL, scheduling=Scheduling(kill_overrun=1200.0))
+    longer = simulate(log, SAF, site=late, overrun="kill")
+    assert ((longer.end - longer.start) >= 1800).all()
+    with pytest.raises(EvaluationError, match="job 1 runs more than a year longer than its limit of 600 s"):
+        simulate(work([(0, 10**8, 1)], limits=[600]), SAF, site=POOL)
+
+
+def test_jobs_that_never_start_are_named_with_why_and_the_cure() -> None:
+    short = dataclasses.replace(POOL, partitions=(Partition("batch", max_time=600.0),))
+    jobs = [(0, 60, 1), *((at, 900, 1) for at in range(1, 8))]
+    with pytest.raises(EvaluationError, match=r"7 of 8 jobs never start on site pool: job 2 \(its limit of 900 s") as e:
+        simulate(work(jobs), SAF, site=short)
+    assert "job 6" in str(e.value)
+    assert "job 7 (" not in str(e.value)
+    assert "policyfactory site check LOG SITE" in str(e.value)
+
+
+def test_without_a_site_one_is_assumed_of_the_log() -> None:
+    requests = dataclasses.replace(
+        Requests.unknown(4), partition=np.zeros(4), gpus=np.ones(4), names={"partition": ("long",)}
+    )
+    log = work(QUEUE, requests=requests)
+    schedule = simulate(log, SAF, backfill="slurm")
+    assert schedule.rules.site is not None
+    assert "one partition of 4 nodes of 1 processor" in schedule.rules.site.assumed
+    assert schedule.start.tolist() == simulate(work(QUEUE), SAF, site=POOL).start.tolist()
+    assert schedule.rules.site == site_of(log)
+
+
+def test_partitions_that_a_log_only_numbers_are_the_default_one() -> None:
+    def log(name: str) -> Workload:
+        names = {"partition": (name,)}
+        return work(QUEUE, requests=dataclasses.replace(Requests.unknown(4), partition=np.zeros(4), names=names))
+
+    assert simulate(log("1"), SAF, site=POOL).start.tolist() == simulate(work(QUEUE), SAF, site=POOL).start.tolist()
+    with pytest.raises(EvaluationError, match="partition 'long', which site pool does not have"):
+        simulate(log("long"), SAF, site=POOL)
+
+
+def test_a_site_file_will_do_and_means_the_rules_of_slurm(tmp_path: Path) -> None:
+    path = tmp_path / "pool.toml"
+    write_site(POOL, path)
+    of_file = simulate(work(QUEUE), SAF, site=path)
+    assert of_file.rules == Rules(backfill="slurm", site=POOL)
+    assert of_file.start.tolist() == simulate(work(QUEUE), SAF, site=str(path)).start.tolist()
+    # Another rule takes the site away again.
+    assert simulate(work(QUEUE), SAF, of_file.rules, backfill="easy").rules == Rules()
+
+
+def test_utilisation_is_a_part_of_the_site() -> None:
+    wide = dataclasses.replace(POOL, nodes=(NodeGroup("n[1-8]"),))
+    assert simulate(work(QUEUE), SAF, site=wide).workload.machine == 8
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        (CATALOGUE["WFP3"], "WFP3 changes while a job waits"),
+        (dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("oldest-waiting")), "changes while a job waits"),
+        (dataclasses.replace(SAF, threshold=3600.0), "lets jobs go first after 3,600 s"),
+        (Policy("short", "e*q"), "reads e, which a simulation under Slurm's rules does not know"),
+    ],
+)
+def test_policies_whose_order_changes_are_refused(policy: Policy, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        simulate(work(QUEUE), policy, site=POOL)
+
+
+def test_a_threshold_is_refused() -> None:
+    with pytest.raises(UsageError, match="take a policy without w and without a threshold"):
+        simulate(work(QUEUE), SAF, site=POOL, threshold="1h")
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ({"decide_by": "runtime"}, "decide_by is runtime, which Slurm does not have"),
+        ({"ties": "lifo"}, "ties is lifo"),
+        ({"compatibility": "sc17"}, "compatibility is sc17"),
+        ({"backfill_policy": SAF}, "needs backfill easy, not slurm"),
+        ({"site": dataclasses.replace(POOL, scheduler="pbs")}, "pool is one of PBS"),
+    ],
+)
+def test_rules_that_slurm_does_not_have_are_refused(rule: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        Rules(backfill="slurm", **rule)
+
+
+def test_a_site_belongs_to_the_rules_of_slurm() -> None:
+    with pytest.raises(UsageError, match="choose backfill slurm, or leave out the site"):
+        Rules(site=POOL)
+
+
+def test_what_slurm_has_no_part_in_is_refused() -> None:
+    rules = Rules(backfill="slurm", site=POOL)
+    with pytest.raises(UsageError, match="backfill slurm is for simulate and evaluate"):
+        simulate(work(QUEUE), SAF, rules, tie_rank=np.zeros(4, dtype=np.int64))
+    with pytest.raises(UsageError, match="not under backfill slurm"):
+        SwitchingSimulation(work(QUEUE), [SAF], rules)
+    with pytest.raises(EvaluationError, match="Slurm's clock counts seconds"):
+        simulate(work(QUEUE, ticks=1000), SAF, rules)
+
+
+def test_no_job_has_no_schedule() -> None:
+    log = work(QUEUE).select(slice(0, 0))
+    assert len(simulate(log, SAF, site=POOL)) == 0
+    assert len(simulate(log, SAF, backfill="slurm")) == 0
+    assert math.isinf(simulate(log, SAF, site=POOL).rules.threshold)
