@@ -31,6 +31,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "workload resample": ("weeks", "length", "number", "seed", "output"),
     "site import": ("output", "scheduler", "sacctmgr", "qos", "events"),
     "site check": ("json",),
+    "site replay": ("output", "start", "end", "json", "overwrite"),
 }
 
 _TOPICS: dict[str, tuple[str, ...]] = {
@@ -88,6 +89,7 @@ EXAMPLES: dict[str, str] = {
     "site import": "policyfactory site import slurm.conf --sacctmgr dump.cfg --qos qos.txt --output site.toml",
     "site show": "policyfactory site show site.toml",
     "site check": "policyfactory site check site.swf.gz site.toml",
+    "site replay": "policyfactory site replay site.swf.gz site.toml --output replayed",
     "policy list": "policyfactory policy list",
     "policy show": "policyfactory policy show SAF",
     "policy explain": "policyfactory policy explain F1 --job p=3600,q=16,r=86400",

@@ -1,4 +1,4 @@
-"""What `shadow` and `review` have in common: how accounting is read, and how a verdict is shown and written."""
+"""What `shadow`, `review` and `site replay` share: how accounting is read, a verdict shown and written."""
 
 from __future__ import annotations
 
@@ -81,12 +81,13 @@ def write(
     sections: Sequence[Section],
     inputs: Mapping[str, str],
     parameters: Mapping[str, Any],
+    others: Mapping[str, str] | None = None,
     *,
     overwrite: bool,
 ) -> None:
     """Write the page, the tables and the manifest into a folder.
 
-    ``inputs`` are the digests of what was read, by file.
+    ``inputs`` are the digests of what was read, by file; ``others`` further texts, by their names in the folder.
 
     Raises
     ------
@@ -103,6 +104,6 @@ def write(
     content = Page(title, groups=(Group(title, tuple(sections)),), manifest=manifest.as_dict(), verdict=verdict)
     with room(folder, overwrite=overwrite) as place, together():
         parts = save_sections(place, "", sections, drawings)
-        save(place, {_PAGE: render(content, drawings)}, manifest, parts)
+        save(place, {_PAGE: render(content, drawings), **(others or {})}, manifest, parts)
     page = folder / _PAGE
     note(f"written: {page}, and a CSV file of each table beside it")

@@ -1,4 +1,4 @@
-"""``policyfactory site``: a cluster's own files as a site file; what a site has; which jobs of a log fit it."""
+"""``policyfactory site``: a cluster's own files as a site file; what it has; which jobs fit; how near a replay is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from policyfactory.cli import site_replay
 from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
@@ -95,6 +96,9 @@ def import_site(
                 ).write(Manifest.path_for(output))
     _show(site)
     note("nothing was written; add --output site.toml" if output is None else f"written: {output}")
+
+
+app.command("replay")(site_replay.replay)
 
 
 @app.command()

@@ -44,6 +44,7 @@ WRITERS: dict[str, tuple[tuple[object, ...], str]] = {
         "out/report.html",
     ),
     "site import": (("slurm.conf", "--output", "out.toml"), "out.toml"),
+    "site replay": (("site.swf", "site.toml", "--output", "out"), "out/report.html"),
     "export": (("SAF", "--to", "python", "--output", "out.py"), "out.py"),
 }
 # Their tests are with the others of them: they take long, or need logs of their own. `download` never replaces: what is
@@ -59,6 +60,9 @@ def inputs(tmp_path: Path) -> None:
     ]
     (tmp_path / "site.swf").write_text(text_of(jobs))
     (tmp_path / "slurm.conf").write_text("NodeName=n1\nPartitionName=p Nodes=n1\n")
+    (tmp_path / "site.toml").write_text(
+        'schema = 1\nnodes = [{names = "n1", cores = 4}]\npartitions = [{name = "p"}]\n'
+    )
     (tmp_path / "filetxt.log").write_text(
         "JobId=1 UserId=a(1) GroupId=a(1) Name=x JobState=COMPLETED Partition=p TimeLimit=60 "
         "StartTime=2026-01-01T00:00:10 EndTime=2026-01-01T00:01:00 NodeList=n1 NodeCnt=1 ProcCnt=4 "

@@ -95,3 +95,55 @@ def test_jobs_that_fit_are_counted_and_others_named(run: Run, tmp_path: Path) ->
     words = ("site", "check", "log.swf", "t.toml", "--processors", 128, "--force-processors")
     assert "most jobs do not fit (10 of 10): is this log of another cluster than t?" in run(*words).stderr
     assert json.loads(run(*words, "--json").stdout)["other_cluster"] is True
+
+
+def _replayed_log(tmp_path: Path, wait: int) -> None:
+    jobs: list[dict[str, object]] = [
+        {"submit": 60 * n, "wait": wait, "allocated": 4, "run_time": 30, "requested_time": 60} for n in range(200)
+    ]
+    (tmp_path / "log.swf").write_text(text_of(jobs))
+    (tmp_path / "s.toml").write_text(SMALL)
+
+
+def test_a_log_is_replayed_as_it_was(run: Run, tmp_path: Path) -> None:
+    _replayed_log(tmp_path, 1)
+    done = run("site", "replay", "log.swf", "s.toml", "--output", "out")
+    assert "Near enough to the record to be trusted" in done.stdout
+    assert "200 jobs, of which 20 fill the machine and 180 are compared" in done.stdout
+    found = json.loads((tmp_path / "out" / "fidelity.json").read_text())
+    assert found["light"] == "near"
+    assert found["groups"][0]["jobs"] == 180
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert set(manifest["inputs"]) == {"log.swf", "s.toml"}
+    assert {"fidelity.json", "report.html", "fidelity/waits.svg", "utilisation/utilisation.csv"} <= set(
+        manifest["outputs"]
+    )
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "How near is the simulation to the record?" in page
+    first = (tmp_path / "out" / "fidelity.json").read_bytes()
+    run("site", "replay", "log.swf", "s.toml", "--output", "out", "--overwrite")
+    assert (tmp_path / "out" / "fidelity.json").read_bytes() == first
+    assert json.loads(run("site", "replay", "log.swf", "s.toml", "--json").stdout) == found
+
+
+def test_a_replay_that_is_far_says_what_lacks(run: Run, tmp_path: Path) -> None:
+    _replayed_log(tmp_path, 5000)
+    done = run("site", "replay", "log.swf", "s.toml")
+    assert "Not to be trusted here" in done.stdout
+    assert "of the time that jobs waited, their partition had enough idle cores for them" in done.stdout
+    assert "add --output DIR for a page with pictures" in done.stderr
+    few = run("site", "replay", "log.swf", "s.toml", "--to", "1h").stdout
+    assert "Only 54 jobs can be compared, and 100 are asked for" in few
+
+
+def test_a_log_that_cannot_be_replayed_is_refused(run: Run, tmp_path: Path) -> None:
+    _replayed_log(tmp_path, -1)
+    assert "have no recorded start" in run("site", "replay", "log.swf", "s.toml", code=2).stderr
+    _replayed_log(tmp_path, 1)
+    (tmp_path / "s.toml").write_text(SMALL.replace("[1-4]", "1").replace("cores = 8", "cores = 2"))
+    failed = run("site", "replay", "log.swf", "s.toml", "--output", "out", code=1)
+    assert "200 of 200 jobs do not fit site s" in failed.stderr
+    assert "is this log of another cluster? Nothing was simulated" in failed.stderr
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "s.toml").write_text(SMALL + 'scheduler = "pbs"\n')
+    assert "is one of PBS, and a replay has Slurm's rules" in run("site", "replay", "log.swf", "s.toml", code=2).stderr

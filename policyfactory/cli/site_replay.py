@@ -1,0 +1,72 @@
+"""``policyfactory site replay``: the log as it was, on the site, beside its record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from policyfactory.cli.review_output import OutputOption, OverwriteOption, refuse_to_replace, show, write
+from policyfactory.core.artefact import dump_json, sha256_file
+from policyfactory.report.terminal import console, note
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
+
+__all__ = ["replay"]
+
+
+def replay(
+    log: Annotated[
+        Path,
+        typer.Argument(metavar="LOG", help="The site's log, with its starts (SWF, also .gz).", show_default=False),
+    ],
+    path: Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)],
+    output: OutputOption = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="Only jobs from this time on: 30d after the first job, or a date 2026-05-01."),
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
+    preset: Annotated[str, typer.Option(help="Filter of the log, as for workload clean.")] = "default",
+    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
+    processors: Annotated[int | None, typer.Option(help="Processors, where the header does not say.", min=1)] = None,
+    force_processors: Annotated[
+        bool, typer.Option("--force-processors", help="Use that size also where the header has another one.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")] = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Simulate the log as it was on its site, and say how near the waits are to the recorded ones.
+
+    Under the site's own priorities; by partition and QOS, and the cores in use over time. Where it is too far from the
+    record, nothing that is simulated on this site is to be trusted, and what probably lacks is told.
+    """
+    from policyfactory.fidelity.compare import fidelity
+    from policyfactory.fidelity.words import sections_of, verdict_of
+    from policyfactory.site.file import read_site
+    from policyfactory.workload.clean import read
+
+    refuse_to_replace(output, overwrite=overwrite)
+    site = read_site(path)
+    workload = read(
+        log,
+        preset=preset,
+        processors=processors,
+        force_processors=force_processors,
+        estimate_missing=estimate_missing,
+    ).between(start, end)
+    found = fidelity(workload, site)
+    verdict, sections = verdict_of(found), sections_of(found)
+    text = dump_json(found.as_dict())
+    if json:
+        console().file.write(text)
+    else:
+        # The load over time is for the page, and the verdict says in words what lacks.
+        show(verdict, [one for one in sections if one.name == "fidelity"])
+    if output is not None:
+        inputs = {str(file): sha256_file(file) for file in (log, path)}
+        parameters = {"from": start, "to": end, "preset": preset, "estimate_missing": estimate_missing}
+        title = f"{workload.name} on site {site.name}, as it was"
+        write(output, title, verdict, sections, inputs, parameters, {"fidelity.json": text}, overwrite=overwrite)
+    elif not json:
+        note("add --output DIR for a page with pictures")

@@ -1,0 +1,297 @@
+"""What probably lacks where a replay is far from its record: hints, each with the number that it comes from.
+
+None of them is a proof. Limits, nodes that were down and users who wait for their own jobs leave traces in a record,
+and these are looked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.analyses.load_over_time import bin_width
+from policyfactory.core.arrays import Int64Array
+from policyfactory.core.text import number_text
+from policyfactory.core.units import HOUR, MINUTE, format_duration
+from policyfactory.engine.binned import binned_integral
+from policyfactory.fidelity.busy import Busy, busy_of
+from policyfactory.fidelity.stated import BINS
+from policyfactory.simulate.slurm.requests import partitions_of
+from policyfactory.simulate.slurm.run import SlurmRun
+from policyfactory.site.layout import Layout, lay_out
+from policyfactory.site.model import Site
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.requests import Requests
+
+__all__ = ["Reason", "Replayed", "reasons_of"]
+
+_OVER = 0.01  # of the time in which more runs than there is
+_PRESSED = 0.2  # of the cores, wanted by jobs that wait
+_LOW = 0.9  # of the cores, never exceeded though the machine is pressed
+_MANY_BINS = 0.25  # of the pressed ones
+_FEW_BINS = 3
+_IDLE, _MORE_IDLE = 0.2, 0.1  # of the waiting time; more than in the simulation
+_WAITED = 5 * MINUTE
+_SAMPLE = 2_000
+_SOON = MINUTE
+_BY_CHANCE = (-2 * HOUR, -HOUR, HOUR, 2 * HOUR)
+_MORE_SOON = 0.1  # of the submissions, beyond chance
+_MOST_NAMED = 4
+_FAR_PAST = 4.0  # half-lives after which earlier usage is forgotten
+_Mask = NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reason:
+    """A hint.
+
+    Parameters
+    ----------
+    name : {"never", "small", "away", "idle", "closed loop", "requests", "not modelled", "earlier usage"}
+        What probably lacks.
+    text : str
+        In words, with the evidence.
+    value : float
+        The evidence as a number: a share, a ratio or a count.
+    """
+
+    name: str
+    text: str
+    value: float
+
+
+class Replayed:
+    """A replay beside its record, and what hints look at.
+
+    Parameters
+    ----------
+    workload, site, run
+        What was replayed, where, and how it went.
+    known, compared : bool array (n,)
+        Jobs with a recorded start; jobs that are compared.
+    unknown : tuple of str
+        What the log does not say, of what the site limits.
+    """
+
+    def __init__(
+        self, workload: Workload, site: Site, run: SlurmRun, known: _Mask, compared: _Mask, unknown: tuple[str, ...]
+    ) -> None:
+        self.workload, self.site, self.run = workload, site, run
+        self.known, self.compared, self.unknown = known, compared, unknown
+        self.asked = workload.requests or Requests.unknown(len(workload))
+        self.partition = partitions_of(workload, self.asked, site)
+        self.runs: _Mask = run.start >= 0
+        # Where no start is known no job runs, and no core is in use.
+        self.recorded = workload.start, workload.start + workload.run_time
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The site's nodes."""
+        return lay_out(self.site)
+
+    def cores_of(self, partition: int) -> int:
+        """Return the cores of a partition."""
+        return int(self.layout.cores[self.layout.members[partition]].sum())
+
+    def in_use(self, rows: _Mask, *, recorded: bool) -> Busy:
+        """Return the cores that some jobs use over time."""
+        start, end = self.recorded if recorded else (self.run.start, self.run.end)
+        rows = rows & (self.known if recorded else self.runs)
+        return busy_of(start[rows], end[rows], self.workload.processors[rows])
+
+    def beside(self, partition: int) -> _Mask:
+        """Say which jobs may use a node of a partition: its own, and those of partitions that share nodes with it."""
+        members = self.layout.members
+        sharing = (members & members[partition]).any(axis=1)
+        return np.asarray(sharing[self.partition], dtype=np.bool_)
+
+
+def reasons_of(replayed: Replayed) -> tuple[Reason, ...]:
+    """Return what probably lacks, what the record shows first."""
+    looked: tuple[Callable[[Replayed], Iterator[Reason]], ...] = (
+        _never, _small, _away, _idle, _closed_loop, _requests, _not_modelled, _earlier_usage,
+    )  # fmt: skip
+    return tuple(reason for look in looked for reason in look(replayed))
+
+
+def _percent(share: float) -> str:
+    return f"{number_text(100 * share)} %"
+
+
+def _never(replayed: Replayed) -> Iterator[Reason]:
+    rows = np.flatnonzero(~replayed.runs)
+    if not len(rows):
+        return
+    first = int(rows[0])
+    why = replayed.run.never.get(first, "it waits for what never comes")
+    yield Reason(
+        "never",
+        f"{len(rows):,} of {len(replayed.workload):,} jobs never start on the site, the first is job "
+        f"{replayed.workload.job_id[first]}: {why}. They ran, so a limit of the site file is not the cluster's",
+        len(rows) / len(replayed.workload),
+    )
+
+
+def _small(replayed: Replayed) -> Iterator[Reason]:
+    """Look whether more ran at once than the site has."""
+    everybody = np.ones(len(replayed.workload), dtype=np.bool_)
+    places = [("the site", everybody, int(replayed.layout.cores.sum()))]
+    if len(replayed.site.partitions) > 1:
+        places += [
+            (f"partition {one.name}", replayed.partition == number, replayed.cores_of(number))
+            for number, one in enumerate(replayed.site.partitions)
+        ]
+    for name, rows, cores in places:
+        busy = replayed.in_use(rows, recorded=True)
+        over = busy.share_above(cores)
+        if over > _OVER:
+            yield Reason(
+                "small",
+                f"the record has up to {busy.peak:,} cores of {name} in use at once, which has {cores:,}, and more "
+                f"than that in {_percent(over)} of the time: nodes are missing in the site file, or the log is another "
+                "cluster's",
+                busy.peak / cores,
+            )
+
+
+def _away(replayed: Replayed) -> Iterator[Reason]:
+    """Look for cores that the site has and the record never uses, though jobs wait."""
+    jobs, cores = replayed.workload, int(replayed.layout.cores.sum())
+    rows = replayed.known
+    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
+    width = max(bin_width(last - first, BINS), HOUR)
+    count = (last - first) // width
+    if count < _FEW_BINS:
+        return
+    waiting = binned_integral(jobs.submit[rows], jobs.start[rows], jobs.processors[rows], first, width, count)
+    pressed = waiting >= _PRESSED * cores * width
+    edges = first + width * np.arange(count + 1, dtype=np.int64)
+    everybody = np.ones(len(jobs), dtype=np.bool_)
+    most, simulated = (replayed.in_use(everybody, recorded=one).most_in(edges) / cores for one in (True, False))
+    low = pressed & (most < _LOW)
+    if low.sum() < max(_FEW_BINS, _MANY_BINS * pressed.sum()) or np.median(simulated[low]) <= np.median(most[low]):
+        return
+    yield Reason(
+        "away",
+        f"in {int(low.sum()):,} of {int(pressed.sum()):,} spans of {format_duration(width)} in which jobs waited for a "
+        f"fifth of the machine or more, the record never used more than {_percent(_LOW)} of its cores (median "
+        f"{_percent(float(np.median(most[low])))}, simulated {_percent(float(np.median(simulated[low])))}): nodes were "
+        "down or kept for others (site import --events, --reservations), or the site file has too many",
+        float(low.sum() / pressed.sum()),
+    )
+
+
+def _idle(replayed: Replayed) -> Iterator[Reason]:
+    """Look for jobs that wait though there is room, as limits make them."""
+    jobs = replayed.workload
+    ready = np.maximum(jobs.submit, replayed.asked.eligible)
+    found: list[tuple[float, float, str]] = []
+    idle = {True: 0, False: 0}
+    waited = {True: 0, False: 0}
+    for number, one in enumerate(replayed.site.partitions):
+        shares = {}
+        for recorded, start in ((True, jobs.start), (False, replayed.run.start)):
+            rows = np.flatnonzero((replayed.partition == number) & replayed.compared & (start - ready > _WAITED))
+            rows = rows[:: len(rows) // _SAMPLE + 1]
+            busy = replayed.in_use(replayed.beside(number), recorded=recorded)
+            room = replayed.cores_of(number) - jobs.processors
+            # Of a partition that shares nodes this says less than there is: others may be elsewhere.
+            own = sum(busy.time_at_most(int(room[row]), int(ready[row]), int(start[row])) for row in rows)
+            total = int((start[rows] - ready[rows]).sum())
+            idle[recorded] += own
+            waited[recorded] += total
+            shares[recorded] = own / total if total else 0.0
+        found.append((shares[True], shares[False], one.name))
+    share, simulated = (idle[which] / max(waited[which], 1) for which in (True, False))
+    worst = max(found)
+    if max(share, worst[0]) < _IDLE or max(share - simulated, worst[0] - worst[1]) < _MORE_IDLE:
+        return
+    where = f"; most in partition {worst[2]}, {_percent(worst[0])}" if len(found) > 1 else ""
+    yield Reason(
+        "idle",
+        f"in {_percent(share)} of the time that jobs waited, their partition had enough idle cores for them "
+        f"(simulated: {_percent(simulated)}{where}): limits of users, accounts or QOS that the site file lacks, "
+        "reservations, nodes that were down, or jobs that were held or waited for others",
+        share,
+    )
+
+
+def _closed_loop(replayed: Replayed) -> Iterator[Reason]:
+    """Look for users who submit when an earlier job of theirs has ended, which a simulation does not follow."""
+    jobs, asked = replayed.workload, replayed.asked
+    user = asked.user_name if (asked.user_name >= 0).any() else jobs.user
+    rows = replayed.known & (user >= 0)
+    if not rows.any():
+        return
+    whose = np.unique(user[rows], return_inverse=True)[1].reshape(-1).astype(np.int64)
+    follows, *others = (
+        _share_soon(whose, jobs.submit[rows], replayed.recorded[1][rows], shift) for shift in (0, *_BY_CHANCE)
+    )
+    chance = float(np.mean(others))
+    if follows - chance < _MORE_SOON:
+        return
+    yield Reason(
+        "closed loop",
+        f"{_percent(follows)} of the jobs were submitted within a minute after another job of their user had ended "
+        f"(by chance it were {_percent(chance)}): users wait for their own jobs, and in a simulation they submit when "
+        "the log says, however late those end",
+        follows - chance,
+    )
+
+
+def _share_soon(user: Int64Array, submit: Int64Array, end: Int64Array, shift: int) -> float:
+    """Return the share of submissions, moved by ``shift`` seconds, shortly after an end of a job of the same user.
+
+    ``user`` counts users from 0.
+    """
+    span = int(max(end.max(), submit.max())) + 2 * max(_BY_CHANCE) + 1
+    zero = user * span + max(_BY_CHANCE)
+    ends = np.sort(zero + end)
+    keys = zero + submit + shift
+    at = np.searchsorted(ends, keys, side="right")
+    gap = keys - ends[np.maximum(at - 1, 0)]
+    return float(((at > 0) & (gap <= _SOON)).mean())
+
+
+def _requests(replayed: Replayed) -> Iterator[Reason]:
+    if replayed.unknown:
+        yield Reason(
+            "requests",
+            f"{'; '.join(replayed.unknown)}. Take what is missing from the accounting (policyfactory workload import)",
+            float(len(replayed.unknown)),
+        )
+
+
+def _not_modelled(replayed: Replayed) -> Iterator[Reason]:
+    """Name settings of the site that the simulation leaves out."""
+    names = list(Counter(one.name for one in replayed.site.not_modelled))
+    if names:
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        yield Reason(
+            "not modelled",
+            f"the site has settings that matter and are not modelled: {', '.join(names[:_MOST_NAMED])}{more} "
+            "(policyfactory site show says what each would change)",
+            float(len(names)),
+        )
+
+
+def _earlier_usage(replayed: Replayed) -> Iterator[Reason]:
+    """Say that fair share begins without the usage from before the log."""
+    priority, jobs = replayed.site.priority, replayed.workload
+    span = int(jobs.submit[-1] - jobs.submit[0])
+    if priority.kind != "multifactor" or not priority.fair_share:
+        return
+    if priority.half_life and span >= _FAR_PAST * priority.half_life:
+        return
+    forgets = f"halves in {format_duration(priority.half_life)}" if priority.half_life else "does not decay"
+    yield Reason(
+        "earlier usage",
+        f"fair share counts usage from before the log, which {forgets}; the log has {format_duration(span)}, and the "
+        "simulation begins without any: replay a longer log",
+        span / priority.half_life if priority.half_life else 0.0,
+    )
