@@ -1,0 +1,52 @@
+"""What a real slurmctld did with hundred jobs is near, in nearly all of the replays that are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import numpy as np
+
+from naive.slurm_forced import at_origin, plain_jobs
+from naive.slurm_workload import workload_of
+from policyfactory.fidelity.compare import Fidelity, fidelity
+from policyfactory.simulate.slurm.run import run_slurm
+from schedulers.record import Record
+from schedulers.replay_cases import CASES
+from schedulers.replays import TURNROUND, again, names, record_of
+
+
+def compared(record: Record) -> Fidelity:
+    """Return how near the simulation is to a record."""
+    site = at_origin(CASES[record.case]().site, record)
+    jobs = plain_jobs(site, record)
+    zero = min([record.begin, *(job.submit for job in jobs.values())])
+    log = workload_of(site, list(jobs.values()), zero)
+    rows = [jobs[int(number)] for number in log.job_id]
+    past = {job.id: one for job, one in zip(record.jobs, record.past, strict=True)}
+    start = np.array([past[job.id].start // 1000 + record.origin - zero for job in rows])
+    log = dataclasses.replace(log, start=np.maximum(start, log.submit))
+    place = {one.name: number for number, one in enumerate(site.reservations)}
+    run = run_slurm(
+        log,
+        site,
+        np.array([job.site_factor for job in rows]),
+        reservation=np.array([place.get(job.reservation, -1) for job in rows]),
+        origin=record.begin - zero,
+        turn_round=TURNROUND,
+    )
+    return fidelity(log, site, run)
+
+
+def test_the_records_of_a_real_slurm_are_near() -> None:
+    records = [record for name in names() for record in (record_of(name), again(name)) if record is not None]
+    found = [compared(record) for record in records]
+    lights = Counter(one.light for one in found)
+    # Two have fewer than a hundred jobs to compare. Of so few jobs, chance alone moves some beyond the fit.
+    assert lights["cannot tell"] == 2
+    assert lights["near"] >= 0.85 * (len(found) - 2)
+    for one in found:
+        everybody = one.groups[0]
+        assert everybody.order is not None
+        assert everybody.order > 0.5
+        assert everybody.distance < 0.5
