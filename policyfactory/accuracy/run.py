@@ -31,7 +31,7 @@ from policyfactory.workload.jobs import Workload
 __all__ = ["predict"]
 
 _ROWS = (LAST_TWO, FADING, NEAREST, MEDIAN)
-_READING = ("preset", "processors", "force_processors", "estimate_missing")
+_READING = ("preset", "processors", "force_processors", "estimate_missing", "assume")
 
 
 def predict(

@@ -11,7 +11,7 @@ import typer
 
 from policyfactory.cli.completion import complete_metrics
 from policyfactory.cli.evaluate_options import with_options
-from policyfactory.cli.learning_options import MaxLongest, MaxP99
+from policyfactory.cli.learning_options import READING, MaxLongest, MaxP99
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.learn.options import LearnOptions
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["learn"]
 
-_READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
 
-
-@with_options(OPTIONS[name] for name in _READING)
+@with_options(OPTIONS[name] for name in READING)
 def learn(
     log: Annotated[
         Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")

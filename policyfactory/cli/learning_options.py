@@ -26,7 +26,8 @@ __all__ = [
     "parts_of",
 ]
 
-READING = ("processors", "force_processors", "estimate_missing", "preset")  # how a log is read, as for an evaluation
+# How a log is read, as for an evaluation.
+READING = ("processors", "force_processors", "estimate_missing", "preset", "assume")
 
 Log = Annotated[
     Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")

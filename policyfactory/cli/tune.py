@@ -17,7 +17,8 @@ __all__ = ["tune"]
 _NAME = "tuning"
 _SHOWN = ("improvement", "choices")
 # The cases are whole or resampled logs: a tuner learns from the past of its log.
-_FIXED = {"windows", "predictions", "statistic", "analyses", "recorded"}
+# Nor does it take policies that read what is assumed.
+_FIXED = {"windows", "predictions", "statistic", "analyses", "recorded", "assume"}
 _DEFAULTS = {
     "policies": ["FCFS", "LCFS", "SPF", "LPF", "SQF", "LQF", "LEXP", "SEXP", "SRF", "LRF", "SAF", "LAF"],
     "metrics": ["total_wait", "mean_wait", "mean_bsld", "max_wait"],

@@ -15,7 +15,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.output import check_directory
 from policyfactory.core.together import atomic_write, together
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing, Overrun, ZeroRun
+from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing, Overrun, ZeroRun
 
 if TYPE_CHECKING:
     from policyfactory.workload.cleaning_report import CleaningReport
@@ -134,12 +134,7 @@ def clean(
         ZeroRun | None, typer.Option(help="Jobs of run time 0 (default: as the preset has it).")
     ] = None,
     longest_request: Annotated[str | None, typer.Option(help="Cap requested times, for example at 30d.")] = None,
-    assume: Annotated[
-        str | None,
-        typer.Option(
-            help="Nodes, memory (MB) and GPUs of jobs of which the log does not say them: n=q/32,mem=2000*q,g=0."
-        ),
-    ] = None,
+    assume: Annotated[str | None, typer.Option(help=ASSUME_HELP)] = None,
     report: Annotated[Path | None, typer.Option(help="Write the account as JSON to this file too.")] = None,
     overwrite: _OVERWRITE = False,
     json: _JSON = False,

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from policyfactory.analyses import ANALYSES, make_analysis
 from policyfactory.core.errors import PolicyfactoryError, UsageError
 from policyfactory.core.units import WEEK, format_duration, parse_duration
+from policyfactory.workload.assume import parse_assumptions
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.presets import find_preset
 from policyfactory.workload.resample import parse_length
@@ -26,6 +27,7 @@ __all__ = [
     "IF_KNOWN",
     "MAX_CASES",
     "AnalysisOf",
+    "Assumed",
     "Beginning",
     "ByLogAndPolicy",
     "Cases",
@@ -332,6 +334,7 @@ Cases = Annotated[int, Field(ge=1, le=MAX_CASES)]
 Sha256 = Annotated[str, AfterValidator(_refusing(_sha256))]
 ByLogAndPolicy = dict[str, dict[str, Entry]]
 
+Assumed = Annotated[str, AfterValidator(_refusing(lambda text: ",".join(map(str, parse_assumptions(text)))))]
 PresetName = Annotated[str, AfterValidator(_refusing(lambda name: find_preset(name).name))]
 Period = Annotated[str, AfterValidator(_refusing(_period))]
 LongestRequest = Annotated[int, _of_text(_longest_request)]

@@ -184,7 +184,7 @@ def _named(log: Log) -> tuple[str, Mapping[str, Any]]:
 
 def _check_jobs(logs: Sequence[Log], options: Mapping[str, Any]) -> None:
     """Refuse options that say how a file is read where there is none."""
-    reading = ("preset", "processors", "force_processors", "estimate_missing", "predictions")
+    reading = ("preset", "processors", "force_processors", "estimate_missing", "assume", "predictions")
     wrong = [name for name in reading if name in options]
     if wrong and any(isinstance(log, Workload) for log in logs):
         raise UsageError(

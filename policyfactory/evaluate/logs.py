@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import InputError
 from policyfactory.evaluate.options import LogTable
 from policyfactory.evaluate.predictions import read_predictions
+from policyfactory.workload.assume import assumed
 from policyfactory.workload.clean import clean
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload, generate_lublin
@@ -140,6 +141,7 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
         processors=source.machine,
         force_processors=source.force_machine,
         estimate_missing=source.estimate_missing,
+        assume=source.assume,
     )
     report = workload.cleaning
     if source.sha256 is not None and report.sha256 != source.sha256:
@@ -149,16 +151,24 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
         )
     notes = [report.summary(), *(f"  {s.what}: {s.jobs:,} ({s.why})" for s in report.steps if s.action == "changed")]
     account = {key: value for key, value in report.as_dict().items() if key != "source"}
+    if source.assume is not None:
+        account["assumed"] = list(_said(workload))
+        notes += [f"  {text}" for text in account["assumed"] or [f"the log says all that {source.assume} names"]]
     workload = dataclasses.replace(_with_requests(workload, source), name=name)
     return ReadLog(name, source, workload, None, account, {log.path: report.sha256}, tuple(notes))
 
 
 def _of_model(source: LogTable) -> Workload:
     if source.lublin is None:
-        return default_workload()
+        return assumed(default_workload(), source.assume)
     options = source.lublin.model_dump(exclude_none=True)
     made = generate_lublin(options.pop("processors"), options.pop("jobs"), **options)
-    return _with_requests(made, source)
+    return assumed(_with_requests(made, source), source.assume)
+
+
+def _said(workload: Workload) -> tuple[str, ...]:
+    """Return what was assumed of jobs, in words."""
+    return () if workload.requests is None else workload.requests.assumed
 
 
 def _with_requests(workload: Workload, source: LogTable) -> Workload:

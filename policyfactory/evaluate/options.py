@@ -14,6 +14,7 @@ from pydantic import Field
 from policyfactory.evaluate.declare import (
     IF_KNOWN,
     AnalysisOf,
+    Assumed,
     Beginning,
     ByLogAndPolicy,
     Cases,
@@ -43,7 +44,7 @@ from policyfactory.evaluate.declare import (
 from policyfactory.simulate.rules import Backfill, Compatibility, DecideBy, Overrun, Ties
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.tuning.strategies import Feedback
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
+from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing
 from policyfactory.workload.resample import DrawFrom
 from policyfactory.workload.sensitivity import EstimateRule
 
@@ -117,6 +118,14 @@ class LogTable(OptionTable):
         "error",
         MISSING_HELP[0].lower() + MISSING_HELP[1:-1],
         "workloads.md#clean-it",
+    )
+    assume: Assumed | None = option(
+        None,
+        ASSUME_HELP[0].lower() + ASSUME_HELP[1:-1],
+        "policies.md#nodes-memory-and-gpus",
+        kind="assumptions separated by commas",
+        stated="nothing",
+        metavar="TERMS",
     )
     predictions: FileName | None = option(
         None,

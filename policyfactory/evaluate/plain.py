@@ -116,12 +116,14 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
     if "resamples" in given:
         experiment["resample"] = values[ResampleTable]
     cleaning = {key: value for key, value in values[LogTable].items() if value is not False}
+    # The jobs of a model are not cleaned, but say as little about memory.
+    of_all = {key: value for key, value in cleaning.items() if key == "assume"}
     return {
         "schema_version": 1,
         "name": PLAIN_NAME,
         "title": "Policies on " + ", ".join(logs),
         **values[ProtocolTable],
-        "logs": {name: {**log, **(cleaning if "file" in log else {})} for name, log in logs.items()},
+        "logs": {name: {**log, **(cleaning if "file" in log else of_all)} for name, log in logs.items()},
         "experiments": [_ordered({**experiment, "rules": values[RulesTable]})],
     }
 

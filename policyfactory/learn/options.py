@@ -27,6 +27,7 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "processors": (int | None, "a whole number, or None"),
     "force_processors": (bool, "True or False"),
     "estimate_missing": (str, '"error", "runtime", "model" or "drop"'),
+    "assume": (str | None, 'a text, for example "mem=2000*q", or None'),
     "predictions": (bool, "True or False"),
     "replicas": (int, "a whole number, 0 or at least 6"),
     "max_p99": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
@@ -61,6 +62,8 @@ class LearnOptions:
         What to do with jobs without a requested time.
     preset : str
         Filter for the log.
+    assume : str or None
+        Nodes, memory and GPUs of jobs of which the log does not say them, for example ``n=q/32,mem=2000*q,g=0``.
     predictions : bool
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
         no predictor.
@@ -89,6 +92,7 @@ class LearnOptions:
     force_processors: bool = False
     estimate_missing: EstimateMissing = "error"
     preset: str = "default"
+    assume: str | None = None
     seed: int = 1
     predictions: bool = True
     replicas: int = 8
@@ -98,6 +102,7 @@ class LearnOptions:
 
     def __post_init__(self) -> None:
         from policyfactory.simulate.metrics import METRICS, check_metrics
+        from policyfactory.workload.assume import parse_assumptions
         from policyfactory.workload.attributes import Attributes
         from policyfactory.workload.windows import parse_windows
 
@@ -109,6 +114,8 @@ class LearnOptions:
         if self.tuples < 32 or self.trials < 256:
             raise UsageError(f"{self.tuples} tuples of {self.trials} trials: give at least 32 tuples and 256 trials")
         check_seed(self.seed)
+        if self.assume is not None:
+            parse_assumptions(self.assume)
         if self.replicas and not 6 <= self.replicas <= 1000:
             raise UsageError(f"--replicas {self.replicas}: give 6 to 1,000, or 0 for none")
         object.__setattr__(self, "leave_out", tuple(self.leave_out))
@@ -133,7 +140,7 @@ class LearnOptions:
     @property
     def reading(self) -> dict[str, Any]:
         """How the log is read: keywords of `policyfactory.workload.clean.clean`."""
-        names = ("preset", "processors", "force_processors", "estimate_missing")
+        names = ("preset", "processors", "force_processors", "estimate_missing", "assume")
         return {name: getattr(self, name) for name in names}
 
     @property

@@ -153,6 +153,7 @@ class Quarters(Stages):
         threshold = options.threshold_s
         own = threshold is None or math.isinf(threshold)
         words = [*self.reading_words(), "--estimate-missing", options.estimate_missing]
+        words += [] if options.assume is None else ["--assume", options.assume]
         words += [] if own else ["--threshold", options.threshold_text]
         words += ["--metric", ",".join(options.metrics)]
         words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]

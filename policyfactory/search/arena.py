@@ -31,12 +31,14 @@ from policyfactory.search.ledger import Counted, count
 from policyfactory.search.published import Best, best_published
 from policyfactory.search.replicated import Part, Replicated, replicated
 from policyfactory.search.submitted import Given, Submitted, submitted
+from policyfactory.simulate.asked import asked_of
 from policyfactory.simulate.rules import Backfill, Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.weeks import weekly_sums
 from policyfactory.statistics.compare import compare_values
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.weeks import block_weeks, estimate_weekly_ratio
+from policyfactory.workload.assume import parse_assumptions
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.replicas import LOADS
@@ -68,7 +70,7 @@ class JudgeOptions:
         Seconds that a candidate has for all its replicas; looked at between two of them.
     seed : int
         Seed of the replicas and of the intervals.
-    preset, processors, force_processors, estimate_missing
+    preset, processors, force_processors, estimate_missing, assume
         How the log is read (`policyfactory.workload.clean.read`).
 
     Raises
@@ -88,9 +90,12 @@ class JudgeOptions:
     processors: int | None = None
     force_processors: bool = False
     estimate_missing: EstimateMissing = "error"
+    assume: str | None = None
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        if self.assume is not None:
+            parse_assumptions(self.assume)
         if not 1 <= self.replicas <= 1000:
             raise UsageError(f"--replicas {self.replicas}: give 1 to 1,000")
         if not 10 <= self.part <= 90:
@@ -123,7 +128,7 @@ class JudgeOptions:
         }
 
 
-_READING = ("preset", "processors", "force_processors", "estimate_missing")
+_READING = ("preset", "processors", "force_processors", "estimate_missing", "assume")
 
 
 class _Unit(NamedTuple):
@@ -242,10 +247,13 @@ class Arena:
         return Judgement(*identity, self.options.settings, baseline, judged, counted, held_out)
 
     def _ranking(self, one: Submitted) -> Submitted:
-        """Return a candidate, without its policy if that has a number for no job."""
-        if one.policy is None or self._without_number(one.policy) < 1:
-            return one
+        """Return a candidate, without its policy if that has a number for no job, or reads what the log lacks."""
         said = "its score is a finite number for no job; change it so that it ranks jobs"
+        try:
+            if one.policy is None or self._without_number(one.policy) < 1:
+                return one
+        except UsageError as error:
+            said = str(error)
         return dataclasses.replace(one, policy=None, error=said)
 
     def _play(
@@ -284,7 +292,8 @@ class Arena:
         predicted = np.array([p, 10 / np.maximum(p, 10), p, none, none]) if policy.needs_predictions else None
         r = (jobs.submit - jobs.submit[0]) / jobs.ticks
         with np.errstate(all="ignore"):
-            scores = policy.scores(p, jobs.processors, r, m=jobs.machine, predictions=predicted)
+            asked = asked_of(jobs, policy)
+            scores = policy.scores(p, jobs.processors, r, m=jobs.machine, predictions=predicted, asked=asked)
         return float((~np.isfinite(scores)).mean())
 
     def _verdicts(self, last: _Last, policies: dict[int, Policy], counted: Counted) -> dict[int, Verdict]:

@@ -11,6 +11,7 @@ from policyfactory.core.random import check_seed
 from policyfactory.environment.goals import goal_of
 from policyfactory.environment.guards import BANDS, GUARDS, Band, Bound, Limit, limits_of
 from policyfactory.simulate.rules import Rules
+from policyfactory.workload.assume import parse_assumptions
 from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.replicas import LOADS
 from policyfactory.workload.windows import parse_windows
@@ -61,7 +62,7 @@ class TrainOptions:
     max_p99, max_longest : str or None
         The most that the 99 % quantile of the wait, and the longest wait, may be, in place of their bands: times the
         baseline's (``1.1x``), or a time (``20h``).
-    preset, processors, force_processors, estimate_missing
+    preset, processors, force_processors, estimate_missing, assume
         How the log is read (`policyfactory.workload.clean.clean`); in mode paper as its program does,
         unless another preset is named.
 
@@ -90,10 +91,13 @@ class TrainOptions:
     processors: int | None = None
     force_processors: bool = False
     estimate_missing: EstimateMissing = "error"
+    assume: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goal", goal_of(self.goal).name)
         check_seed(self.seed)
+        if self.assume is not None:
+            parse_assumptions(self.assume)
         if self.mode not in MODES:
             raise UsageError(f"--mode {self.mode!r}: choose one of {', '.join(MODES)}")
         if self.window_jobs < 2:
@@ -146,7 +150,7 @@ class TrainOptions:
     @property
     def reading(self) -> dict[str, Any]:
         """How the log is read: keywords of `policyfactory.workload.clean.clean`."""
-        names = ("preset", "processors", "force_processors", "estimate_missing")
+        names = ("preset", "processors", "force_processors", "estimate_missing", "assume")
         given = {name: getattr(self, name) for name in names}
         if self.mode == "paper":
             # As the program reads logs.

@@ -20,7 +20,16 @@ from policyfactory.workload.requests import Requests
 from policyfactory.workload.swf.extra import EXTRA_FIELDS, EXTRA_LABEL, requests_of
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["COLUMN_OF", "Assumption", "assume", "assume_of_log", "how_to_assume", "parse_assumptions"]
+__all__ = [
+    "COLUMN_OF",
+    "Assumption",
+    "assume",
+    "assume_of_log",
+    "assumed",
+    "how_to_assume",
+    "parse_assumptions",
+]
+
 
 # The variables of formulas, and the columns of `Requests`.
 COLUMN_OF = {"n": "nodes", "mem": "memory", "g": "gpus"}
@@ -67,8 +76,8 @@ def how_to_assume(name: str) -> str:
     """Return how to say what is assumed of one of n, mem and g, for messages."""
     example = _EXAMPLES[name]
     return (
-        f"say what to assume of them: policyfactory workload clean LOG --assume {example} --output FILLED.swf "
-        f"(in Python: policyfactory.workload.assume.assume(workload, {example!r}))"
+        f"say what to assume of them: --assume {example} (where there is no such option: policyfactory workload clean "
+        f"LOG --assume {example} --output FILLED.swf; in Python: policyfactory.read(LOG, assume={example!r}))"
     )
 
 
@@ -86,9 +95,9 @@ def parse_assumptions(text: str) -> tuple[Assumption, ...]:
         name, _, value = part.partition("=")
         match = _TERM.fullmatch(value)
         if name not in COLUMN_OF or match is None or (match[3] is not None and not float(match[3])):
-            raise UsageError(f"--assume {printable(text, 60)!r}: {printable(part, 60)!r} cannot be read; {form}")
+            raise UsageError(f"the assumption {printable(part, 60)!r} cannot be read; {form}")
         if name in assumptions:
-            raise UsageError(f"--assume {printable(text, 60)!r}: {name} comes twice; {form}")
+            raise UsageError(f"the assumptions {printable(text, 60)!r} have {name} twice; {form}")
         assumptions[name] = Assumption(name, value)
     return tuple(assumptions.values())
 
@@ -119,6 +128,11 @@ def assume(workload: Workload, text: str) -> Workload:
     said = requests.assumed[0 if workload.requests is None else len(workload.requests.assumed) :]
     origin = "; ".join([workload.origin, *said])
     return dataclasses.replace(workload, requests=requests, origin=origin)
+
+
+def assumed(workload: Workload, text: str | None) -> Workload:
+    """Return the jobs as `assume` does; as they are, if nothing is assumed."""
+    return workload if text is None else assume(workload, text)
 
 
 def _sentence(one: Assumption, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:

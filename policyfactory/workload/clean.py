@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.units import format_duration
+from policyfactory.workload.assume import assumed
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
-from policyfactory.workload.cutting import derive
+from policyfactory.workload.cutting import derive, whole
 from policyfactory.workload.header import assumed_request, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.machine import machine_of
@@ -40,6 +40,7 @@ def read(
     processors: int | None = None,
     force_processors: bool = False,
     estimate_missing: str = "error",
+    assume: str | None = None,
 ) -> Workload:
     """Read and clean a log; times count from the first job kept, and ``.cleaning`` has what was dropped and changed.
 
@@ -56,13 +57,15 @@ def read(
     estimate_missing : str
         Jobs without a requested time: ``"error"`` (fewer than 1 % are dropped), ``"runtime"`` (perfect estimates),
         ``"model"`` (the user's nearest request, else the queue's most usual, else Tsafrir's model), ``"drop"``.
+    assume : str, optional
+        Nodes, memory and GPUs of jobs of which the log does not say them: ``"n=q/32,mem=2000*q,g=0"``.
 
     Raises
     ------
     InputError
         If the file cannot be read.
     UsageError
-        If ``processors`` contradicts the header and is not forced.
+        If ``processors`` contradicts the header and is not forced, or ``assume`` is no assumption.
     WorkloadError
         If no job can be used, the machine is unknown, or requests are missing and that is an error.
     """
@@ -72,6 +75,7 @@ def read(
         processors=processors,
         force_processors=force_processors,
         estimate_missing=estimate_missing,
+        assume=assume,
     )
 
 
@@ -82,10 +86,11 @@ def clean(
     processors: int | None = None,
     force_processors: bool = False,
     estimate_missing: str = "error",
+    assume: str | None = None,
 ) -> Workload:
     """Return the workload that a log holds; parameters, result and errors are those of `read`."""
     machine = machine_of(log, processors, force=force_processors)
-    return _Cleaning(log, find_preset(preset), estimate_missing, machine).workload()
+    return assumed(_Cleaning(log, find_preset(preset), estimate_missing, machine).workload(), assume)
 
 
 def clean_log(
@@ -103,13 +108,6 @@ def clean_log(
     """
     machine = machine_of(log, processors, force=force_processors)
     return _Cleaning(log, find_preset(preset), estimate_missing, machine).log_again()
-
-
-def _whole(values: NDArray[Any]) -> Int64Array:
-    """Return times as whole seconds, halves rounded up."""
-    if values.dtype == np.int64:
-        return values
-    return np.floor(values + 0.5).astype(np.int64)
 
 
 class _Cleaning:
@@ -183,8 +181,8 @@ class _Cleaning:
             self.note("changed", zero, "run time 0, 1 s taken", "a run takes time")
         else:
             self.note("kept", zero, "run time 0", "it takes no machine time")
-        self.submit = _whole(log.submit)
-        self.run_time = _whole(log.run_time)
+        self.submit = whole(log.submit)
+        self.run_time = whole(log.run_time)
         least = np.where(zero & (self.preset.zero_run != "one"), 0, 1)
         self.run_time = np.maximum(self.run_time, least)
         self.run_time[unknown] = self.preset.negative_run or 1
@@ -213,7 +211,7 @@ class _Cleaning:
     def _requests(self) -> None:
         log, preset = self.log, self.preset
         missing = log.requested_time <= 0
-        self.requested_time = np.maximum(_whole(log.requested_time), 1)
+        self.requested_time = np.maximum(whole(log.requested_time), 1)
         concerned = missing & self.left
         few = np.count_nonzero(concerned) < FEW_MISSING * np.count_nonzero(self.left) and not preset.strict
         if self.estimate_missing == "drop" or preset.drop_missing_request:
@@ -337,7 +335,7 @@ class _Cleaning:
         """Return the jobs as a workload."""
         log, rows = self.log, self.rows
         submit = self.submit[rows] - self.shift
-        wait = _whole(log.wait)[rows]
+        wait = whole(log.wait)[rows]
         unix_start = log.header.unix_start
         report = self.report()
         return Workload(
@@ -361,7 +359,7 @@ class _Cleaning:
     def _attributes(self) -> Attributes | None:
         """Return what the log says besides, None if that is nothing."""
         columns = {
-            field.name: _whole(getattr(self.log, field.name))[self.rows] for field in dataclasses.fields(Attributes)
+            field.name: whole(getattr(self.log, field.name))[self.rows] for field in dataclasses.fields(Attributes)
         }
         # A status alone says nothing of a job that is submitted.
         known = any((column >= 0).any() for name, column in columns.items() if name != "status")
@@ -372,7 +370,7 @@ class _Cleaning:
         log, rows = self.log, self.rows
         names = ("requested_memory", "preceding", "user", "queue", "partition")
         columns = {name: getattr(log, name) for name in names} | dict(log.extra)
-        columns = {name: _whole(column)[rows] for name, column in columns.items()}
+        columns = {name: whole(column)[rows] for name, column in columns.items()}
         return requests_of(log.header, columns, processors=self.processors[rows], submit=submit, shift=self.shift)
 
     def log_again(self) -> tuple[SwfLog, CleaningReport]:
@@ -386,7 +384,7 @@ class _Cleaning:
             header=kept.header.replace({"MaxProcs": str(self.machine)}),
             job_id=self.job_id,
             submit=self.submit[self.rows] - self.shift,
-            wait=_whole(kept.wait),
+            wait=whole(kept.wait),
             run_time=self.run_time[self.rows],
             requested_time=self.requested_time[self.rows],
             allocated=self.processors[self.rows],

@@ -9,7 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import format_duration
 from policyfactory.workload.header import printable
@@ -17,7 +19,14 @@ from policyfactory.workload.moments import second_of, site_clock
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import WindowSpec, slices_of
 
-__all__ = ["cut_between", "cut_windows", "derive", "in_order"]
+__all__ = ["cut_between", "cut_windows", "derive", "in_order", "whole"]
+
+
+def whole(values: NDArray[Any]) -> Int64Array:
+    """Return times as whole seconds, halves rounded up."""
+    if values.dtype == np.int64:
+        return values
+    return np.floor(values + 0.5).astype(np.int64)
 
 
 def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:

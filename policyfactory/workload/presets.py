@@ -13,6 +13,7 @@ from policyfactory.core.units import DAY
 
 __all__ = [
     "ABSURD_REQUEST",
+    "ASSUME_HELP",
     "ESTIMATE_MISSING",
     "FEW_MISSING",
     "MISSING_HELP",
@@ -27,6 +28,7 @@ __all__ = [
 EstimateMissing = Literal["error", "runtime", "model", "drop"]
 Overrun = Literal["keep", "cut", "raise", "drop"]
 ZeroRun = Literal["drop", "keep", "one"]
+ASSUME_HELP = "Nodes, memory (MB) and GPUs of jobs of which the log does not say them: n=q/32,mem=2000*q,g=0."
 MISSING_HELP = (
     "Jobs without a requested time: refused (fewer than 1 % are left out), given their run time as if known, a guess "
     "(their user's other requests, their queue's, or a model's), or left out."

@@ -14,6 +14,7 @@ import pytest
 import policyfactory as pf
 from naive.logs import text_of
 from policyfactory.core.errors import UsageError
+from policyfactory.learn.options import LearnOptions
 
 Run = Callable[..., Any]
 SMALL = ("--tuples", 32, "--trials", 512, "--state-size", 2, "--queue-size", 4)
@@ -50,6 +51,62 @@ def test_a_machine_size_that_contradicts_the_header_is_refused(run: Run, command
     assert "--processors 3: site.swf says MaxProcs 10 in its header, and 168 of its 672 jobs" in done.stderr
     assert "add --force-processors" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["site.swf"]
+
+
+ASSUMING = {
+    "evaluate": ("--formula", "LESS=p*mem", "--policies", "SAF", "--json"),
+    "judge": ("p*mem", "--replicas", 2, "--output", "judged.json"),
+    "train": (
+        *("--family", "log10(p) + a*log10(mem)", "--restarts", 1, "--evaluations", 10, "--window-jobs", 64),
+        *("--training-windows", 2, "--choosing-windows", 2, "--judged-windows", 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ASSUMING)
+@pytest.mark.usefixtures("site")
+def test_what_the_log_does_not_say_is_assumed(run: Run, command: str, tmp_path: Path) -> None:
+    words = (command, "site.swf", "--estimate-missing", "model", *ASSUMING[command])
+    refused = run(*words, code=0 if command == "judge" else 2)
+    said = (tmp_path / "judged.json").read_text() if command == "judge" else refused.stderr
+    assert "does not say of" in said
+    assert "--assume mem=2000*q" in said
+    done = run(*words, "--assume", " mem=2000*q,g=0", "--overwrite")
+    if command == "evaluate":
+        said = " ".join(done.stderr.split())
+        assert "assumed mem=2000*q for 672 of 672 jobs, of which the log does not say it" in said
+    if command == "judge":
+        # The order by memory is the order by processors.
+        done = run("judge", "site.swf", "--estimate-missing", "model", "p*q", "--replicas", 2)
+        first, second = json.loads((tmp_path / "judged.json").read_text()), json.loads(done.stdout)
+        assert first["candidates"][0]["aims"] == second["candidates"][0]["aims"]
+    wrong = run(*words, "--assume", "mem=lots", "--overwrite", code=2)
+    assert "'mem=lots' cannot be read; write for example n=q/32,mem=2000*q,g=0" in " ".join(wrong.stderr.split())
+
+
+def test_learn_assumes_and_refuses_what_is_no_assumption() -> None:
+    assert LearnOptions(assume="mem=2000*q").reading["assume"] == "mem=2000*q"
+    with pytest.raises(UsageError, match="the assumption 'mem=' cannot be read"):
+        LearnOptions(assume="mem=")
+    with pytest.raises(UsageError, match=r"assume 3: expected a text, for example .mem=2000\*q"):
+        LearnOptions(assume=3)  # type: ignore[arg-type]
+
+
+def test_a_library_call_assumes(site: Path) -> None:
+    jobs = pf.read(site, estimate_missing="model", assume="mem=2000*q")
+    assert jobs.requests is not None
+    assert jobs.requests.memory.tolist() == (2000 * jobs.processors).tolist()
+    done = pf.evaluate(site, ["SAF", pf.Policy("LESS", "p*mem")], estimate_missing="model", assume="mem=2000*q")
+    first, second = done.outcome.evaluation.matrix("site", "mean_bsld").T
+    assert first.tolist() == second.tolist()
+    with pytest.raises(UsageError, match="assume: the jobs are read already"):
+        pf.evaluate(jobs, "SAF", assume="g=0")
+
+
+def test_the_jobs_of_a_model_say_as_little(run: Run) -> None:
+    words = ("evaluate", "--policies", "SAF", "--formula", "LESS=p*mem", "--windows", "2x100jobs")
+    assert "does not say of 100 of 100 jobs" in " ".join(run(*words, code=2).stderr.split())
+    assert "assumed mem=2000*q for 20,000 of" in " ".join(run(*words, "--assume", "mem=2000*q").stderr.split())
 
 
 @pytest.mark.parametrize("command", READERS)

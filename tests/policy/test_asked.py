@@ -109,7 +109,7 @@ def test_assumptions_are_read_and_rounded() -> None:
     assert parse_assumptions("n=0")[0].values(processors).tolist() == [1, 1, 1, 1]
     assert parse_assumptions("n=2*q/64")[0].values(processors).tolist() == [1, 1, 2, 2]
     for text in ("", "mem", "mem=", "x=1", "mem=q/0", "mem=2,mem=3", "g=-1", "mem=1e3", "mem=q*2", "c=1"):
-        with pytest.raises(UsageError, match=r"--assume .*write for example n=q/32,mem=2000"):
+        with pytest.raises(UsageError, match=r"the assumption.* write for example n=q/32,mem=2000"):
             parse_assumptions(text)
 
 
