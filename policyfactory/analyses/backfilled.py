@@ -59,7 +59,9 @@ class Backfilled(Analysis):
             "backfilled",
             "Backfilled jobs of each case, a row a policy, a panel a log",
             functools.partial(_draw, logs),
-            "A job is backfilled if it starts while one ahead of it in the queue stays waiting.",
+            "A job is backfilled if Slurm's backfilling pass starts it."
+            if evaluation.rules.backfill == "slurm"
+            else "A job is backfilled if it starts while one ahead of it in the queue stays waiting.",
         )
         return Section("backfilled", "Backfilled jobs", tuple(map(_words, logs)), (_table(logs),), (picture,))
 

@@ -50,7 +50,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     "How it is trained": ("window", "every_days", "first_days", "least", "trees", "leaves"),
     "How it searches": ("start", "restarts", "evaluations", "step", "objective", "pull"),
     "The scheduler": (
-        "backfill", "decide_by", "threshold", "ties", "overrun", "backfill_order", "compatibility",
+        "backfill", "site", "decide_by", "threshold", "ties", "overrun", "backfill_order", "compatibility",
     ),
     "What is measured and said": (
         "metrics", "statistic", "recorded", "analyses", "precision", "max_resamples", "seed", "starts", "convergence",

@@ -18,11 +18,12 @@ _NAME = "tuning"
 _SHOWN = ("improvement", "choices")
 # The cases are whole or resampled logs: a tuner learns from the past of its log.
 # Nor does it take policies that read what is assumed.
-_FIXED = {"windows", "predictions", "statistic", "analyses", "recorded", "assume"}
+_FIXED = {"windows", "predictions", "statistic", "analyses", "recorded", "assume", "site"}
 _DEFAULTS = {
     "policies": ["FCFS", "LCFS", "SPF", "LPF", "SQF", "LQF", "LEXP", "SEXP", "SRF", "LRF", "SAF", "LAF"],
     "metrics": ["total_wait", "mean_wait", "mean_bsld", "max_wait"],
     "threshold": "40h",
+    "backfill": "easy",
 }
 _MORE = {"policies": "the tuners also use it until past periods favour another policy"}
 # Reservations for all jobs cannot change hands, nor do predictions belong to resampled logs.

@@ -23,6 +23,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.recorded import RECORDED, lacking_starts
 from policyfactory.simulate.rules import Rules
+from policyfactory.site.default import site_of
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import DrawFrom, History, parse_length
 from policyfactory.workload.windows import cut, parse_windows
@@ -163,10 +164,14 @@ def _not_as_recorded(plan: Plan, logs: Sequence[ReadLog]) -> str:
 
 
 def _rules_of(plan: Plan, log: ReadLog) -> Rules | None:
-    """Return the rules of a log of its own, if it has any: a threshold that depends on its longest request."""
-    if plan.times_longest is None:
-        return None
-    return dataclasses.replace(plan.experiment.rules, threshold=math.floor(plan.times_longest * log.longest_request_s))
+    """Return the rules of a log of its own, if it has any: a threshold by its longest request, an assumed site."""
+    rules = shared = plan.experiment.rules
+    if rules.backfill == "slurm" and rules.site is None:
+        # Of the whole log, so that its windows have one.
+        rules = dataclasses.replace(rules, site=site_of(log.workload))
+    if plan.times_longest is not None:
+        rules = dataclasses.replace(rules, threshold=math.floor(plan.times_longest * log.longest_request_s))
+    return None if rules is shared else rules
 
 
 def _axes_of(plan: Plan, log: ReadLog) -> Callable[..., Workload]:

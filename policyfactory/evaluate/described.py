@@ -7,8 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from policyfactory.core.artefact import sha256_bytes
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import METRICS
+from policyfactory.site.file import dump_site
+from policyfactory.site.layout import lay_out
 from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES
 from policyfactory.statistics.summary import Summary, worst_off
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment, Outcome
     from policyfactory.report.sections import Section
     from policyfactory.simulate.rules import Rules
+    from policyfactory.site.model import Site
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.tuning.contenders import Contender
 
@@ -56,6 +60,7 @@ def _contender(contender: Contender) -> dict[str, Any]:
 
 
 def _rules(rules: Rules) -> dict[str, Any]:
+    site = {"site": None if rules.site is None else _site(rules.site)} if rules.backfill == "slurm" else {}
     return {
         "backfill": rules.backfill,
         "decide_by": rules.decide_by,
@@ -64,7 +69,18 @@ def _rules(rules: Rules) -> dict[str, Any]:
         "overrun": rules.overrun,
         "backfill_policy": None if rules.backfill_policy is None else _policy(rules.backfill_policy),
         "compatibility": rules.compatibility,
+        **site,
     }
+
+
+def _site(site: Site) -> dict[str, Any]:
+    described = {
+        "name": site.name,
+        "sha256": sha256_bytes(dump_site(site).encode()),
+        "nodes": len(site.node_names),
+        "processors": int(lay_out(site).cores.sum()),
+    }
+    return described | ({"assumed": site.assumed} if site.assumed else {})
 
 
 def setting(experiment: Experiment, evaluation: Evaluation, axes: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,13 +95,17 @@ def setting(experiment: Experiment, evaluation: Evaluation, axes: Mapping[str, A
     axes : mapping
         What was done to the logs to make the cases, as JSON values.
     """
-    own = {case.log: case.rules.threshold for case in experiment.cases if case.rules is not None}
+    ruled = {case.log: case.rules for case in experiment.cases if case.rules is not None}
+    shared = experiment.rules
+    own = {log: rules.threshold for log, rules in ruled.items() if rules.threshold != shared.threshold}
+    sites = {log: _site(rules.site) for log, rules in ruled.items() if rules.site is not None and shared.site is None}
     content = {
         "name": experiment.name,
         "title": experiment.title,
         **axes,
         "rules": _rules(experiment.rules),
         "log_thresholds_s": own,
+        **({"log_sites": sites} if sites else {}),
         "policies": [_contender(contender) for contender in experiment.contenders],
         "baseline": evaluation.baseline,
         "metrics": [

@@ -51,6 +51,7 @@ from policyfactory.workload.sensitivity import EstimateRule
 __all__ = [
     "DEFAULT_MAX_RESAMPLES",
     "DEFAULT_METRICS",
+    "STATIC_POLICIES",
     "ClaimTable",
     "ExperimentTable",
     "LogTable",
@@ -67,6 +68,7 @@ __all__ = [
 DEFAULT_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
 DEFAULT_MAX_RESAMPLES = 1_000
 DEFAULT_POLICIES = ["FCFS", "SPF", "SAF", "WFP3", "UNICEF", "F1"]  # of plain logs
+STATIC_POLICIES = ["FCFS", "SPF", "SAF", "F1"]  # of plain logs under Slurm's rules: an export sets a number once
 DEFAULT_ANALYSES = ["groups", "fairness", "starvation", "load", "gantt"]  # of plain logs, for a report
 
 Stream = Literal["numpy", "drand48"]
@@ -143,7 +145,19 @@ class LogTable(OptionTable):
 class RulesTable(OptionTable):
     """The rules of the scheduler."""
 
-    backfill: Backfill = option("easy", "which jobs may overtake")
+    backfill: Backfill | None = option(
+        None,
+        "which jobs may overtake",
+        "simulator.md#slurms-own-rules",
+        stated="easy; with a site slurm",
+    )
+    site: FileName | None = option(
+        None,
+        "site file of the cluster whose Slurm is simulated",
+        "site.md",
+        stated="with slurm, what is assumed of the log",
+        metavar="FILE",
+    )
     decide_by: DecideBy = option("request", "run times that policy and reservations use")
     threshold: Waiting | None = option(
         None,

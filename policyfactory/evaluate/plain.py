@@ -16,6 +16,7 @@ from policyfactory.core.units import duration_text
 from policyfactory.evaluate.checking import label, plain_type
 from policyfactory.evaluate.declare import Option, OptionTable, key_of
 from policyfactory.evaluate.options import (
+    STATIC_POLICIES,
     ExperimentTable,
     LogTable,
     PrecisionOptions,
@@ -115,6 +116,10 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
     experiment = {"name": PLAIN_NAME, "title": "Policies compared", **values[ExperimentTable]}
     if "resamples" in given:
         experiment["resample"] = values[ResampleTable]
+    rules = values.get(RulesTable, {})
+    rules = {"backfill": "slurm" if "site" in rules else "easy", **rules}
+    if rules["backfill"] == "slurm" and "policies" not in given:
+        experiment["policies"] = STATIC_POLICIES
     cleaning = {key: value for key, value in values[LogTable].items() if value is not False}
     # The jobs of a model are not cleaned, but say as little about memory.
     of_all = {key: value for key, value in cleaning.items() if key == "assume"}
@@ -124,7 +129,7 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
         "title": "Policies on " + ", ".join(logs),
         **values[ProtocolTable],
         "logs": {name: {**log, **(cleaning if "file" in log else of_all)} for name, log in logs.items()},
-        "experiments": [_ordered({**experiment, "rules": values[RulesTable]})],
+        "experiments": [_ordered({**experiment, "rules": rules})],
     }
 
 

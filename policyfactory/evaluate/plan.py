@@ -18,6 +18,8 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.simulate.metrics import METRICS, check_metrics
 from policyfactory.simulate.rules import Rules
+from policyfactory.site.file import site_and_digest
+from policyfactory.site.model import Site
 from policyfactory.tuning.contenders import Contender, check_contenders
 from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.sensitivity import Sensitivity
@@ -79,6 +81,7 @@ class Places:
         self.folder = folder
         self.hashes: dict[str, str] = {}
         self._models: dict[Path, Model] = {}
+        self._sites: dict[Path, Site] = {}
 
     def policy(self, spec: str) -> Policy:
         """Return the policy of a catalogue name or a model file, which lies beside the protocol or where we are."""
@@ -92,6 +95,14 @@ class Places:
                 self.hashes[str(path)] = self._models[path].sha256
             return self._models[path].policy
         return resolve(spec)
+
+    def site(self, name: str) -> Site:
+        """Return the site of a file, which lies beside the protocol or where we are."""
+        beside = self.folder / name
+        path = beside if beside.is_file() else Path(name)
+        if path not in self._sites:
+            self._sites[path], self.hashes[str(path)] = site_and_digest(path)
+        return self._sites[path]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,6 +147,8 @@ class Planner:
         logs = self._logs(table)
         contenders = self._contenders(table, policies)
         rules = self._rules(table.rules)
+        if rules.backfill == "slurm":
+            self._check_slurm(rules, contenders)
         with self._about("metrics"):
             metrics = check_metrics(METRICS if table.metrics == ("all",) else table.metrics)
         if table.windows is not None and table.resample is not None:
@@ -213,11 +226,24 @@ class Planner:
         threshold = given.pop("threshold", None)
         if threshold is not None and threshold.seconds is not None:
             given["threshold"] = threshold.seconds
+        if given.get("site") is not None:
+            with self._about("rules", "site"):
+                given["site"] = self.places.site(given["site"])
+            given.setdefault("backfill", "slurm")
         if "backfill_policy" in given:
             with self._about("rules", "backfill_policy"):
                 given["backfill_policy"] = self.places.policy(given["backfill_policy"])
         with self._about("rules", *list(given)[:1] or ["backfill"]):
-            return Rules(**given)
+            return Rules(**{key: value for key, value in given.items() if value is not None})
+
+    def _check_slurm(self, rules: Rules, contenders: Sequence[Contender]) -> None:
+        from policyfactory.simulate.on_site import check_policy
+
+        with self._about("policies"):
+            for one in contenders:
+                if not isinstance(one, Policy):
+                    raise UsageError(f"tuner {one.name} changes the policy in force, which no export does in Slurm")
+                check_policy(one, rules)
 
     def _check_skip(self, table: ExperimentTable, logs: Sequence[str]) -> None:
         for log in table.skip:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["restated", "sections_of"]
+__all__ = ["restated", "sections_of", "value_tables"]
 
 _OVER = {"median": "median over", "mean": "mean over", "ratio": "mean over"}
 _MANY_PLAYERS = 30  # beyond, a square of wins cannot be read
@@ -114,8 +114,20 @@ def _values(outcome: Outcome, units: dict[str, str]) -> Section:
         )
         for metric, stem in zip(evaluation.metrics, anchors(evaluation.metrics), strict=True)
     )
-    tables = _each_log(evaluation.logs, lambda log, stem: _values_table(outcome, log, stem, units))
-    return Section("values", "Values", (unrecorded,) if unrecorded else (), tables, pictures)
+    return Section("values", "Values", (unrecorded,) if unrecorded else (), value_tables(outcome, units), pictures)
+
+
+def value_tables(outcome: Outcome, units: dict[str, str]) -> tuple[Table, ...]:
+    """Return the values of the metrics, a table for each log, with a row for each policy.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        With all but its sections.
+    units : dict of str to str
+        In what each metric is shown (`words.units_of`).
+    """
+    return _each_log(outcome.evaluation.logs, lambda log, stem: _values_table(outcome, log, stem, units))
 
 
 def _values_table(outcome: Outcome, log: str, stem: str, units: dict[str, str]) -> Table:

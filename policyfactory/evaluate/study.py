@@ -22,6 +22,7 @@ from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.resume import Finished, SimulationJournal, description
 from policyfactory.evaluate.run import Observations, join, run_cases
 from policyfactory.evaluate.standings import sections_of
+from policyfactory.evaluate.under_easy import under_easy
 from policyfactory.evaluate.verdict import verdict_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.evaluate.work import ScheduleSink
@@ -275,7 +276,11 @@ def run_experiment(
     if how.precision is not None:
         evaluation, observations = _refine(experiment, how.precision, simulated, (evaluation, observations))
         sentences = narrowing.in_words(experiment, evaluation, how.precision)
-    return conclude(experiment, evaluation, observations, sentences)
+    outcome = conclude(experiment, evaluation, observations, sentences)
+    if experiment.rules.backfill != "slurm":
+        return outcome
+    beside = under_easy(experiment, evaluation, how.workers, how.notify)
+    return dataclasses.replace(outcome, sections=(*outcome.sections, beside))
 
 
 def conclude(

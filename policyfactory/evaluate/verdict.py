@@ -139,7 +139,23 @@ def _basis(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[str, ...]:
         *basis_in_words(jobs, plan.table.load),
         *_windows(plan, log.workload, unsound=False),
         *predictions_in_words(predicted, log.workload, plan.table.windows, drawn=plan.table.resample is not None),
+        *_site(outcome, log.name),
     )
+
+
+def _site(outcome: Outcome, log: str) -> tuple[str, ...]:
+    """Return what of the site under Slurm's rules is assumed, or left out."""
+    experiment = outcome.experiment
+    rules = next((case.rules for case in experiment.cases if case.log == log and case.rules), experiment.rules)
+    if rules.site is None:
+        return ()
+    if rules.site.assumed:
+        return (f"{rules.site.assumed} Describe your own in a site file (--site, docs/site.md).",)
+    lacking = len(rules.site.not_modelled)
+    if not lacking:
+        return ()
+    what = "setting that matters and is" if lacking == 1 else "settings that matter and are"
+    return (f"Site {rules.site.name} has {lacking:,} {what} not modelled (policyfactory site show).",)
 
 
 def requests_invented(jobs: Workload) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from policyfactory.statistics.summary import Summary, worst_off
 
 if TYPE_CHECKING:
     from policyfactory.simulate.rules import Rules
+    from policyfactory.site.model import Site
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.workload.sensitivity import Sensitivity
 
@@ -79,7 +80,12 @@ def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensi
     axes : Sensitivity, optional
         What was changed in the jobs; nothing is said of what was not.
     """
-    backfill = {"easy": "EASY backfilling", "none": "no backfilling", "conservative": "conservative backfilling"}
+    backfill = {
+        "easy": "EASY backfilling",
+        "none": "no backfilling",
+        "conservative": "conservative backfilling",
+        "slurm": f"Slurm's own passes on {_site_in_words(rules.site)}",
+    }
     decide = {"request": "requested times", "runtime": "actual run times", "prediction": "predicted run times"}
     own = rules.backfill_policy
     threshold = "no threshold but the policies' own"
@@ -96,6 +102,12 @@ def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensi
         "jobs beyond their request " + ("run on" if rules.overrun == "run" else "are killed"),
     ]
     return "rules: " + "; ".join([*parts, *_changed_jobs(axes)])
+
+
+def _site_in_words(site: Site | None) -> str:
+    if site is None:
+        return "a site that is assumed of each log"
+    return f"site {site.name} ({counted(len(site.node_names), 'node')})"
 
 
 def _changed_jobs(axes: Sensitivity | None) -> list[str]:

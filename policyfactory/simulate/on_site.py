@@ -24,7 +24,7 @@ from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["simulate_slurm"]
+__all__ = ["check_policy", "simulate_slurm", "site_factors"]
 
 _BY_BACKFILLING = 2
 _MOST_NAMED = 5
@@ -58,7 +58,7 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     EvaluationError
         If a job could never start, or the workload's clock does not count seconds.
     """
-    _check_policy(policy, rules)
+    check_policy(policy, rules)
     site = rules.site or site_of(workload)
     jobs = as_assumed(workload, site) if site.assumed else in_own_partitions(workload, site)
     run = run_slurm(jobs, _as_ruled(site, rules), site_factors(jobs, policy, rules, site))
@@ -71,7 +71,14 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     return Schedule(run.start, run.end, backfilled, held, policy.name, dataclasses.replace(rules, site=site))
 
 
-def _check_policy(policy: Policy, rules: Rules) -> None:
+def check_policy(policy: Policy, rules: Rules) -> None:
+    """Refuse a policy that could not order a queue of Slurm.
+
+    Raises
+    ------
+    UsageError
+        If its scores change while a job waits, it reads predictions, or it or the rules have a threshold.
+    """
     if policy.needs_predictions:
         raise predictions_needed(policy, "a simulation under Slurm's rules")
     late = min(rules.threshold, policy.threshold)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import enumerated, shortened
 from policyfactory.core.together import atomic_write
@@ -45,7 +46,7 @@ from policyfactory.site.values import (
     read_value,
 )
 
-__all__ = ["SITE_SCHEMA", "dump_site", "read_site", "write_site", "written_values"]
+__all__ = ["SITE_SCHEMA", "dump_site", "read_site", "site_and_digest", "write_site", "written_values"]
 
 SITE_SCHEMA = 1
 
@@ -115,6 +116,13 @@ _LISTS: dict[str, type] = {
 _NAMED = ("name", "names", "account")
 
 
+def site_and_digest(path: Path | str) -> tuple[Site, str]:
+    """Return the site of a file, and the SHA-256 of the bytes that it was read from; errors as for `read_site`."""
+    path = Path(path)
+    data, content = read_toml(path, limit=_MAX_BYTES, page=_PAGE)
+    return _site_of(content, path), sha256_bytes(data)
+
+
 def read_site(path: Path | str) -> Site:
     """Read a site file.
 
@@ -135,8 +143,10 @@ def read_site(path: Path | str) -> Site:
     InputError
         If it cannot be read or is no TOML.
     """
-    path = Path(path)
-    _, content = read_toml(path, limit=_MAX_BYTES, page=_PAGE)
+    return site_and_digest(path)[0]
+
+
+def _site_of(content: dict[str, Any], path: Path) -> Site:
     schema = content.pop("schema", None)
     if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
         raise SiteError(f"{path}: schema is {schema!r}; begin the file with: schema = {SITE_SCHEMA}")
