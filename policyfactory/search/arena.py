@@ -76,7 +76,7 @@ class JudgeOptions:
     Raises
     ------
     UsageError
-        If a value is outside its limits.
+        If a value is outside its limits, or the rules are Slurm's own.
     """
 
     replicas: int = 8
@@ -104,6 +104,11 @@ class JudgeOptions:
             raise UsageError(f"--loads {self.loads[0]:g},{self.loads[1]:g}: give two ascending loads from 0.1 to 10")
         if not 0 < self.time_limit <= 86_400:
             raise UsageError(f"--time-limit {self.time_limit:g}: give seconds above 0, at most a day")
+        if self.backfill == "slurm":
+            raise UsageError(
+                "backfill is slurm, under which many candidates take days; judge under easy, conservative or none, "
+                "and the best of them with policyfactory evaluate --backfill slurm"
+            )
         _ = self.rules
 
     @property

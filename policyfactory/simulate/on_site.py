@@ -138,16 +138,23 @@ def _check_started(workload: Workload, site: Site, run: SlurmRun) -> None:
     never = np.flatnonzero(run.start < 0)
     if not len(never):
         return
-    named = [
-        f"job {workload.job_id[row]} ({run.never.get(int(row), 'no nodes that would take it come back')})"
-        for row in never[:_MOST_NAMED].tolist()
-    ]
-    more = ", ..." if len(never) > _MOST_NAMED else ""
+    stopped: dict[str, list[int]] = {}
+    for row in never.tolist():
+        why = run.never.get(row, "no nodes that would take it come back")
+        stopped.setdefault(why, []).append(int(workload.job_id[row]))
+    reasons = [f"{_listed(jobs)} ({why})" for why, jobs in list(stopped.items())[:_MOST_NAMED]]
+    more = "; and others" if len(stopped) > _MOST_NAMED else ""
     raise EvaluationError(
         f"{workload.name}: {len(never):,} of {counted(len(workload), 'job')} never start on site {site.name}: "
-        f"{', '.join(named)}{more}; metrics need all jobs: see policyfactory site check LOG SITE, then correct the "
+        f"{'; '.join(reasons)}{more}. Metrics need all jobs: see policyfactory site check LOG SITE, then correct the "
         "site file, or leave these jobs out of the log"
     )
+
+
+def _listed(jobs: list[int]) -> str:
+    rest = len(jobs) - _MOST_NAMED
+    named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
+    return f"job{'s' if len(jobs) > 1 else ''} {named}"
 
 
 def _check_run_on(workload: Workload, run: SlurmRun) -> None:

@@ -444,3 +444,31 @@ def test_the_backend_changes_nothing_and_a_wrong_one_is_refused(
         assert ("jobs_per_cpu_second" in measured) == (backend == "threading")
     assert result[0] == result[1]
     assert "--scheduler" in run(*words, "--backend", "loky", "--scheduler", "tcp://here:1", code=2).stderr
+
+
+def test_policies_run_under_slurms_own_rules(run: Run, tmp_path: Path) -> None:
+    rows = [job(n, 40 * n, 30 + 17 * (n % 9), 1 + n % 4, 300) for n in range(1, 60)]
+    log = swf(tmp_path, rows)
+    site = tmp_path / "here.toml"
+    site.write_text('schema = 1\n[[nodes]]\nnames = "n[1-4]"\n[[partitions]]\nname = "all"\n')
+    common = ("evaluate", log, "--metric", "mean_wait", "--json")
+    assumed = run(*common, "--backfill", "slurm")
+    assert "rules: Slurm's own passes on a site that is assumed of each log" in assumed.stderr
+    content = json.loads(assumed.stdout)
+    names = [policy["name"] for policy in content["protocol"]["experiments"][0]["policies"]]
+    assert names == ["FCFS", "SPF", "SAF", "F1"]
+    assert content["protocol"]["experiments"][0]["log_sites"]["small"]["processors"] == 4
+    described = json.loads(run(*common, "--site", site).stdout)
+    assert described["protocol"]["experiments"][0]["rules"]["site"]["name"] == "here"
+    assert str(site) in described["manifest"]["inputs"]
+    assert findings(described)["summary"] == findings(content)["summary"]
+    run(*common[:2], "--site", site, "--output", "out")
+    assert (tmp_path / "out/evaluation/easy").is_dir()
+    for wrong, code, why in (
+        (("--site", site, "--backfill", "easy"), 2, "choose backfill slurm, or leave out the site"),
+        (("--site", tmp_path / "none.toml"), 1, "none.toml"),
+        (("--site", site, "--policies", "FCFS,WFP3"), 2, "policy WFP3 changes while a job waits"),
+        (("--site", site, "--threshold", "1h"), 2, "without a threshold"),
+        (("--backfill", "slurm", "--decide-by", "runtime"), 2, "decide_by is runtime"),
+    ):
+        assert why in run("evaluate", log, *wrong, code=code).stderr

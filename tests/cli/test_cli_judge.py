@@ -51,6 +51,7 @@ def test_formulas_from_anywhere_have_scores_as_json(run, log: Path, tmp_path: Pa
         (("p", "--part", 95), 2, "--part 95"),
         (("p", "--loads", "1"), 2, "write two numbers"),
         (("p", "--backfill", "some"), 2, "backfill is 'some'"),
+        (("p", "--backfill", "slurm"), 2, "with policyfactory evaluate --backfill slurm"),
         (("p", "--time-limit", "inf"), 2, "--time-limit inf"),
         (("p", "--candidates", "none.txt"), 1, "none.txt: no such file"),
         (("p", "--ledger", "no/ledger.json"), 1, "no/ledger.json"),

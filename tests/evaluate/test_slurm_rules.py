@@ -13,22 +13,25 @@ from daily_log import daily
 import policyfactory as pf
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
+from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.plain import plain_content
 from policyfactory.evaluate.protocol import read_protocol
 from policyfactory.evaluate.resume import description
-from policyfactory.evaluate.study import read_logs
+from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
 from policyfactory.evaluate.words import rules_in_words
+from policyfactory.parallel.workers import Workers
 from policyfactory.simulate.rules import Rules
 from policyfactory.site.default import site_of
 from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, NotModelled, Partition, Scheduling, Site
+from small_protocol import report_text
 
 SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),), scheduling=Scheduling(bf_interval=5.0))
 METRICS = ["mean_wait", "utilisation"]
 PROTOCOL = """
 schema_version = 1
 [logs.model]
-lublin = { processors = 8, jobs = 60, seed = 1 }
+lublin = { processors = 4, jobs = 60, seed = 1 }
 [[experiments]]
 name = "own"
 policies = ["FCFS", "SAF"]
@@ -142,7 +145,9 @@ def test_what_slurm_cannot_do_is_refused_before_anything_runs(
 
 def test_a_log_that_the_site_cannot_run_stops_the_evaluation(site: Path) -> None:
     wide = dataclasses.replace(daily(2), machine=8, processors=np.full(196, 5))
-    with pytest.raises(PolicyfactoryError, match=r"196 of 196 jobs never start on site small: job 1 \("):
+    with pytest.raises(
+        PolicyfactoryError, match=r"196 of 196 jobs never start on site small: jobs 1, 2, 3, 4, 5 and 191 more \("
+    ):
         pf.evaluate(wide, "FCFS,SAF", site=str(site), analyses=[])
     with pytest.raises(UsageError, match="choose backfill slurm, or leave out the site"):
         pf.evaluate(wide, "FCFS,SAF", site=str(site), backfill="conservative")
@@ -159,3 +164,23 @@ def test_settings_that_are_not_modelled_are_said_beside_the_verdict(tmp_path: Pa
     verdict = pf.evaluate(daily(3), "FCFS,SAF", site=str(tmp_path / "lacking.toml"), analyses=[]).outcome.verdict
     assert verdict is not None
     assert any("small has 1 setting that matters and is not modelled" in text for text in verdict.caveats)
+
+
+class _Once(WorkCounter):
+    """Interrupts a run after its first simulation."""
+
+    def done(self, amount: int) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bytes(site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(PROTOCOL)
+    protocol, partial = read_protocol(path), tmp_path / "evaluation.partial"
+    expected = report_text(run_protocol(protocol))
+    with pytest.raises(KeyboardInterrupt):
+        run_protocol(protocol, settings=RunSettings(partial=partial, progress=lambda _: _Once()))
+    said: list[str] = []
+    study = run_protocol(protocol, settings=RunSettings(Workers(2, "loky"), partial=partial, notify=said.append))
+    assert report_text(study) == expected
+    assert any("1 of 2" in sentence for sentence in said)

@@ -117,10 +117,11 @@ def test_jobs_run_on_as_the_log_says_or_are_killed() -> None:
 def test_jobs_that_never_start_are_named_with_why_and_the_cure() -> None:
     short = dataclasses.replace(POOL, partitions=(Partition("batch", max_time=600.0),))
     jobs = [(0, 60, 1), *((at, 900, 1) for at in range(1, 8))]
-    with pytest.raises(EvaluationError, match=r"7 of 8 jobs never start on site pool: job 2 \(its limit of 900 s") as e:
+    with pytest.raises(
+        EvaluationError,
+        match=r"7 of 8 jobs never start on site pool: jobs 2, 3, 4, 5, 6 and 2 more \(its limit of 900 s",
+    ) as e:
         simulate(work(jobs), SAF, site=short)
-    assert "job 6" in str(e.value)
-    assert "job 7 (" not in str(e.value)
     assert "policyfactory site check LOG SITE" in str(e.value)
 
 
