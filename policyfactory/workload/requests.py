@@ -19,6 +19,8 @@ __all__ = ["COLUMNS", "NAMED", "Requests"]
 NAMED = {"partition": "partition", "qos": "qos", "account": "account", "user_name": "user"}
 # What the 18 fields of a plain log say, which its digest has never had.
 _PLAIN = ("partition", "memory")
+_LATER = ("array", "array_limit")
+_NONE = np.empty(0, dtype=np.int64)  # stands for a column that was not given
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +43,9 @@ class Requests:
         Number of the job that must have ended first; one that the workload does not have has ended already.
     partition, qos, account, user_name : array
         Places in ``names["partition"]``, ``names["qos"]``, ``names["account"]`` and ``names["user"]``.
+    array, array_limit : array
+        A number that the tasks of one job array share, and how many of them may run at once, at least 1; both -1 where
+        no limit is known.
     names : mapping of str to tuple of str
         The names; a key may be absent where nothing is named.
     assumed : tuple of str
@@ -62,10 +67,15 @@ class Requests:
     qos: Int64Array
     account: Int64Array
     user_name: Int64Array
+    array: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
+    array_limit: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
     names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("array", "array_limit"):
+            if getattr(self, name) is _NONE:
+                object.__setattr__(self, name, np.full(np.shape(self.nodes), -1, dtype=np.int64))
         for name in COLUMNS:
             column = np.ascontiguousarray(getattr(self, name), dtype=np.int64).view()
             column.flags.writeable = False
@@ -100,7 +110,7 @@ class Requests:
             most = len(self.names.get(NAMED[name], ())) - 1
             expected = f"the place of one of {most + 1} names, or -1 (not known)"
         wrong = column < -1
-        if name == "nodes":
+        if name in {"nodes", "array_limit"}:
             wrong |= column == 0
             expected = "at least 1, or -1 (not known)"
         if most is not None and greatest > most:
@@ -144,8 +154,8 @@ class Requests:
     def repeated(self, rows: Any, by: Int64Array) -> Requests:
         """Return the requests of jobs that are submitted again at other times, in another order.
 
-        Each job keeps its delay from its submission to its eligible time. No job waits for another one: the numbers
-        are new, and a job can be there more than once, or without the one it waited for.
+        Each job keeps its delay from its submission to its eligible time. No job waits for another one, and none is a
+        task of an array: the numbers are new, and a job can be there more than once, or without the others.
 
         Parameters
         ----------
@@ -155,7 +165,8 @@ class Requests:
             How much later each of them is submitted; may be negative.
         """
         chosen = self.select(rows)
-        return dataclasses.replace(chosen.shifted(by), after=np.full(len(chosen), -1))
+        none = np.full(len(chosen), -1)
+        return dataclasses.replace(chosen.shifted(by), after=none, array=none, array_limit=none)
 
     def known(self, name: str) -> int:
         """Return for how many jobs the column ``name`` has a value."""
@@ -172,7 +183,9 @@ class Requests:
             return b""
         digest = hashlib.sha256(repr((sorted(self.names.items()), self.assumed)).encode())
         for name in COLUMNS:
-            digest.update(getattr(self, name).tobytes())
+            # The identity of a log without arrays is what it was before there were such columns.
+            if name not in _LATER or self.known(name):
+                digest.update(getattr(self, name).tobytes())
         return digest.digest()
 
 

@@ -10,7 +10,7 @@ from accounting_logs import COLUMNS, T0, UTC, imported, job, sacct_text, waiting
 from commands import Run, runner
 from policyfactory.workload.accounting import pbs_fields
 from policyfactory.workload.accounting.importing import Imported, import_logs
-from policyfactory.workload.accounting.slurm import asks_for_nodes, depends_on, tres_gpus, tres_memory
+from policyfactory.workload.accounting.slurm import array_limit, asks_for_nodes, depends_on, tres_gpus, tres_memory
 from policyfactory.workload.accounting.to_swf import Labels
 from policyfactory.workload.clean import read
 from policyfactory.workload.requests import Requests
@@ -150,9 +150,40 @@ def test_what_the_log_lacks_is_said_with_its_price(tmp_path: Path, run: Run) -> 
     assert [text.partition(" (")[0] for text in usual.report.lacking] == ["the log has no GPUs"]
 
 
-def test_the_limit_of_a_waiting_array_is_noticed(tmp_path: Path) -> None:
-    done = imported(tmp_path, job(1), waiting("57_[0-20%3]", 5))
-    assert any("(%N in the id)" in step.what for step in done.report.steps)
+@pytest.mark.parametrize(
+    ("line", "limit"),
+    [
+        ("sbatch --array=0-99%10 job.sh", 10),
+        ("sbatch -a 1,3-7:2%2 job.sh", 2),
+        ("sbatch -a1-4%3 job.sh", 3),
+        ("sbatch --array 1-4%3 job.sh", 3),
+        ("sbatch --array=0-99 job.sh", None),
+        ("sbatch --array=0-99%0 job.sh", None),
+        ("sbatch --not-array=0-9%4 job.sh", None),
+        ("sbatch --array=0-9%4x job.sh", None),
+        ("", None),
+    ],
+)
+def test_the_limit_of_an_array_in_its_submit_line(line: str, limit: int | None) -> None:
+    assert array_limit(line) == limit
+
+
+def test_how_many_tasks_of_an_array_may_run_at_once_is_kept(tmp_path: Path) -> None:
+    line = "sbatch --array=0-3%2 x"
+    jobs = (
+        job(10, 0, SubmitLine="sbatch x --array=0-3%9"),  # no array: an argument of the script
+        *(job(f"12_{task}", 5, SubmitLine=line) for task in range(3)),
+        waiting("14_[2-3%1]", 7, SubmitLine="sbatch y"),  # #SBATCH in the script; a task has begun
+        job("14_1", 7, SubmitLine="sbatch y"),
+        job("16_1", 8, SubmitLine="sbatch --array=1-2 y"),
+    )
+    path = tmp_path / "sacct.txt"
+    path.write_text(sacct_text(*jobs, columns=[*COLUMNS, "SubmitLine"]))
+    asked = requests_of(import_logs([path], zone=UTC), tmp_path / "log.swf")
+    assert asked.array.tolist() == [-1, 1, 1, 1, 2, -1]
+    assert asked.array_limit.tolist() == [-1, 2, 2, 2, 1, -1]
+    # Without a limit there are no such fields.
+    assert not {"array", "array_limit"} & set(imported(tmp_path, job("16_1"), job("16_2")).log.extra)
 
 
 def test_names_are_written_or_not(tmp_path: Path, run: Run) -> None:

@@ -83,6 +83,17 @@ def test_ids_are_those_that_the_site_writes() -> None:
     assert (part.job, part.group_id) == ("17+1", "17")
 
 
+def test_the_limit_of_an_array_is_in_the_record_of_one_task() -> None:
+    def limited(tasks: Any, **more: Any) -> Record:
+        return record_of(array={"job_id": 11, "task_id": 3, "limits": {"max": {"running": {"tasks": tasks}}}} | more)
+
+    assert [limited(tasks).array_limit for tasks in (2, 0, None)] == [2, None, None]
+    assert limited({"set": True, "infinite": False, "number": 4}).array_limit == 4
+    assert limited(0, task_id=None, task="0-20%3").array_limit == 3
+    assert record_of(array={"job_id": 11, "task_id": 3, "limits": None}).array_limit is None
+    assert record_of(array={"job_id": 11, "task_id": 3}, submit_line="sbatch -a 1-9%5 x").array_limit == 5
+
+
 def test_zero_is_no_time_and_no_list_is_no_processor() -> None:
     waits = record_of(time__start=0, time__end=0, state__current="PENDING", tres__allocated=[], allocation_nodes=0)
     assert (waits.start, waits.end, waits.allocated, waits.allocated_nodes) == (None, None, 0, 0)

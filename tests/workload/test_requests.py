@@ -46,6 +46,7 @@ def test_what_is_no_request_is_named() -> None:
             "partition of the job at place 0 is 0, expected the place of one of 0 names",
         ),
         ({"names": {"queue": ("a",)}}, r"names of 'queue'; requests have names of partition, qos, account, user"),
+        ({"array_limit": np.array([1, 0])}, "array_limit of the job at place 1 is 0, expected at least 1"),
         ({"gpus": np.zeros(3)}, r"requests of shapes \(2,\), \(3,\)"),
     ):
         with pytest.raises(WorkloadError, match=said):
@@ -54,6 +55,23 @@ def test_what_is_no_request_is_named() -> None:
         dataclasses.replace(workload(), requests=requests(2))
     with pytest.raises(WorkloadError, match="small: requests are a int, not Requests"):
         dataclasses.replace(workload(), requests=3)
+
+
+def test_a_log_without_arrays_is_the_log_that_it_was() -> None:
+    plain = workload()
+    assert dataclasses.replace(plain, requests=requests(6, **columns_of(plain))).sha256() == plain.sha256()
+    arrays = workload(array=np.ones(6), array_limit=np.full(6, 2))
+    assert arrays.sha256() != plain.sha256()
+    again = pickle.loads(pickle.dumps(arrays)).requests
+    assert (again.array.tolist(), again.array_limit.tolist()) == ([1] * 6, [2] * 6)
+    # Jobs that are submitted again are no array: some of its tasks may not be there.
+    assert again.repeated([0, 3, 3], np.zeros(3, dtype=np.int64)).known("array") == 0
+
+
+def columns_of(jobs: Workload) -> dict[str, Any]:
+    """Return the columns of requests that were made before there were arrays."""
+    assert jobs.requests is not None
+    return {name: getattr(jobs.requests, name) for name in COLUMNS if not name.startswith("array")}
 
 
 def test_requests_can_not_be_changed_by_anybody_they_are_given_to() -> None:

@@ -53,8 +53,29 @@ def extra_of(jobs: ImportedJobs, begins: int, qos: Column, account: Column) -> d
         "qos": qos,
         "account": account,
     }
+    columns["array"], columns["array_limit"] = _arrays(jobs)
     columns["nodes"] = np.where(columns["nodes"] > 0, columns["nodes"], -1)
     return {name: column for name, column in columns.items() if (column >= 0).any()}
+
+
+def _arrays(jobs: ImportedJobs) -> tuple[Column, Column]:
+    """Return the number of the array of each job and its limit of tasks at once, of arrays of which one is known."""
+    table, rows = jobs.table, jobs.rows
+    none = np.full(len(rows), -1, dtype=np.int64)
+    if not (table.array_limit > 0).any():
+        return none, none
+    parents = [table.job[row].partition("_") for row in range(len(table))]
+    limits: dict[str, int] = {}
+    # A limit that was changed is in the record that was written last.
+    for row in np.flatnonzero(table.array_limit > 0).tolist():
+        if parents[row][1]:
+            limits[parents[row][0]] = int(table.array_limit[row])
+    places = {parent: place for place, parent in enumerate(limits, start=1)}
+    own = [parents[row][0] if parents[row][1] else "" for row in rows.tolist()]
+    return (
+        np.array([places.get(parent, -1) for parent in own], dtype=np.int64),
+        np.array([limits.get(parent, -1) for parent in own], dtype=np.int64),
+    )
 
 
 def after_of(jobs: ImportedJobs) -> Column:

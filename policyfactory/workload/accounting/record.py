@@ -20,6 +20,7 @@ __all__ = ["NAMES", "NUMBERS", "Limit", "Record", "RecordBlock", "Remark", "Stat
 NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind", "memory", "gpus", "exclusive",
+    "array_limit",
 )  # fmt: skip
 NAMES = ("user", "group", "account", "partition", "qos", "name", "user_name", "after")
 _NUMBERS_OF = operator.attrgetter(*NUMBERS)
@@ -94,6 +95,8 @@ class Record:
         MB and GPUs asked for, over the whole job.
     exclusive : int or None
         1 if it asked for whole nodes, 0 if it shares them.
+    array_limit : int or None
+        How many tasks of its array may run at once.
     user_name : str
         The user's name, where ``user`` is a number.
     after : str
@@ -124,6 +127,7 @@ class Record:
     memory: int | None = None
     gpus: int | None = None
     exclusive: int | None = None
+    array_limit: int | None = None
     user_name: str = ""
     after: str = ""
     group_id: str | None = None
@@ -155,7 +159,7 @@ class RecordBlock:
 
     Parameters
     ----------
-    numbers : int64 array (18, n)
+    numbers : int64 array (19, n)
         A row for each of `NUMBERS`; -1 where the log has no number.
     names : tuple of (int64 array (n,), list of str)
         For each of `NAMES` a number for each record, and the names that the numbers stand for.

@@ -23,10 +23,12 @@ from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
     HET_ID,
     LARGEST,
+    array_limit,
     array_tasks,
     asked,
     asks_for_nodes,
     depends_on,
+    limit_in_id,
     one_cluster,
     read_limit,
     state_of,
@@ -113,6 +115,7 @@ _SOURCES: dict[str, tuple[tuple[str, _Reader], ...]] = {
     "memory": (("requested_tres", tres_memory), ("allocated_tres", tres_memory)),
     "gpus": (("requested_tres", tres_gpus), ("allocated_tres", tres_gpus)),
     "exclusive": (("submit_line", asks_for_nodes),),
+    "array_limit": (("submit_line", array_limit),),
     "state": (("state", state_of),),
 }
 
@@ -195,10 +198,12 @@ def _settle_unfinished(rows: Rows, numbers: dict[str, Int64Array]) -> None:
 
 
 def _settle_words(rows: Rows, numbers: dict[str, Int64Array]) -> None:
-    """Take from the job id how many tasks wait, and from the submit line whether the limit was asked for."""
+    """Take from job ids how many tasks wait, and may run at once, and from submit lines which limits were asked for."""
     jobs = rows.texts("id")
     if "[" in "".join(jobs):
         numbers["tasks"] = np.array([array_tasks(job) for job in jobs], dtype=np.int64)
+        limits = np.array([limit_in_id(job) or _NONE for job in jobs], dtype=np.int64)
+        numbers["array_limit"] = np.where(limits > 0, limits, numbers["array_limit"])
     if rows.has("submit_line"):
         lines = rows.texts("submit_line")
         for row in np.flatnonzero(numbers["limit_kind"] == Limit.given).tolist():
@@ -286,9 +291,6 @@ class _Log:
             remarks.append(Remark(int(rows.lines[first]), jobs[first], "sacct.steps", int(steps.sum())))
             rows = rows.where(~steps)
             jobs = rows.texts("id")
-        if "%" in "".join(jobs):
-            bounded = [place for place, job in enumerate(jobs) if "%" in job]
-            remarks.append(Remark(int(rows.lines[bounded[0]]), jobs[bounded[0]], "sacct.array_limit", len(bounded)))
         self._check_cluster(rows)
         columns, readable, settled = _parse(rows, self._clock)
         odd = [(row, "unreadable") for row in np.flatnonzero(~readable).tolist()]

@@ -13,7 +13,14 @@ from typing import Any
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import NAMES, Limit, Record, Remark, State
-from policyfactory.workload.accounting.slurm import LARGEST, array_tasks, mark_asked, one_cluster, state_of
+from policyfactory.workload.accounting.slurm import (
+    LARGEST,
+    array_tasks,
+    limit_in_id,
+    mark_asked,
+    one_cluster,
+    state_of,
+)
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
@@ -219,6 +226,7 @@ def _record(job: dict[str, Any], number: int) -> Record:
         state=state,
         group_id=group_id,
         tasks=array_tasks(name),
+        array_limit=_array_limit(job.get("array") or {}) or limit_in_id(name),
         **names,
     )
     record.user = record.user or _text((job.get("association") or {}).get("user"))
@@ -243,6 +251,14 @@ def _identity(job: dict[str, Any]) -> tuple[str, str | None]:
     if parent and isinstance(rest, str) and rest:
         return f"{parent}_[{rest.strip('[]')}]", None
     return str(plain), None
+
+
+def _array_limit(array: dict[str, Any]) -> int | None:
+    """Return how many tasks of an array may run at once; only the record that began last has it (22.05.8, seen)."""
+    found: Any = array
+    for name in ("limits", "max", "running"):
+        found = found.get(name) or {}
+    return _number(found.get("tasks")) or None
 
 
 def _limit(value: Any) -> tuple[int | None, Limit]:

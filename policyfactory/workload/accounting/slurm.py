@@ -13,10 +13,12 @@ from policyfactory.workload.header import printable
 __all__ = [
     "HET_ID",
     "LARGEST",
+    "array_limit",
     "array_tasks",
     "asked",
     "asks_for_nodes",
     "depends_on",
+    "limit_in_id",
     "mark_asked",
     "one_cluster",
     "read_limit",
@@ -45,7 +47,8 @@ _WORDS = {
     State.pending: "PENDING RESV_DEL_HOLD",
 }
 _STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
-_TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%\d{1,9})?\]", re.ASCII)
+_TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%(\d{1,9}))?\]", re.ASCII)
+_ARRAY = re.compile(r"(?<!\S)(?:-a[ =]?|--array[ =])[\d,:-]{1,4000}%(\d{1,9})(?!\S)", re.ASCII)
 _ASKED = re.compile(r"(?<!\S)(?:(?:-t|--time)\s+|--time=|-t)(?=(\S+))")
 _TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
 _MEMORY = re.compile(r"(?:^|,)mem=(\d{1,15})(?:\.(\d{1,6}))?([KMGTP]?)(?=,|$)", re.ASCII)
@@ -81,6 +84,21 @@ def array_tasks(job: str) -> int:
     """Return how many tasks the pending rest of an array has (``57_[0-20%3]``: 21); 1 for any other id."""
     match = _TASKS.fullmatch(job)
     return (array_size(match[1]) or 1) if match else 1
+
+
+def array_limit(submit_line: str) -> int | None:
+    """Return how many tasks of an array may run at once by its submit line (``--array=0-99%10``); None: any number.
+
+    Arguments of the job script can look the same: only the tasks of an array have a limit.
+    """
+    found = _ARRAY.search(submit_line)
+    return None if found is None else int(found[1]) or None
+
+
+def limit_in_id(job: str) -> int | None:
+    """Return how many tasks of the pending rest of an array may run at once (``57_[0-20%3]``: 3); None: any number."""
+    match = _TASKS.fullmatch(job)
+    return None if match is None or match[2] is None else int(match[2]) or None
 
 
 def tres(text: str, name: str) -> int | None:
@@ -170,5 +188,6 @@ def asked(submit_line: str) -> set[int]:
 def mark_asked(record: Record, submit_line: str) -> None:
     """Note what the submit line shows: that the limit was asked for, whole nodes, jobs that had to end first."""
     record.exclusive, record.after = asks_for_nodes(submit_line), depends_on(submit_line)
+    record.array_limit = record.array_limit or array_limit(submit_line)
     if record.limit_kind is Limit.given and record.limit in asked(submit_line):
         record.limit_kind = Limit.asked

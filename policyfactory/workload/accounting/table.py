@@ -33,7 +33,7 @@ class RecordTable:
 
     Parameters
     ----------
-    columns : int64 array (26, n)
+    columns : int64 array (27, n)
         `NUMBERS`, then `NAMES`.
     job : list of str
         Ids as the site writes them.

@@ -32,6 +32,8 @@ EXTRA_FIELDS: dict[str, str] = {
     "eligible": "time from which the job may start, s of the log's clock",
     "qos": "quality of service, a number",
     "account": "account, a number",
+    "array": "job array with a limit, a number that its tasks share",
+    "array_limit": "tasks of the array that may run at once",
 }
 # More fields are no line of a log.
 WIDEST = 64
@@ -80,6 +82,8 @@ def requests_of(
     found["memory"] = memory
     if found["nodes"] is not unknown:
         found["nodes"] = np.where(found["nodes"] > 0, found["nodes"], -1)
+    if found["array_limit"] is not unknown:
+        found["array_limit"] = np.where(found["array_limit"] > 0, found["array_limit"], -1)
     found["exclusive"] = np.minimum(found["exclusive"], 1)
     eligible = found["eligible"]
     if eligible is not unknown:
