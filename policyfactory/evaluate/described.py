@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import sha256_bytes
+from policyfactory.evaluate.gate import gates_as_dict
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.site.file import dump_site
@@ -176,7 +177,7 @@ def finding(outcome: Outcome) -> dict[str, Any]:
         "differences": [dataclasses.asdict(row) for row in outcome.comparisons],
         "worst_off": {log: [dataclasses.asdict(row) for row in worst_off(evaluation, log)] for log in evaluation.logs},
     }
-    as_json: dict[str, Any] = plain(content | _recorded(outcome))
+    as_json: dict[str, Any] = plain(content | _recorded(outcome) | gates_as_dict(outcome.fidelity))
     return as_json
 
 

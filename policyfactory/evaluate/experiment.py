@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from policyfactory.analyses.analysis import Analysis
 from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.reference import Reference
+from policyfactory.fidelity.compare import Fidelity
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.cases import Case
@@ -103,6 +104,8 @@ class Outcome:
         What follows for who has to decide about a queue, if there is anything to decide.
     chosen : str
         Name of the policy that was chosen before, which the verdict is on; empty: none was.
+    fidelity : mapping of str to Fidelity
+        How near the simulation of the rules' site is to the record of a log, by the log's name; empty without a site.
     """
 
     experiment: Experiment
@@ -116,3 +119,4 @@ class Outcome:
     recorded_comparisons: tuple[Comparison, ...] = ()
     verdict: Verdict | None = None
     chosen: str = ""
+    fidelity: Mapping[str, Fidelity] = dataclasses.field(default_factory=dict)

@@ -16,6 +16,7 @@ from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome
+from policyfactory.evaluate.gate import gate_sections, replay_logs
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
@@ -26,6 +27,7 @@ from policyfactory.evaluate.under_easy import under_easy
 from policyfactory.evaluate.verdict import verdict_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.evaluate.work import ScheduleSink
+from policyfactory.fidelity.compare import Fidelity
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import Case
@@ -187,6 +189,11 @@ def run_protocol(
     known = read_logs(protocol, [Path("traces")]) if logs is None else logs
     # All are prepared first: what cannot be run is refused before hours of work.
     experiments = [from_plan(plan, known) for plan in protocol.experiments]
+    # A site that is far from its record spoils all: it is said before the hours of work too.
+    gates = [
+        replay_logs(experiment.rules, [known[name] for name in plan.logs], how.notify)
+        for experiment, plan in zip(experiments, protocol.experiments, strict=True)
+    ]
     if how.partial is None:
         outcomes = tuple(_outcomes(experiments, how, None))
     else:
@@ -195,11 +202,18 @@ def run_protocol(
             if words := partial.in_words():
                 how.notify(words)
             outcomes = tuple(_outcomes(experiments, how, partial))
+    outcomes = tuple(_beside(outcome, found) for outcome, found in zip(outcomes, gates, strict=True))
     outcomes = tuple(
         dataclasses.replace(outcome, verdict=verdict_of(outcome, plan, known))
         for outcome, plan in zip(outcomes, protocol.experiments, strict=True)
     )
     return Study(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
+
+
+def _beside(outcome: Outcome, found: Mapping[str, Fidelity]) -> Outcome:
+    """Return an outcome with how near its site is to the record, behind what is said in short."""
+    first, *others = outcome.sections
+    return dataclasses.replace(outcome, fidelity=found, sections=(first, *gate_sections(found), *others))
 
 
 def _outcomes(

@@ -17,6 +17,7 @@ from policyfactory.core.text import enumerated, percent_change
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.basis import basis_in_words, invented_share, predictions_in_words, windows_too_short
 from policyfactory.evaluate.experiment import Outcome
+from policyfactory.evaluate.gate import gate_in_words, gated, headed
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.plan import Plan
 from policyfactory.policy.policy import Policy
@@ -60,14 +61,15 @@ def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Ver
     sentences: list[str] = []
     caveats: list[str] = []
     for log in evaluation.logs:
-        light, own = _on_log(outcome, plan, logs[log])
+        light, own = gated(*_on_log(outcome, plan, logs[log]), outcome.fidelity.get(log))
         basis = _basis(outcome, plan, logs[log])
         if len(evaluation.logs) > 1:
             own, basis = (f"{log}: {LIGHTS[light]}. {' '.join(own)}",), tuple(f"{log}: {text}" for text in basis)
         lights.append(light)
         sentences += own
         caveats += basis
-    return Verdict(lights[0] if len(set(lights)) == 1 else "cannot tell", tuple(sentences), tuple(caveats))
+    verdict = Verdict(lights[0] if len(set(lights)) == 1 else "cannot tell", tuple(sentences), tuple(caveats))
+    return headed(verdict, outcome.fidelity.values())
 
 
 def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[str, ...]]:
@@ -136,6 +138,7 @@ def _basis(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[str, ...]:
     policies = [one for one in (*experiment.contenders, experiment.rules.backfill_policy) if isinstance(one, Policy)]
     predicted = list(dict.fromkeys(one.name for one in policies if one.needs_predictions))
     return (
+        *gate_in_words(outcome.fidelity.get(log.name)),
         *basis_in_words(jobs, plan.table.load),
         *_windows(plan, log.workload, unsound=False),
         *predictions_in_words(predicted, log.workload, plan.table.windows, drawn=plan.table.resample is not None),

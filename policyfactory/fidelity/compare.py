@@ -14,7 +14,7 @@ from policyfactory.analyses.load_over_time import bin_width
 from policyfactory.analyses.replay import wait_distance
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.units import HOUR
+from policyfactory.core.units import DAY, HOUR
 from policyfactory.engine.binned import binned_integral
 from policyfactory.fidelity.reasons import Reason, Replayed, reasons_of
 from policyfactory.fidelity.stated import (
@@ -38,7 +38,7 @@ from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["Course", "Fidelity", "GroupFit", "Light", "Waits", "fidelity"]
+__all__ = ["Course", "Fidelity", "GroupFit", "Light", "Waits", "fidelity", "has_record"]
 
 Light = Literal["near", "far", "cannot tell"]
 _Mask = NDArray[np.bool_]
@@ -184,6 +184,11 @@ class Fidelity:
         }
 
 
+def has_record(workload: Workload) -> bool:
+    """Say whether most jobs of a workload have a recorded start."""
+    return 2 * int((workload.start >= workload.submit).sum()) > len(workload)
+
+
 def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None) -> Fidelity:
     """Replay a log on a site as it was, under the site's own priorities, and compare with its record.
 
@@ -210,7 +215,7 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None) -> Fid
         )
     n = len(workload)
     known = workload.start >= workload.submit
-    if 2 * int(known.sum()) <= n:
+    if not has_record(workload):
         raise UsageError(
             f"{workload.name}: {lacking_starts(workload) or 'it has no jobs'}; a simulation is compared with the "
             "starts of the log: give the accounting of a cluster (policyfactory workload import), or a log that has "
@@ -331,7 +336,8 @@ def _course(workload: Workload, site: Site, run: SlurmRun, known: _Mask, lead_in
     begin, last = int(workload.submit[lead_in]), int(workload.submit[-1])
     if last <= begin:
         return None
-    width = max(bin_width(last - begin, BINS), min(HOUR, last - begin))
+    # Over days, what was submitted says how busy a machine is, whatever its order.
+    width = min(max(bin_width(last - begin, BINS), HOUR), DAY, last - begin)
     count = max((last - begin) // width, 1)
     cores = float(lay_out(site).cores.sum())
 

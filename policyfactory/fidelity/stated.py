@@ -34,7 +34,7 @@ LEAST_JOBS = 100  # of a group that is judged
 MOST_OTHERWISE = 0.1  # of the judged jobs may be in partitions, or in QOS, that are far
 MOST_NEVER = 0.05  # of the jobs may never start on the site
 LEAD_IN = 0.1  # of the jobs fill the machine, which is empty at first, and are not compared
-BINS = 100  # of the time, at most
+BINS = 100  # of the time, at most, unless they were longer than a day
 
 
 def close(quantile: float, observed: Int64Array, simulated: Int64Array) -> bool:

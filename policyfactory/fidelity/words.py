@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from policyfactory.core.arrays import Int64Array
 
-__all__ = ["HEADINGS", "STATED", "sections_of", "verdict_of"]
+__all__ = ["HEADINGS", "STATED", "in_short", "sections_of", "verdict_of"]
 
 HEADINGS: dict[Light, str] = {
     "near": "Near enough to the record to be trusted",
@@ -69,6 +69,12 @@ def verdict_of(found: Fidelity) -> Verdict:
     sentences = (why, *([_how_near(found)] if found.groups[0].jobs else []))
     lacks = reasons or ("Nothing that is looked for in the record tells what lacks.",)
     return Verdict("unsound", (*sentences, *lacks), caveats, HEADINGS["far"])
+
+
+def in_short(found: Fidelity) -> str:
+    """Return the verdict in one line: its heading, and what is beyond the fit."""
+    heading = f"{HEADINGS[found.light][0].lower()}{HEADINGS[found.light][1:]}"
+    return f"{heading} ({'; '.join(found.beyond)})" if found.beyond else heading
 
 
 def _how_near(found: Fidelity) -> str:
@@ -174,7 +180,7 @@ def _over_time(found: Fidelity) -> Section | None:
         "utilisation", "Cores in use over time, simulated and recorded", functools.partial(_draw_course, found),
         "The black dashed curve is the record.",
     )  # fmt: skip
-    return Section("utilisation", "Cores in use over time", (text,), (table,), (picture,))
+    return Section("cores-in-use", "Cores in use over time", (text,), (table,), (picture,))
 
 
 def _lacks(found: Fidelity) -> Section | None:

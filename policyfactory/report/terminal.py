@@ -226,7 +226,7 @@ def show_sections(sections: Sequence[Section], *, names: Iterable[str] | None = 
 
 def show_standings(sections: Sequence[Section]) -> None:
     """Print what a reader at a terminal wants: values, differences, record, published values, claims, words."""
-    wanted = ("values", "differences", "recorded", "replay", "published", "claims")
+    wanted = ("fidelity", "values", "differences", "recorded", "replay", "published", "claims")
     shown = [section for section in sections if section.name.startswith(wanted)]
     show_sections([*shown, *(section for section in sections if section.name == "in-short")])
 

@@ -115,7 +115,7 @@ def test_a_log_is_replayed_as_it_was(run: Run, tmp_path: Path) -> None:
     assert found["groups"][0]["jobs"] == 180
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert set(manifest["inputs"]) == {"log.swf", "s.toml"}
-    assert {"fidelity.json", "report.html", "fidelity/waits.svg", "utilisation/utilisation.csv"} <= set(
+    assert {"fidelity.json", "report.html", "fidelity/waits.svg", "cores-in-use/utilisation.csv"} <= set(
         manifest["outputs"]
     )
     page = (tmp_path / "out" / "report.html").read_text()

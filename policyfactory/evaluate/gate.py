@@ -1,0 +1,100 @@
+"""Before a site is believed: each log is replayed on it as it was, and its waits are compared with the record."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from policyfactory.core.text import anchors
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.fidelity.compare import Fidelity, fidelity, has_record
+from policyfactory.fidelity.words import HEADINGS, in_short, sections_of, verdict_of
+from policyfactory.parallel.workers import Notify
+from policyfactory.report.sections import Section
+from policyfactory.report.verdict import Light, Verdict
+from policyfactory.simulate.rules import Rules
+
+__all__ = ["gate_in_words", "gate_sections", "gated", "gates_as_dict", "headed", "replay_logs"]
+
+
+def replay_logs(rules: Rules, logs: Iterable[ReadLog], notify: Notify = lambda _: None) -> dict[str, Fidelity]:
+    """Return how near the site of some rules is to the record of each log, by the log's name.
+
+    Parameters
+    ----------
+    rules : Rules
+        Without a site of somebody's own nothing is replayed: what is assumed of a log is nobody's cluster.
+    logs : iterable of ReadLog
+        One whose jobs have no recorded starts is left out.
+    notify : callable
+        Called with a sentence for each log.
+
+    Raises
+    ------
+    EvaluationError
+        If a log is another cluster's, or cannot be simulated on the site.
+    """
+    site = rules.site
+    if site is None or site.assumed:
+        return {}
+    found = {}
+    for log in logs:
+        if not has_record(log.workload):
+            notify(f"{log.name}: no recorded starts, so that nothing shows how near the simulation of {site.name} is")
+            continue
+        found[log.name] = fidelity(log.workload, site)
+        notify(f"{log.name}, replayed on {site.name} as it was: {in_short(found[log.name])}")
+    return found
+
+
+def gated(light: Light, sentences: tuple[str, ...], found: Fidelity | None) -> tuple[Light, tuple[str, ...]]:
+    """Return a light and its sentences as far as the site is to be trusted.
+
+    Parameters
+    ----------
+    light : Light
+        What the policies' numbers say.
+    sentences : tuple of str
+        Why.
+    found : Fidelity or None
+        How near the site's simulation is to the record; None: nothing was replayed.
+    """
+    if found is None or found.trusted:
+        return light, sentences
+    verdict = verdict_of(found)
+    if found.light == "far":
+        return "unsound", (*verdict.sentences, "No policy is recommended.")
+    if light != "better":
+        return light, sentences
+    why = f"{HEADINGS['cannot tell']}: {verdict.sentences[0]}"
+    return "cannot tell", (f"{why} No policy is recommended.", *sentences)
+
+
+def gate_in_words(found: Fidelity | None) -> tuple[str, ...]:
+    """Return in a sentence what the replay of a log says; nothing where none was replayed."""
+    if found is None:
+        return ()
+    return (f"the log as it was, replayed on site {found.site}: {in_short(found)}",)
+
+
+def headed(verdict: Verdict, found: Iterable[Fidelity]) -> Verdict:
+    """Return a verdict under the heading of a site that is not to be trusted, if all logs say so."""
+    lights = {one.light for one in found}
+    return dataclasses.replace(verdict, heading=HEADINGS["far"]) if lights == {"far"} else verdict
+
+
+def gate_sections(found: Mapping[str, Fidelity]) -> tuple[Section, ...]:
+    """Return the sections of all logs; of several each has the log in its name and title."""
+    if len(found) == 1:
+        return tuple(section for one in found.values() for section in sections_of(one))
+    return tuple(
+        dataclasses.replace(section, name=f"{section.name}-{stem}", title=f"{log}: {section.title}")
+        for (log, one), stem in zip(found.items(), anchors(found), strict=True)
+        for section in sections_of(one)
+    )
+
+
+def gates_as_dict(found: Mapping[str, Fidelity]) -> dict[str, Any]:
+    """Return what was found as JSON values, with its key; nothing where nothing was replayed."""
+    return {"fidelity": {log: one.as_dict() for log, one in found.items()}} if found else {}
