@@ -55,7 +55,7 @@ def trace_json(schedule: Schedule, log: str) -> str:
         for row in range(len(jobs))
     ]
     events: list[dict[str, Any]] = [
-        _named("process_name", _MACHINE, 0, f"{log}, {schedule.policy_name}: {jobs.machine} processors"),
+        _named("process_name", _MACHINE, 0, f"{log}, {_ordered_by(schedule)}: {jobs.machine} processors"),
         _named("process_name", _QUEUE, 0, "queue and use"),
         *(_named("thread_name", _MACHINE, low, f"processor {low}") for low in np.unique(drawn.low).tolist()),
     ]
@@ -83,6 +83,11 @@ def trace_json(schedule: Schedule, log: str) -> str:
         for time, value in zip(micro(at), count.tolist(), strict=True):
             events.append({"ph": "C", "name": name, "pid": _QUEUE, "ts": time, "args": {"count": value}})
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":")) + "\n"
+
+
+def _ordered_by(schedule: Schedule) -> str:
+    slurm = schedule.rules.backfill == "slurm"
+    return f"{schedule.policy_name} under Slurm's rules" if slurm else schedule.policy_name
 
 
 def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:

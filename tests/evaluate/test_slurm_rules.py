@@ -18,6 +18,7 @@ from policyfactory.evaluate.plain import plain_content
 from policyfactory.evaluate.protocol import read_protocol
 from policyfactory.evaluate.resume import description
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
+from policyfactory.evaluate.trace import trace_json
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.parallel.workers import Workers
 from policyfactory.simulate.rules import Rules
@@ -151,6 +152,13 @@ def test_a_log_that_the_site_cannot_run_stops_the_evaluation(site: Path) -> None
         pf.evaluate(wide, "FCFS,SAF", site=str(site), analyses=[])
     with pytest.raises(UsageError, match="choose backfill slurm, or leave out the site"):
         pf.evaluate(wide, "FCFS,SAF", site=str(site), backfill="conservative")
+
+
+def test_a_trace_names_the_rules() -> None:
+    log = daily(1)
+    slurm, easy = (trace_json(pf.simulate(log, "SAF", **rule), "log") for rule in ({"backfill": "slurm"}, {}))
+    assert "log, SAF under Slurm's rules: 4 processors" in slurm
+    assert "log, SAF: 4 processors" in easy
 
 
 def test_rules_in_words() -> None:
