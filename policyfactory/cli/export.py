@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -90,6 +90,13 @@ def export(
         bool,
         typer.Option("--log-only", help="Compute and log the numbers, change nothing (Slurm); see shadow."),
     ] = ExportOptions.log_only,
+    backfill: Annotated[
+        Literal["easy", "slurm"],
+        typer.Option(help="For what is said of the longest wait, the workload is simulated under: easy, slurm."),
+    ] = ExportOptions.backfill,
+    site: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Site file of the cluster whose Slurm is simulated for that.")
+    ] = None,
     preview: Annotated[
         str | None,
         typer.Option(metavar="QUEUE.csv", help="Show what changes in this queue (printed by squeue; - is stdin)."),
@@ -126,7 +133,7 @@ def export(
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
     options = ExportOptions(
         *(epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors),
-        *(log_only, predictor, state, stale),
+        *(log_only, predictor, state, stale, backfill, site),
     )
     queue = None
     if preview is not None:

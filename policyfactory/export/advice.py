@@ -19,6 +19,7 @@ from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
     from policyfactory.predict.predictor import Predictor
+    from policyfactory.simulate.rules import Rules
 
 __all__ = ["gaming", "renewal", "starvation"]
 
@@ -144,7 +145,12 @@ def _in_words(gain: tuple[float, float], what: str, warning: str) -> str:
 
 
 def starvation(
-    policy: Policy, workload: Workload | None, *, keeps_threshold: bool, predictor: Predictor | None = None
+    policy: Policy,
+    workload: Workload | None,
+    *,
+    keeps_threshold: bool,
+    predictor: Predictor | None = None,
+    rules: Rules | None = None,
 ) -> str:
     """Return how long a job may wait: by a simulation of the site's jobs where there are some, and by the threshold.
 
@@ -157,6 +163,8 @@ def starvation(
         Whether the target lets jobs go first that have waited longer than the threshold.
     predictor : Predictor, optional
         What predicts for a policy that reads predictions.
+    rules : Rules, optional
+        Those of the simulation; EASY's are said beside Slurm's. Default: EASY.
     """
     has = math.isfinite(policy.threshold)
     bound = (
@@ -174,12 +182,20 @@ def starvation(
     if epoch is not None and (begins is None or begins + int(jobs.submit[0]) // jobs.ticks < epoch):
         # A log from before the epoch: r counts from its first submission, as it would in its first months.
         own = dataclasses.replace(own, epoch=Epoch("window-start"))
-    waits = {
-        name: float(simulate(jobs, by, predictor=predictor).wait.max())
-        for name, by in (("", own), (" under FCFS", "FCFS"))
-    }
-    longest = ", ".join(f"{format_duration(wait)}{name}" for name, wait in waits.items())
-    return f"Starvation: the longest wait in a simulation of {len(jobs):,} jobs of {jobs.name} is {longest}; {bound}."
+
+    def longest(rules: Rules | None) -> str:
+        waits = {
+            name: float(simulate(jobs, by, rules, predictor=predictor).wait.max())
+            for name, by in (("", own), (" under FCFS", "FCFS"))
+        }
+        return ", ".join(f"{format_duration(wait)}{name}" for name, wait in waits.items())
+
+    what = f"{len(jobs):,} jobs of {jobs.name}"
+    if rules is not None:
+        where = "an assumed site" if rules.site is None else f"site {rules.site.name}"
+        what += f" under Slurm's own rules on {where}"
+    beside = "" if rules is None else f" (with EASY backfilling {longest(None)})"
+    return f"Starvation: the longest wait in a simulation of {what} is {longest(rules)}{beside}; {bound}."
 
 
 def _shapes(largest: int) -> tuple[FloatArray, FloatArray]:

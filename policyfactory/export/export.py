@@ -122,6 +122,8 @@ class _Work:
         self.advice: list[str] = []
         if options.log_only and not target.name.startswith("slurm-"):
             raise UsageError(f"--log-only: {target.name} cannot log without acting; the targets for Slurm can")
+        if options.slurm and not target.name.startswith("slurm-"):
+            raise UsageError(f"--backfill slurm, --site: {target.name} is not for Slurm; leave them out")
 
     @property
     def policy(self) -> Policy:
@@ -178,9 +180,11 @@ class _Work:
         keeps = self.target.name not in NO_THRESHOLD
         try:
             from policyfactory.predict.predictor import Predictor
+            from policyfactory.simulate.rules import rules_with
 
             predictor = None if self.site.foresight is None else Predictor(forests=self.site.foresight.forests)
-            return starvation(self.policy, self._workload, keeps_threshold=keeps, predictor=predictor)
+            rules = rules_with(None, {"backfill": "slurm", "site": self.options.site}) if self.options.slurm else None
+            return starvation(self.policy, self._workload, keeps_threshold=keeps, predictor=predictor, rules=rules)
         except PolicyfactoryError as error:
             return f"Starvation: how long a job may wait could not be simulated: {error}."
 

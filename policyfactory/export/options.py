@@ -8,7 +8,7 @@ import math
 import numbers
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.units import parse_duration
@@ -16,6 +16,7 @@ from policyfactory.workload.presets import ESTIMATE_MISSING, EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.predict.predictor import Forests
+    from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
 
 __all__ = ["ExportOptions", "instant"]
@@ -58,6 +59,10 @@ class ExportOptions:
         That file is not used when it is older: ``6h``, or seconds as a number.
     log_only : bool
         Compute and log the numbers, and change nothing; for Slurm.
+    backfill : {"easy", "slurm"}
+        Under whose rules the workload is simulated, for what is said of the longest wait.
+    site : Path, str or Site, optional
+        The cluster whose Slurm is simulated; ``backfill`` is then "slurm".
     """
 
     epoch: str | int | None = None
@@ -74,6 +79,8 @@ class ExportOptions:
     predictor: Path | str | Forests | None = None
     state: str | None = None
     stale: str | float = "6h"
+    backfill: Literal["easy", "slurm"] = "easy"
+    site: Path | str | Site | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is of another type, before anything is done with it: the command reads its own as these."""
@@ -93,6 +100,14 @@ class ExportOptions:
             self._check("predictor", (Forests,), "a model: its path, or Forests")
         if self.estimate_missing not in ESTIMATE_MISSING:
             raise UsageError(f"estimate_missing {self.estimate_missing!a}: choose one of {', '.join(ESTIMATE_MISSING)}")
+        if self.site is not None and not isinstance(self.site, str | os.PathLike):
+            from policyfactory.site.model import Site
+
+            self._check("site", (Site,), "a site: the path of its file, or a Site")
+        if self.backfill not in {"easy", "slurm"}:
+            raise UsageError(f"backfill {ascii(self.backfill)[:60]}: choose easy or slurm")
+        if self.slurm and self.workload is None:
+            raise UsageError("--backfill slurm and --site are for the simulation of --workload LOG; give that as well")
         for name in ("force_processors", "log_only"):
             if not isinstance(getattr(self, name), bool):
                 raise UsageError(f"{name} {ascii(getattr(self, name))[:60]}: give True or False")
@@ -106,10 +121,15 @@ class ExportOptions:
         """Return the options that differ from their defaults: ``--epoch`` -> ``2026-01-01``, a flag -> nothing."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
-            f"--{field.name.replace('_', '-')}": "" if value is True else str(value)
+            f"--{field.name.replace('_', '-')}": "" if value is True else _written(value)
             for field, value in values.items()
             if value is not None and value != field.default
         }
+
+    @property
+    def slurm(self) -> bool:
+        """Whether the workload is simulated under Slurm's own rules."""
+        return self.backfill == "slurm" or self.site is not None
 
     @property
     def counts_from(self) -> int | Literal["oldest-waiting"] | None:
@@ -138,6 +158,11 @@ class ExportOptions:
         if math.isinf(seconds):
             raise UsageError(f"--life {self.life}: scores without an end cannot be mapped; give for example 365d")
         return int(seconds)
+
+
+def _written(value: Any) -> str:
+    """Return a value as it is typed; a site that is no file, by its name."""
+    return f"<Site {value.name}>" if type(value).__name__ == "Site" else str(value)
 
 
 def _seconds(option: str, value: str | float) -> float:

@@ -82,6 +82,8 @@ class Rules:
             raise UsageError(f"threshold is {self.threshold!r} s; give a duration from 0, or inf for none")
         if self.backfill_policy is not None and self.backfill != "easy":
             raise UsageError(f"an order of its own for backfilling needs backfill easy, not {self.backfill}")
+        if self.site is not None and not isinstance(self.site, Site):
+            raise UsageError(f"site is a {type(self.site).__name__}; give a Site, or the path of a site file")
         if self.backfill == "slurm":
             self._check_slurm()
         elif self.site is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from policyfactory.export.advice import gaming, renewal, starvation
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST, Scale
+from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
+from policyfactory.site.file import read_site
 from policyfactory.workload.models.lublin import default_workload
 
 EPOCH = 1_767_225_600  # 2026-01-01
@@ -83,6 +87,40 @@ def test_the_head_of_a_file_and_the_notes_say_it() -> None:
         assert "Starvation" in made._repr_html_()
     # A program orders no queue.
     assert "Gaming" not in pf.export("F1", "python", epoch="2026-01-01").text
+
+
+def test_the_longest_wait_under_slurms_own_rules_stands_beside_that_under_easy(tmp_path: Path) -> None:
+    jobs = default_workload().select(np.arange(300))
+    assumed = starvation(CATALOGUE["SAF"], jobs, keeps_threshold=False, rules=Rules(backfill="slurm"))
+    for backfill in ("slurm", "easy"):
+        for name in ("SAF", "FCFS"):
+            wait = float(simulate(jobs, name, Rules(backfill=backfill)).wait.max())  # type: ignore[arg-type]
+            assert format_duration(wait) in assumed
+    assert f"300 jobs of {jobs.name} under Slurm's own rules on an assumed site is" in assumed
+    path = tmp_path / "here.toml"
+    path.write_text('schema = 1\nnodes = [{names = "n[1-256]"}]\npartitions = [{name = "all"}]\n')
+    text = pf.export("SAF", workload=jobs, site=path).text
+    assert assumed.replace("an assumed site", "site here").split(";")[0] in text
+    assert f"--site {path}" in text
+    assert "--site '<Site here>'" in pf.export("SAF", workload=jobs, site=read_site(path)).text
+    assert (
+        "changes while a job waits" in pf.export("WFP3", "slurm-site-factor-c", workload=jobs, site=path).files[1].text
+    )
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "message"),
+    [
+        ("oar", {"backfill": "slurm"}, "oar is not for Slurm"),
+        ("slurm-nice", {"backfill": "none"}, "choose easy or slurm"),
+        ("slurm-nice", {"site": 5}, "give a site: the path of its file, or a Site"),
+        ("slurm-nice", {"site": "here.toml", "workload": None}, "are for the simulation of --workload LOG"),
+    ],
+)
+def test_slurms_rules_are_for_slurm(to: str, options: dict[str, Any], message: str) -> None:
+    jobs = default_workload().select(np.arange(100))
+    with pytest.raises(UsageError, match=message):
+        pf.export("SAF", to, **{"workload": jobs, **options})
 
 
 def test_log_only_is_for_slurm() -> None:

@@ -197,6 +197,8 @@ def test_rules_that_slurm_does_not_have_are_refused(rule: dict[str, Any], why: s
 
 
 def test_a_site_belongs_to_the_rules_of_slurm() -> None:
+    with pytest.raises(UsageError, match="site is a int; give a Site"):
+        simulate(work(QUEUE), SAF, site=5)  # type: ignore[typeddict-item]
     with pytest.raises(UsageError, match="choose backfill slurm, or leave out the site"):
         Rules(site=POOL)
 
