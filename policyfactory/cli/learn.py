@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["learn"]
 
 
-@with_options(OPTIONS[name] for name in READING)
+@with_options(OPTIONS[name] for name in (*READING, "backfill", "site"))
 def learn(
     log: Annotated[
         Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
@@ -88,7 +88,8 @@ def learn(
 
     Formulas are learned from the first half of the jobs; on replicas of the third quarter they, and formulas that read
     predictions, compete with the published policies, and the best is chosen; the last quarter, which nothing has seen,
-    says what the choice is worth. An interrupted run goes on with the same command.
+    says what the choice is worth. An interrupted run goes on with the same command. With --site the log is first
+    replayed on it as it was; where that is far from the record nothing is recommended, and the exit code is 1.
     """
     reading |= {"predictions": predictions, "replicas": replicas, "leave_out": tuple(leave_out or ())}
     reading |= {"max_p99": max_p99, "max_longest": max_longest}
@@ -105,6 +106,8 @@ def learn(
     _close(learned, output, log)
     shown = "" if verbose else f", {STEPS}: all tables"
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): test/report.html: the evidence{shown}")
+    if learned.fidelity is not None and learned.fidelity.light == "far":
+        raise typer.Exit(1)
 
 
 def _close(learned: Learned, folder: Path, log: Path) -> None:

@@ -7,25 +7,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from policyfactory.core.text import anchors
-from policyfactory.evaluate.logs import ReadLog
 from policyfactory.fidelity.compare import Fidelity, fidelity, has_record
 from policyfactory.fidelity.words import HEADINGS, in_short, sections_of, verdict_of
 from policyfactory.parallel.workers import Notify
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import Light, Verdict
 from policyfactory.simulate.rules import Rules
+from policyfactory.workload.jobs import Workload
 
 __all__ = ["gate_in_words", "gate_sections", "gated", "gates_as_dict", "headed", "replay_logs"]
 
 
-def replay_logs(rules: Rules, logs: Iterable[ReadLog], notify: Notify = lambda _: None) -> dict[str, Fidelity]:
+def replay_logs(rules: Rules, logs: Mapping[str, Workload], notify: Notify = lambda _: None) -> dict[str, Fidelity]:
     """Return how near the site of some rules is to the record of each log, by the log's name.
 
     Parameters
     ----------
     rules : Rules
         Without a site of somebody's own nothing is replayed: what is assumed of a log is nobody's cluster.
-    logs : iterable of ReadLog
+    logs : mapping of str to Workload
         One whose jobs have no recorded starts is left out.
     notify : callable
         Called with a sentence for each log.
@@ -39,12 +39,12 @@ def replay_logs(rules: Rules, logs: Iterable[ReadLog], notify: Notify = lambda _
     if site is None or site.assumed:
         return {}
     found = {}
-    for log in logs:
-        if not has_record(log.workload):
-            notify(f"{log.name}: no recorded starts, so that nothing shows how near the simulation of {site.name} is")
+    for log, jobs in logs.items():
+        if not has_record(jobs):
+            notify(f"{log}: no recorded starts, so that nothing shows how near the simulation of {site.name} is")
             continue
-        found[log.name] = fidelity(log.workload, site)
-        notify(f"{log.name}, replayed on {site.name} as it was: {in_short(found[log.name])}")
+        found[log] = fidelity(jobs, site)
+        notify(f"{log}, replayed on {site.name} as it was: {in_short(found[log])}")
     return found
 
 

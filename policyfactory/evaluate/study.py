@@ -191,7 +191,7 @@ def run_protocol(
     experiments = [from_plan(plan, known) for plan in protocol.experiments]
     # A site that is far from its record spoils all: it is said before the hours of work too.
     gates = [
-        replay_logs(experiment.rules, [known[name] for name in plan.logs], how.notify)
+        replay_logs(experiment.rules, {name: known[name].workload for name in plan.logs}, how.notify)
         for experiment, plan in zip(experiments, protocol.experiments, strict=True)
     ]
     if how.partial is None:

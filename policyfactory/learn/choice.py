@@ -64,6 +64,8 @@ class Choice:
         Who works.
     progress : Progress
         Who follows how far the work is.
+    rules : Rules
+        Of the scheduler.
     """
 
     workload: Workload
@@ -71,6 +73,7 @@ class Choice:
     edges: tuple[int, int]
     workers: Workers
     progress: Progress
+    rules: Rules
 
     @property
     def aims(self) -> tuple[str, ...]:
@@ -81,11 +84,9 @@ class Choice:
         """Return the replicas of a quarter; None, and a sentence, if it is too short for any."""
         options, (first, last) = self.options, self.edges
         rows = Part(first, last) if part == "choosing" else Part(last, len(self.workload))
-        threshold = options.threshold_s
-        rules = Rules() if threshold is None else Rules(threshold=threshold)
         seed = 2 * options.seed + _SEEDS[part]
         try:
-            return replicated(self.workload, rows, rules, count=options.replicas, seed=seed)
+            return replicated(self.workload, rows, self.rules, count=options.replicas, seed=seed)
         except WorkloadError as error:
             self.progress.message(f"no replicas: {error}")
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from policyfactory.evaluate.protocol import Protocol, planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.standings import restated
 from policyfactory.evaluate.study import Study
+from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.verdict import Verdict
 from policyfactory.search.published import NAMES
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["CLASSICAL", "PUBLISHED", "Compared", "Rival", "comparison_protocol"]
+__all__ = ["CLASSICAL", "PUBLISHED", "Compared", "Rival", "comparison_protocol", "could_order"]
 
 # The policies that whatever was learned has to beat; the first is the baseline.
 CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
@@ -53,6 +55,11 @@ class Rival:
     def is_file(self) -> bool:
         """Whether it is no policy of the catalogue."""
         return self.source.endswith(".json")
+
+
+def could_order(policy: Policy) -> bool:
+    """Say whether a policy can order a queue of Slurm: its number is set once, when a job is submitted."""
+    return policy.is_static and not policy.needs_predictions and math.isinf(policy.threshold)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +114,7 @@ class Compared:
     def write(self, folder: Path) -> list[Path]:
         """Write report, tables and pictures into an existing folder; return the files in the folder itself."""
         protocol, text = comparison_protocol(self.log, self.rivals, self.options)
-        hashes = {self.log.path: self.log.sha256}
+        hashes = {self.log.path: self.log.sha256, **protocol.hashes}
         for rival in self.rivals:
             if rival.is_file:
                 hashes[rival.source] = sha256_bytes(dump_json(model_to_json(rival.model)).encode())

@@ -18,6 +18,7 @@ from policyfactory.core.picture import keeps_settings
 from policyfactory.core.together import atomic_write, digest_of, together
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
+from policyfactory.fidelity.compare import Fidelity
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.choice import ByReplicas, Tested
 from policyfactory.learn.comparing import PUBLISHED, Compared, Rival
@@ -83,6 +84,8 @@ class Learned:
         The choice on replicas of the last quarter.
     predictor : Forests or None
         What predicts for a choice that reads predictions, trained on the jobs of the whole log that ended last.
+    fidelity : Fidelity or None
+        How near the simulation of the site is to the record of the log; None without a site, or without starts.
     """
 
     model: Model
@@ -102,6 +105,7 @@ class Learned:
     replicas: ByReplicas | None = None
     tested: Tested | None = None
     predictor: Forests | None = None
+    fidelity: Fidelity | None = None
 
     @property
     def policy(self) -> Policy:
@@ -233,6 +237,8 @@ class Learned:
         """Write the chosen policy and its manifest to an existing folder; return its file."""
         path, options = folder / POLICY, self.options
         inputs = {Path(self.source.path).name: self.source.sha256}
+        if options.site is not None:
+            inputs[Path(options.site).name] = self.test.study.protocol.hashes[str(Path(options.site))]
         parameters = {
             "metric": options.metric,
             "windows": options.windows,
@@ -240,6 +246,7 @@ class Learned:
             "verdict": self.verdict.light,
             "epoch": self.epoch,
             "chosen": self.policy.name,
+            **({} if options.site is None else {"fidelity": None if self.fidelity is None else self.fidelity.light}),
         }
         with together():
             save_model(self.model, path)

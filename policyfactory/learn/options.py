@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from policyfactory.workload.presets import EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.environment.guards import Limit
+    from policyfactory.simulate.rules import Backfill, Rules
 
 __all__ = ["LearnOptions"]
 
@@ -28,6 +30,8 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "force_processors": (bool, "True or False"),
     "estimate_missing": (str, '"error", "runtime", "model" or "drop"'),
     "assume": (str | None, 'a text, for example "mem=2000*q", or None'),
+    "backfill": (str | None, '"easy", "slurm", "conservative", "none", or None'),
+    "site": (str | None, "the name of a site file, or None"),
     "predictions": (bool, "True or False"),
     "replicas": (int, "a whole number, 0 or at least 6"),
     "max_p99": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
@@ -64,6 +68,13 @@ class LearnOptions:
         Filter for the log.
     assume : str or None
         Nodes, memory and GPUs of jobs of which the log does not say them, for example ``n=q/32,mem=2000*q,g=0``.
+    backfill : {"easy", "slurm", "conservative", "none"} or None
+        Which jobs may overtake; None: as under EASY, with a site as under Slurm's own rules. Under these a job keeps
+        the number that it gets when it is submitted: what changes while jobs wait, predictions and thresholds stay
+        away.
+    site : str or None
+        File of the cluster whose Slurm is simulated. The log is replayed on it as it was, and where that is far from
+        the record no policy is recommended.
     predictions : bool
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
         no predictor.
@@ -94,6 +105,8 @@ class LearnOptions:
     preset: str = "default"
     assume: str | None = None
     seed: int = 1
+    backfill: Backfill | None = None
+    site: str | None = None
     predictions: bool = True
     replicas: int = 8
     max_p99: str | None = "1.1x"
@@ -121,13 +134,51 @@ class LearnOptions:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))
         Attributes.unknown(0).without(self.leave_out)
         _ = self.limits  # their words are checked there
-        if not self.chooses_threshold:
+        if not self._says_auto:
             parse_duration(self.threshold_text, unit=True)
         object.__setattr__(self, "metric", *check_metrics([self.metric]))
         if METRICS[self.metric].lower_is_better is None:
             raise UsageError(f"--metric {self.metric}: neither direction of it is better; choose another metric")
         if self.windows is not None:
             parse_windows(self.windows)
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        from policyfactory.simulate.rules import Rules
+
+        if self.site is not None and self.backfill not in {None, "slurm"}:
+            raise UsageError(
+                f"--site {self.site} is simulated under Slurm's rules: leave out --backfill {self.backfill} or the site"
+            )
+        Rules(backfill=self.backfill or "easy")
+        if self.under_slurm and math.isfinite(self.threshold_s or math.inf):
+            raise UsageError(
+                f"--threshold {self.threshold_text}: under Slurm's rules a job keeps the number that it gets when it "
+                "is submitted, however long it waits; leave it out"
+            )
+
+    @property
+    def under_slurm(self) -> bool:
+        """Whether Slurm's own rules hold."""
+        return self.site is not None or self.backfill == "slurm"
+
+    @property
+    def rules(self) -> Rules:
+        """The scheduler's rules; its site is read."""
+        from policyfactory.simulate.rules import RuleOptions, rules_with
+
+        options: RuleOptions = {"backfill": "slurm" if self.under_slurm else self.backfill or "easy"}
+        if self.site is not None:
+            options["site"] = self.site
+        if self.threshold_s is not None:
+            options["threshold"] = self.threshold_s
+        return rules_with(None, options)
+
+    @property
+    def rule_words(self) -> tuple[str, ...]:
+        """The rules as they are typed; nothing of those that hold without a word."""
+        site = () if self.site is None else ("--site", self.site)
+        return (*(() if self.backfill is None else ("--backfill", self.backfill)), *site)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -152,13 +203,17 @@ class LearnOptions:
 
     @property
     def chooses_threshold(self) -> bool:
-        """Whether the threshold is chosen like the formula."""
+        """Whether the threshold is chosen like the formula; under Slurm's own rules there is none."""
+        return self._says_auto and not self.under_slurm
+
+    @property
+    def _says_auto(self) -> bool:
         return isinstance(self.threshold, str) and self.threshold.strip().lower() == "auto"
 
     @property
     def threshold_s(self) -> float | None:
-        """The threshold that was asked for, in seconds; None if one is chosen."""
-        return None if self.chooses_threshold else parse_duration(self.threshold_text, unit=True)
+        """The threshold that was asked for, in seconds; None if one is chosen, or there is none."""
+        return None if self._says_auto else parse_duration(self.threshold_text, unit=True)
 
     @property
     def threshold_text(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.basis import windows_too_short
 from policyfactory.export.expressible import prepare
-from policyfactory.learn.comparing import Compared, Rival
+from policyfactory.fidelity.compare import Fidelity
+from policyfactory.fit.fits import Fits
+from policyfactory.learn.comparing import Compared, Rival, could_order
 from policyfactory.learn.files import write_rivals
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
 from policyfactory.parallel.workers import Workers
-from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
+from policyfactory.site.default import site_of
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
@@ -69,17 +72,29 @@ class Quarters(Stages):
         self.last = None if unix_start is None else unix_start + int(workload.submit[-1]) // workload.ticks
         self.windows = options.windows
         self.workload = workload
+        self.rules = options.rules
+        if options.under_slurm and self.rules.site is None:
+            # Of the whole log, so that its parts have one.
+            self.rules = dataclasses.replace(self.rules, site=site_of(workload))
+        self.gate: Fidelity | None = None
         self._lead_in: dict[str, int] = {}
         self.edges = (0, 0)
+
+    def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:
+        """Return the classical policies and what was fitted, as far as the rules let them order the queue."""
+        return self.possible(super().rivals(fits))
+
+    def possible(self, rivals: Sequence[Rival]) -> list[Rival]:
+        """Return those that the rules let order a queue: under Slurm's own, whose numbers never change."""
+        policies = [(rival, rival.model.policy) for rival in rivals]
+        return [one for one, policy in policies if not self.options.under_slurm or could_order(policy)]
 
     def schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
         """Return the measured jobs of a part under a policy."""
         lead_in = 0 if self.windows else self._lead_in[part]
         log = self._measured(part, parts)
         jobs = self.workload if log is self.log else self.workload_of(log)
-        threshold = self.options.threshold_s
-        rules = Rules() if threshold is None else Rules(threshold=threshold)
-        return simulate(jobs, rival.model.policy, rules).after(lead_in)
+        return simulate(jobs, rival.model.policy, self.rules).after(lead_in)
 
     def workload_of(self, log: SwfLog) -> Workload:
         """Return the jobs of a part, cleaned."""
@@ -155,6 +170,7 @@ class Quarters(Stages):
         words = [*self.reading_words(), "--estimate-missing", options.estimate_missing]
         words += [] if options.assume is None else ["--assume", options.assume]
         words += [] if own else ["--threshold", options.threshold_text]
+        words += options.rule_words
         words += ["--metric", ",".join(options.metrics)]
         words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]
         policies = ",".join(rival.source for rival in rivals)
@@ -164,6 +180,8 @@ class Quarters(Stages):
             **cases,
             "metrics": options.metrics,
             "threshold": None if own else options.threshold_text,
+            "backfill": options.backfill,
+            "site": options.site,
             **options.reading,
         }
         return self.compare(log, rivals, evaluated, part)

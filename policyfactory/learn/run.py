@@ -16,6 +16,7 @@ from policyfactory.core.options import changed
 from policyfactory.core.units import HOUR, WEEK
 from policyfactory.core.whole_folder import replaced_whole
 from policyfactory.evaluate.basis import basis_in_words
+from policyfactory.evaluate.gate import gate_in_words, gated, headed, replay_logs
 from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
 from policyfactory.learn.choice import KEPT_GAIN, QUANTILES, ByReplicas, Choice, Tested
@@ -32,7 +33,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.store import Model
 from policyfactory.predict.predictor import Forests
-from policyfactory.report.verdict import LIGHTS, Verdict
+from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.predicted import last_model
 from policyfactory.simulate.prepare import prepare as prepare_jobs
@@ -122,6 +123,7 @@ class _Learning(Quarters):
     def run(self) -> Learned:
         """Take all steps."""
         self.warn()
+        self._replay()
         options, parts = self.options, self.cut()
         scores = self.score(
             parts["training"],
@@ -154,7 +156,7 @@ class _Learning(Quarters):
         if self.folder is not None:
             test.write(self.folder / "test")
         chosen = prepare(winner.model, threshold=options.threshold_s)
-        said = f"{LIGHTS[verdict.light]}. {verdict.sentences[0]}"
+        said = f"{verdict.title}. {verdict.sentences[0]}"
         learned = Learned(
             dataclasses.replace(chosen, diagnostics={**chosen.diagnostics, "verdict": said}),
             options,
@@ -173,6 +175,7 @@ class _Learning(Quarters):
             replicas,
             tested,
             self._predictor(winner),
+            self.gate,
         )
         held = learned.policy.threshold
         self.begin(
@@ -183,6 +186,16 @@ class _Learning(Quarters):
         if self.folder is not None:
             self.wrote([learned.write_policy(self.folder)])
         return learned
+
+    def _replay(self) -> None:
+        """Replay the log on its site as it was, before hours of work, where there is one."""
+        if self.options.site is None:
+            return
+        words = [*self.reading_words(), "--estimate-missing", self.options.estimate_missing]
+        self.begin(
+            "The log as it was, replayed on its site", "site", "replay", self.log.path, self.options.site, *words
+        )
+        self.gate = replay_logs(self.rules, {self.log.name: self.workload}, self.progress.warning).get(self.log.name)
 
     def _predictor(self, winner: Rival) -> Forests | None:
         """Return the model that the choice needs from the end of the log on."""
@@ -234,19 +247,23 @@ class _Learning(Quarters):
         options = self.options
         if self.windows or not options.replicas:
             return None
-        choice = Choice(self.workload, options, self.edges, self.workers, self.progress)
+        choice = Choice(self.workload, options, self.edges, self.workers, self.progress, self.rules)
         made = choice.replicas("choosing")
         if made is None:
             return None
         self.begin("The formulas on replicas of the third quarter: users' weeks moved, loads of 0.8 to 1.2")
         why = why_not(self.workload) if options.predictions else "--no-predictions"
+        if options.under_slurm:
+            why = "under Slurm's own rules a number is set once, when a job is submitted"
         if why:
             self.progress.message(f"no predictions: {why}")
         place, known = self.place(PREDICTED), {rival.name for rival in rivals}
         more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
         more += [*softened_rivals(place), *([] if why else predicted_rivals(place))]
-        every = [*rivals, *self.dated(more)]
-        ranking = choice.rank(made, [rival.model.policy for rival in every], PUBLISHED)
+        every = [*rivals, *self.dated(self.possible(more))]
+        names = {rival.name for rival in every}
+        published = [name for name in PUBLISHED if name in names]
+        ranking = choice.rank(made, [rival.model.policy for rival in every], published)
         self.progress.ranked(ranking)
         winner = next(rival for rival in every if rival.name == ranking.chosen)
         tried: tuple[str, ...] = ()
@@ -304,20 +321,24 @@ class _Learning(Quarters):
         verdict = judge(Evidence(test, self.options.metric, winner.name, base, own, resampled, tested))
         if short := self.windows_too_short(unsound=True):
             verdict = Verdict("unsound", (*short, *verdict.sentences))
+        light, sentences = gated(verdict.light, verdict.sentences, self.gate)
+        verdict = dataclasses.replace(verdict, light=light, sentences=sentences)
         measured = dataclasses.replace(base.workload, cleaning=self.workload.cleaning)
         policy = prepare(winner.model, threshold=self.options.threshold_s).policy
         # What a site would have to live with; of what is there already, nothing.
         more = () if winner.name == baseline.name else (*limits_in_words(policy), gaming(policy, measured.machine))
         if policy.needs_predictions:
             more = (*more, *unknown_in_words(measured))
-        return dataclasses.replace(verdict, caveats=(*basis_in_words(measured), *more))
+        caveats = (*gate_in_words(self.gate), *basis_in_words(measured), *more)
+        found = () if self.gate is None else (self.gate,)
+        return headed(dataclasses.replace(verdict, caveats=caveats), found)
 
 
 def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
     """Return about how long each step takes, as measured on one machine of two cores; only their ratios matter."""
     jobs, page = len(log), 2.0
     simulated = jobs / 500_000
-    cuts = 3 * [jobs / 400_000]
+    cuts = ([jobs / 50_000] if options.site else []) + 3 * [jobs / 400_000]
     scores = options.tuples * options.trials / 500_000
     thresholds, test = [7 * simulated + page] * options.chooses_threshold, []
     replicas: list[float] = []

@@ -27,7 +27,7 @@ from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.simulate import run_prepared
+from policyfactory.simulate.simulate import run_prepared, simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.replicas import LOADS, Replicas, loads_of
 
@@ -82,7 +82,9 @@ class Replicated:
     ) -> None:
         self.lead_in, self.rules = lead_in, rules
         self.options = predictor or PredictorOptions()
-        self._prepared = [prepare(one, rules) for one in replicas]
+        # Slurm's own passes take jobs as they are; what is prepared for them is the engine's order alone.
+        ordered = dataclasses.replace(rules, backfill="easy", site=None) if rules.backfill == "slurm" else rules
+        self._prepared = [prepare(one, ordered) for one in replicas]
         self._taught: dict[tuple[int, bool], tuple[Training, ...]] = {}
 
     def __len__(self) -> int:
@@ -106,6 +108,8 @@ class Replicated:
             The predictor learns in this very run, as it would at a site; else its models are those of `TEACHER`'s run.
         """
         one, predictor = self._prepared[at], Predictor(self.options)
+        if self.rules.backfill == "slurm":
+            return simulate(one.workload, policy, self.rules).after(self.lead_in)
         if policy.needs_predictions and not learns:
             predictor = dataclasses.replace(predictor, trainings=self.taught(at, tail="e90" in policy.variables))
         with np.errstate(all="ignore"):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from daily_log import daily
 
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.policy.store import load_model
-from policyfactory.workload.swf.files import read_swf
+from policyfactory.site.file import write_site
+from policyfactory.site.model import NodeGroup, Partition, Site
+from policyfactory.workload.swf.files import read_swf, write_swf
+from policyfactory.workload.swf.log import log_of_workload
 
 
 def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, tmp_path: Path) -> None:
@@ -125,3 +130,18 @@ def test_the_printed_commands_run_as_printed(run, tmp_path: Path) -> None:
     if "--epoch" in words:
         words[words.index("--epoch") + 1] = "2023-01-01"
     run(*words[1:])
+
+
+def test_on_a_site_that_is_far_from_the_record_the_exit_code_says_so(run, tmp_path: Path) -> None:
+    jobs = daily(8)
+    write_swf(log_of_workload(dataclasses.replace(jobs, start=jobs.submit + 50_000)), tmp_path / "log.swf")
+    write_site(Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),)), tmp_path / "s.toml")
+    few = ("--tuples", 32, "--trials", 320, "--replicas", 0)
+    done = run("learn", "log.swf", "--site", "s.toml", *few, "--output", "out", code=1)
+    assert "replayed on small as it was: not to be trusted here" in done.stderr
+    assert "$ policyfactory site replay log.swf s.toml" in done.stdout
+    assert "--site s.toml --metric mean_bsld" in done.stdout
+    assert "Not to be trusted here" in done.stdout
+    assert "No policy is recommended." in done.stdout
+    assert "next: policyfactory export" not in done.stderr
+    assert "everything is in out/" in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import pytest
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.gate import gate_sections, gated, gates_as_dict, headed, replay_logs
-from policyfactory.evaluate.logs import ReadLog
-from policyfactory.evaluate.options import LogTable
 from policyfactory.fidelity.compare import Fidelity, fidelity
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.rules import Rules
@@ -24,18 +21,14 @@ from policyfactory.workload.jobs import Workload
 from recorded_sites import SITE, recorded, recorded_on, submitted
 
 
-def read(jobs: Workload, name: str = "log") -> ReadLog:
-    return ReadLog(name, LogTable(), dataclasses.replace(jobs, name=name), None, {}, {}, ())
-
-
-def replayed(*logs: ReadLog, site: Site | None = SITE) -> tuple[dict[str, Fidelity], list[str]]:
+def replayed(site: Site | None = SITE, /, **logs: Workload) -> tuple[dict[str, Fidelity], list[str]]:
     said: list[str] = []
     rules = Rules(backfill="slurm", site=site)
     return replay_logs(rules, logs, said.append), said
 
 
 def test_each_log_is_replayed_and_said_to_be_near_or_far() -> None:
-    found, said = replayed(read(recorded(), "good"), read(recorded_on("down"), "bad"))
+    found, said = replayed(good=recorded(), bad=recorded_on("down"))
     assert {log: one.light for log, one in found.items()} == {"good": "near", "bad": "far"}
     assert said[0] == "good, replayed on small as it was: near enough to the record to be trusted"
     assert said[1].startswith("bad, replayed on small as it was: not to be trusted here (")
@@ -45,9 +38,9 @@ def test_each_log_is_replayed_and_said_to_be_near_or_far() -> None:
 
 
 def test_a_site_that_is_assumed_and_a_log_without_starts_are_not_replayed() -> None:
-    assert replayed(read(recorded()), site=None) == ({}, [])
-    assert replayed(read(recorded()), site=site_of(recorded())) == ({}, [])
-    found, said = replayed(read(submitted()))
+    assert replayed(None, log=recorded()) == ({}, [])
+    assert replayed(site_of(recorded()), log=recorded()) == ({}, [])
+    found, said = replayed(log=submitted())
     assert found == {}
     assert said == ["log: no recorded starts, so that nothing shows how near the simulation of small is"]
     assert gates_as_dict(found) == {}
@@ -57,7 +50,7 @@ def test_a_site_that_is_assumed_and_a_log_without_starts_are_not_replayed() -> N
 def test_the_log_of_another_cluster_stops_it_all() -> None:
     tiny = Site("tiny", (NodeGroup("n1", cores=2),), (Partition("batch", default=True), Partition("short")))
     with pytest.raises(EvaluationError, match="is this log of another cluster"):
-        replayed(read(recorded()), site=tiny)
+        replayed(tiny, log=recorded())
 
 
 def test_far_is_unsound_and_cannot_tell_is_no_better() -> None:

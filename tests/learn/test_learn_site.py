@@ -1,0 +1,109 @@
+"""Learning for a cluster: candidates under its Slurm, and nothing recommended where its replay is far."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from daily_log import daily
+
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.learn.learned import Learned
+from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.run import learn
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.simulate import simulate
+from policyfactory.simulate.slurm.run import run_slurm
+from policyfactory.site.file import write_site
+from policyfactory.site.model import NodeGroup, Partition, Site
+from policyfactory.workload.jobs import Workload
+
+FEW: dict[str, Any] = {"tuples": 32, "trials": 320}
+SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),))
+
+
+@functools.cache
+def log() -> Workload:
+    """Return a log whose recorded starts are those of the site."""
+    jobs = daily(8)
+    return dataclasses.replace(jobs, start=run_slurm(jobs, SITE).start)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("sites") / "small.toml"
+    write_site(SITE, path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def learned(site: str) -> Learned:
+    return learn(log(), site=site, **FEW)
+
+
+def test_candidates_are_judged_under_the_site(learned: Learned) -> None:
+    outcome = learned.test.outcome
+    assert outcome.experiment.rules == Rules(backfill="slurm", site=SITE)
+    policies = [rival.model.policy for rival in learned.rivals]
+    assert all(policy.is_static and not policy.needs_predictions for policy in policies)
+    assert {"FCFS", "SPF", "SAF", "F1"} <= {policy.name for policy in policies}
+    assert learned.policy.threshold == float("inf")
+    evaluation = outcome.evaluation
+    lead_in = len(learned.source) - evaluation.cases[0].jobs
+    direct = simulate(log(), "SAF", site=SITE).after(lead_in)
+    place = evaluation.metrics.index("mean_wait"), evaluation.policies.index("SAF")
+    assert evaluation.values[0, place[1], place[0]] == pytest.approx(direct.wait.mean())
+
+
+def test_a_site_that_is_near_is_said_to_be(learned: Learned) -> None:
+    assert learned.fidelity is not None
+    assert learned.fidelity.trusted
+    assert learned.verdict.title != "Not to be trusted here"
+    assert "replayed on site small: near enough to the record" in learned.verdict.caveats[0]
+
+
+def test_on_a_site_that_is_far_nothing_is_recommended(site: str, tmp_path: Path) -> None:
+    delayed = dataclasses.replace(log(), start=log().start + 50_000)
+    found = learn(delayed, site=site, output=tmp_path / "learned", **FEW)
+    assert found.fidelity is not None
+    assert found.fidelity.light == "far"
+    assert (found.verdict.light, found.verdict.title) == ("unsound", "Not to be trusted here")
+    assert "No policy is recommended." in found.verdict.sentences
+    page = (tmp_path / "learned" / "test" / "report.html").read_text()
+    assert "Not to be trusted here" in page
+    manifest = json.loads((tmp_path / "learned" / "policy.manifest.json").read_text())
+    assert manifest["parameters"]["fidelity"] == "far"
+    assert "small.toml" in manifest["inputs"]
+    policy = json.loads((tmp_path / "learned" / "policy.json").read_text())
+    assert policy["diagnostics"]["verdict"].startswith("Not to be trusted here. On site small")
+
+
+def test_another_cluster_is_refused_before_anything_is_learned(tmp_path: Path) -> None:
+    tiny = Site("tiny", (NodeGroup("n1"),), (Partition("all", max_time=1.0),))
+    write_site(tiny, tmp_path / "tiny.toml")
+    with pytest.raises(EvaluationError, match="is this log of another cluster"):
+        learn(log(), site=str(tmp_path / "tiny.toml"), output=tmp_path / "learned", **FEW)
+    assert not (tmp_path / "learned" / "policy.json").exists()
+
+
+def test_without_a_site_slurms_rules_hold_on_one_that_is_assumed() -> None:
+    found = learn(log(), backfill="slurm", **FEW)
+    assert found.fidelity is None
+    assert found.test.outcome.experiment.rules.backfill == "slurm"
+    assert "WFP3" not in {rival.name for rival in found.rivals}
+
+
+def test_rules_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"--site x\.toml is simulated under Slurm's rules: leave out --backfill easy"):
+        LearnOptions(site="x.toml", backfill="easy")
+    with pytest.raises(UsageError, match="--threshold 20h: under Slurm's rules a job keeps the number"):
+        LearnOptions(site="x.toml", threshold="20h")
+    with pytest.raises(UsageError, match="backfill"):
+        LearnOptions(backfill="some")  # type: ignore[arg-type]
+    assert LearnOptions(backfill="slurm", threshold="inf").chooses_threshold is False
+    assert LearnOptions().rules == Rules()
+    assert LearnOptions(threshold="20h").rules == Rules(threshold=72_000.0)
