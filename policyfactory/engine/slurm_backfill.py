@@ -9,25 +9,24 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_earliest import allow, asked, earliest, is_open
+from policyfactory.engine.slurm_earliest import allow, asked, choose_now, earliest, is_open
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
 from policyfactory.engine.slurm_nodes import (
     CORE_MEMORY,
     CORES,
-    JOBS,
     MEMORY,
     NODE_MEMORY,
     NODES,
     TOTAL_CORES,
     WHOLE,
-    choose,
 )
 from policyfactory.engine.slurm_plan import Plan, begin_plan, is_reserved, reserve, usable_nodes
 from policyfactory.engine.slurm_state import (
     CHANGED,
     FREE_NODES,
     HORIZON,
+    LEAVING,
     NOW,
     PLAN_UNTIL,
     PLAN_VERSION,
@@ -116,7 +115,7 @@ def _until(plan: Plan, now: int, end: int) -> int:
 @step
 def _may_still_start(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int) -> bool:
     """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
-    request, used, has = jobs.request[job], run.used, machine.has
+    request, free, has = jobs.request[job], run.free, machine.has
     left, plan, now = run.mask[_LEFT_OVER], run.plan, run.state[NOW]
     members, end, at = machine.partition[jobs.partition[job]], now + jobs.limit[job], 0
     for node in range(len(left)):
@@ -132,10 +131,9 @@ def _may_still_start(jobs: Jobs, machine: Machine, run: Run, settings: Settings,
             break
     nodes = cores = 0
     for node in range(len(left)):
-        if left[node] == 1:
-            free = has[node, CORES] - used[node, CORES]
-            nodes += (used[node, JOBS] == 0) if request[WHOLE] == 1 else (free > 0)
-            cores += free
+        usable = left[node] & (free[node] >= (has[node, CORES] if request[WHOLE] == 1 else 1))
+        nodes += usable
+        cores += usable * free[node]
     if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
         return True
     run.state[HORIZON] = min(run.state[HORIZON], _until(plan, now, end))
@@ -267,8 +265,10 @@ def _plan_job(
             there += usable[node]
         if there >= request[NODES]:
             counted = True
-            for node in range(len(usable)):
-                usable[node] &= machine.has[node, MEMORY] >= max(request[NODE_MEMORY], request[CORE_MEMORY])
+            memory_needed = max(request[NODE_MEMORY], request[CORE_MEMORY])
+            if memory_needed > 0:
+                for node in range(len(usable)):
+                    usable[node] &= machine.has[node, MEMORY] >= memory_needed
             time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only)
         if chosen == 0:
             if later > 0 and not now_only:
@@ -277,9 +277,10 @@ def _plan_job(
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
         see_cores(run, job, cores)
         time = max(time, begin)
-        for node in range(len(taken)):
-            if time <= now and taken[node] == 1 and run.completing[node] > 0:
-                time, later, state[HORIZON] = now + 1, 0, now
+        if time <= now and state[LEAVING] > 0:
+            for node in range(len(taken)):
+                if taken[node] == 1 and run.completing[node] > 0:
+                    time, later, state[HORIZON] = now + 1, 0, now
         if time <= now:
             outcome = _start_now(jobs, machine, run, settings, job, usable)
             if outcome != _BUSY:
@@ -323,9 +324,9 @@ def _start_now(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: 
     for node in range(len(usable)):
         ready[node] = usable[node] & (run.completing[node] == 0)
     # Without the nodes that are being cleaned up it may get others than it was planned for, or none.
-    chosen = choose(request, machine.has, run.used, ready, run.choice)
+    chosen = choose_now(jobs, machine, run, job, ready)
     if chosen == 0:
-        choose(request, machine.has, run.used, usable, run.choice)
+        choose_now(jobs, machine, run, job, usable)
         return _BUSY
     nodes, cores, memory, gpus = asked(request, machine, run, chosen)
     see_cores(run, job, cores)

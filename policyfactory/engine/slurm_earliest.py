@@ -14,17 +14,20 @@ from policyfactory.engine.slurm_nodes import (
     GPUS,
     JOBS,
     MEMORY,
+    NODE_CORES,
     NODES,
     TOTAL_CORES,
     WHOLE,
+    asks_cores_alone,
     choose,
+    choose_by_cores,
     cores_for,
     taken_gpus,
     taken_memory,
 )
-from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run
+from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run, may_fit
 
-__all__ = ["allow", "asked", "close_queue", "earliest", "is_open"]
+__all__ = ["allow", "asked", "choose_now", "close_queue", "earliest", "is_open"]
 
 # Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
 _STEP = 30
@@ -83,19 +86,14 @@ def earliest(
         How many are in ``run.choice``.
     """
     request, now = jobs.request[job], run.state[NOW]
-    chosen = choose(request, machine.has, run.used, allowed, run.choice)
+    chosen = choose_now(jobs, machine, run, job, allowed)
     if chosen > 0 or now_only:
         return (now, chosen) if chosen > 0 else (-1, 0)
-    used = run.scratch
-    for node in range(len(allowed)):
-        for what in range(used.shape[1]):
-            used[node, what] = run.used[node, what]
-    nodes, cores = 0, 0
-    for node in range(len(allowed)):
-        if allowed[node]:
-            here = cores_for(request, machine.has[node], used[node], False)
-            nodes += here > 0
-            cores += here
+    by_cores = asks_cores_alone(request)
+    if by_cores:
+        nodes, cores = _look_ahead(request, machine, run, allowed)
+    else:
+        nodes, cores = _look_ahead_at_all(request, machine, run, allowed)
     window, bound, at, last, removed = _STEP, -1, 0, -1, 0
     while True:
         # Jobs end until one is reached that ends beyond the window; then the job is tried.
@@ -103,7 +101,10 @@ def earliest(
         if not reached:
             other = run.running[at]
             at += 1
-            more_nodes, more_cores, touched = _end(jobs, machine, run, allowed, request, other)
+            if by_cores:
+                more_nodes, more_cores, touched = _end_of_cores(jobs, machine, run, allowed, request, other)
+            else:
+                more_nodes, more_cores, touched = _end(jobs, machine, run, allowed, request, other)
             if not touched:
                 continue
             nodes, cores, last = nodes + more_nodes, cores + more_cores, other
@@ -124,12 +125,75 @@ def earliest(
         while following < _NEVER and following > bound + window:
             window *= 2
         if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
-            chosen = choose(request, machine.has, used, allowed, run.choice)
+            if by_cores:
+                chosen = choose_by_cores(request, machine.has, run.ahead, allowed, run.choice)
+            else:
+                chosen = choose(request, machine.has, run.scratch, allowed, run.choice)
             if chosen > 0:
                 return _believed_end(jobs, run, settings, last), chosen
         if reached:
             return -1, 0
         last = -1
+
+
+@step
+def choose_now(jobs: Jobs, machine: Machine, run: Run, job: int, allowed: UInt8Array) -> int:
+    """Choose nodes for a job as they are now; return how many (see `choose`)."""
+    request = jobs.request[job]
+    if not may_fit(jobs, run, job):
+        return 0
+    if asks_cores_alone(request):
+        return int(choose_by_cores(request, machine.has, run.free, allowed, run.choice))
+    return int(choose(request, machine.has, run.used, allowed, run.choice))
+
+
+@inlined
+def _look_ahead(request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array) -> tuple[int, int]:
+    """Fill in ``run.ahead`` as it is now; return how many nodes and cores a request for cores can have."""
+    free, ahead, has = run.free, run.ahead, machine.has
+    least, whole = max(request[NODE_CORES], 1), request[WHOLE] == 1
+    nodes = cores = 0
+    for node in range(len(allowed)):
+        here = ahead[node] = free[node]
+        usable = allowed[node] & (here >= (has[node, CORES] if whole else least))
+        nodes += usable
+        cores += usable * here
+    return nodes, cores
+
+
+@inlined
+def _look_ahead_at_all(request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array) -> tuple[int, int]:
+    """Fill in ``run.scratch`` as it is now; return how many nodes and cores a request can have."""
+    used, nodes, cores = run.scratch, 0, 0
+    for node in range(len(allowed)):
+        for what in range(used.shape[1]):
+            used[node, what] = run.used[node, what]
+        if allowed[node]:
+            here = cores_for(request, machine.has[node], used[node], False)
+            nodes += here > 0
+            cores += here
+    return nodes, cores
+
+
+@step
+def _end_of_cores(
+    jobs: Jobs, machine: Machine, run: Run, allowed: UInt8Array, request: Int64Array, other: int
+) -> tuple[int, int, bool]:
+    """Let a running job end in ``run.ahead``; return how many nodes and cores more a request for cores can have then."""
+    ahead, has, nodes, cores, touched = run.ahead, machine.has, 0, 0, False
+    least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, jobs.request[other, WHOLE] == 1
+    for place in range(run.held_from[other], run.held_from[other] + run.held_count[other]):
+        node = run.held_node[place]
+        if allowed[node]:
+            touched = True
+            before = ahead[node]
+            after = has[node, CORES] if alone else before + run.held_cores[place]
+            ahead[node] = after
+            enough = has[node, CORES] if whole else least
+            if after >= enough:
+                cores += after - (before if before >= enough else 0)
+                nodes += before < enough
+    return nodes, cores, touched
 
 
 @step

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_earliest import allow, asked, is_open
+from policyfactory.engine.slurm_earliest import allow, asked, choose_now, is_open
 from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
 from policyfactory.engine.slurm_nodes import (
@@ -160,7 +160,7 @@ def _try(
     for node in range(len(allowed)):
         allowed[node] &= free[node]
         ready[node] = allowed[node] & (run.completing[node] == 0)
-    chosen = choose(request, machine.has, run.used, ready, run.choice)
+    chosen = choose_now(jobs, machine, run, job, ready)
     if chosen > 0:
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
         see_cores(run, job, cores)

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array, UInt8Array
+from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, kernel, step
 
 __all__ = [
     "ALONE", "CORES", "CORE_MEMORY", "GPUS", "JOBS", "MEMORY", "MOST_NODES", "NODES", "NODE_CORES", "NODE_GPUS",
-    "NODE_MEMORY", "TOTAL_CORES", "WEIGHT", "WHOLE", "Choice", "choose", "cores_for", "new_choice", "taken_gpus",
+    "NODE_MEMORY", "TOTAL_CORES", "WEIGHT", "WHOLE", "Choice", "asks_cores_alone", "choose", "choose_by_cores", "cores_for", "new_choice", "taken_gpus",
     "taken_memory",
 ]  # fmt: skip
 
@@ -107,6 +107,12 @@ def cores_for(
 
 
 @inlined
+def asks_cores_alone(request: Int64Array) -> bool:
+    """Tell whether a request (8,) is for nothing but cores."""
+    return bool(request[NODE_GPUS] <= 0 and request[NODE_MEMORY] == 0 and request[CORE_MEMORY] <= 0)
+
+
+@inlined
 def taken_memory(request: Int64Array, has: Int64Array, cores: int) -> int:
     """Return how many MB of a node a job takes that has ``cores`` cores there.
 
@@ -179,7 +185,7 @@ def _choose_among(
     idle: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> int:
     """Choose nodes as if no core were in use (``idle``), or of the cores that are not."""
-    usable, size, most, nodes = choice.usable, choice.size, 0, 0
+    usable, size, most, nodes, cores = choice.usable, choice.size, 0, 0, 0
     for node in range(len(has)):
         usable[node] = cores_for(request, has[node], used[node], idle) if allowed[node] else 0
         nodes += usable[node] > 0
@@ -190,7 +196,56 @@ def _choose_among(
             if usable[node] > 0 and request[NODE_CORES] > 0:
                 usable[node] = request[NODE_CORES]
         most = max(most, size[node])
-    if nodes < request[NODES]:
+        cores += usable[node]
+    return _choose_usable(request, has, choice, nodes, cores, most)
+
+
+@kernel
+def choose_by_cores(request: Int64Array, has: Int64Array, free: Int32Array, allowed: UInt8Array, choice: Choice) -> int:
+    """Choose nodes for a job that asks for cores alone, as `choose` does.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job: no GPUs and no memory.
+    has : int64 array (N, 4)
+        What each node has.
+    free : int32 array (N,)
+        Free cores of each; -1 where a job shares its node with nobody.
+    allowed : uint8 array (N,)
+        1 for the nodes to choose among.
+    choice : Choice
+        ``node`` and ``cores`` are filled in.
+
+    Returns
+    -------
+    int
+        How many nodes were chosen; 0 if there are not enough.
+    """
+    least, whole = max(request[NODE_CORES], 1), request[WHOLE] == 1
+    usable, size = choice.usable, choice.size
+    spread = not whole and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
+    # With as many nodes as cores it fails neither way if there are enough of both.
+    for idle in range(int(spread and request[MOST_NODES] < request[TOTAL_CORES]), -1, -1):
+        nodes = cores = most = 0
+        for node in range(len(free)):
+            here = has[node, CORES] if (idle and free[node] >= 0) else free[node]
+            here = here * (allowed[node] & (here >= (has[node, CORES] if whole else least)))
+            usable[node] = size[node] = here
+            nodes += here > 0
+            cores += here
+            most = max(most, here)
+        chosen = _choose_usable(request, has, choice, nodes, cores, most)
+        if chosen == 0:
+            return 0
+    return chosen
+
+
+@step
+def _choose_usable(request: Int64Array, has: Int64Array, choice: Choice, nodes: int, cores: int, most: int) -> int:
+    """Choose among the usable nodes: so many, of so many cores, the largest of a size."""
+    usable, size = choice.usable, choice.size
+    if nodes < request[NODES] or cores < request[TOTAL_CORES]:
         return 0
     chosen = _take(request, has, choice)
     # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.

@@ -93,10 +93,12 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: U
     while True:
         following = record[at, _NEXT]
         if record[at, _END] > start and following != 0 and later == 0:
+            # All nodes are looked at: without a way out the loop is made of wide instructions.
+            others = np.uint8(0)
             for node in range(len(allowed)):
-                if allowed[node] & free[following, node] & ~(nodes[node] & free[at, node]) & 1:
-                    later = record[at, _END]
-                    break
+                others |= allowed[node] & free[following, node] & ~(nodes[node] & free[at, node])
+            if others & 1:
+                later = record[at, _END]
         if record[at, _END] > start:
             if record[at, _BEGIN] > end:
                 break
@@ -124,9 +126,11 @@ def is_reserved(plan: Plan, taken: UInt8Array, start: int, end: int) -> bool:
     at = 0
     while True:
         if plan.record[at, _END] > start and plan.record[at, _BEGIN] < end:
+            reserved = np.uint8(0)
             for node in range(len(taken)):
-                if taken[node] > plan.free[at, node]:
-                    return True
+                reserved |= taken[node] & ~plan.free[at, node]
+            if reserved & 1:
+                return True
         at = plan.record[at, _NEXT]
         if at == 0:
             return False
@@ -191,10 +195,10 @@ def _join(plan: Plan, before: int, after: int) -> None:
         following = record[at, _NEXT]
         if following == 0:
             return
-        equal = True
+        different = np.uint8(0)
         for node in range(plan.free.shape[1]):
-            equal = equal and plan.free[at, node] == plan.free[following, node]
-        if equal:
+            different |= plan.free[at, node] ^ plan.free[following, node]
+        if different == 0:
             record[at, _END], record[at, _NEXT] = record[following, _END], record[following, _NEXT]
             return
         at = following

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array, UInt8Array
+from policyfactory.core.arrays import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import new_heap, push_end
 from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine, Settings
@@ -135,8 +135,12 @@ class Run(NamedTuple):
         1 for a node that takes jobs.
     limits : Limits
     choice : Choice
+    free : int32 array (N,)
+        Free cores; -1 where a job shares its node with nobody.
     scratch : int64 array (N, 4)
         ``used`` as it will be.
+    ahead : int32 array (N,)
+        ``free`` as it will be.
     mask : uint8 array (7, N)
         Nodes of different kinds.
     plan : Plan
@@ -174,7 +178,9 @@ class Run(NamedTuple):
     up: UInt8Array
     limits: Limits
     choice: Choice
+    free: Int32Array
     scratch: Int64Array
+    ahead: Int32Array
     mask: UInt8Array
     plan: Plan
     tally: Int64Array
@@ -225,7 +231,9 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
         np.ones(nodes, np.uint8),
         _new_limits(jobs, most, counters, nodes),
         new_choice(nodes),
+        machine.has[:, CORES].astype(np.int32),
         np.zeros((nodes, 4), np.int64),
+        np.zeros(nodes, np.int32),
         np.zeros((7, nodes), np.uint8),
         new_plan(settings.most_tested, nodes),
         np.zeros((5, max(users * parts, associations, len(machine.reservation))), np.int64),
@@ -317,6 +325,7 @@ def _take(jobs: Jobs, machine: Machine, run: Run, job: int, sign: int) -> None:
         used[node, MEMORY] += sign * taken_memory(jobs.request[job], machine.has[node], run.held_cores[at])
         used[node, GPUS] += sign * taken_gpus(jobs.request[job], machine.has[node])
         used[node, JOBS] += sign * (ALONE if jobs.request[job, WHOLE] == 1 else 1)
+        run.free[node] = -1 if used[node, JOBS] >= ALONE else machine.has[node, CORES] - used[node, CORES]
         count_room(machine, run, node, 1)
     first, last = run.held_from[job], run.held_from[job] + run.held_count[job]
     nodes, cores = run.held_node[first:last], run.held_cores[first:last]
