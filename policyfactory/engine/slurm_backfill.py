@@ -269,7 +269,7 @@ def _plan_job(
             if memory_needed > 0:
                 for node in range(len(usable)):
                     usable[node] &= machine.has[node, MEMORY] >= memory_needed
-            time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only)
+            time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only, 0 if settings.plan_all else later)
         if chosen == 0:
             if later > 0 and not now_only:
                 continue

@@ -61,6 +61,7 @@ def earliest(
     job: int,
     allowed: UInt8Array,
     now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+    later: int,
 ) -> tuple[int, int]:
     """Find when and where a job could start on some nodes, by the limits of the running jobs.
 
@@ -77,23 +78,28 @@ def earliest(
         1 for the nodes.
     now_only : bool
         Whether only the present is looked at.
+    later : int
+        A start after this time (s) does not count; 0: any does.
 
     Returns
     -------
     start : int
-        Seconds; -1 if it never could.
+        Seconds; -1 if there is none.
     nodes : int
         How many are in ``run.choice``.
     """
     request, now = jobs.request[job], run.state[NOW]
-    chosen = choose_now(jobs, machine, run, job, allowed)
-    if chosen > 0 or now_only:
-        return (now, chosen) if chosen > 0 else (-1, 0)
     by_cores = asks_cores_alone(request)
     if by_cores:
         nodes, cores = _look_ahead(request, machine, run, allowed)
     else:
         nodes, cores = _look_ahead_at_all(request, machine, run, allowed)
+    if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+        chosen = choose_now(jobs, machine, run, job, allowed)
+        if chosen > 0:
+            return now, chosen
+    if now_only:
+        return -1, 0
     window, bound, at, last, removed = _STEP, -1, 0, -1, 0
     while True:
         # Jobs end until one is reached that ends beyond the window; then the job is tried.
@@ -109,6 +115,8 @@ def earliest(
                 continue
             nodes, cores, last = nodes + more_nodes, cores + more_cores, other
             end = run.start[other] + jobs.limit[other]
+            if 0 < later < end:
+                return -1, 0
             if bound < 0:
                 bound = end + _STEP - end % _STEP
             if at < run.state[RUNNING]:
