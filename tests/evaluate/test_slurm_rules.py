@@ -192,3 +192,13 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(site: Path, tmp_path: Path
     study = run_protocol(protocol, settings=RunSettings(Workers(2, "loky"), partial=partial, notify=said.append))
     assert report_text(study) == expected
     assert any("1 of 2" in sentence for sentence in said)
+
+
+def test_the_protocol_of_the_comparison_differs_in_backfilling_alone(root: Path) -> None:
+    plans = read_protocol(root / "evaluate/slurm.toml").experiments
+    assert [plan.experiment.rules for plan in plans] == [
+        Rules(),
+        Rules(backfill="conservative"),
+        Rules(backfill="slurm"),
+    ]
+    assert len({(plan.policies, plan.logs, str(plan.table.windows), plan.experiment.metrics) for plan in plans}) == 1
