@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from policyfactory.core.errors import SiteError, UsageError
+from policyfactory.core.text import shortened
 from policyfactory.core.units import format_duration
-from policyfactory.site.hostlist import MOST_HOSTS, count_hosts, expand
+from policyfactory.site.hostlist import MOST_HOSTS, MOST_NAMED, count_hosts, expand
 from policyfactory.site.model import Association, Partition, Qos, Scheduling, Site
+from policyfactory.site.values import LONGEST_TEXT
 
 __all__ = ["check_site", "contradictions"]
 
 _MOST_SHOWN = 5
-_MOST_NAMED = 20_000_000
+_LONGEST_LINE = 400
+# By what has them, the fields that are names, or several.
+_NAMES = {
+    "partition": ("name", "qos", "allowed_accounts", "allowed_qos"),
+    "QOS": ("name", "flags"),
+    "association": ("account", "user", "parent", "default_qos", "qos"),
+    "reservation": ("name", "users", "accounts"),
+}
 _MOST_CORES = 2**31  # as of any machine
 
 
@@ -36,12 +46,15 @@ def check_site(site: Site, where: str) -> None:
     found = list(contradictions(site))
     if found:
         rest = len(found) - _MOST_SHOWN
-        lines = found[:_MOST_SHOWN] + ([f"and {rest:,} more"] if rest > 0 else [])
+        lines = [shortened(line, _LONGEST_LINE) for line in found[:_MOST_SHOWN]] + (
+            [f"and {rest:,} more"] if rest > 0 else []
+        )
         raise SiteError("\n".join([f"{where}: {lines[0]}", *(f"    {line}" for line in lines[1:])]))
 
 
 def contradictions(site: Site) -> Iterator[str]:
     """Give in words what contradicts what, and the cure."""
+    yield from _long_names(site)
     found, nodes = _nodes(site)
     yield from found
     if nodes is None:
@@ -66,6 +79,18 @@ def contradictions(site: Site) -> Iterator[str]:
     yield from _scheduling(site.scheduling)
 
 
+def _long_names(site: Site) -> Iterator[str]:
+    """Say which names are longer than a site file may have them."""
+    tables = (site.partitions, site.qos, site.associations, site.reservations)
+    for (kind, fields), entries in zip(_NAMES.items(), tables, strict=True):
+        names_of = operator.attrgetter(*fields)
+        for entry in entries:
+            for value in names_of(entry):
+                for name in (value,) if isinstance(value, str) else value:
+                    if len(name) > LONGEST_TEXT:
+                        yield f"{kind}: {name} is a name of {len(name):,} characters; give a shorter one"
+
+
 def _too_many(site: Site) -> str | None:
     """Say if the host lists of partitions, reservations and outages together would take too long to go through."""
     total = 0
@@ -78,9 +103,9 @@ def _too_many(site: Site) -> str | None:
             total += 1000 if hosts.upper() == "ALL" else count_hosts(hosts)
         except UsageError as error:
             return f"{error}"
-        if total > _MOST_NAMED:
+        if total > MOST_NAMED:
             return (
-                f"partitions, reservations and outages name more than {_MOST_NAMED:,} nodes together; leave out old "
+                f"partitions, reservations and outages name more than {MOST_NAMED:,} nodes together; leave out old "
                 "reservations and outages"
             )
     return None

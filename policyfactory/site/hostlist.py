@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import shortened
 
-__all__ = ["MOST_HOSTS", "compress", "count_hosts", "expand"]
+__all__ = ["MOST_HOSTS", "MOST_NAMED", "Named", "compress", "count_hosts", "expand"]
 
 MOST_HOSTS = 200_000
+MOST_NAMED = 20_000_000  # names in all host lists of a site together
 
 _LONGEST = 4_000_000  # characters: every host of the most written out
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
@@ -60,6 +61,31 @@ def count_hosts(text: str, *, most: int = MOST_HOSTS) -> int:
         As `expand`, but for names that come twice.
     """
     return _counted(text, most)[1]
+
+
+class Named:
+    """Counts the names in many host lists together: a short file can name the same nodes again and again."""
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def add(self, names: int) -> None:
+        """Count names.
+
+        Raises
+        ------
+        UsageError
+            If there are too many now.
+        """
+        self._total += names
+        if self._total > MOST_NAMED:
+            raise UsageError(f"all host lists up to here name more than {MOST_NAMED:,} nodes together; leave some out")
+
+    def expand(self, text: str, *, repeated: bool = False) -> tuple[str, ...]:
+        """Return the names of a host list; parameters and errors are those of `expand`."""
+        names = expand(text, repeated=repeated)
+        self.add(len(names))
+        return names
 
 
 def compress(names: Iterable[str]) -> str:

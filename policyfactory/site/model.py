@@ -7,6 +7,7 @@ import functools
 import math
 from typing import Literal
 
+from policyfactory.core.text import shortened
 from policyfactory.site.hostlist import expand
 from policyfactory.site.settings import Priority, Scheduling
 
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 NEVER = math.inf
+_LONGEST_SETTING = 2_000  # characters that are kept of one that is not modelled
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ class NotModelled:
     Parameters
     ----------
     name, value : str
-        The setting as it stands in its file.
+        The setting as it stands in its file; of very long ones the beginning and the end are kept.
     place : str
         ``file:line``.
     effect : str
@@ -264,6 +266,12 @@ class NotModelled:
     value: str
     place: str
     effect: str
+
+    def __post_init__(self) -> None:
+        for field in ("name", "value"):
+            text = getattr(self, field)
+            if len(text) > _LONGEST_SETTING:
+                object.__setattr__(self, field, shortened(text, _LONGEST_SETTING))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ __all__ = [
     "FLAG",
     "FRACTION_SECONDS",
     "HOSTS",
+    "LONGEST_TEXT",
     "MEMORY",
     "MOMENT",
     "NAMES",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 _LARGEST = 2**53  # beyond, a float is no longer exact
-_LONGEST_TEXT = 10_000
+LONGEST_TEXT = 10_000
 _MOST_NAMES = 100_000
 _LONGEST = 1 << 33  # seconds: more than 200 years
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
@@ -66,8 +67,8 @@ def _same(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
-        raise ValueError(f"a text of at most {_LONGEST_TEXT:,} printable characters")
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
+        raise ValueError(f"a text of at most {LONGEST_TEXT:,} printable characters")
     return value
 
 

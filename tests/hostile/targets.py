@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from hostile import seeds, tables
+from hostile import clusters, seeds, tables
 from policyfactory.core.errors import FormulaError, PolicyfactoryError, TraceFormatError
 from policyfactory.core.journal import Journal
 from policyfactory.core.toml import dump_toml
@@ -440,6 +440,14 @@ TARGETS = {
         Target("table", tables.TABLES, tables.table, "jobs.csv"),
         Target("table-archive", tables.ARCHIVES, tables.table, "jobs.zip", examples=300),
         Target("mapping", tables.MAPPINGS, tables.mapping, "mine.toml"),
+        Target("site", clusters.SITES, clusters.site_file, "site.toml"),
+        Target("slurm.conf", clusters.CONFS, clusters.conf, "slurm.conf"),
+        Target("sacctmgr", clusters.DUMPS, clusters.report("dump"), "dump.cfg"),
+        Target("qos", clusters.QOS, clusters.report("qos"), "qos.txt"),
+        Target("events", clusters.EVENTS, clusters.report("events"), "events.txt"),
+        Target("reservations", clusters.RESERVATIONS, clusters.report("reservations"), "reservations.txt"),
+        Target("qmgr", clusters.QMGR, clusters.qmgr, "server.txt"),
+        Target("pbsnodes", clusters.NODES, clusters.node_list, "nodes.txt"),
         Target("scores", seeds.SCORES, _scores, "scores.csv"),
         Target("manifest", seeds.MANIFEST, _manifest, "table.manifest.json"),
         Target("model", seeds.MODEL, _model, "model.json"),

@@ -12,7 +12,17 @@ from policyfactory.core.errors import InputError, SiteError
 from policyfactory.site.file import dump_site, read_site, write_site
 from policyfactory.site.known import UNKNOWN
 from policyfactory.site.layout import lay_out
-from policyfactory.site.model import Association, Limits, NodeGroup, Outage, Partition, Qos, Reservation, Site
+from policyfactory.site.model import (
+    Association,
+    Limits,
+    NodeGroup,
+    NotModelled,
+    Outage,
+    Partition,
+    Qos,
+    Reservation,
+    Site,
+)
 from policyfactory.site.settings import Priority, Scheduling
 from policyfactory.site.slurm.conf import read_conf
 from policyfactory.site.slurm.site import Reports, import_slurm
@@ -417,3 +427,46 @@ def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
     assert by_name["y", "v"].qos == ()
     assert by_name["y", "v"].per_job == Limits(cores=4, nodes=2)
     assert by_name["y", "v"].priority == 7
+
+
+# Files that shall take long, or more memory than there is. ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SMALL + "NodeName=n3 CPUs=8\n", "slurm.conf:4: node n3 is there a second time; name each node on one line"),
+        (SMALL + "NodeName=m1 CPUs=8 CpuSpecList=1-x\n", "slurm.conf:4: CpuSpecList: host list"),
+        (SMALL + f"NodeName=m1 Features={','.join(map(str, range(101)))}\n", "slurm.conf:4: more than 100 features"),
+        (
+            "NodeName=n[1-150000] CPUs=1\nNodeName=m[1-150000] CPUs=1\n",
+            "slurm.conf:2: more than 200,000 nodes; check the host lists",
+        ),
+        (
+            "NodeName=n[1-200000] CPUs=1\n"
+            + "".join(f"NodeSet=s{number} Nodes=n[1-200000]\n" for number in range(101))
+            + "PartitionName=a Nodes=s1\n",
+            "slurm.conf:102: all host lists up to here name more than 20,000,000 nodes together; leave some out",
+        ),
+        (SMALL + f"Include {'x' * 9000}\n", "slurm.conf:4: includes x"),
+        (SMALL + f"PartitionName={'x' * 10_001} Nodes=ALL\n", "is a name of 10,001 characters"),
+    ],
+)  # fmt: skip
+def test_what_is_too_much_is_refused_before_it_is_made(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises((SiteError, InputError)) as refused:
+        site_of(tmp_path, text)
+    shown = str(refused.value)
+    assert len(shown) < 2_500
+    assert said in shown or (said.startswith("is a name") and "slurm.conf: partition: x" in shown)
+
+
+def test_what_two_files_contradict_names_both(tmp_path: Path) -> None:
+    (tmp_path / "dump.cfg").write_text("Cluster - 'test'\nParent - 'root'\nAccount - 'a'\nAccount - 'a'\n")
+    said = r"slurm\.conf with dump\.cfg: association a is there 2 times"
+    with pytest.raises(SiteError, match=said):
+        site_of(tmp_path, SMALL, Reports(tmp_path / "dump.cfg"))
+
+
+def test_of_a_very_long_setting_the_ends_are_kept() -> None:
+    one = NotModelled("Name", f"first {'x' * 90_000} last", "slurm.conf:1", "jobs would wait")
+    assert (len(one.value), one.value[:6], one.value[-5:]) == (2_000, "first ", " last")

@@ -69,7 +69,7 @@ def import_pbs(path: Path, nodes: Path | None) -> tuple[Site, dict[str, str]]:
         enforced=("limits", "qos"),
         not_modelled=tuple(missing),
     )
-    check_site(site, path.name)
+    check_site(site, f"{path.name} with {nodes.name}")
     return site, {path.name: server.digest, nodes.name: digest}
 
 

@@ -160,15 +160,20 @@ def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, .
         wanted = path.parent / wanted.name
     if Path(os.path.realpath(wanted)) in above:
         chain = " > ".join(one.name for one in (*above, wanted))
-        raise SiteError(f"{place}: {name} includes itself ({chain}); take out one of the Include lines")
+        raise SiteError(
+            f"{place}: {shortened(name, 80)} includes itself ({shortened(chain, 300)}); take out one of the Include "
+            "lines"
+        )
     if len(above) >= _DEEPEST or conf.reads >= _MOST_FILES:
         raise SiteError(
-            f"{place}: {name} is more than {_DEEPEST} files deep, or the {_MOST_FILES + 1}th; write the files into one"
+            f"{place}: {shortened(name, 80)} is more than {_DEEPEST} files deep, or the {_MOST_FILES + 1}th; write the "
+            "files into one"
         )
     try:
         text, digest = read_text(wanted)
     except InputError as error:
-        raise InputError(f"{place}: includes {name}: {error}; copy it beside {path.name}") from None
+        said = shortened(str(error), 300)
+        raise InputError(f"{place}: includes {shortened(name, 80)}: {said}; copy it beside {path.name}") from None
     _take_file(conf, wanted, text, digest, above)
 
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.core.text import enumerated
-from policyfactory.site.hostlist import compress, expand
+from policyfactory.core.text import enumerated, shortened
+from policyfactory.site.hostlist import MOST_HOSTS, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NodeGroup, NotModelled, Outage
 from policyfactory.site.slurm.conf import Conf, Record, Setting
@@ -16,6 +16,7 @@ from policyfactory.site.slurm.quantities import gpus, gres, listed, types_of_gpu
 __all__ = ["Nodes", "read_nodes"]
 
 _GONE = ("down", "drain", "fail")
+_MOST_FEATURES = 100
 
 
 @dataclasses.dataclass(slots=True)
@@ -32,6 +33,8 @@ class Nodes:
         Names of the nodes of each feature, for node sets.
     future : set of str
         Names of the nodes whose State is FUTURE, which are in no group.
+    seen : set of str
+        Names of all of them.
     threads : int
         The most threads of a core.
     not_modelled : list of NotModelled
@@ -42,6 +45,7 @@ class Nodes:
     outages: list[Outage] = dataclasses.field(default_factory=list)
     features: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     future: set[str] = dataclasses.field(default_factory=set)
+    seen: set[str] = dataclasses.field(default_factory=set)
     threads: int = 1
     not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
 
@@ -96,6 +100,12 @@ def _take(nodes: Nodes, record: Record, settings: Mapping[str, Setting], *, repo
         names = expand(record.name)
     except UsageError as error:
         raise SiteError(f"{record.place}: {error}") from None
+    again = next((name for name in names if name in nodes.seen), None)
+    if again is not None:
+        raise SiteError(f"{record.place}: node {shortened(again)} is there a second time; name each node on one line")
+    nodes.seen.update(names)
+    if len(nodes.seen) > MOST_HOSTS:
+        raise SiteError(f"{record.place}: more than {MOST_HOSTS:,} nodes; check the host lists")
     state = settings["state"].value.lower() if "state" in settings else "unknown"
     if state.startswith("future"):
         effect = "the nodes are left out: they are no part of the cluster yet"
@@ -121,7 +131,10 @@ def _take(nodes: Nodes, record: Record, settings: Mapping[str, Setting], *, repo
         raise SiteError(f"{record.place}: NodeName={record.name[:40]} keeps all its cores for the system; check them")
     nodes.groups.append(NodeGroup(record.name, cores, max(memory, 0), gpus(counts), weight))
     for name in ("feature", "features"):
-        for feature in listed(settings[name].value) if name in settings else ():
+        features = listed(settings[name].value) if name in settings else ()
+        if len(features) > _MOST_FEATURES:
+            raise SiteError(f"{settings[name].place}: more than {_MOST_FEATURES:,} features of a node; leave some out")
+        for feature in features:
             nodes.features.setdefault(feature, []).extend(names)
     # What scontrol shows is how they are now, and not how they were.
     if not reported and state.startswith(_GONE):
@@ -143,8 +156,15 @@ def _cores(settings: Mapping[str, Setting], threads: int) -> int:
         sockets = _number(settings, "sockets", 0, low=0) * _number(settings, "corespersocket", 0, low=0)
         return cpus - _number(settings, "corespeccount", 0, low=0) * (1 if cpus == sockets else threads)
     if "cpuspeclist" in settings:
-        return cpus - len(expand(f"[{settings['cpuspeclist'].value}]"))
+        return cpus - _listed_cpus(settings["cpuspeclist"])
     return cpus
+
+
+def _listed_cpus(setting: Setting) -> int:
+    try:
+        return len(expand(f"[{setting.value}]"))
+    except UsageError as error:
+        raise SiteError(f"{setting.place}: {setting.key}: {error}") from None
 
 
 def _number(settings: Mapping[str, Setting], key: str, default: int, low: int = 1) -> int:

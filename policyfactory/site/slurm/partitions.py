@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
-from policyfactory.site.hostlist import compress, expand
+from policyfactory.site.hostlist import Named, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Partition
 from policyfactory.site.slurm.conf import Conf, Record, Setting
@@ -35,7 +35,8 @@ def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[Not
         If a value is none that Slurm would take (names file and line).
     """
     known = known_settings("slurm", "partition")
-    sets = _node_sets(conf, nodes)
+    named = Named()
+    sets = _node_sets(conf, nodes, named)
     order = {name: number for number, name in enumerate(name for one in nodes.groups for name in expand(one.names))}
     defaults: dict[str, Setting] = {}
     partitions: list[Partition] = []
@@ -52,7 +53,7 @@ def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[Not
             continue
         settings = {**defaults, **record.settings}
         missing += _partly(conf, what, settings)
-        hosts = _nodes(settings, record, sets, order, nodes.future)
+        hosts = _nodes(settings, record, sets, order, nodes.future, named)
         partitions.append(_partition(record.name, settings, hosts))
     return partitions, missing
 
@@ -131,7 +132,7 @@ def _partly(conf: Conf, what: str, settings: Mapping[str, Setting]) -> list[NotM
 # Nodes. --------------------------------------------------------------------------------------------------------------
 
 
-def _node_sets(conf: Conf, nodes: Nodes) -> dict[str, tuple[str, ...]]:
+def _node_sets(conf: Conf, nodes: Nodes, named: Named) -> dict[str, tuple[str, ...]]:
     """Return the names of the nodes of each node set."""
     sets: dict[str, tuple[str, ...]] = {}
     for record in conf.records:
@@ -139,15 +140,23 @@ def _node_sets(conf: Conf, nodes: Nodes) -> dict[str, tuple[str, ...]]:
             names: list[str] = []
             if "feature" in record.settings:
                 names += nodes.features.get(record.settings["feature"].value, [])
+                _counted(named, len(names), record.place)
             if "nodes" in record.settings:
-                names += _expanded(record.settings["nodes"].value, record.settings["nodes"].place)
+                names += _expanded(record.settings["nodes"].value, record.settings["nodes"].place, named)
             sets[record.name] = tuple(dict.fromkeys(names))
     return sets
 
 
-def _expanded(text: str, place: str) -> tuple[str, ...]:
+def _expanded(text: str, place: str, named: Named) -> tuple[str, ...]:
     try:
-        return expand(text, repeated=True)
+        return named.expand(text, repeated=True)
+    except UsageError as error:
+        raise SiteError(f"{place}: {error}") from None
+
+
+def _counted(named: Named, names: int, place: str) -> None:
+    try:
+        named.add(names)
     except UsageError as error:
         raise SiteError(f"{place}: {error}") from None
 
@@ -158,6 +167,7 @@ def _nodes(
     sets: Mapping[str, tuple[str, ...]],
     order: Mapping[str, int],
     future: Collection[str],
+    named: Named,
 ) -> str:
     """Return the host list of a partition, in the order of the nodes; those that are no part of the cluster yet not."""
     if "nodes" not in settings or settings["nodes"].value.lower() in {"", "(null)"}:
@@ -166,11 +176,10 @@ def _nodes(
     if setting.value.upper() == "ALL":
         return "ALL"
     names: dict[str, None] = {}
-    for name in _expanded(setting.value, setting.place):
-        if name.upper() == "ALL" and name not in order:
-            names |= dict.fromkeys(order)
-        else:
-            names |= dict.fromkeys(sets.get(name, (name,)))
+    for name in _expanded(setting.value, setting.place, named):
+        of_name = tuple(order) if name.upper() == "ALL" and name not in order else sets.get(name, (name,))
+        _counted(named, len(of_name), setting.place)
+        names |= dict.fromkeys(of_name)
     for name in names:
         if name not in order and name not in future:
             raise SiteError(

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError
+from policyfactory.core.text import shortened
 from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import expand
 from policyfactory.site.known import known_settings
@@ -95,8 +96,9 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
         reservations=tuple(reservations),
         not_modelled=(*_settings(conf), *of_scheduling, *nodes.not_modelled, *of_partitions, *of_accounts, *of_times),
     )
-    check_site(site, path.name)
-    return site, {**conf.inputs, **inputs, **more_inputs}
+    inputs |= more_inputs
+    check_site(site, " with ".join([path.name, *([", ".join(inputs)] if inputs else [])]))
+    return site, {**conf.inputs, **inputs}
 
 
 def _accounts(conf: Conf, reports: Reports) -> tuple[list[Qos], list[Association], list[NotModelled], dict[str, str]]:
@@ -120,8 +122,9 @@ def _accounts(conf: Conf, reports: Reports) -> tuple[list[Qos], list[Association
         cluster = conf.value("ClusterName")
         if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
             raise SiteError(
-                f"{reports.dump.name}: is of cluster {accounts.cluster}, and slurm.conf of {cluster}; give what "
-                f"sacctmgr dump {cluster} file={reports.dump.name} writes"
+                f"{reports.dump.name}: is of cluster {shortened(accounts.cluster, 60)}, and slurm.conf of "
+                f"{shortened(cluster, 60)}; give what sacctmgr dump {shortened(cluster, 60)} "
+                f"file={reports.dump.name} writes"
             )
         associations, inputs[reports.dump.name] = accounts.associations, accounts.digest
         missing += accounts.not_modelled

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
-from policyfactory.site.hostlist import compress, expand
+from policyfactory.site.hostlist import Named, compress
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Outage, Reservation
 from policyfactory.site.slurm.conf import Setting, read_text
@@ -123,6 +123,7 @@ def read_reservations(
     text, digest = read_text(path)
     found: list[Reservation] = []
     missing: list[NotModelled] = []
+    named = Named()
     for number, line in enumerate(text.splitlines(), 1):
         place = f"{path.name}:{number}"
         if not line.strip() or line.startswith("No reservations"):
@@ -133,13 +134,13 @@ def read_reservations(
                 f"{place}: {shortened(line, 60)!r} is no reservation on one line; print them with: {_RESERVATIONS}"
             )
         missing += _judged(fields)
-        one = _reservation(fields, clock, cores, missing)
+        one = _reservation(fields, clock, cores, missing, named)
         found += [] if one is None else [one]
     return found, missing, digest
 
 
 def _reservation(
-    fields: Mapping[str, Setting], clock: Clock, cores: Mapping[str, int], missing: list[NotModelled]
+    fields: Mapping[str, Setting], clock: Clock, cores: Mapping[str, int], missing: list[NotModelled], named: Named
 ) -> Reservation | None:
     name, place = fields["reservationname"].value, fields["reservationname"].place
     what = f"reservation {shortened(name)}"
@@ -150,7 +151,7 @@ def _reservation(
         missing.append(NotModelled(what, hosts, place, effect))
         return None
     try:
-        names = expand(hosts)
+        names = named.expand(hosts)
     except UsageError as error:
         raise SiteError(f"{place}: {error}") from None
     there = [one for one in names if one in cores]
