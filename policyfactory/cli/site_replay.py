@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from policyfactory.cli.review_output import OutputOption, OverwriteOption, refuse_to_replace, show, write
-from policyfactory.core.artefact import dump_json, sha256_file
+from policyfactory.core.artefact import dump_json
 from policyfactory.report.terminal import console, note
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
@@ -43,11 +43,11 @@ def replay(
     """
     from policyfactory.fidelity.compare import fidelity
     from policyfactory.fidelity.words import sections_of, verdict_of
-    from policyfactory.site.file import read_site
+    from policyfactory.site.file import site_and_digest
     from policyfactory.workload.clean import read
 
     refuse_to_replace(output, overwrite=overwrite)
-    site = read_site(path)
+    site, digest = site_and_digest(path)
     workload = read(
         log,
         preset=preset,
@@ -55,7 +55,7 @@ def replay(
         force_processors=force_processors,
         estimate_missing=estimate_missing,
     ).between(start, end)
-    found = fidelity(workload, site)
+    found = fidelity(workload, site, twice=True)
     verdict, sections = verdict_of(found), sections_of(found)
     text = dump_json(found.as_dict())
     if json:
@@ -64,7 +64,7 @@ def replay(
         # The load over time is for the page, and the verdict says in words what lacks.
         show(verdict, [one for one in sections if one.name == "fidelity"])
     if output is not None:
-        inputs = {str(file): sha256_file(file) for file in (log, path)}
+        inputs = {str(log): workload.cleaning.sha256, str(path): digest}
         parameters = {"from": start, "to": end, "preset": preset, "estimate_missing": estimate_missing}
         title = f"{workload.name} on site {site.name}, as it was"
         write(output, title, verdict, sections, inputs, parameters, {"fidelity.json": text}, overwrite=overwrite)

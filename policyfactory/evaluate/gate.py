@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from policyfactory.core.text import anchors
-from policyfactory.fidelity.compare import Fidelity, fidelity, has_record
+from policyfactory.fidelity.compare import fidelity, has_record
+from policyfactory.fidelity.found import Fidelity
 from policyfactory.fidelity.words import HEADINGS, in_short, sections_of, verdict_of
 from policyfactory.parallel.workers import Notify
 from policyfactory.report.sections import Section

@@ -27,7 +27,7 @@ from policyfactory.evaluate.under_easy import under_easy
 from policyfactory.evaluate.verdict import verdict_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.evaluate.work import ScheduleSink
-from policyfactory.fidelity.compare import Fidelity
+from policyfactory.fidelity.found import Fidelity
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import Case

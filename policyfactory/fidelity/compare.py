@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,8 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.engine.binned import binned_integral
-from policyfactory.fidelity.reasons import Reason, Replayed, reasons_of
+from policyfactory.fidelity.found import Course, Fidelity, GroupFit, Light, Waits
+from policyfactory.fidelity.reasons import Replayed, reasons_of
 from policyfactory.fidelity.stated import (
     ALIKE,
     BINS,
@@ -38,150 +38,9 @@ from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["Course", "Fidelity", "GroupFit", "Light", "Waits", "fidelity", "has_record"]
+__all__ = ["fidelity", "has_record"]
 
-Light = Literal["near", "far", "cannot tell"]
 _Mask = NDArray[np.bool_]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Waits:
-    """Waits of a group, recorded or simulated, in seconds.
-
-    Parameters
-    ----------
-    median, p90, mean : float
-        Of the jobs.
-    by_work : float
-        The mean in which each job counts by its processors times its run time.
-    """
-
-    median: float
-    p90: float
-    mean: float
-    by_work: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class GroupFit:
-    """The waits of a group of jobs, as recorded and as simulated.
-
-    Parameters
-    ----------
-    kind, name : str
-        ``all``, ``partition`` or ``QOS``; and which.
-    jobs : int
-        That are compared.
-    observed, simulated : Waits or None
-        None of no job.
-    distance : float
-        Kolmogorov-Smirnov distance of the waits, those below a minute being alike.
-    order : float or None
-        Rank correlation of the waits, job by job; None where all wait alike.
-    light : {"near", "far", "cannot tell"}
-        By the stated fit.
-    beyond : tuple of str
-        Which of ``distance``, ``median``, ``p90``, ``order`` are beyond it.
-    """
-
-    kind: str
-    name: str
-    jobs: int
-    observed: Waits | None
-    simulated: Waits | None
-    distance: float
-    order: float | None
-    light: Light
-    beyond: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """The load over time, from the end of the lead-in to the last submission; means over bins.
-
-    Parameters
-    ----------
-    width : float, s
-        Of a bin.
-    observed, simulated : float64 array (bins,), %
-        Cores in use, in % of the site's.
-    difference : float
-        Mean of their absolute differences, in points.
-    correlation : float or None
-        Of both; None where one does not change.
-    """
-
-    width: float
-    observed: FloatArray
-    simulated: FloatArray
-    difference: float
-    correlation: float | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return {
-            "width": self.width,
-            "observed": self.observed.tolist(),
-            "simulated": self.simulated.tolist(),
-            "difference": self.difference,
-            "correlation": self.correlation,
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Fidelity:
-    """How near the simulation of a site is to its record.
-
-    Parameters
-    ----------
-    workload, site : str
-        Their names.
-    light : {"near", "far", "cannot tell"}
-        Whether to trust what is simulated on this site.
-    jobs, lead_in : int
-        Of the log; the first of them, which fill the machine and are not compared.
-    unrecorded, never : int
-        Jobs without a recorded start; jobs that never start on the site. Neither is compared.
-    groups : tuple of GroupFit
-        All, then partitions, then QOS, the larger ones first.
-    course : Course or None
-        None where all jobs are submitted at once.
-    beyond : tuple of str
-        What is beyond the stated fit, in words.
-    reasons : tuple of Reason
-        What probably lacks.
-    waits : tuple of int64 array (compared,), s
-        As recorded and as simulated; for the picture.
-    """
-
-    workload: str
-    site: str
-    light: Light
-    jobs: int
-    lead_in: int
-    unrecorded: int
-    never: int
-    groups: tuple[GroupFit, ...]
-    course: Course | None
-    beyond: tuple[str, ...]
-    reasons: tuple[Reason, ...]
-    waits: tuple[Int64Array, Int64Array]
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the fit is reached."""
-        return self.light == "near"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "beyond")
-        return {
-            "schema_version": 1,
-            **{name: getattr(self, name) for name in kept},
-            "groups": [dataclasses.asdict(one) for one in self.groups],
-            "course": None if self.course is None else self.course.as_dict(),
-            "reasons": [dataclasses.asdict(one) for one in self.reasons],
-        }
 
 
 def has_record(workload: Workload) -> bool:
@@ -189,7 +48,7 @@ def has_record(workload: Workload) -> bool:
     return 2 * int((workload.start >= workload.submit).sum()) > len(workload)
 
 
-def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None) -> Fidelity:
+def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twice: bool = False) -> Fidelity:
     """Replay a log on a site as it was, under the site's own priorities, and compare with its record.
 
     Parameters
@@ -200,6 +59,8 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None) -> Fid
         Where it ran.
     run : SlurmRun, optional
         What `run_slurm` made of them; without it, it is run.
+    twice : bool
+        Simulate it again with nodes that are free a second later, to show what chance alone makes.
 
     Raises
     ------
@@ -229,7 +90,8 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None) -> Fid
             "what does not fit"
         )
     workload = in_own_partitions(workload, site)
-    run = run_slurm(workload, _as_recorded(site)) if run is None else run
+    site_then = _as_recorded(site)
+    run = run_slurm(workload, site_then) if run is None else run
     lead_in = int(LEAD_IN * n)
     runs = run.start >= 0
     compared = known & runs
@@ -253,12 +115,20 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None) -> Fid
         beyond,
         reasons_of(replayed) if light == "far" else (),
         (observed[compared], simulated[compared]),
+        _itself(workload, run, run_slurm(workload, site_then, turn_round=1), compared) if twice else None,
     )
 
 
 def _as_recorded(site: Site) -> Site:
     """Return a site that kills no job: how long each ran is recorded."""
     return dataclasses.replace(site, scheduling=dataclasses.replace(site.scheduling, kill_overrun=math.inf))
+
+
+def _itself(workload: Workload, run: SlurmRun, again: SlurmRun, compared: _Mask) -> GroupFit:
+    rows = compared & (again.start >= 0)
+    work = workload.processors.astype(np.float64) * workload.run_time
+    first, second = (one.start[rows] - workload.submit[rows] for one in (run, again))
+    return _group("itself", "all", first, second, work[rows])
 
 
 def _first_of(fit: Fit) -> str:

@@ -37,6 +37,7 @@ _MANY_BINS = 0.25  # of the pressed ones
 _FEW_BINS = 3
 _IDLE, _MORE_IDLE = 0.2, 0.1  # of the waiting time; more than in the simulation
 _WAITED = 5 * MINUTE
+_FEW_WAIT = 20  # jobs of a partition that is named
 _SAMPLE = 2_000
 _SOON = MINUTE
 _BY_CHANCE = (-2 * HOUR, -HOUR, HOUR, 2 * HOUR)
@@ -190,13 +191,13 @@ def _idle(replayed: Replayed) -> Iterator[Reason]:
     """Look for jobs that wait though there is room, as limits make them."""
     jobs = replayed.workload
     ready = np.maximum(jobs.submit, replayed.asked.eligible)
-    found: list[tuple[float, float, str]] = []
-    idle = {True: 0, False: 0}
-    waited = {True: 0, False: 0}
+    idle, waited = {True: 0, False: 0}, {True: 0, False: 0}
+    worst = 0.0, 0.0, ""
     for number, one in enumerate(replayed.site.partitions):
-        shares = {}
+        shares, counts = {}, {}
         for recorded, start in ((True, jobs.start), (False, replayed.run.start)):
             rows = np.flatnonzero((replayed.partition == number) & replayed.compared & (start - ready > _WAITED))
+            counts[recorded] = len(rows)
             rows = rows[:: len(rows) // _SAMPLE + 1]
             busy = replayed.in_use(replayed.beside(number), recorded=recorded)
             room = replayed.cores_of(number) - jobs.processors
@@ -206,12 +207,13 @@ def _idle(replayed: Replayed) -> Iterator[Reason]:
             idle[recorded] += own
             waited[recorded] += total
             shares[recorded] = own / total if total else 0.0
-        found.append((shares[True], shares[False], one.name))
+        if counts[True] >= _FEW_WAIT:
+            worst = max(worst, (shares[True], shares[False], one.name))
     share, simulated = (idle[which] / max(waited[which], 1) for which in (True, False))
-    worst = max(found)
     if max(share, worst[0]) < _IDLE or max(share - simulated, worst[0] - worst[1]) < _MORE_IDLE:
         return
-    where = f"; most in partition {worst[2]}, {_percent(worst[0])}" if len(found) > 1 else ""
+    several = len(replayed.site.partitions) > 1 and worst[2]
+    where = f"; most in partition {worst[2]}, {_percent(worst[0])}" if several else ""
     yield Reason(
         "idle",
         f"in {_percent(share)} of the time that jobs waited, their partition had enough idle cores for them "
@@ -238,8 +240,8 @@ def _closed_loop(replayed: Replayed) -> Iterator[Reason]:
     yield Reason(
         "closed loop",
         f"{_percent(follows)} of the jobs were submitted within a minute after another job of their user had ended "
-        f"(by chance it were {_percent(chance)}): users wait for their own jobs, and in a simulation they submit when "
-        "the log says, however late those end",
+        f"(by chance it would be {_percent(chance)}): users wait for their own jobs, and in a simulation they submit "
+        "when the log says, however late those end",
         follows - chance,
     )
 

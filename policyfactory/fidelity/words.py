@@ -12,7 +12,7 @@ import numpy as np
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
 from policyfactory.core.text import counted, number_text
 from policyfactory.core.units import DAY, MINUTE, format_duration
-from policyfactory.fidelity.compare import Fidelity, GroupFit, Light
+from policyfactory.fidelity.found import Fidelity, GroupFit, Light
 from policyfactory.fidelity.stated import (
     ALIKE,
     DISTANCE,
@@ -97,6 +97,7 @@ def _caveats(found: Fidelity) -> Iterator[str]:
         f"{found.workload} on site {found.site}: {found.jobs:,} jobs, of which {found.lead_in:,} fill the machine and "
         f"{found.groups[0].jobs:,} are compared"
     )
+    yield from _chance(found.itself)
     if found.unrecorded:
         yield f"{counted(found.unrecorded, 'job')} without a recorded start: simulated, and not compared"
     if found.never and found.light != "far":
@@ -105,6 +106,19 @@ def _caveats(found: Fidelity) -> Iterator[str]:
     if others and found.light == "near":
         yield "far from the record: " + ", ".join(f"{one.kind} {one.name} ({one.jobs:,} jobs)" for one in others)
     yield "priorities, limits and nodes are taken to be those of the site file for the whole time of the log"
+
+
+def _chance(itself: GroupFit | None) -> Iterator[str]:
+    """Say how far the simulation is from itself."""
+    if itself is None or itself.observed is None or itself.simulated is None:
+        return
+    first, second = itself.observed, itself.simulated
+    order = "" if itself.order is None else f", their order a rank correlation of {number_text(itself.order)}"
+    yield (
+        "chance: simulated again with nodes that are free a second later, the waits have a distance of "
+        f"{number_text(itself.distance)} from themselves{order}; the 90th percentile is "
+        f"{format_duration(round(first.p90))} and {format_duration(round(second.p90))}"
+    )
 
 
 def sections_of(found: Fidelity) -> tuple[Section, ...]:

@@ -18,7 +18,7 @@ from policyfactory.core.picture import keeps_settings
 from policyfactory.core.together import atomic_write, digest_of, together
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
-from policyfactory.fidelity.compare import Fidelity
+from policyfactory.fidelity.found import Fidelity
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.choice import ByReplicas, Tested
 from policyfactory.learn.comparing import PUBLISHED, Compared, Rival

@@ -13,7 +13,7 @@ from policyfactory.core.errors import WorkloadError
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.basis import windows_too_short
 from policyfactory.export.expressible import prepare
-from policyfactory.fidelity.compare import Fidelity
+from policyfactory.fidelity.found import Fidelity
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.comparing import Compared, Rival, could_order
 from policyfactory.learn.files import write_rivals

@@ -9,6 +9,7 @@ import pytest
 
 from commands import Run
 from naive.logs import text_of
+from policyfactory.core.artefact import sha256_file
 from policyfactory.site.file import read_site
 
 REAL = Path(__file__).parents[1] / "site" / "real"
@@ -110,11 +111,12 @@ def test_a_log_is_replayed_as_it_was(run: Run, tmp_path: Path) -> None:
     done = run("site", "replay", "log.swf", "s.toml", "--output", "out")
     assert "Near enough to the record to be trusted" in done.stdout
     assert "200 jobs, of which 20 fill the machine and 180 are compared" in done.stdout
+    assert "chance: simulated again with nodes that are free a second later" in done.stdout
     found = json.loads((tmp_path / "out" / "fidelity.json").read_text())
     assert found["light"] == "near"
     assert found["groups"][0]["jobs"] == 180
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert set(manifest["inputs"]) == {"log.swf", "s.toml"}
+    assert manifest["inputs"] == {name: sha256_file(tmp_path / name) for name in ("log.swf", "s.toml")}
     assert {"fidelity.json", "report.html", "fidelity/waits.svg", "cores-in-use/utilisation.csv"} <= set(
         manifest["outputs"]
     )

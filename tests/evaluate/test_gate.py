@@ -11,7 +11,8 @@ import pytest
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.gate import gate_sections, gated, gates_as_dict, headed, replay_logs
-from policyfactory.fidelity.compare import Fidelity, fidelity
+from policyfactory.fidelity.compare import fidelity
+from policyfactory.fidelity.found import Fidelity
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.rules import Rules
 from policyfactory.site.default import site_of

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.fidelity.compare import Fidelity, fidelity
+from policyfactory.fidelity.compare import fidelity
+from policyfactory.fidelity.found import Fidelity
 from policyfactory.fidelity.words import HEADINGS, sections_of, verdict_of
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.model import NodeGroup, NotModelled, Partition, Priority, Site
@@ -49,6 +50,17 @@ def test_a_scheduler_that_is_a_second_slower_is_near_as_well() -> None:
     found = fidelity(recorded(), SITE, run_slurm(recorded(), SITE, turn_round=1))
     assert found.light == "near"
     assert found.groups[0].distance > 0
+
+
+def test_what_chance_alone_makes_is_said_beside_it() -> None:
+    found = fidelity(recorded(), SITE, twice=True)
+    again = run_slurm(recorded(), SITE, turn_round=1).start - recorded().submit
+    assert found.itself is not None
+    assert found.itself.simulated is not None
+    assert found.itself.simulated.mean == again[60:].mean()
+    assert found.itself.observed == found.groups[0].simulated
+    assert any(one.startswith("chance: simulated again") for one in verdict_of(found).caveats)
+    assert not any(one.startswith("chance") for one in verdict_of(fidelity(recorded(), SITE)).caveats)
 
 
 def test_a_site_file_with_half_of_the_nodes_is_too_small() -> None:
