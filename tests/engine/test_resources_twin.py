@@ -9,7 +9,16 @@ import pytest
 
 from naive.resources import Job, Online
 from policyfactory.engine.events import NEVER, Order, new_jobs
-from policyfactory.engine.placement import new_nodes
+from policyfactory.engine.placement import (
+    NO_HEAD,
+    Ask,
+    choose_nodes,
+    count_fitting,
+    may_fit,
+    new_nodes,
+    release_nodes,
+    take_nodes,
+)
 from policyfactory.engine.resources import Demand, Machine
 from policyfactory.engine.resources_easy import resources_easy
 from policyfactory.engine.sliding import sort_keys
@@ -103,3 +112,35 @@ def test_the_kernel_is_its_plain_twin(backfill: str) -> None:
         assert found == [(job.start, job.backfilled, job.placed) for job in jobs], case
         backfilled += sum(job.backfilled for job in jobs)
     assert (backfilled > 500) == (backfill == "easy")
+
+
+def test_what_is_free_on_the_nodes_is_counted_exactly() -> None:
+    """The tables that spare a look at all nodes, after every job that takes and gives back its own."""
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        kinds = rng.integers(1, 9, (3, 2))
+        each = kinds[rng.integers(0, 3, int(rng.integers(1, 7)))]
+        nodes = new_nodes(each[:, 0] | each[:, 1] << MEMORY + 1, GUARD, MASK, 200, best_fit=bool(rng.random() < 0.5))
+        assert len(nodes.at_least) == each[:, 0].max() + 1
+        running: list[tuple[int, int, Ask, int]] = []
+        first = 0
+        for _ in range(12):
+            ask = Ask(int(rng.integers(1, len(nodes.at_least)) | rng.integers(0, 5) << MEMORY + 1), rng.random() < 0.3)
+            fitting = count_fitting(nodes, ask)
+            count = int(rng.integers(1, 4))
+            assert may_fit(nodes, ask, count) or fitting < count
+            if fitting >= count:
+                choose_nodes(nodes, first, first + count, ask, NO_HEAD)
+                before = int((nodes.free & MASK).sum())
+                cores, lost = take_nodes(nodes, first, first + count, ask, NO_HEAD)
+                assert (cores, lost) == (before - int((nodes.free & MASK).sum()), 0)
+                running.append((first, first + count, ask, cores))
+                first += count
+            elif running:
+                begin, end, held, cores = running.pop(int(rng.integers(len(running))))
+                assert release_nodes(nodes, begin, end, held) == cores
+            free = nodes.free & MASK
+            assert nodes.at_least.tolist() == [int((free >= least).sum()) for least in range(len(nodes.at_least))]
+        for begin, end, held, cores in running:
+            assert release_nodes(nodes, begin, end, held) == cores
+        assert (nodes.free == nodes.capacity).all()
