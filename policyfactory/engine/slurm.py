@@ -38,6 +38,7 @@ from policyfactory.engine.slurm_state import (
     READY,
     RELEASED,
     RUNNING,
+    STOPPED,
     STUCK,
     VERSION,
     WAITING,
@@ -55,13 +56,15 @@ _NEVER = 2**61
 _PATIENCE = 100
 # The row of `Run.mask` that always is 0.
 _NOWHERE = 5
+# Values of `STOPPED`.
+_NOT_BEGUN, _GOES_ON, _AT_CALCULATION = range(3)
 # Kinds of node events.
 _UP, _DOWN = 0, 1
 
 
 @kernel
-def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: Weights, shares: Shares) -> None:
-    """Run all jobs.
+def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: Weights, shares: Shares) -> bool:
+    """Run all jobs, or up to when priorities are calculated next.
 
     Parameters
     ----------
@@ -73,21 +76,37 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
     weights : Weights
     shares : Shares
         Changed.
+
+    Returns
+    -------
+    bool
+        Whether it is to be called again, after the ``fixed`` parts of waiting jobs' priorities were changed
+        (``settings.stops``).
     """
     state = run.state
-    state[NOW] = state[PASSED] = state[MAIN] = state[FULL] = state[CALCULATED] = settings.origin
-    state[CHANGED] = settings.origin - 1
-    _calculate(jobs, machine, run, weights, shares, settings.origin)
+    if state[STOPPED] == _NOT_BEGUN:
+        state[NOW] = state[PASSED] = state[MAIN] = state[FULL] = state[CALCULATED] = settings.origin
+        state[CHANGED] = settings.origin - 1
+        _calculate(jobs, machine, run, weights, shares, settings.origin)
     while state[STUCK] < _PATIENCE:
-        time = _next_time(jobs, machine, run, settings)
-        if time >= _NEVER:
-            return
-        _keep_phase(machine, run, settings, time)
-        state[NOW] = time
-        _end_jobs(jobs, machine, run, settings, weights, shares)
-        _change_nodes(jobs, machine, run, settings, weights, shares)
-        _submit(jobs, machine, run, weights, shares)
-        if settings.calculation > 0 and (time - settings.origin) % settings.calculation == 0 and time > settings.origin:
+        time = state[NOW]
+        if state[STOPPED] != _AT_CALCULATION:
+            time = _next_time(jobs, machine, run, settings)
+            if time >= _NEVER:
+                return False
+            _keep_phase(machine, run, settings, time)
+            state[NOW] = time
+            _end_jobs(jobs, machine, run, settings, weights, shares)
+            _change_nodes(jobs, machine, run, settings, weights, shares)
+            _submit(jobs, machine, run, weights, shares)
+        due = (
+            settings.calculation > 0 and (time - settings.origin) % settings.calculation == 0 and time > settings.origin
+        )
+        if due and settings.stops and state[WAITING] > 0 and state[STOPPED] != _AT_CALCULATION:
+            state[STOPPED] = _AT_CALCULATION
+            return True
+        state[STOPPED] = _GOES_ON
+        if due:
             _calculate(jobs, machine, run, weights, shares, state[CALCULATED])
             state[CALCULATED] = time
             if state[WAITING] > 0 or state[ASIDE] > 0:
@@ -100,6 +119,7 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
             if backfill_pass(jobs, machine, run, settings) > 0:
                 close_queue(run)
             state[PASSED] = time
+    return False
 
 
 @inlined

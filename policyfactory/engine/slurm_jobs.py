@@ -42,6 +42,8 @@ most_of_association, most_started, reserved_of_partition, least_age : int
     plan_all : bool
         Whether the plan changes priorities or what is held against limits, so that it is made for all jobs even if none
         of them can start.
+    stops : bool
+        Whether the run stops where priorities are calculated, so that others can change a part of them.
     """
 
     backfill: bool
@@ -69,6 +71,7 @@ most_of_association, most_started, reserved_of_partition, least_age : int
     calculation: int
     requeue_delay: int
     plan_all: bool
+    stops: bool
 
 
 class Jobs(NamedTuple):

@@ -54,6 +54,7 @@ __all__ = [
     "READY",
     "RELEASED",
     "RUNNING",
+    "STOPPED",
     "STUCK",
     "VERSION",
     "WAITING",
@@ -79,12 +80,13 @@ __all__ = [
 # A pass that finds all as it was would do what it did before, and is left out. VERSION counts the changes of what
 # passes look at; of the last pass over the whole queue and of the last plan it is noted which version they saw, and
 # until when (s) no comparison with the clock comes out otherwise; and whether that pass left out jobs of a partition
-# whose first job waits. HORIZON is that time for the pass that is being made.
+# whose first job waits. HORIZON is that time for the pass that is being made. STOPPED tells whether the run has begun,
+# and whether it was left at a calculation of priorities.
 (
     NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STUCK,
-    ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON,
-) = range(25)  # fmt: skip
-_PLACES = 25
+    ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON, STOPPED,
+) = range(26)  # fmt: skip
+_PLACES = 26
 # Columns of `Run.rooms`.
 FREE_NODES, IDLE_NODES, FREE_CORES = range(3)
 # In `Run.seen`: the job that this one waited for has ended, which the next pass finds.
@@ -97,7 +99,7 @@ class Run(NamedTuple):
 
     Parameters
     ----------
-    state : int64 array (25,)
+    state : int64 array (26,)
         See the names of its places.
     start, end : int64 array (n,)
         Start of each job, -1 before; when it ends and its nodes are free.

@@ -134,7 +134,7 @@ def _up(seconds: float) -> int:
     return math.ceil(min(max(seconds, -_FAR), _FAR))
 
 
-def settings_of(site: Site, origin: int, turn_round: int = 0) -> Settings:
+def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = False) -> Settings:
     """Return the settings for the engine.
 
     Parameters
@@ -144,6 +144,8 @@ def settings_of(site: Site, origin: int, turn_round: int = 0) -> Settings:
         When the scheduler was started (Unix seconds).
     turn_round : int
         Seconds from a job's end until its nodes are free.
+    stops : bool
+        Whether the run stops where priorities are calculated.
     """
     given = site.scheduling
     overrun = given.kill_overrun // 60 * 60 if math.isfinite(given.kill_overrun) else YEAR
@@ -175,6 +177,7 @@ def settings_of(site: Site, origin: int, turn_round: int = 0) -> Settings:
         requeue_delay=_REQUEUE,
         plan_all="limits" in site.enforced
         or (recalculated and bool(site.priority.job_size or site.priority.tres.get("cpu"))),
+        stops=stops,
     )
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.slurm import slurm
-from policyfactory.engine.slurm_state import new_run
+from policyfactory.engine.slurm_state import NOW, WAITING, new_run
 from policyfactory.simulate.slurm.jobs import place_jobs
 from policyfactory.simulate.slurm.machine import machine_of, settings_of, weights_of
 from policyfactory.simulate.slurm.shares import shares_of
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["SlurmRun", "run_slurm"]
+__all__ = ["Renew", "SlurmRun", "run_slurm"]
+
+# Rows of waiting jobs, a time (s) -> their site_factor.
+Renew = Callable[[Int64Array, int], Int64Array]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +51,7 @@ def run_slurm(
     site: Site,
     factor: Int64Array | None = None,
     *,
+    renew: Renew | None = None,
     reservation: Int64Array | None = None,
     origin: int | None = None,
     turn_round: int = 0,
@@ -60,6 +65,9 @@ def run_slurm(
     site : Site
     factor : int64 array (n,), optional
         site_factor of each job, as an export sets it at submission.
+    renew : function, optional
+        Of the rows (k,) of waiting jobs and a time (s, on the workload's clock): their site_factor from then on, int64
+        (k,), as a plugin sets it whenever Slurm calculates priorities (priority/multifactor).
     reservation : int64 array (n,), optional
         The number of the site's reservation that each job asks for; -1 for none.
     origin : int, optional
@@ -79,14 +87,19 @@ def run_slurm(
     shares, associations = shares_of(site)
     none = np.full(n, -1, dtype=np.int64)
     factor, reservation = none + 1 if factor is None else factor, none if reservation is None else reservation
-    placed = place_jobs(workload, site, layout, associations, factor, reservation)
+    placed = place_jobs(workload, site, layout, associations, factor if renew is None else none + 1, reservation)
     if origin is None:
         origin = int(workload.submit[0]) if n else 0
     # On the Unix clock: planned times are rounded there.
     zero = workload.unix_start or 0
-    settings = settings_of(site, origin + zero, turn_round)
+    settings = settings_of(site, origin + zero, turn_round, stops=renew is not None)
     run = new_run(placed.jobs, machine, placed.most, placed.counters, settings)
-    interruptible(slurm, placed.jobs, machine, run, settings, weights_of(site), shares)
+    fixed, others = placed.jobs.fixed, placed.jobs.fixed.copy()
+    if renew is not None:
+        fixed += factor[placed.order]
+    while interruptible(slurm, placed.jobs, machine, run, settings, weights_of(site), shares) and renew is not None:
+        waiting = run.waiting[: run.state[WAITING]]
+        fixed[waiting] = others[waiting] + renew(placed.order[waiting], int(run.state[NOW]) - zero)
 
     def in_rows(column: Int64Array) -> Int64Array:
         rows = np.empty(n, dtype=np.int64)
