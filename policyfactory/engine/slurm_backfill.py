@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_earliest import allow, asked, choose_now, earliest, is_open
+from policyfactory.engine.slurm_earliest import allow, asked, choose_now, count_both, earliest, is_open, is_young
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
 from policyfactory.engine.slurm_nodes import (
@@ -98,7 +98,7 @@ def _last_that_may_start(jobs: Jobs, run: Run, behind: int) -> int:
 
 @inlined
 def _until(plan: Plan, now: int, end: int) -> int:
-    """Return up to when no other records are looked at if a job were to run from then on, and not from now to ``end``."""
+    """Return until when a job that would start then, and not now to run to ``end``, meets the same records."""
     until, at = now + _FAR, 0
     while True:
         following = plan.record[at, 2]
@@ -106,17 +106,17 @@ def _until(plan: Plan, now: int, end: int) -> int:
         if following != 0 and plan.record[at, 1] > now:
             until = min(until, plan.record[at, 1])
         if plan.record[at, 0] > end:
-            return min(until, now + plan.record[at, 0] - end)
+            return int(min(until, now + plan.record[at, 0] - end))
         if following == 0:
             return until
         at = following
 
 
 @step
-def _may_still_start(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int) -> bool:
+def _may_still_start(jobs: Jobs, machine: Machine, run: Run, job: int) -> bool:
     """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
-    request, free, has = jobs.request[job], run.free, machine.has
-    left, plan, now = run.mask[_LEFT_OVER], run.plan, run.state[NOW]
+    request, free, cores = jobs.request[job], run.free, machine.cores
+    left, words, plan, now = run.mask[_LEFT_OVER], run.words[_LEFT_OVER], run.plan, run.state[NOW]
     members, end, at = machine.partition[jobs.partition[job]], now + jobs.limit[job], 0
     for node in range(len(left)):
         left[node] = members[node] & run.up[node]
@@ -124,17 +124,23 @@ def _may_still_start(jobs: Jobs, machine: Machine, run: Run, settings: Settings,
         if plan.record[at, 1] > now:
             if plan.record[at, 0] > end:
                 break
-            for node in range(len(left)):
-                left[node] &= plan.free[at, node]
+            for word in range(len(words)):
+                words[word] &= plan.free[at, word]
         at = plan.record[at, 2]
         if at == 0:
             break
-    nodes = cores = 0
-    for node in range(len(left)):
-        usable = left[node] & (free[node] >= (has[node, CORES] if request[WHOLE] == 1 else 1))
-        nodes += usable
-        cores += usable * free[node]
-    if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+    nodes = total = 0
+    if request[WHOLE] == 1:
+        for node in range(len(left)):
+            usable = left[node] != 0 and free[node] >= cores[node]
+            nodes += usable
+            total += free[node] if usable else 0
+    else:
+        for node in range(len(left)):
+            usable = left[node] != 0 and free[node] > 0
+            nodes += usable
+            total += free[node] if usable else 0
+    if nodes >= request[NODES] and total >= request[TOTAL_CORES]:
         return True
     run.state[HORIZON] = min(run.state[HORIZON], _until(plan, now, end))
     return False
@@ -187,13 +193,13 @@ def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int)
     """Start jobs or reserve nodes for them, the queue in its order; ``last`` is the last place that may start."""
     now = run.state[NOW]
     run.tally[:] = 0
-    begin_plan(run.plan, now, settings.window, settings.resolution, run.up)
+    begin_plan(run.plan, now, settings.window, settings.resolution, run.up_words)
     tried = started = size = 0
     planned = run.mask[_PLANNED]
     planned[:] = 0
     for at in range(run.state[WAITING]):
         while not settings.plan_all and at <= last and run.plan.size[0] > size:
-            if _may_still_start(jobs, machine, run, settings, run.waiting[last]):
+            if _may_still_start(jobs, machine, run, run.waiting[last]):
                 size = run.plan.size[0]
             else:
                 last = _last_that_may_start(jobs, run, last)
@@ -210,11 +216,9 @@ def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int)
             continue
         if is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
             continue
-        if now - run.ready[job] < settings.least_age:
-            run.state[HORIZON] = min(run.state[HORIZON], run.ready[job] + settings.least_age)
         now_only = (
-            run.priority[job] < settings.least_priority
-            or now - run.ready[job] < settings.least_age
+            is_young(run, settings, job)
+            or run.priority[job] < settings.least_priority
             or 0 < settings.reserved_of_partition <= run.tally[_RESERVED, partition]
         )
         if _is_over(jobs, machine, run, settings, job) or why == CONFINED:
@@ -252,7 +256,7 @@ def _plan_job(
             return _LEFT, counted
         if begin == now:
             state[HORIZON] = min(state[HORIZON], _until(plan, now, now + limit))
-        later = usable_nodes(plan, begin, max(begin, now) + limit, allowed, usable)
+        later = usable_nodes(plan, begin, max(begin, now) + limit, run.words[_ALLOWED], run.words[_USABLE])
         if overlaps:
             state[HORIZON] = now
             free_again = _reservations_end(machine, now, begin, resolution) + 1
@@ -260,22 +264,21 @@ def _plan_job(
             if 1 < free_again < window_end and (later == 0 or free_again < later):
                 later = free_again
         chosen, time = 0, -1
-        there = 0
-        for node in range(len(usable)):
-            there += usable[node]
-        if there >= request[NODES]:
+        if count_both(run.words[_USABLE], run.words[_USABLE]) >= request[NODES]:
             counted = True
             memory_needed = max(request[NODE_MEMORY], request[CORE_MEMORY])
             if memory_needed > 0:
                 for node in range(len(usable)):
                     usable[node] &= machine.has[node, MEMORY] >= memory_needed
-            time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only, 0 if settings.plan_all else later)
+            time, chosen = earliest(
+                jobs, machine, run, settings, job, usable, now_only, 0 if settings.plan_all else later
+            )
         if chosen == 0:
             if later > 0 and not now_only:
                 continue
             return _LEFT, counted
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-        see_cores(run, job, cores)
+        see_cores(run, settings, job, cores)
         time = max(time, begin)
         if time <= now and state[LEAVING] > 0:
             for node in range(len(taken)):
@@ -294,27 +297,39 @@ def _plan_job(
             state[HORIZON] = min(state[HORIZON], time - settings.window)
             return _LEFT, counted
         first, end = time // resolution * resolution, (time + limit) // resolution * resolution
-        # Until the clock or the end of the window come to the next record.
-        past = first if first > now // resolution * resolution else first + resolution
-        state[HORIZON] = min(state[HORIZON], past)
-        for edge in (first, end):
-            if edge >= (now + settings.window) // resolution * resolution:
-                state[HORIZON] = min(state[HORIZON], edge + resolution - settings.window)
-        if time > now and is_reserved(plan, taken, first, end):
+        _note_edges(run, settings, first, end)
+        if time > now and is_reserved(plan, run.choice.words, first, end):
             later = time
             continue
         if jobs.no_reserve[job] == 1:
             return _LEFT, counted
         if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, False):
             return _LEFT, counted
-        if settings.reserved_of_partition > 0:
-            run.tally[_RESERVED, jobs.partition[job]] += 1
-        for node in range(len(taken)):
-            run.mask[_PLANNED, node] |= taken[node]
-        if plan.size[0] >= settings.most_tested:
-            return _FULL, counted
-        reserve(plan, taken, first, end, resolution)
-        return _LEFT, counted
+        return _reserve(jobs, run, settings, job, first, end), counted
+
+
+@inlined
+def _reserve(jobs: Jobs, run: Run, settings: Settings, job: int, first: int, end: int) -> int:
+    """Reserve the chosen nodes for a job; return what came of it."""
+    if settings.reserved_of_partition > 0:
+        run.tally[_RESERVED, jobs.partition[job]] += 1
+    for word in range(len(run.choice.words)):
+        run.words[_PLANNED, word] |= run.choice.words[word]
+    if run.plan.size[0] >= settings.most_tested:
+        return _FULL
+    reserve(run.plan, run.choice.words, first, end, settings.resolution)
+    return _LEFT
+
+
+@inlined
+def _note_edges(run: Run, settings: Settings, first: int, end: int) -> None:
+    """Note when the clock, or the end of the window, comes to the next edge of a reservation."""
+    state, resolution = run.state, settings.resolution
+    past = first if first > state[NOW] // resolution * resolution else first + resolution
+    state[HORIZON] = min(state[HORIZON], past)
+    for edge in (first, end):
+        if edge >= (state[NOW] + settings.window) // resolution * resolution:
+            state[HORIZON] = min(state[HORIZON], edge + resolution - settings.window)
 
 
 @step
@@ -329,11 +344,11 @@ def _start_now(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: 
         choose_now(jobs, machine, run, job, usable)
         return _BUSY
     nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-    see_cores(run, job, cores)
+    see_cores(run, settings, job, cores)
     if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
         return _LEFT
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
     if request[WHOLE] == 1 and run.plan.size[0] < settings.most_tested:
         end = (now + jobs.limit[job]) // resolution * resolution
-        reserve(run.plan, run.choice.taken, 0, end, resolution)
+        reserve(run.plan, run.choice.words, 0, end, resolution)
     return _STARTED

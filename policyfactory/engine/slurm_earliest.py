@@ -5,7 +5,9 @@ The rules are those of select/cons_tres and of the reservations of Slurm 22.05, 
 
 from __future__ import annotations
 
-from policyfactory.core.arrays import Int64Array, UInt8Array
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array, UInt8Array, UInt64Array
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
 from policyfactory.engine.slurm_nodes import (
@@ -27,12 +29,13 @@ from policyfactory.engine.slurm_nodes import (
 )
 from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run, may_fit
 
-__all__ = ["allow", "asked", "choose_now", "close_queue", "earliest", "is_open"]
+__all__ = ["allow", "asked", "choose_now", "close_queue", "count_both", "earliest", "is_open", "is_young"]
 
 # Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
 _STEP = 30
 _MOST_REMOVED = 200
 _NEVER = 2**60
+_ONES = np.uint64(0x0101010101010101)
 _YEAR = 365 * 86400
 # How often a maintenance of the whole partition is waited for.
 _TRIES = 10
@@ -134,7 +137,7 @@ def earliest(
             window *= 2
         if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
             if by_cores:
-                chosen = choose_by_cores(request, machine.has, run.ahead, allowed, run.choice)
+                chosen = choose_by_cores(request, machine.has, machine.cores, run.ahead, allowed, run.choice)
             else:
                 chosen = choose(request, machine.has, run.scratch, allowed, run.choice)
             if chosen > 0:
@@ -151,22 +154,29 @@ def choose_now(jobs: Jobs, machine: Machine, run: Run, job: int, allowed: UInt8A
     if not may_fit(jobs, run, job):
         return 0
     if asks_cores_alone(request):
-        return int(choose_by_cores(request, machine.has, run.free, allowed, run.choice))
+        return int(choose_by_cores(request, machine.has, machine.cores, run.free, allowed, run.choice))
     return int(choose(request, machine.has, run.used, allowed, run.choice))
 
 
 @inlined
 def _look_ahead(request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array) -> tuple[int, int]:
     """Fill in ``run.ahead`` as it is now; return how many nodes and cores a request for cores can have."""
-    free, ahead, has = run.free, run.ahead, machine.has
-    least, whole = max(request[NODE_CORES], 1), request[WHOLE] == 1
-    nodes = cores = 0
-    for node in range(len(allowed)):
-        here = ahead[node] = free[node]
-        usable = allowed[node] & (here >= (has[node, CORES] if whole else least))
-        nodes += usable
-        cores += usable * here
-    return nodes, cores
+    free, ahead, least = run.free, run.ahead, max(request[NODE_CORES], 1)
+    nodes = total = 0
+    for node in range(len(free)):
+        ahead[node] = free[node]
+    if request[WHOLE] == 1:
+        cores = machine.cores
+        for node in range(len(free)):
+            usable = allowed[node] != 0 and free[node] >= cores[node]
+            nodes += usable
+            total += free[node] if usable else 0
+    else:
+        for node in range(len(free)):
+            usable = allowed[node] != 0 and free[node] >= least
+            nodes += usable
+            total += free[node] if usable else 0
+    return nodes, total
 
 
 @inlined
@@ -187,7 +197,7 @@ def _look_ahead_at_all(request: Int64Array, machine: Machine, run: Run, allowed:
 def _end_of_cores(
     jobs: Jobs, machine: Machine, run: Run, allowed: UInt8Array, request: Int64Array, other: int
 ) -> tuple[int, int, bool]:
-    """Let a running job end in ``run.ahead``; return how many nodes and cores more a request for cores can have then."""
+    """Let a running job end in ``run.ahead``; return how many nodes and cores more a request for cores has then."""
     ahead, has, nodes, cores, touched = run.ahead, machine.has, 0, 0, False
     least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, jobs.request[other, WHOLE] == 1
     for place in range(run.held_from[other], run.held_from[other] + run.held_count[other]):
@@ -281,6 +291,25 @@ def allow(jobs: Jobs, machine: Machine, run: Run, job: int, begin: int, allowed:
             return begin, overlaps
         begin = machine.reservation[whole, 1]
     return -1, False
+
+
+@inlined
+def is_young(run: Run, settings: Settings, job: int) -> bool:
+    """Tell whether a job has not waited long enough for a reservation (bf_min_age_reserve)."""
+    state, old = run.state, run.ready[job] + settings.least_age
+    if state[NOW] < old:
+        state[HORIZON] = min(state[HORIZON], old)
+    return bool(state[NOW] < old)
+
+
+@inlined
+def count_both(some: UInt64Array, others: UInt64Array) -> int:
+    """Return how many nodes two masks (N / 8,) have in common."""
+    count = np.uint64(0)
+    for word in range(len(some)):
+        # The bytes of a word, added up in its highest one.
+        count += ((some[word] & others[word]) * _ONES) >> np.uint64(56)
+    return int(count)
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from policyfactory.core.arrays import FloatArray, Int64Array, UInt8Array
+from policyfactory.core.arrays import FloatArray, Int32Array, Int64Array, UInt8Array
 
 __all__ = [
     "ABSENT", "CLOSED", "CONFINED", "LIMITED", "REFUSED", "WELCOME", "Jobs", "Limits", "Machine", "Settings",
@@ -135,7 +135,9 @@ class Machine(NamedTuple):
     Parameters
     ----------
     has : int64 array (N, 4)
-        Cores, MB, GPUs, weight.
+        Cores, MB, GPUs, weight. N is a multiple of eight: nodes without anything are added, which are in no partition.
+    cores : int32 array (N,)
+        Cores.
     partition : uint8 array (P, N)
         1 for a node of the partition.
     tier : int64 array (P,)
@@ -153,6 +155,7 @@ class Machine(NamedTuple):
     """
 
     has: Int64Array
+    cores: Int32Array
     partition: UInt8Array
     tier: Int64Array
     closed: UInt8Array

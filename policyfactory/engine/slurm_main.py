@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_earliest import allow, asked, choose_now, is_open
+from policyfactory.engine.slurm_earliest import allow, asked, choose_now, is_open, is_young
 from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
 from policyfactory.engine.slurm_nodes import (
@@ -79,12 +79,9 @@ def main_pass(
     run.state[HORIZON], skipped = _NEVER, False
     blocked, looked_at, failed = run.tally[_BLOCKED], run.tally[_LOOKED_AT], run.tally[_FAILED]
     run.tally[:] = 0
-    up = 0
-    for node in range(len(free)):
-        free[node] = run.up[node]
-        up += run.up[node]
+    free[:] = run.up
     # As long as a job may have all nodes of its partition, it is known what it would do if they were empty.
-    plain = up == len(free) and len(machine.reservation) == 0
+    plain = _count(free, run.up) == len(free) and len(machine.reservation) == 0
     depth = started = 0
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
@@ -111,20 +108,14 @@ def main_pass(
             continue
         if jobs.hopeless[job] == LIMITED or is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
             continue
-        there = 0
-        for node in range(len(free)):
-            there += machine.partition[partition, node] & free[node]
-        few = there < jobs.request[job, NODES]
-        waits = few
+        waits = few = _count(machine.partition[partition], free) < jobs.request[job, NODES]
         if not few:
             if jobs.hopeless[job] >= CLOSED:
                 continue
             outcome = _try(jobs, machine, run, settings, job, free, plain)
             started += outcome == _STARTED
             waits = outcome == _BUSY
-        young = now - run.ready[job] < settings.least_age
-        if young:
-            run.state[HORIZON] = min(run.state[HORIZON], run.ready[job] + settings.least_age)
+        young = is_young(run, settings, job)
         if not waits or (not few and (young or run.priority[job] < settings.least_priority)):
             continue
         if reservation >= 0 and not few:
@@ -163,7 +154,7 @@ def _try(
     chosen = choose_now(jobs, machine, run, job, ready)
     if chosen > 0:
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-        see_cores(run, job, cores)
+        see_cores(run, settings, job, cores)
         if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
             return _NOT_NOW
         start_job(jobs, machine, run, settings, job, chosen, STARTED_BY_MAIN)
@@ -171,6 +162,15 @@ def _try(
     busy, nodes = _is_busy(request, machine, run, allowed, ready, members)
     # A limit outweighs other reasons: such a job keeps nobody else from starting.
     return _BUSY if busy and not _would_be_limited(jobs, run, job, nodes) else _NOT_NOW
+
+
+@inlined
+def _count(some: UInt8Array, others: UInt8Array) -> int:
+    """Return how many nodes two masks (N,) have in common."""
+    count = 0
+    for node in range(len(some)):
+        count += some[node] & others[node]
+    return count
 
 
 @inlined

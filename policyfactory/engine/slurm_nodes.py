@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array
+from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
 from policyfactory.core.jit import inlined, kernel, step
 
 __all__ = [
     "ALONE", "CORES", "CORE_MEMORY", "GPUS", "JOBS", "MEMORY", "MOST_NODES", "NODES", "NODE_CORES", "NODE_GPUS",
-    "NODE_MEMORY", "TOTAL_CORES", "WEIGHT", "WHOLE", "Choice", "asks_cores_alone", "choose", "choose_by_cores", "cores_for", "new_choice", "taken_gpus",
-    "taken_memory",
+    "NODE_MEMORY", "TOTAL_CORES", "WEIGHT", "WHOLE", "Choice", "asks_cores_alone", "choose", "choose_by_cores",
+    "cores_for", "new_choice", "taken_gpus", "taken_memory",
 ]  # fmt: skip
 
 # Columns of a request: nodes at least and at most, cores in all, cores of each node where they are asked for by node (0
@@ -41,33 +41,38 @@ class Choice(NamedTuple):
     ----------
     node, cores : int64 array (N,)
         The nodes in the order in which they were taken, and the cores of each.
-    usable : int64 array (N,)
+    usable : int32 array (N,)
         Cores that the job could have of each node.
-    size : int64 array (N,)
+    size : int32 array (N,)
         By which the smallest nodes are found: these cores, and free GPUs where the job asks for some.
     runs : int64 array (N, 5)
         Runs of consecutive nodes.
     taken : uint8 array (N,)
-        1 for a chosen node.
+        1 for a chosen node; up to a multiple of eight nodes.
+    words : uint64 array (N / 8,)
+        The same, eight nodes in each.
     """
 
     node: Int64Array
     cores: Int64Array
-    usable: Int64Array
-    size: Int64Array
+    usable: Int32Array
+    size: Int32Array
     runs: Int64Array
     taken: UInt8Array
+    words: UInt64Array
 
 
 def new_choice(nodes: int) -> Choice:
     """Return space for choosing among ``nodes`` nodes."""
+    taken = np.zeros(-(-nodes // 8) * 8, np.uint8)
     return Choice(
         np.empty(nodes, np.int64),
         np.empty(nodes, np.int64),
-        np.empty(nodes, np.int64),
-        np.empty(nodes, np.int64),
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.int32),
         np.empty((nodes, 5), np.int64),
-        np.zeros(nodes, np.uint8),
+        taken,
+        taken.view(np.uint64),
     )
 
 
@@ -201,7 +206,9 @@ def _choose_among(
 
 
 @kernel
-def choose_by_cores(request: Int64Array, has: Int64Array, free: Int32Array, allowed: UInt8Array, choice: Choice) -> int:
+def choose_by_cores(
+    request: Int64Array, has: Int64Array, cores: Int32Array, free: Int32Array, allowed: UInt8Array, choice: Choice
+) -> int:
     """Choose nodes for a job that asks for cores alone, as `choose` does.
 
     Parameters
@@ -210,8 +217,10 @@ def choose_by_cores(request: Int64Array, has: Int64Array, free: Int32Array, allo
         Of the job: no GPUs and no memory.
     has : int64 array (N, 4)
         What each node has.
+    cores : int32 array (N,)
+        Cores of each.
     free : int32 array (N,)
-        Free cores of each; -1 where a job shares its node with nobody.
+        Those that are free; -1 where a job shares its node with nobody.
     allowed : uint8 array (N,)
         1 for the nodes to choose among.
     choice : Choice
@@ -227,15 +236,22 @@ def choose_by_cores(request: Int64Array, has: Int64Array, free: Int32Array, allo
     spread = not whole and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
     # With as many nodes as cores it fails neither way if there are enough of both.
     for idle in range(int(spread and request[MOST_NODES] < request[TOTAL_CORES]), -1, -1):
-        nodes = cores = most = 0
+        if idle:
+            for node in range(len(free)):
+                usable[node] = cores[node] if allowed[node] != 0 and free[node] >= 0 else 0
+        elif whole:
+            for node in range(len(free)):
+                usable[node] = free[node] if allowed[node] != 0 and free[node] >= cores[node] else 0
+        else:
+            for node in range(len(free)):
+                usable[node] = free[node] if allowed[node] != 0 and free[node] >= least else 0
+        nodes = total = most = 0
         for node in range(len(free)):
-            here = has[node, CORES] if (idle and free[node] >= 0) else free[node]
-            here = here * (allowed[node] & (here >= (has[node, CORES] if whole else least)))
-            usable[node] = size[node] = here
-            nodes += here > 0
-            cores += here
-            most = max(most, here)
-        chosen = _choose_usable(request, has, choice, nodes, cores, most)
+            nodes += usable[node] > 0
+            total += usable[node]
+            most = max(most, usable[node])
+            size[node] = usable[node]
+        chosen = _choose_usable(request, has, choice, nodes, total, most)
         if chosen == 0:
             return 0
     return chosen
@@ -268,7 +284,7 @@ def _take(request: Int64Array, has: Int64Array, choice: Choice) -> int:
     """Choose among the usable nodes, whose cores stay as they are; return how many."""
     runs, taken = choice.runs, choice.taken
     count = _find_runs(has, choice.usable, runs)
-    taken[:] = 0
+    choice.words[:] = 0
     chosen, left_nodes, left_cores = 0, request[NODES], request[TOTAL_CORES]
     while chosen < request[MOST_NODES]:
         best = _best(runs, count, left_nodes, left_cores)
@@ -300,7 +316,7 @@ def _take(request: Int64Array, has: Int64Array, choice: Choice) -> int:
 
 
 @inlined
-def _find_runs(has: Int64Array, usable: Int64Array, runs: Int64Array) -> int:
+def _find_runs(has: Int64Array, usable: Int32Array, runs: Int64Array) -> int:
     """Note the runs of usable nodes of one weight; return how many there are."""
     count, previous = 0, -2
     for node in range(len(has)):
@@ -335,7 +351,7 @@ def _best(runs: Int64Array, count: int, nodes: int, cores: int) -> int:
 
 
 @inlined
-def _single(usable: Int64Array, first: int, last: int, cores: int) -> int:
+def _single(usable: Int32Array, first: int, last: int, cores: int) -> int:
     """Return the node of a run that has just enough cores; -1 if none has."""
     best = -1
     for node in range(first, last + 1):

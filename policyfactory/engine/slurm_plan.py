@@ -3,6 +3,8 @@
 The records follow each other in time and cover the window from the pass on. The rules are those of Slurm 22.05
 (sched/backfill), found in its source; also that a record is split where a reservation begins before it is looked at
 whether that is needed.
+
+Sets of nodes are arrays of words here, eight nodes in each: the bytes, 0 or 1, that they have elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array, UInt8Array
+from policyfactory.core.arrays import Int64Array, UInt64Array
 from policyfactory.core.jit import kernel
 
 __all__ = ["Plan", "begin_plan", "is_reserved", "new_plan", "reserve", "usable_nodes"]
@@ -27,26 +29,26 @@ class Plan(NamedTuple):
     ----------
     record : int64 array (k, 3)
         Begin, end (s), the record that follows (0: none).
-    free : uint8 array (k, N)
+    free : uint64 array (k, N / 8)
         1 for a node that is not reserved.
     size : int64 array (1,)
         Records in use.
     """
 
     record: Int64Array
-    free: UInt8Array
+    free: UInt64Array
     size: Int64Array
 
 
 def new_plan(records: int, nodes: int) -> Plan:
-    """Return space for a plan of at most ``records`` reservations of ``nodes`` nodes."""
+    """Return space for a plan of at most ``records`` reservations of ``nodes`` nodes, a multiple of eight."""
     return Plan(
-        np.empty((records + 3, 3), np.int64), np.empty((records + 3, nodes), np.uint8), np.zeros(1, dtype=np.int64)
+        np.empty((records + 3, 3), np.int64), np.empty((records + 3, nodes // 8), np.uint64), np.zeros(1, np.int64)
     )
 
 
 @kernel
-def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt8Array) -> None:
+def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array) -> None:
     """Begin a plan without reservations.
 
     Parameters
@@ -55,19 +57,19 @@ def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt8Arra
         What it holds is forgotten.
     now, window, resolution : int
         Seconds.
-    up : uint8 array (N,)
+    up : uint64 array (N / 8,)
         1 for the nodes that are there.
     """
     plan.record[0, _BEGIN] = now // resolution * resolution
     plan.record[0, _END] = (now + window) // resolution * resolution
     plan.record[0, _NEXT] = 0
-    for node in range(len(up)):
-        plan.free[0, node] = up[node]
+    for word in range(len(up)):
+        plan.free[0, word] = up[word]
     plan.size[0] = 1
 
 
 @kernel
-def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: UInt8Array) -> int:
+def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array) -> int:
     """Fill in which of the allowed nodes are free of reservations from ``start`` to ``end``.
 
     Parameters
@@ -76,9 +78,9 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: U
         Of this pass.
     start, end : int
         Seconds.
-    allowed : uint8 array (N,)
+    allowed : uint64 array (N / 8,)
         1 for the nodes that the job may use.
-    nodes : uint8 array (N,)
+    nodes : uint64 array (N / 8,)
         Filled in.
 
     Returns
@@ -88,22 +90,22 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: U
     """
     record, free = plan.record, plan.free
     later, at = 0, 0
-    for node in range(len(allowed)):
-        nodes[node] = allowed[node]
+    for word in range(len(allowed)):
+        nodes[word] = allowed[word]
     while True:
         following = record[at, _NEXT]
         if record[at, _END] > start and following != 0 and later == 0:
             # All nodes are looked at: without a way out the loop is made of wide instructions.
-            others = np.uint8(0)
-            for node in range(len(allowed)):
-                others |= allowed[node] & free[following, node] & ~(nodes[node] & free[at, node])
-            if others & 1:
+            others = np.uint64(0)
+            for word in range(len(allowed)):
+                others |= allowed[word] & free[following, word] & ~(nodes[word] & free[at, word])
+            if others != 0:
                 later = record[at, _END]
         if record[at, _END] > start:
             if record[at, _BEGIN] > end:
                 break
-            for node in range(len(allowed)):
-                nodes[node] &= free[at, node]
+            for word in range(len(allowed)):
+                nodes[word] &= free[at, word]
         at = following
         if at == 0:
             break
@@ -111,14 +113,14 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: U
 
 
 @kernel
-def is_reserved(plan: Plan, taken: UInt8Array, start: int, end: int) -> bool:
+def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
     """Tell whether one of some nodes is reserved at a time from ``start`` to before ``end``.
 
     Parameters
     ----------
     plan : Plan
         Of this pass.
-    taken : uint8 array (N,)
+    taken : uint64 array (N / 8,)
         1 for the nodes.
     start, end : int
         Seconds.
@@ -126,10 +128,10 @@ def is_reserved(plan: Plan, taken: UInt8Array, start: int, end: int) -> bool:
     at = 0
     while True:
         if plan.record[at, _END] > start and plan.record[at, _BEGIN] < end:
-            reserved = np.uint8(0)
-            for node in range(len(taken)):
-                reserved |= taken[node] & ~plan.free[at, node]
-            if reserved & 1:
+            reserved = np.uint64(0)
+            for word in range(len(taken)):
+                reserved |= taken[word] & ~plan.free[at, word]
+            if reserved != 0:
                 return True
         at = plan.record[at, _NEXT]
         if at == 0:
@@ -137,14 +139,14 @@ def is_reserved(plan: Plan, taken: UInt8Array, start: int, end: int) -> bool:
 
 
 @kernel
-def reserve(plan: Plan, taken: UInt8Array, start: int, end: int, resolution: int) -> None:
+def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: int) -> None:
     """Reserve nodes.
 
     Parameters
     ----------
     plan : Plan
         With room for two more records.
-    taken : uint8 array (N,)
+    taken : uint64 array (N / 8,)
         1 for the nodes.
     start, end : int
         Seconds, multiples of ``resolution``; at least one ``resolution`` is reserved.
@@ -166,8 +168,8 @@ def reserve(plan: Plan, taken: UInt8Array, start: int, end: int, resolution: int
     while at != 0:
         if end < record[at, _END]:
             _split(plan, at, end)
-        for node in range(len(taken)):
-            free[at, node] &= 1 - taken[node]
+        for word in range(len(taken)):
+            free[at, word] &= ~taken[word]
         if end == record[at, _END]:
             if record[at, _NEXT] != 0:
                 after = record[at, _NEXT]
@@ -181,8 +183,8 @@ def _split(plan: Plan, at: int, time: int) -> None:
     """Split a record in two at a time within it, or at its begin."""
     record, new = plan.record, plan.size[0]
     record[new, _BEGIN], record[new, _END], record[new, _NEXT] = time, record[at, _END], record[at, _NEXT]
-    for node in range(plan.free.shape[1]):
-        plan.free[new, node] = plan.free[at, node]
+    for word in range(plan.free.shape[1]):
+        plan.free[new, word] = plan.free[at, word]
     record[at, _END], record[at, _NEXT] = time, new
     plan.size[0] += 1
 
@@ -195,9 +197,9 @@ def _join(plan: Plan, before: int, after: int) -> None:
         following = record[at, _NEXT]
         if following == 0:
             return
-        different = np.uint8(0)
-        for node in range(plan.free.shape[1]):
-            different |= plan.free[at, node] ^ plan.free[following, node]
+        different = np.uint64(0)
+        for word in range(plan.free.shape[1]):
+            different |= plan.free[at, word] ^ plan.free[following, word]
         if different == 0:
             record[at, _END], record[at, _NEXT] = record[following, _END], record[following, _NEXT]
             return

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int32Array, Int64Array, UInt8Array
+from policyfactory.core.arrays import FloatArray, Int32Array, Int64Array, UInt8Array, UInt64Array
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import new_heap, push_end
 from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine, Settings
@@ -73,9 +73,9 @@ __all__ = [
 # Places in `Run.state`: the clock (s); jobs that wait, that run; places of the arena in use; jobs that were put into
 # the queue for the first time; node events that have been; when something changed last that the backfilling pass looks
 # at, and when that pass was; when the main pass was called by submissions, when it looked at the whole queue, and when
-# priorities were calculated; whether a submission waits for the main pass, and whether it is to be made now; whether the
-# last plan has nodes that are not wholly in use; how often the queue was looked at in vain; submitted jobs that are not
-# ready; where the ring of leaving jobs begins, and its length.
+# priorities were calculated; whether a submission waits for the main pass, and whether it is to be made now; whether
+# the last plan has nodes that are not wholly in use; how often the queue was looked at in vain; submitted jobs that are
+# not ready; where the ring of leaving jobs begins, and its length.
 #
 # A pass that finds all as it was would do what it did before, and is left out. VERSION counts the changes of what
 # passes look at; of the last pass over the whole queue and of the last plan it is noted which version they saw, and
@@ -135,6 +135,8 @@ class Run(NamedTuple):
         A ring: when the next of these is gone, and from which node.
     up : uint8 array (N,)
         1 for a node that takes jobs.
+    up_words : uint64 array (N / 8,)
+        The same, eight nodes in each.
     limits : Limits
     choice : Choice
     free : int32 array (N,)
@@ -145,12 +147,14 @@ class Run(NamedTuple):
         ``free`` as it will be.
     mask : uint8 array (7, N)
         Nodes of different kinds.
+    words : uint64 array (7, N / 8)
+        The same, eight nodes in each.
     plan : Plan
     tally : int64 array (5, T)
         What one backfilling pass counts, by partition, user and association.
     rooms : int64 array (P + 1, 3)
-        Of the nodes that are up: those with free cores, those without jobs, and free cores; of each partition and, last,
-        of all.
+        Of the nodes that are up: those with free cores, those without jobs, and free cores; of each partition and,
+        last, of all.
     needs : int64 array (n,)
         How many nodes of its partition each job gets if all are empty; -1 as long as nobody has asked.
     """
@@ -178,12 +182,14 @@ class Run(NamedTuple):
     completing: Int64Array
     leaving: Int64Array
     up: UInt8Array
+    up_words: UInt64Array
     limits: Limits
     choice: Choice
     free: Int32Array
     scratch: Int64Array
     ahead: Int32Array
     mask: UInt8Array
+    words: UInt64Array
     plan: Plan
     tally: Int64Array
     rooms: Int64Array
@@ -206,7 +212,7 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
     n, nodes, parts = len(jobs.ready), len(machine.has), len(machine.tier)
     users, associations = int(jobs.user.max(initial=0)) + 1, int(jobs.association.max(initial=0)) + 1
     arena = 4 * int(machine.has[:, CORES].sum()) + 64
-    whole = np.zeros(n, dtype=np.int64)
+    whole, up, mask = np.zeros(n, dtype=np.int64), np.ones(nodes, np.uint8), np.zeros((7, nodes), np.uint8)
     return Run(
         np.zeros(_PLACES, np.int64),
         np.full(n, -1),
@@ -230,13 +236,15 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
         np.zeros((nodes, 4), np.int64),
         np.zeros(nodes, np.int64),
         np.zeros((int(machine.has[:, CORES].sum()) + 1, 2), np.int64),
-        np.ones(nodes, np.uint8),
+        up,
+        up.view(np.uint64),
         _new_limits(jobs, most, counters, nodes),
         new_choice(nodes),
-        machine.has[:, CORES].astype(np.int32),
+        machine.cores.copy(),
         np.zeros((nodes, 4), np.int64),
         np.zeros(nodes, np.int32),
-        np.zeros((7, nodes), np.uint8),
+        mask,
+        mask.view(np.uint64),
         new_plan(settings.most_tested, nodes),
         np.zeros((5, max(users * parts, associations, len(machine.reservation))), np.int64),
         _new_rooms(machine),
@@ -424,9 +432,9 @@ def give_back(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
 
 
 @inlined
-def see_cores(run: Run, job: int, cores: int) -> None:
-    """Note the cores of the nodes that were chosen for a job: its priority and limits count them."""
-    if run.cores_seen[job] != cores:
+def see_cores(run: Run, settings: Settings, job: int, cores: int) -> None:
+    """Note the cores of the nodes that were chosen for a job: its priority or limits may count them."""
+    if settings.plan_all and run.cores_seen[job] != cores:
         run.cores_seen[job] = cores
         run.state[VERSION] += 1
 

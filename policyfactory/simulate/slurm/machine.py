@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError
 from policyfactory.engine.slurm_jobs import Machine, Settings
+from policyfactory.engine.slurm_nodes import CORES
 from policyfactory.engine.slurm_priority import Weights
 from policyfactory.site.layout import Layout, lay_out, node_numbers
 from policyfactory.site.model import Site
@@ -31,6 +32,7 @@ YEAR = 365 * 86400
 _REQUEUE = 121
 _KILL_WAIT = 30
 _FAR = 2**50
+_EIGHT = 8  # nodes in a word
 NODE_ORDER = re.compile(r"(\d+)")
 
 
@@ -94,19 +96,21 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[Machine, Layout]:
         return row
 
     events = _events(site, mask)
+    has = node_capacity(site, layout)
+    has = np.concatenate([has, np.zeros((-len(has) % _EIGHT, has.shape[1]), np.int64)])
     return Machine(
-        has=node_capacity(site, layout),
-        # In one memory order: kernels are compiled for it, and would be again for the other.
-        partition=np.ascontiguousarray(layout.members, dtype=np.uint8),
+        has=has,
+        cores=has[:, CORES].astype(np.int32),
+        partition=_rows(list(layout.members), len(has)),
         tier=np.array([partition.tier for partition in site.partitions], dtype=np.int64),
         closed=np.array([not partition.up for partition in site.partitions], dtype=np.uint8),
-        reserved=_rows([mask(one.nodes, f"reservation {one.name!r}") for one in site.reservations], len(order)),
+        reserved=_rows([mask(one.nodes, f"reservation {one.name!r}") for one in site.reservations], len(has)),
         reservation=np.array(
             [[_up(one.start), _up(one.end), _up(one.known), not one.users + one.accounts] for one in site.reservations],
             dtype=np.int64,
         ).reshape(-1, 4),
         event=np.array([[time, kind] for time, kind, _ in events], dtype=np.int64).reshape(-1, 2),
-        of_event=_rows([nodes for _, _, nodes in events], len(order)),
+        of_event=_rows([nodes for _, _, nodes in events], len(has)),
     ), layout
 
 
@@ -126,8 +130,11 @@ def _events(site: Site, mask: Callable[[str, str], Int64Array]) -> list[tuple[in
     return events
 
 
-def _rows(rows: list[Int64Array], nodes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    return np.array(rows, dtype=np.uint8).reshape(-1, nodes)
+def _rows(rows: Sequence[Int64Array], nodes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    masks = np.zeros((len(rows), nodes), dtype=np.uint8)
+    for mask, row in zip(masks, rows, strict=True):
+        mask[: len(row)] = row
+    return masks
 
 
 def _up(seconds: float) -> int:
