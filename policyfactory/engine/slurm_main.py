@@ -79,7 +79,8 @@ def main_pass(
     run.state[HORIZON], skipped = _NEVER, False
     blocked, looked_at, failed = run.tally[_BLOCKED], run.tally[_LOOKED_AT], run.tally[_FAILED]
     run.tally[:] = 0
-    free[:] = run.up
+    for node in range(len(free)):
+        free[node] = run.up[node]
     # As long as a job may have all nodes of its partition, it is known what it would do if they were empty.
     plain = _count(free, run.up) == len(free) and len(machine.reservation) == 0
     depth = started = 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naive import slurm_kernels as plain
-from policyfactory.engine.slurm_nodes import ALONE, choose, new_choice
+from policyfactory.engine.slurm_nodes import ALONE, choose, choose_by_cores, new_choice
 
 
 def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -53,3 +53,21 @@ def test_the_same_nodes_are_chosen(seed: int) -> None:
         assert np.flatnonzero(choice.taken).tolist() == sorted(choice.node[:chosen].tolist()) or not chosen
         found += chosen > 0
     assert 20 < found < 180
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_nodes_are_chosen_where_cores_alone_are_asked_for(seed: int) -> None:
+    rng = random.Random(seed)
+    found = 0
+    for _ in range(200):
+        request, has, used, allowed = draw(rng)
+        request[4:7] = 0
+        cores = has[:, 0].astype(np.int32)
+        free = np.where(used[:, 3] >= ALONE, -1, cores - used[:, 0]).astype(np.int32)
+        choice, by_plain = new_choice(len(has)), new_choice(len(has))
+        chosen = choose_by_cores(request, has, cores, free, allowed, choice)
+        assert chosen == plain.choose_by_cores(request, has, cores, free, allowed, by_plain), (request, free, allowed)
+        assert choice.node[:chosen].tolist() == by_plain.node[:chosen].tolist()
+        assert choice.cores[:chosen].tolist() == by_plain.cores[:chosen].tolist()
+        found += chosen > 0
+    assert 20 < found < 190

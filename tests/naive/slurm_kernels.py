@@ -18,7 +18,7 @@ from naive.slurm_backfill import Row, Table
 from naive.slurm_jobs import Demand
 from naive.slurm_nodes import Nodes, Use, place
 from naive.slurm_priority import Priorities, Share
-from policyfactory.core.arrays import Int64Array, UInt8Array
+from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
 from policyfactory.engine.slurm_nodes import (
     ALONE,
     CORE_MEMORY,
@@ -35,7 +35,17 @@ from policyfactory.engine.slurm_plan import Plan
 from policyfactory.engine.slurm_priority import Shares
 from policyfactory.site.model import Site
 
-__all__ = ["begin_plan", "choose", "fair_tree", "is_reserved", "no_fair_tree", "reserve", "slurm", "usable_nodes"]
+__all__ = [
+    "begin_plan",
+    "choose",
+    "choose_by_cores",
+    "fair_tree",
+    "is_reserved",
+    "no_fair_tree",
+    "reserve",
+    "slurm",
+    "usable_nodes",
+]
 
 
 def slurm(site: Site, jobs: Sequence[Job], begin: int, turnround: int) -> dict[int, Placed]:
@@ -78,6 +88,16 @@ def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt
     return len(found or {})
 
 
+def choose_by_cores(
+    request: Int64Array, has: Int64Array, cores: Int32Array, free: Int32Array, allowed: UInt8Array, choice: Choice
+) -> int:
+    """Choose nodes for a job that asks for cores alone; see `choose`."""
+    used = np.zeros_like(has)
+    used[:, 0] = cores - np.maximum(free, 0)
+    used[:, 3] = np.where(free < 0, ALONE, used[:, 0] > 0)
+    return choose(request, has, used, allowed, choice)
+
+
 # The plan of the backfilling pass.
 
 
@@ -87,7 +107,7 @@ def _table(plan: Plan, resolution: int = 1) -> Table:
     at = 0
     while True:
         begin, end, following = plan.record[at].tolist()
-        table.rows.append(Row(begin, end, set(np.flatnonzero(plan.free[at]).tolist())))
+        table.rows.append(Row(begin, end, _nodes(plan.free[at])))
         at = following
         if at == 0:
             return table
@@ -101,35 +121,38 @@ def rows(plan: Plan) -> list[tuple[int, int, list[int]]]:
 def _write(table: Table, plan: Plan) -> None:
     for at, row in enumerate(table.rows):
         plan.record[at] = row.begin, row.end, at + 1
-        plan.free[at] = 0
-        plan.free[at, sorted(row.free)] = 1
+        _fill_in(plan.free[at], row.free)
     plan.record[len(table.rows) - 1, 2] = 0
     plan.size[0] = table.made
 
 
-def _nodes(mask: UInt8Array) -> set[int]:
-    return set(np.flatnonzero(mask).tolist())
+def _nodes(words: UInt64Array) -> set[int]:
+    return set(np.flatnonzero(words.view(np.uint8)).tolist())
 
 
-def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt8Array) -> None:
+def _fill_in(words: UInt64Array, nodes: set[int]) -> None:
+    words[:] = 0
+    words.view(np.uint8)[sorted(nodes)] = 1
+
+
+def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array) -> None:
     """Begin a plan without reservations."""
     _write(Table(now, window, resolution, _nodes(up), 2**30), plan)
 
 
-def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt8Array, nodes: UInt8Array) -> int:
+def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array) -> int:
     """Fill in which of the allowed nodes are free of reservations; return when to try again."""
     left, later = _table(plan).free_between(start, end, _nodes(allowed))
-    nodes[:] = 0
-    nodes[sorted(left)] = 1
+    _fill_in(nodes, left)
     return later
 
 
-def is_reserved(plan: Plan, taken: UInt8Array, start: int, end: int) -> bool:
+def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
     """Tell whether one of some nodes is reserved."""
     return _table(plan).conflict(start, end, _nodes(taken))
 
 
-def reserve(plan: Plan, taken: UInt8Array, start: int, end: int, resolution: int) -> None:
+def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: int) -> None:
     """Reserve nodes. Records that were joined are no longer there, but still count."""
     table = _table(plan, resolution)
     table.reserve(start, end, _nodes(taken))
