@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted
 from policyfactory.workload.assume import COLUMN_OF, how_to_assume
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["asked_of"]
 
 
-def asked_of(workload: Workload, policy: Policy, rows: slice = slice(None)) -> FloatArray | None:
+def asked_of(workload: Workload, policy: Policy, rows: slice | Int64Array = slice(None)) -> FloatArray | None:
     """Return n, mem (MB) and g of some jobs, None if the policy reads none of them.
 
     Parameters
@@ -27,7 +27,7 @@ def asked_of(workload: Workload, policy: Policy, rows: slice = slice(None)) -> F
         The jobs.
     policy : Policy
         Whose formula reads them.
-    rows : slice
+    rows : slice or int64 array
         Which jobs.
 
     Returns

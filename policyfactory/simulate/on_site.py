@@ -16,7 +16,7 @@ from policyfactory.simulate.prepare import Prepared
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.slurm.requests import limits_of, partitions_of
-from policyfactory.simulate.slurm.run import SlurmRun, run_slurm
+from policyfactory.simulate.slurm.run import Renew, SlurmRun, run_slurm
 from policyfactory.site.default import as_assumed, site_of
 from policyfactory.site.fits import in_own_partitions
 from policyfactory.site.layout import lay_out
@@ -28,20 +28,23 @@ __all__ = ["check_policy", "simulate_slurm", "site_factors"]
 
 _BY_BACKFILLING = 2
 _MOST_NAMED = 5
+# Waits (s) at which the scores of a policy with w are looked at for their scale.
+_WAITS = (60, 600, 3600, 6 * 3600, 86400, 7 * 86400)
 
 
 def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule:
     """Return the schedule of a workload under Slurm's rules, its queue ordered by a policy.
 
     Each job gets the whole number that an export would set when it is submitted: its score, on a scale that is learnt
-    from the scores of all jobs. What else the site's priorities count is added, as Slurm adds it.
+    from the scores of all jobs. Where scores change while jobs wait, the numbers do whenever Slurm calculates
+    priorities, every PriorityCalcPeriod, as the plugin in C does it. What else the site's priorities count is added, as
+    Slurm adds it.
 
     Parameters
     ----------
     workload : Workload
         The jobs; times in seconds.
     policy : Policy
-        Whose scores stay the same while jobs wait.
     rules : Rules
         With backfill "slurm".
 
@@ -54,14 +57,15 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     Raises
     ------
     UsageError
-        If a score would change while a job waits, a policy needs predictions, or a threshold is given.
+        If a policy reads how many processors are free, or predictions, or a threshold is given.
     EvaluationError
         If a job could never start, or the workload's clock does not count seconds.
     """
     check_policy(policy, rules)
     site = rules.site or site_of(workload)
     jobs = as_assumed(workload, site) if site.assumed else in_own_partitions(workload, site)
-    run = run_slurm(jobs, _as_ruled(site, rules), site_factors(jobs, policy, rules, site))
+    factors, renew = site_factors(jobs, policy, rules, site)
+    run = run_slurm(jobs, _as_ruled(site, rules), factors, renew=renew)
     _check_started(workload, site, run)
     if rules.overrun == "run":
         _check_run_on(workload, run)
@@ -77,38 +81,59 @@ def check_policy(policy: Policy, rules: Rules) -> None:
     Raises
     ------
     UsageError
-        If its scores change while a job waits, it reads predictions, or it or the rules have a threshold.
+        If it reads how many processors are free, predictions, or an r that changes, or it or the rules have a threshold.
     """
     if policy.needs_predictions:
         raise predictions_needed(policy, "a simulation under Slurm's rules")
     late = min(rules.threshold, policy.threshold)
-    if not policy.is_static or math.isfinite(late):
-        why = "changes while a job waits" if not policy.is_static else f"lets jobs go first after {late:,.0f} s"
+    why = ""
+    if "f" in policy.variables:
+        why = "has f, the processors that are free, which Slurm tells no export"
+    elif not policy.is_static and "w" not in policy.variables:
+        why = "counts r from the job that has waited longest, which Slurm tells no export"
+    elif math.isfinite(late):
+        why = f"lets jobs go first after {late:,.0f} s"
+    if why:
         raise UsageError(
-            f"policy {policy.name} {why}, and under Slurm's rules a job keeps the number that it gets when it is "
-            "submitted; take a policy without w and without a threshold, or backfill easy or conservative"
+            f"policy {policy.name} {why}; under Slurm's rules take a policy without f, such an r and a threshold, or "
+            "backfill easy or conservative"
         )
 
 
-def site_factors(workload: Workload, policy: Policy, rules: Rules, site: Site) -> Int64Array:
-    """Return the whole number that an export sets for each job: int64 (n,), the highest runs first.
+def site_factors(workload: Workload, policy: Policy, rules: Rules, site: Site) -> tuple[Int64Array, Renew | None]:
+    """Return the whole number that an export sets for each job, and how it is renewed; the highest runs first.
 
     Parameters
     ----------
     workload : Workload
         Its jobs as the site takes them.
     policy : Policy
-        Static.
     rules : Rules
     site : Site
         Where time limits are from: those of Slurm are whole minutes.
+
+    Returns
+    -------
+    factors : int64 array (n,)
+        At submission.
+    renew : function or None
+        The same of waiting jobs at a later time, for `run_slurm`; None where scores do not change.
     """
     asked = workload.requests or Requests.unknown(len(workload))
     limits = limits_of(workload, site, partitions_of(workload, asked, site))
     prepared = Prepared(workload, None, workload.run_time, limits, rules)
     with np.errstate(all="ignore"):
         scores = prepared.scores(policy)
-    return _scale(scores).integers(scores)
+        if policy.is_static:
+            return _scale(scores).integers(scores), None
+        waits = [prepared.scores(policy, waited=np.full(len(workload), wait)) for wait in _WAITS]
+    scale = _scale(np.concatenate([scores, *waits]))
+
+    def renew(rows: Int64Array, now: int) -> Int64Array:
+        with np.errstate(all="ignore"):
+            return scale.integers(prepared.scores(policy, rows, now - workload.submit[rows]))
+
+    return scale.integers(scores), renew
 
 
 def _scale(scores: FloatArray) -> Scale:

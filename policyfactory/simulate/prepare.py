@@ -106,16 +106,19 @@ class Prepared:
             keys[rows] = sort_keys(self._scores(policy, rows, epoch))
         return keys
 
-    def scores(self, policy: Policy) -> FloatArray:
-        """Return the score of each job under a static policy."""
-        return self._scores(policy, slice(None), _epoch(self.workload, policy))
+    def scores(self, policy: Policy, rows: Int64Array | None = None, waited: Int64Array | None = None) -> FloatArray:
+        """Return the score of each job, or of some rows, under a policy; ``waited``: for how long each has (ticks)."""
+        return self._scores(policy, slice(None) if rows is None else rows, _epoch(self.workload, policy), waited)
 
-    def _scores(self, policy: Policy, rows: slice, epoch: int | Int64Array) -> FloatArray:
+    def _scores(
+        self, policy: Policy, rows: slice | Int64Array, epoch: int | Int64Array, waited: Int64Array | None = None
+    ) -> FloatArray:
         jobs = self.workload
         r = (jobs.submit[rows] - (epoch if isinstance(epoch, int) else epoch[rows])) / jobs.ticks
         p = self.estimate[rows] / jobs.ticks
         predicted, asked = self._predicted(policy, rows), asked_of(jobs, policy, rows)
-        return policy.scores(p, jobs.processors[rows], r, m=jobs.machine, predictions=predicted, asked=asked)
+        w = None if waited is None else waited / jobs.ticks
+        return policy.scores(p, jobs.processors[rows], r, w, m=jobs.machine, predictions=predicted, asked=asked)
 
     def formula(self, policy: Policy, since: Int64Array | None = None) -> Formula:
         """Return the policy as a program of the engine; of a function, its scores take the place of r."""
@@ -132,7 +135,7 @@ class Prepared:
         scores = policy.scores(self.estimate / jobs.ticks, jobs.processors, formula.r, m=jobs.machine)
         return formula._replace(r=scores)
 
-    def _predicted(self, policy: Policy, rows: slice) -> FloatArray | None:
+    def _predicted(self, policy: Policy, rows: slice | Int64Array) -> FloatArray | None:
         """Return the predictions of some jobs, None if the policy reads none."""
         if not policy.needs_predictions:
             return None

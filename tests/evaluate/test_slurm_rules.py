@@ -115,7 +115,7 @@ def test_a_protocol_names_a_site_beside_it(site: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"SAF"]', '"WFP3"]', "policies = ['FCFS', 'WFP3']: policy WFP3 changes while a job waits"),
+        ('"SAF"]', '"p/f"]', "policies = ['FCFS', 'p/f']: policy p/f has f"),
         ('site = "small.toml"', 'site = "large.toml"', "site = 'large.toml': "),
         (
             'site = "small.toml"',

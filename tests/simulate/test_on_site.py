@@ -165,19 +165,31 @@ def test_utilisation_is_a_part_of_the_site() -> None:
 @pytest.mark.parametrize(
     ("policy", "why"),
     [
-        (CATALOGUE["WFP3"], "WFP3 changes while a job waits"),
-        (dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("oldest-waiting")), "changes while a job waits"),
+        (Policy("free", "p*q/f"), "has f, the processors that are free"),
+        (dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("oldest-waiting")), "counts r from the job that has waited"),
         (dataclasses.replace(SAF, threshold=3600.0), "lets jobs go first after 3,600 s"),
         (Policy("short", "e*q"), "reads e, which a simulation under Slurm's rules does not know"),
     ],
 )
-def test_policies_whose_order_changes_are_refused(policy: Policy, why: str) -> None:
+def test_policies_that_no_export_could_follow_are_refused(policy: Policy, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         simulate(work(QUEUE), policy, site=POOL)
 
 
+def test_scores_that_change_while_jobs_wait_are_renewed_where_slurm_calculates_priorities() -> None:
+    # Job 1 has the pool; job 2 is shorter, job 3 longer and submitted a little before. Their order is that of p until
+    # the wait counts for more.
+    jobs = [(0, 2000, 4), (10, 900, 4), (20, 600, 4)]
+    by_request, ages = Policy("p", "p"), Policy("ages", "p - 100*w")
+    assert simulate(work(jobs), by_request, site=POOL).start.argsort().tolist() == [0, 2, 1]
+    assert simulate(work(jobs), ages, site=POOL).start.argsort().tolist() == [0, 1, 2]
+    # Where nothing is calculated before job 1 ends, the numbers of the submissions stand.
+    seldom = dataclasses.replace(POOL, priority=Priority(kind="multifactor", calculation_period=86400))
+    assert simulate(work(jobs), ages, site=seldom).start.argsort().tolist() == [0, 2, 1]
+
+
 def test_a_threshold_is_refused() -> None:
-    with pytest.raises(UsageError, match="take a policy without w and without a threshold"):
+    with pytest.raises(UsageError, match="take a policy without f, such an r and a threshold"):
         simulate(work(QUEUE), SAF, site=POOL, threshold="1h")
 
 
