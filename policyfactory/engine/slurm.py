@@ -15,6 +15,7 @@ from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.engine.running import next_end, pop_end, push_end
 from policyfactory.engine.slurm_backfill import backfill_pass
 from policyfactory.engine.slurm_earliest import close_queue
+from policyfactory.engine.slurm_holding import count_room, give_back
 from policyfactory.engine.slurm_jobs import ABSENT, REFUSED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_main import main_pass
 from policyfactory.engine.slurm_priority import Shares, Weights, _calculate, add_usage, new_priority
@@ -43,9 +44,7 @@ from policyfactory.engine.slurm_state import (
     VERSION,
     WAITING,
     Run,
-    count_room,
     enqueue,
-    give_back,
     see_all,
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from policyfactory.core.arrays import UInt8Array
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.slurm_earliest import allow, asked, choose_now, count_both, earliest, is_open, is_young
+from policyfactory.engine.slurm_holding import may_fit, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
 from policyfactory.engine.slurm_nodes import (
@@ -34,9 +35,7 @@ from policyfactory.engine.slurm_state import (
     VERSION,
     WAITING,
     Run,
-    may_fit,
     see_cores,
-    start_job,
 )
 
 __all__ = ["BACKFILLED", "backfill_pass"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt8Array, UInt64Array
 from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_holding import may_fit
 from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
 from policyfactory.engine.slurm_nodes import (
     ALONE,
@@ -27,7 +28,7 @@ from policyfactory.engine.slurm_nodes import (
     taken_gpus,
     taken_memory,
 )
-from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run, may_fit
+from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run
 
 __all__ = ["allow", "asked", "choose_now", "close_queue", "count_both", "earliest", "is_open", "is_young"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.slurm_earliest import allow, asked, choose_now, is_open, is_young
+from policyfactory.engine.slurm_holding import may_fit, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
 from policyfactory.engine.slurm_nodes import (
@@ -32,9 +33,7 @@ from policyfactory.engine.slurm_state import (
     VERSION,
     WAITING,
     Run,
-    may_fit,
     see_cores,
-    start_job,
 )
 
 __all__ = ["STARTED_BY_MAIN", "main_pass"]

@@ -81,7 +81,7 @@ def check_policy(policy: Policy, rules: Rules) -> None:
     Raises
     ------
     UsageError
-        If it reads how many processors are free, predictions, or an r that changes, or it or the rules have a threshold.
+        If it reads f, predictions or an r that changes, or it or the rules have a threshold.
     """
     if policy.needs_predictions:
         raise predictions_needed(policy, "a simulation under Slurm's rules")

@@ -86,13 +86,13 @@ def test_each_job_gets_the_number_of_the_export() -> None:
     sample = Sample(limits, log.processors.astype(np.float64), zeros, zeros, "the same jobs")
     scale = learn_scale(SAF, sample, largest=Target.of(sample).weight)
     expected = scale.integers(limits * log.processors)
-    assert site_factors(log, SAF, Rules(backfill="slurm"), POOL).tolist() == expected.tolist()
+    assert site_factors(log, SAF, Rules(backfill="slurm"), POOL)[0].tolist() == expected.tolist()
     # Where all scores are one, jobs keep the order of their submissions.
     same = Policy("same", "q")
-    factors = site_factors(work([(0, 60, 1), (1, 90, 1)]), same, Rules(backfill="slurm"), POOL)
+    factors, _ = site_factors(work([(0, 60, 1), (1, 90, 1)]), same, Rules(backfill="slurm"), POOL)
     assert len(set(factors.tolist())) == 1
     assert 1 < factors[0] < LARGEST
-    none = site_factors(work([(0, 60, 1), (1, 90, 2)]), Policy("root", "sqrt(-q)"), Rules(backfill="slurm"), POOL)
+    none, _ = site_factors(work([(0, 60, 1), (1, 90, 2)]), Policy("root", "sqrt(-q)"), Rules(backfill="slurm"), POOL)
     assert none.tolist() == [1, 1]
 
 
