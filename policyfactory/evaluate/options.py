@@ -51,7 +51,6 @@ from policyfactory.workload.sensitivity import EstimateRule
 __all__ = [
     "DEFAULT_MAX_RESAMPLES",
     "DEFAULT_METRICS",
-    "STATIC_POLICIES",
     "ClaimTable",
     "ExperimentTable",
     "LogTable",
@@ -68,7 +67,6 @@ __all__ = [
 DEFAULT_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
 DEFAULT_MAX_RESAMPLES = 1_000
 DEFAULT_POLICIES = ["FCFS", "SPF", "SAF", "WFP3", "UNICEF", "F1"]  # of plain logs
-STATIC_POLICIES = ["FCFS", "SPF", "SAF", "F1"]  # of plain logs under Slurm's rules: an export sets a number once
 DEFAULT_ANALYSES = ["groups", "fairness", "starvation", "load", "gantt"]  # of plain logs, for a report
 
 Stream = Literal["numpy", "drand48"]

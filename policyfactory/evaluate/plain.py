@@ -16,7 +16,6 @@ from policyfactory.core.units import duration_text
 from policyfactory.evaluate.checking import label, plain_type
 from policyfactory.evaluate.declare import Option, OptionTable, key_of
 from policyfactory.evaluate.options import (
-    STATIC_POLICIES,
     ExperimentTable,
     LogTable,
     PrecisionOptions,
@@ -118,8 +117,6 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
         experiment["resample"] = values[ResampleTable]
     rules = values.get(RulesTable, {})
     rules = {"backfill": "slurm" if "site" in rules else "easy", **rules}
-    if rules["backfill"] == "slurm" and "policies" not in given:
-        experiment["policies"] = STATIC_POLICIES
     cleaning = {key: value for key, value in values[LogTable].items() if value is not False}
     # The jobs of a model are not cleaned, but say as little about memory.
     of_all = {key: value for key, value in cleaning.items() if key == "assume"}

@@ -467,8 +467,8 @@ def test_policies_run_under_slurms_own_rules(run: Run, tmp_path: Path) -> None:
     for wrong, code, why in (
         (("--site", site, "--backfill", "easy"), 2, "choose backfill slurm, or leave out the site"),
         (("--site", tmp_path / "none.toml"), 1, "none.toml"),
-        (("--site", site, "--policies", "FCFS,WFP3"), 2, "policy WFP3 changes while a job waits"),
-        (("--site", site, "--threshold", "1h"), 2, "without a threshold"),
+        (("--site", site, "--formula", "FREE=p*q/f"), 2, "policy FREE has f"),
+        (("--site", site, "--threshold", "1h"), 2, "such an r and a threshold"),
         (("--backfill", "slurm", "--decide-by", "runtime"), 2, "decide_by is runtime"),
     ):
         assert why in run("evaluate", log, *wrong, code=code).stderr

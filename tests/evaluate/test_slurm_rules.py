@@ -14,7 +14,6 @@ import policyfactory as pf
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
 from policyfactory.core.progress import WorkCounter
-from policyfactory.evaluate.plain import plain_content
 from policyfactory.evaluate.protocol import read_protocol
 from policyfactory.evaluate.resume import description
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
@@ -93,12 +92,6 @@ def test_a_site_file_means_slurms_rules_whoever_works(site: Path, tmp_path: Path
     assert found.outcome.evaluation.values[0, 1].tolist() == list(direct.values())
 
 
-def test_without_names_only_policies_that_an_export_sets_once_compete() -> None:
-    content = plain_content({"backfill": "slurm"}, {"log": {"embedded": True}}, "command")
-    assert content["experiments"][0]["policies"] == ["FCFS", "SPF", "SAF", "F1"]
-    assert "WFP3" in plain_content({}, {"log": {"embedded": True}}, "command")["experiments"][0]["policies"]
-
-
 def test_a_protocol_names_a_site_beside_it(site: Path, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(PROTOCOL)
@@ -115,7 +108,7 @@ def test_a_protocol_names_a_site_beside_it(site: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"SAF"]', '"p/f"]', "policies = ['FCFS', 'p/f']: policy p/f has f"),
+        ('"SAF"]', '"SAF"]\nformulas = { FREE = "p*q/f" }', "policy FREE has f"),
         ('site = "small.toml"', 'site = "large.toml"', "site = 'large.toml': "),
         (
             'site = "small.toml"',
