@@ -456,7 +456,7 @@ def test_policies_run_under_slurms_own_rules(run: Run, tmp_path: Path) -> None:
     assert "rules: Slurm's own passes on a site that is assumed of each log" in assumed.stderr
     content = json.loads(assumed.stdout)
     names = [policy["name"] for policy in content["protocol"]["experiments"][0]["policies"]]
-    assert names == ["FCFS", "SPF", "SAF", "F1"]
+    assert names == ["FCFS", "SPF", "SAF", "WFP3", "UNICEF", "F1"]
     assert content["protocol"]["experiments"][0]["log_sites"]["small"]["processors"] == 4
     described = json.loads(run(*common, "--site", site).stdout)
     assert described["protocol"]["experiments"][0]["rules"]["site"]["name"] == "here"

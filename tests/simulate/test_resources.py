@@ -171,7 +171,7 @@ REFUSED = {
     "that (1 such jobs)": [(0, 1, 1, 1, 1, 1, 0, 0), (0, 1, 1, 12, 3, 3003, 0, 0)],
     "drawn: 1 of 2 jobs do not say how much memory they need (job 2 is the first)": [
         (0, 1, 1, 1, 1, 1, 0, 0), (0, 1, 1, 1, 1, -1, 0, 0)],
-    "assume(workload, 'g=0')": [(0, 1, 1, 1, 1, 1, -1, 0)],
+    "assume='g=0'": [(0, 1, 1, 1, 1, 1, -1, 0)],
     "--assume n=q/32": [(0, 1, 1, 1, -1, 1, 0, 0)],
 }  # fmt: skip
 
