@@ -104,6 +104,10 @@ class Simulation:
     def second(self, now: int) -> None:
         """Ends, then nodes and reservations, submissions, priorities, one main pass, one backfilling pass."""
         self.c.now = now
+        # A pass that was asked for and found an empty queue.
+        asked_for = self.last_pass + int(self.settings.batch_sched_delay)
+        if self.requested and asked_for < min(now, self.last_full + int(self.settings.sched_interval)):
+            self.last_pass, self.requested = asked_for, False
         finished = False
         while self.events and self.events[0][0] <= now:
             _, kind, _, what = heapq.heappop(self.events)

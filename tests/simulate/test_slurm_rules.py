@@ -39,6 +39,12 @@ def test_a_submission_is_looked_at_three_seconds_after_the_last_pass(simulate: S
     assert starts(simulate(batch(4), jobs, begin=0)) == [3, 10, 13]
 
 
+def test_a_pass_that_finds_an_empty_queue_counts_too(simulate: Simulate) -> None:
+    # passes: 60 (whole queue)   61 (backfilling starts 1)   63 (60 + 3, asked for by 1: nothing to do)   66 (63 + 3)
+    jobs = [job(1, 61, 500, 10), job(2, 64, 500, 10)]
+    assert starts(simulate(batch(4), jobs, begin=0)) == [61, 66]
+
+
 def test_the_end_of_a_job_is_a_pass_at_once(simulate: Simulate) -> None:
     # 2 nodes   1 1 1|2 2 2      1 ends at 23
     jobs = [job(1, 0, 20, 10, 2), job(2, 0, 20, 10, 2)]
