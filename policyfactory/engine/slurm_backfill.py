@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_earliest import allow, asked, choose_now, count_both, earliest, is_open, is_young
+from policyfactory.engine.slurm_earliest import (
+    allow,
+    asked,
+    choose_now,
+    count_both,
+    count_usable,
+    earliest,
+    is_open,
+    is_young,
+)
 from policyfactory.engine.slurm_holding import may_fit, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited
@@ -22,7 +31,7 @@ from policyfactory.engine.slurm_nodes import (
     TOTAL_CORES,
     WHOLE,
 )
-from policyfactory.engine.slurm_plan import Plan, begin_plan, is_reserved, reserve, usable_nodes
+from policyfactory.engine.slurm_plan import BEGIN, END, NEXT, Plan, begin_plan, is_reserved, reserve, usable_nodes
 from policyfactory.engine.slurm_state import (
     CHANGED,
     FREE_NODES,
@@ -43,7 +52,7 @@ __all__ = ["BACKFILLED", "backfill_pass"]
 BACKFILLED = 2  # in `Run.by`
 # Rows of `Run.mask`: nodes that a job may use; those of them that no plan takes; one of the main pass; planned nodes;
 # usable nodes where nothing is being cleaned up.
-_ALLOWED, _USABLE, _FREE, _PLANNED, _READY, _NOWHERE, _LEFT_OVER = range(7)
+_ALLOWED, _USABLE, _FREE, _PLANNED, _READY = range(5)
 _FAR = 2**60
 # Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
 # reservations by partition.
@@ -100,12 +109,12 @@ def _until(plan: Plan, now: int, end: int) -> int:
     """Return until when a job that would start then, and not now to run to ``end``, meets the same records."""
     until, at = now + _FAR, 0
     while True:
-        following = plan.record[at, 2]
+        begins, ends, following = plan.record[at, BEGIN], plan.record[at, END], plan.record[at, NEXT]
         # The last record ends with the window, which moves on.
-        if following != 0 and plan.record[at, 1] > now:
-            until = min(until, plan.record[at, 1])
-        if plan.record[at, 0] > end:
-            return int(min(until, now + plan.record[at, 0] - end))
+        if following != 0 and ends > now:
+            until = min(until, ends)
+        if begins > end:
+            return int(min(until, now + begins - end))
         if following == 0:
             return until
         at = following
@@ -114,34 +123,15 @@ def _until(plan: Plan, now: int, end: int) -> int:
 @step
 def _may_still_start(jobs: Jobs, machine: Machine, run: Run, job: int) -> bool:
     """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
-    request, free, cores = jobs.request[job], run.free, machine.cores
-    left, words, plan, now = run.mask[_LEFT_OVER], run.words[_LEFT_OVER], run.plan, run.state[NOW]
-    members, end, at = machine.partition[jobs.partition[job]], now + jobs.limit[job], 0
-    for node in range(len(left)):
-        left[node] = members[node] & run.up[node]
-    while True:
-        if plan.record[at, 1] > now:
-            if plan.record[at, 0] > end:
-                break
-            for word in range(len(words)):
-                words[word] &= plan.free[at, word]
-        at = plan.record[at, 2]
-        if at == 0:
-            break
-    nodes = total = 0
-    if request[WHOLE] == 1:
-        for node in range(len(left)):
-            usable = left[node] != 0 and free[node] >= cores[node]
-            nodes += usable
-            total += free[node] if usable else 0
-    else:
-        for node in range(len(left)):
-            usable = left[node] != 0 and free[node] > 0
-            nodes += usable
-            total += free[node] if usable else 0
-    if nodes >= request[NODES] and total >= request[TOTAL_CORES]:
+    request, now, allowed = jobs.request[job], run.state[NOW], run.mask[_ALLOWED]
+    members, end = machine.partition[jobs.partition[job]], now + jobs.limit[job]
+    for node in range(len(allowed)):
+        allowed[node] = members[node] & run.up[node]
+    usable_nodes(run.plan, now, end, run.words[_ALLOWED], run.words[_USABLE])
+    nodes, cores = count_usable(request, machine, run.free, run.mask[_USABLE])
+    if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
         return True
-    run.state[HORIZON] = min(run.state[HORIZON], _until(plan, now, end))
+    run.state[HORIZON] = min(run.state[HORIZON], _until(run.plan, now, end))
     return False
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array, UInt8Array, UInt64Array
+from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.slurm_holding import may_fit
 from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
@@ -30,7 +30,17 @@ from policyfactory.engine.slurm_nodes import (
 )
 from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run
 
-__all__ = ["allow", "asked", "choose_now", "close_queue", "count_both", "earliest", "is_open", "is_young"]
+__all__ = [
+    "allow",
+    "asked",
+    "choose_now",
+    "close_queue",
+    "count_both",
+    "count_usable",
+    "earliest",
+    "is_open",
+    "is_young",
+]
 
 # Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
 _STEP = 30
@@ -95,9 +105,11 @@ def earliest(
     request, now = jobs.request[job], run.state[NOW]
     by_cores = asks_cores_alone(request)
     if by_cores:
-        nodes, cores = _look_ahead(request, machine, run, allowed)
+        for node in range(len(run.free)):
+            run.ahead[node] = run.free[node]
+        nodes, cores = count_usable(request, machine, run.free, allowed)
     else:
-        nodes, cores = _look_ahead_at_all(request, machine, run, allowed)
+        nodes, cores = _look_ahead(request, machine, run, allowed)
     if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
         chosen = choose_now(jobs, machine, run, job, allowed)
         if chosen > 0:
@@ -160,14 +172,11 @@ def choose_now(jobs: Jobs, machine: Machine, run: Run, job: int, allowed: UInt8A
 
 
 @inlined
-def _look_ahead(request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array) -> tuple[int, int]:
-    """Fill in ``run.ahead`` as it is now; return how many nodes and cores a request for cores can have."""
-    free, ahead, least = run.free, run.ahead, max(request[NODE_CORES], 1)
-    nodes = total = 0
-    for node in range(len(free)):
-        ahead[node] = free[node]
+def count_usable(request: Int64Array, machine: Machine, free: Int32Array, allowed: UInt8Array) -> tuple[int, int]:
+    """Return how many of the allowed nodes a request can have by their free cores, and how many cores those have."""
+    cores, least, nodes, total = machine.cores, max(request[NODE_CORES], 1), 0, 0
+    # Two loops without branches inside: each is made of wide instructions.
     if request[WHOLE] == 1:
-        cores = machine.cores
         for node in range(len(free)):
             usable = allowed[node] != 0 and free[node] >= cores[node]
             nodes += usable
@@ -181,7 +190,7 @@ def _look_ahead(request: Int64Array, machine: Machine, run: Run, allowed: UInt8A
 
 
 @inlined
-def _look_ahead_at_all(request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array) -> tuple[int, int]:
+def _look_ahead(request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array) -> tuple[int, int]:
     """Fill in ``run.scratch`` as it is now; return how many nodes and cores a request can have."""
     used, nodes, cores = run.scratch, 0, 0
     for node in range(len(allowed)):

@@ -16,10 +16,10 @@ import numpy as np
 from policyfactory.core.arrays import Int64Array, UInt64Array
 from policyfactory.core.jit import kernel
 
-__all__ = ["Plan", "begin_plan", "is_reserved", "new_plan", "reserve", "usable_nodes"]
+__all__ = ["BEGIN", "END", "NEXT", "Plan", "begin_plan", "is_reserved", "new_plan", "reserve", "usable_nodes"]
 
 # Columns of a record; the first record is number 0, and no other is followed by it.
-_BEGIN, _END, _NEXT = range(3)
+BEGIN, END, NEXT = range(3)
 
 
 class Plan(NamedTuple):
@@ -60,9 +60,9 @@ def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Arr
     up : uint64 array (N / 8,)
         1 for the nodes that are there.
     """
-    plan.record[0, _BEGIN] = now // resolution * resolution
-    plan.record[0, _END] = (now + window) // resolution * resolution
-    plan.record[0, _NEXT] = 0
+    plan.record[0, BEGIN] = now // resolution * resolution
+    plan.record[0, END] = (now + window) // resolution * resolution
+    plan.record[0, NEXT] = 0
     for word in range(len(up)):
         plan.free[0, word] = up[word]
     plan.size[0] = 1
@@ -93,16 +93,16 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
     for word in range(len(allowed)):
         nodes[word] = allowed[word]
     while True:
-        following = record[at, _NEXT]
-        if record[at, _END] > start and following != 0 and later == 0:
+        following = record[at, NEXT]
+        if record[at, END] > start and following != 0 and later == 0:
             # All nodes are looked at: without a way out the loop is made of wide instructions.
             others = np.uint64(0)
             for word in range(len(allowed)):
                 others |= allowed[word] & free[following, word] & ~(nodes[word] & free[at, word])
             if others != 0:
-                later = record[at, _END]
-        if record[at, _END] > start:
-            if record[at, _BEGIN] > end:
+                later = record[at, END]
+        if record[at, END] > start:
+            if record[at, BEGIN] > end:
                 break
             for word in range(len(allowed)):
                 nodes[word] &= free[at, word]
@@ -127,13 +127,13 @@ def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
     """
     at = 0
     while True:
-        if plan.record[at, _END] > start and plan.record[at, _BEGIN] < end:
+        if plan.record[at, END] > start and plan.record[at, BEGIN] < end:
             reserved = np.uint64(0)
             for word in range(len(taken)):
                 reserved |= taken[word] & ~plan.free[at, word]
             if reserved != 0:
                 return True
-        at = plan.record[at, _NEXT]
+        at = plan.record[at, NEXT]
         if at == 0:
             return False
 
@@ -154,27 +154,27 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
         Seconds.
     """
     record, free = plan.record, plan.free
-    start = max(start, record[0, _BEGIN])
+    start = max(start, record[0, BEGIN])
     end = max(end, start + resolution)
     before, after, at = 0, -1, 0
-    while record[at, _END] < start:
+    while record[at, END] < start:
         before = at
-        at = record[at, _NEXT]
+        at = record[at, NEXT]
         if at == 0:
             return
-    if record[at, _END] > start:
+    if record[at, END] > start:
         _split(plan, at, start)
-    at = record[at, _NEXT]
+    at = record[at, NEXT]
     while at != 0:
-        if end < record[at, _END]:
+        if end < record[at, END]:
             _split(plan, at, end)
         for word in range(len(taken)):
             free[at, word] &= ~taken[word]
-        if end == record[at, _END]:
-            if record[at, _NEXT] != 0:
-                after = record[at, _NEXT]
+        if end == record[at, END]:
+            if record[at, NEXT] != 0:
+                after = record[at, NEXT]
             break
-        at = record[at, _NEXT]
+        at = record[at, NEXT]
     _join(plan, before, after)
 
 
@@ -182,10 +182,10 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
 def _split(plan: Plan, at: int, time: int) -> None:
     """Split a record in two at a time within it, or at its begin."""
     record, new = plan.record, plan.size[0]
-    record[new, _BEGIN], record[new, _END], record[new, _NEXT] = time, record[at, _END], record[at, _NEXT]
+    record[new, BEGIN], record[new, END], record[new, NEXT] = time, record[at, END], record[at, NEXT]
     for word in range(plan.free.shape[1]):
         plan.free[new, word] = plan.free[at, word]
-    record[at, _END], record[at, _NEXT] = time, new
+    record[at, END], record[at, NEXT] = time, new
     plan.size[0] += 1
 
 
@@ -194,13 +194,13 @@ def _join(plan: Plan, before: int, after: int) -> None:
     """Join the first record from ``before`` on that is equal to the one that follows it; stop at ``after``."""
     record, at = plan.record, before
     while at != after:
-        following = record[at, _NEXT]
+        following = record[at, NEXT]
         if following == 0:
             return
         different = np.uint64(0)
         for word in range(plan.free.shape[1]):
             different |= plan.free[at, word] ^ plan.free[following, word]
         if different == 0:
-            record[at, _END], record[at, _NEXT] = record[following, _END], record[following, _NEXT]
+            record[at, END], record[at, NEXT] = record[following, END], record[following, NEXT]
             return
         at = following

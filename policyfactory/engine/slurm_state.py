@@ -130,9 +130,9 @@ class Run(NamedTuple):
         ``used`` as it will be.
     ahead : int32 array (N,)
         ``free`` as it will be.
-    mask : uint8 array (7, N)
+    mask : uint8 array (6, N)
         Nodes of different kinds.
-    words : uint64 array (7, N / 8)
+    words : uint64 array (6, N / 8)
         The same, eight nodes in each.
     plan : Plan
     tally : int64 array (5, T)
@@ -197,7 +197,7 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
     n, nodes, parts = len(jobs.ready), len(machine.has), len(machine.tier)
     users, associations = int(jobs.user.max(initial=0)) + 1, int(jobs.association.max(initial=0)) + 1
     arena = 4 * int(machine.has[:, CORES].sum()) + 64
-    whole, up, mask = np.zeros(n, dtype=np.int64), np.ones(nodes, np.uint8), np.zeros((7, nodes), np.uint8)
+    whole, up, mask = np.zeros(n, dtype=np.int64), np.ones(nodes, np.uint8), np.zeros((6, nodes), np.uint8)
     return Run(
         np.zeros(_PLACES, np.int64),
         np.full(n, -1),
