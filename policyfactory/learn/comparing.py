@@ -58,7 +58,7 @@ class Rival:
 
 
 def could_order(policy: Policy) -> bool:
-    """Say whether a policy can order a queue of Slurm: its number is set once, when a job is submitted."""
+    """Say whether a policy competes under Slurm's own rules: its scores stay as they are while jobs wait."""
     return policy.is_static and not policy.needs_predictions and math.isinf(policy.threshold)
 
 

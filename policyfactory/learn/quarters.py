@@ -85,7 +85,7 @@ class Quarters(Stages):
         return self.possible(super().rivals(fits))
 
     def possible(self, rivals: Sequence[Rival]) -> list[Rival]:
-        """Return those that the rules let order a queue: under Slurm's own, whose numbers never change."""
+        """Return those that compete under the rules: under Slurm's own, whose scores never change."""
         policies = [(rival, rival.model.policy) for rival in rivals]
         return [one for one, policy in policies if not self.options.under_slurm or could_order(policy)]
 

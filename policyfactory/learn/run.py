@@ -254,7 +254,7 @@ class _Learning(Quarters):
         self.begin("The formulas on replicas of the third quarter: users' weeks moved, loads of 0.8 to 1.2")
         why = why_not(self.workload) if options.predictions else "--no-predictions"
         if options.under_slurm:
-            why = "under Slurm's own rules a number is set once, when a job is submitted"
+            why = "a simulation under Slurm's own rules does not make any"
         if why:
             self.progress.message(f"no predictions: {why}")
         place, known = self.place(PREDICTED), {rival.name for rival in rivals}
