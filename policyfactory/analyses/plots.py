@@ -183,12 +183,12 @@ def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
 
 
 def _draw_curves(axes: Any, panel: Panel) -> None:
+    where = {"drawstyle": "steps-post"} if panel.steps else {}
     for at in reversed(range(len(panel.curves))):
         curve = panel.curves[at]
-        where = {"drawstyle": "steps-post"} if panel.steps else {}
         axes.plot(curve.x, curve.y, **_look(at), **where)
     if panel.reference is not None:
-        axes.plot(panel.reference.x, panel.reference.y, **_REFERENCE)
+        axes.plot(panel.reference.x, panel.reference.y, **_REFERENCE, **where)
     axes.set_ylabel(panel.y_label)
     axes.set_title(panel.title, loc="left", fontsize=10)
     if panel.log_y and any((curve.y > 0).any() for curve in panel.curves):
