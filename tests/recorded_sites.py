@@ -12,7 +12,7 @@ from policyfactory.site.model import Association, Limits, NodeGroup, Outage, Par
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["DOWN", "JOBS", "LIMITED", "SITE", "recorded", "recorded_on", "submitted"]
+__all__ = ["DOWN", "JOBS", "LIMITED", "SITE", "recorded", "recorded_on", "submitted", "with_strangers"]
 
 BEGIN = 1_700_000_000
 JOBS = 600
@@ -82,3 +82,14 @@ def recorded_on(name: str) -> Workload:
 
 def recorded() -> Workload:
     return recorded_on("site")
+
+
+@functools.cache
+def with_strangers(count: int) -> Workload:
+    """Return the log of `recorded` in which every tenth job, ``count`` in all, is of a partition that SITE lacks."""
+    jobs = recorded()
+    assert jobs.requests is not None
+    names = {**jobs.requests.names, "partition": ("batch", "short", "old")}
+    partition = jobs.requests.partition.copy()
+    partition[9 : 10 * count : 10] = 2
+    return dataclasses.replace(jobs, requests=dataclasses.replace(jobs.requests, partition=partition, names=names))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.logs import ReadLog, on_site
 from policyfactory.evaluate.options import ExperimentTable, LogTable, ResampleTable
 from policyfactory.evaluate.plan import Plan
 from policyfactory.policy.policy import Policy
@@ -49,7 +49,7 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
     WorkloadError
         If a log has fewer windows than asked for or no whole week.
     """
-    chosen = [logs[name] for name in plan.logs if name in logs]
+    chosen = [on_site(logs[name], plan.experiment.rules) for name in plan.logs if name in logs]
     if not chosen:
         raise UsageError(f"experiment {plan.name}: none of its logs is left ({', '.join(plan.logs)}); name one of them")
     if plan.experiment.rules.decide_by == "prediction":
@@ -64,7 +64,14 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
             more[log.name] = draw = _drawing(plan, log, table)
             cases += map(draw, range(1, table.count + 1))
     recorded, unrecorded = _record(plan, chosen, cases)
-    return dataclasses.replace(plan.experiment, cases=tuple(cases), more=more, recorded=recorded, unrecorded=unrecorded)
+    return dataclasses.replace(
+        plan.experiment,
+        cases=tuple(cases),
+        more=more,
+        recorded=recorded,
+        unrecorded=unrecorded,
+        left_out=tuple(log.left_out for log in chosen if log.left_out),
+    )
 
 
 def cases_of(

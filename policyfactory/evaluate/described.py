@@ -125,8 +125,9 @@ def setting(experiment: Experiment, evaluation: Evaluation, axes: Mapping[str, A
             "least_cases": MIN_CASES,
         },
     }
-    # Only where it is: what is evaluated without a record is described as ever.
-    as_json: dict[str, Any] = plain(content | ({"recorded": True} if experiment.recorded else {}))
+    # Only where they are: what is evaluated without them is described as ever.
+    more = {"recorded": experiment.recorded, "left_out": experiment.left_out}
+    as_json: dict[str, Any] = plain(content | {name: value for name, value in more.items() if value})
     return as_json
 
 

@@ -54,6 +54,8 @@ class Experiment:
         Whether the recorded schedule is shown beside the policies; every job needs a recorded start then.
     unrecorded : str
         Why it is not shown where it was asked for if it is known; empty where nobody will miss it.
+    left_out : tuple of str
+        Which jobs of a log are not simulated, since their partition is not one of the site: a sentence a log.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Experiment:
     more: Mapping[str, Callable[[int], Case]] = dataclasses.field(default_factory=dict)
     recorded: bool = False
     unrecorded: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def policies(self) -> tuple[str, ...]:

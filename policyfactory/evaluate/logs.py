@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import InputError
 from policyfactory.evaluate.options import LogTable
 from policyfactory.evaluate.predictions import read_predictions
+from policyfactory.simulate.rules import Rules
+from policyfactory.site.fits import without_strangers
 from policyfactory.workload.assume import assumed
 from policyfactory.workload.clean import clean
 from policyfactory.workload.jobs import Workload
@@ -21,7 +23,7 @@ from policyfactory.workload.models.tsafrir import tsafrir_estimates
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["ReadLog", "cleaned_log", "locate_log", "read_log"]
+__all__ = ["ReadLog", "cleaned_log", "locate_log", "on_site", "read_log"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +46,8 @@ class ReadLog:
         SHA-256 of each file that was read, by its path; of the jobs of a model, by its name.
     notes : tuple of str
         What was dropped and changed, in words.
+    left_out : str
+        Which jobs it has no more, since their partition is not one of the site that it is simulated on; empty if none.
     """
 
     name: str
@@ -53,6 +57,7 @@ class ReadLog:
     account: dict[str, Any]
     hashes: dict[str, str]
     notes: tuple[str, ...]
+    left_out: str = ""
 
     @property
     def longest_request_s(self) -> float:
@@ -156,6 +161,27 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
         notes += [f"  {text}" for text in account["assumed"] or [f"the log says all that {source.assume} names"]]
     workload = dataclasses.replace(_with_requests(workload, source), name=name)
     return ReadLog(name, source, workload, None, account, {log.path: report.sha256}, tuple(notes))
+
+
+def on_site(log: ReadLog, rules: Rules) -> ReadLog:
+    """Return a log without the jobs of partitions that the site of some rules does not have.
+
+    Parameters
+    ----------
+    log : ReadLog
+        Any.
+    rules : Rules
+        Without a described site nothing is left out.
+    """
+    if rules.site is None or rules.site.assumed:
+        return log
+    workload, left_out = without_strangers(log.workload, rules.site)
+    if not left_out:
+        return log
+    prediction = log.prediction
+    if prediction is not None:
+        prediction = prediction[np.isin(log.workload.job_id, workload.job_id)]
+    return dataclasses.replace(log, workload=workload, prediction=prediction, left_out=left_out)
 
 
 def _of_model(source: LogTable) -> Workload:

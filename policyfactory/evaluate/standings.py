@@ -105,7 +105,7 @@ def _each_log(logs: Sequence[str], table: Callable[[str, str], Table]) -> tuple[
 
 
 def _values(outcome: Outcome, units: dict[str, str]) -> Section:
-    evaluation, unrecorded = outcome.evaluation, outcome.experiment.unrecorded
+    evaluation, experiment = outcome.evaluation, outcome.experiment
     pictures = tuple(
         Picture(
             f"{stem}-boxes",
@@ -114,7 +114,8 @@ def _values(outcome: Outcome, units: dict[str, str]) -> Section:
         )
         for metric, stem in zip(evaluation.metrics, anchors(evaluation.metrics), strict=True)
     )
-    return Section("values", "Values", (unrecorded,) if unrecorded else (), value_tables(outcome, units), pictures)
+    words = tuple(text for text in (experiment.unrecorded, *experiment.left_out) if text)
+    return Section("values", "Values", words, value_tables(outcome, units), pictures)
 
 
 def value_tables(outcome: Outcome, units: dict[str, str]) -> tuple[Table, ...]:

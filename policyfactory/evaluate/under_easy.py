@@ -53,7 +53,7 @@ def under_easy(experiment: Experiment, evaluation: Evaluation, workers: Workers 
     own, theirs = (
         tuple(summarise(one, statistic=experiment.statistic, seed=experiment.seed)) for one in (evaluation, other)
     )
-    outcome = Outcome(dataclasses.replace(experiment, cases=tuple(cases), unrecorded=""), other, theirs)
+    outcome = Outcome(dataclasses.replace(experiment, cases=tuple(cases), unrecorded="", left_out=()), other, theirs)
     metric = evaluation.metrics[0]
     leads = _leads(metric, winners(own, metric), winners(theirs, metric))
     sites = dict.fromkeys(

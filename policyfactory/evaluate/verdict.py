@@ -18,7 +18,7 @@ from policyfactory.core.units import format_duration
 from policyfactory.evaluate.basis import basis_in_words, invented_share, predictions_in_words, windows_too_short
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.gate import gate_in_words, gated, headed
-from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.logs import ReadLog, on_site
 from policyfactory.evaluate.plan import Plan
 from policyfactory.policy.policy import Policy
 from policyfactory.report.verdict import LIGHTS, NOBODY, TOO_FAR, Light, Verdict, difference_in_words, value_in_words
@@ -61,8 +61,9 @@ def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Ver
     sentences: list[str] = []
     caveats: list[str] = []
     for log in evaluation.logs:
-        light, own = gated(*_on_log(outcome, plan, logs[log]), outcome.fidelity.get(log))
-        basis = _basis(outcome, plan, logs[log])
+        simulated = on_site(logs[log], plan.experiment.rules)
+        light, own = gated(*_on_log(outcome, plan, simulated), outcome.fidelity.get(log))
+        basis = _basis(outcome, plan, simulated)
         if len(evaluation.logs) > 1:
             own, basis = (f"{log}: {LIGHTS[light]}. {' '.join(own)}",), tuple(f"{log}: {text}" for text in basis)
         lights.append(light)
@@ -143,6 +144,7 @@ def _basis(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[str, ...]:
         *_windows(plan, log.workload, unsound=False),
         *predictions_in_words(predicted, log.workload, plan.table.windows, drawn=plan.table.resample is not None),
         *_site(outcome, log.name),
+        *filter(None, [log.left_out]),
     )
 
 

@@ -32,7 +32,7 @@ from policyfactory.fidelity.stated import (
 from policyfactory.simulate.recorded import lacking_starts
 from policyfactory.simulate.slurm.requests import partitions_of
 from policyfactory.simulate.slurm.run import SlurmRun, run_slurm
-from policyfactory.site.fits import Fit, fit_jobs, in_own_partitions
+from policyfactory.site.fits import Fit, fit_jobs, in_own_partitions, without_strangers
 from policyfactory.site.layout import lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
@@ -58,7 +58,7 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
     site : Site
         Where it ran.
     run : SlurmRun, optional
-        What `run_slurm` made of them; without it, it is run.
+        What `run_slurm` made of them, without those of partitions that the site does not have; without it, it is run.
     twice : bool
         Simulate it again with nodes that are free a second later, to show what chance alone makes.
 
@@ -75,7 +75,6 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
             "from a slurm.conf"
         )
     n = len(workload)
-    known = workload.start >= workload.submit
     if not has_record(workload):
         raise UsageError(
             f"{workload.name}: {lacking_starts(workload) or 'it has no jobs'}; a simulation is compared with the "
@@ -89,19 +88,21 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
             f"{_first_of(fit)}: is this log of another cluster? Nothing was simulated; policyfactory site check says "
             "what does not fit"
         )
-    workload = in_own_partitions(workload, site)
+    workload, left_out = without_strangers(in_own_partitions(workload, site), site)
+    known = workload.start >= workload.submit
     site_then = _as_recorded(site)
     run = run_slurm(workload, site_then) if run is None else run
-    lead_in = int(LEAD_IN * n)
+    lead_in = int(LEAD_IN * len(workload))
     runs = run.start >= 0
     compared = known & runs
     compared[:lead_in] = False
     observed, simulated = workload.start - workload.submit, run.start - workload.submit
     groups = tuple(_groups(workload, site, observed, simulated, compared))
     course = _course(workload, site, run, known, lead_in)
-    never = int((~runs).sum())
+    strangers = n - len(workload)
+    never = int((~runs).sum()) + strangers
     light, beyond = _judge(groups, course, n, never / n)
-    replayed = Replayed(workload, site, run, known, compared, fit.unknown)
+    replayed = Replayed(workload, site, run, known, compared, fit.unknown, (strangers, left_out))
     return Fidelity(
         workload.name,
         site.name,
@@ -116,6 +117,7 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
         reasons_of(replayed) if light == "far" else (),
         (observed[compared], simulated[compared]),
         _itself(workload, run, run_slurm(workload, site_then, turn_round=1), compared) if twice else None,
+        left_out,
     )
 
 

@@ -124,6 +124,9 @@ class Fidelity:
     itself : GroupFit or None
         All jobs, as simulated (``observed``), and simulated again with nodes that are free a second later
         (``simulated``): what chance alone makes. None: not asked for.
+    left_out : str
+        Which of the jobs that never start were not simulated, since the site does not have their partition; empty if
+        none.
     """
 
     workload: str
@@ -139,6 +142,7 @@ class Fidelity:
     reasons: tuple[Reason, ...]
     waits: tuple[Int64Array, Int64Array]
     itself: GroupFit | None = None
+    left_out: str = ""
 
     @property
     def trusted(self) -> bool:
@@ -147,7 +151,7 @@ class Fidelity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "beyond")
+        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "left_out", "beyond")
         return {
             "schema_version": 1,
             **{name: getattr(self, name) for name in kept},

@@ -77,13 +77,23 @@ class Replayed:
         Jobs with a recorded start; jobs that are compared.
     unknown : tuple of str
         What the log does not say, of what the site limits.
+    left_out : (int, str)
+        How many jobs of the log are not in the workload, since the site does not have their partition; which.
     """
 
     def __init__(
-        self, workload: Workload, site: Site, run: SlurmRun, known: _Mask, compared: _Mask, unknown: tuple[str, ...]
+        self,
+        workload: Workload,
+        site: Site,
+        run: SlurmRun,
+        known: _Mask,
+        compared: _Mask,
+        unknown: tuple[str, ...],
+        left_out: tuple[int, str] = (0, ""),
     ) -> None:
         self.workload, self.site, self.run = workload, site, run
         self.known, self.compared, self.unknown = known, compared, unknown
+        self.left_out = left_out
         self.asked = workload.requests or Requests.unknown(len(workload))
         self.partition = partitions_of(workload, self.asked, site)
         self.runs: _Mask = run.start >= 0
@@ -125,7 +135,10 @@ def _percent(share: float) -> str:
 
 
 def _never(replayed: Replayed) -> Iterator[Reason]:
-    rows = np.flatnonzero(~replayed.runs)
+    rows, (lost, left_out) = np.flatnonzero(~replayed.runs), replayed.left_out
+    if lost:
+        why = f"{left_out.rstrip('.')}. They ran, so a partition is missing in the site file"
+        yield Reason("never", why, lost / (len(replayed.workload) + lost))
     if not len(rows):
         return
     first = int(rows[0])

@@ -102,6 +102,7 @@ def _caveats(found: Fidelity) -> Iterator[str]:
         yield f"{counted(found.unrecorded, 'job')} without a recorded start: simulated, and not compared"
     if found.never and found.light != "far":
         yield f"{counted(found.never, 'job')} of the record never start on this site"
+        yield from filter(None, [found.left_out.rstrip(".")])
     others = [one for one in found.groups[1:] if one.light == "far"]
     if others and found.light == "near":
         yield "far from the record: " + ", ".join(f"{one.kind} {one.name} ({one.jobs:,} jobs)" for one in others)

@@ -24,6 +24,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.site.default import site_of
+from policyfactory.site.fits import without_strangers
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
@@ -60,7 +61,10 @@ class Quarters(Stages):
         super().__init__(folder, workers, progress, seconds, overwrite=overwrite)
         self.log = log
         self.options = options
-        workload = clean(log, **options.reading)
+        self.rules = options.rules
+        self._site = self.rules.site
+        self.read = clean(log, **options.reading)
+        workload, self.left_out = self._on_site(self.read)
         if len(workload) < _FEWEST:
             raise WorkloadError(
                 f"{log.path}: {len(workload):,} jobs are left after cleaning, and {_FEWEST} are the least to learn "
@@ -72,7 +76,6 @@ class Quarters(Stages):
         self.last = None if unix_start is None else unix_start + int(workload.submit[-1]) // workload.ticks
         self.windows = options.windows
         self.workload = workload
-        self.rules = options.rules
         if options.under_slurm and self.rules.site is None:
             # Of the whole log, so that its parts have one.
             self.rules = dataclasses.replace(self.rules, site=site_of(workload))
@@ -97,8 +100,11 @@ class Quarters(Stages):
         return simulate(jobs, rival.model.policy, self.rules).after(lead_in)
 
     def workload_of(self, log: SwfLog) -> Workload:
-        """Return the jobs of a part, cleaned."""
-        return clean(log, **self.options.reading)
+        """Return the jobs of a part, cleaned, without those of partitions that the site does not have."""
+        return self._on_site(clean(log, **self.options.reading))[0]
+
+    def _on_site(self, jobs: Workload) -> tuple[Workload, str]:
+        return (jobs, "") if self._site is None else without_strangers(jobs, self._site)
 
     def _measured(self, part: str, parts: dict[str, SwfLog]) -> SwfLog:
         """Return the log that is simulated to measure a part: all that came before too, unless it is cut."""
@@ -198,6 +204,8 @@ class Quarters(Stages):
 
     def warn(self) -> None:
         """Say beforehand what weakens the result."""
+        if self.left_out:
+            self.progress.warning(self.left_out)
         for sentence in self.windows_too_short():
             self.progress.warning(sentence)
         if self.epoch is None:

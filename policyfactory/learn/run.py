@@ -195,7 +195,7 @@ class _Learning(Quarters):
         self.begin(
             "The log as it was, replayed on its site", "site", "replay", self.log.path, self.options.site, *words
         )
-        self.gate = replay_logs(self.rules, {self.log.name: self.workload}, self.progress.warning).get(self.log.name)
+        self.gate = replay_logs(self.rules, {self.log.name: self.read}, self.progress.warning).get(self.log.name)
 
     def _predictor(self, winner: Rival) -> Forests | None:
         """Return the model that the choice needs from the end of the log on."""
@@ -329,6 +329,7 @@ class _Learning(Quarters):
         more = () if winner.name == baseline.name else (*limits_in_words(policy), gaming(policy, measured.machine))
         if policy.needs_predictions:
             more = (*more, *unknown_in_words(measured))
+        more = (*more, self.left_out) if self.left_out else more
         caveats = (*gate_in_words(self.gate), *basis_in_words(measured), *more)
         found = () if self.gate is None else (self.gate,)
         return headed(dataclasses.replace(verdict, caveats=caveats), found)

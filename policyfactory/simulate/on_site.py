@@ -18,7 +18,7 @@ from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.slurm.requests import limits_of, partitions_of
 from policyfactory.simulate.slurm.run import Renew, SlurmRun, run_slurm
 from policyfactory.site.default import as_assumed, site_of
-from policyfactory.site.fits import in_own_partitions
+from policyfactory.site.fits import in_own_partitions, without_strangers
 from policyfactory.site.layout import lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
@@ -52,17 +52,21 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     -------
     Schedule
         Its rules have the site; a job is backfilled if the backfilling pass started it. Of a job that was put back when
-        a node failed, the last start and end count.
+        a node failed, the last start and end count. Jobs of partitions that the site does not have are left out of it,
+        which ``left_out`` says.
 
     Raises
     ------
     UsageError
         If a policy reads how many processors are free, or predictions, or a threshold is given.
     EvaluationError
-        If a job could never start, or the workload's clock does not count seconds.
+        If a job could never start, most are of partitions that the site does not have, or the workload's clock does not
+        count seconds.
     """
     check_policy(policy, rules)
-    site = rules.site or site_of(workload)
+    site, left_out = rules.site or site_of(workload), ""
+    if not site.assumed:
+        workload, left_out = without_strangers(workload, site)
     jobs = as_assumed(workload, site) if site.assumed else in_own_partitions(workload, site)
     factors, renew = site_factors(jobs, policy, rules, site)
     run = run_slurm(jobs, _as_ruled(site, rules), factors, renew=renew)
@@ -72,7 +76,8 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     # What utilisation is a part of.
     held = dataclasses.replace(workload, machine=int(lay_out(site).cores.sum()))
     backfilled = run.by == _BY_BACKFILLING
-    return Schedule(run.start, run.end, backfilled, held, policy.name, dataclasses.replace(rules, site=site))
+    rules = dataclasses.replace(rules, site=site)
+    return Schedule(run.start, run.end, backfilled, held, policy.name, rules, left_out=left_out)
 
 
 def check_policy(policy: Policy, rules: Rules) -> None:

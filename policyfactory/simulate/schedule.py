@@ -66,6 +66,8 @@ class Schedule:
         What was still running of a lead-in.
     held : Held or None
         What each job held of a machine with more than processors.
+    left_out : str
+        Which jobs of the log the workload has no more, since their partition is not one of the site; empty if none.
     """
 
     start: NDArray[np.int64]
@@ -76,6 +78,7 @@ class Schedule:
     rules: Rules
     carried: Carried | None = dataclasses.field(default=None, kw_only=True)
     held: Held | None = dataclasses.field(default=None, kw_only=True)
+    left_out: str = dataclasses.field(default="", kw_only=True)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -160,7 +163,8 @@ class Schedule:
 
     def _facts(self) -> dict[str, str]:
         values = measure(self, _SUMMARY) if len(self) else {}
-        return {name: _shown(value, METRICS[name].unit) for name, value in values.items()}
+        facts = {name: _shown(value, METRICS[name].unit) for name, value in values.items()}
+        return facts | ({"left out": self.left_out} if self.left_out else {})
 
     def __repr__(self) -> str:
         return f"<Schedule of {self.workload.name} under {self.policy_name}: {len(self):,} jobs>"

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.arrays import Int64Array
+from policyfactory.core.text import counted, enumerated
 from policyfactory.core.units import format_duration
 from policyfactory.site.layout import Layout, lay_out
 from policyfactory.site.model import Partition, Qos, Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["Fit", "PartitionFit", "fit_jobs", "in_own_partitions"]
+__all__ = ["Fit", "PartitionFit", "fit_jobs", "in_own_partitions", "without_strangers"]
 
 _MOST_NAMED = 5
 _NOWHERE = -1
@@ -74,7 +75,7 @@ class Fit:
     @property
     def other_cluster(self) -> bool:
         """Whether most jobs do not fit."""
-        return 2 * self.fitting < self.jobs
+        return _mostly_of_others(self.fitting, self.jobs)
 
 
 def fit_jobs(site: Site, workload: Workload) -> Fit:
@@ -133,6 +134,46 @@ def in_own_partitions(workload: Workload, site: Site) -> Workload:
         return workload
     nowhere = np.full(len(workload), -1, dtype=np.int64)
     return dataclasses.replace(workload, requests=dataclasses.replace(requests, partition=nowhere))
+
+
+def without_strangers(workload: Workload, site: Site) -> tuple[Workload, str]:
+    """Return a workload without the jobs of partitions that a site does not have, and in a sentence which these are.
+
+    Parameters
+    ----------
+    workload : Workload
+        Any. If most of its jobs are so, all stay: it is of another cluster, and who simulates it is told.
+    site : Site
+        A described one.
+
+    Returns
+    -------
+    workload : Workload
+        On the same clock.
+    left_out : str
+        How many there were, and the first of them; empty if none was left out.
+    """
+    requests = workload.requests
+    if requests is None or _numbers_only(site, requests):
+        return workload, ""
+    lost = _places(site, requests)[0] == _NOWHERE
+    rows = np.flatnonzero(lost)
+    if not len(rows) or _mostly_of_others(len(workload) - len(rows), len(workload)):
+        return workload, ""
+    names = requests.names["partition"]
+    theirs = [f"{names[place]!a}" for place in np.unique(requests.partition[rows])[:_MOST_NAMED].tolist()]
+    first = ", ".join(str(job) for job in workload.job_id[rows[:_MOST_NAMED]].tolist())
+    more = ", ..." if len(rows) > _MOST_NAMED else ""
+    sentence = (
+        f"{len(rows):,} of {counted(len(workload), 'job')} of {workload.name} {'is' if len(rows) == 1 else 'are'} left "
+        f"out: site {site.name} does not have {'their' if len(rows) > 1 else 'its'} partition {enumerated(theirs)} "
+        f"(job{'s' if len(rows) > 1 else ''} {first}{more})."
+    )
+    return workload.select(~lost), sentence
+
+
+def _mostly_of_others(fitting: int, jobs: int) -> bool:
+    return 2 * fitting < jobs
 
 
 def _numbers_only(site: Site, requests: Requests) -> bool:

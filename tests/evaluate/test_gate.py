@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError
@@ -19,7 +20,7 @@ from policyfactory.site.default import site_of
 from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.jobs import Workload
-from recorded_sites import SITE, recorded, recorded_on, submitted
+from recorded_sites import SITE, recorded, recorded_on, submitted, with_strangers
 
 
 def replayed(site: Site | None = SITE, /, **logs: Workload) -> tuple[dict[str, Fidelity], list[str]]:
@@ -107,6 +108,27 @@ def test_on_a_site_that_is_near_the_policies_decide(tmp_path: Path) -> None:
     names = [section.name for section in found.outcome.sections]
     assert names[:3] == ["in-short", "fidelity", "cores-in-use"]
     assert found.outcome.fidelity["log"].trusted
+
+
+def test_jobs_of_a_partition_that_the_site_lacks_are_left_out_and_named_wherever_one_looks(tmp_path: Path) -> None:
+    said = "2 of 600 jobs of log are left out: site small does not have their partition 'old' (jobs 10, 20)."
+    site = site_file(tmp_path)
+    found = evaluate(with_strangers(2), "FCFS,SPF", site=site, lead_in="100jobs", **OPTIONS)
+    outcome = found.outcome
+    assert outcome.evaluation.cases[0].jobs == 498
+    assert outcome.verdict is not None
+    assert said in outcome.verdict.caveats
+    assert any("rests on 498 jobs" in text for text in outcome.verdict.caveats)
+    assert next(one for one in outcome.sections if one.name == "values").paragraphs[-1] == said
+    assert outcome.fidelity["log"].never == 2
+    found.report(tmp_path / "out")
+    protocol = json.loads((tmp_path / "out" / "evaluation.json").read_text())["protocol"]
+    assert protocol["experiments"][0]["left_out"] == [said]
+    kept = np.ones(600, dtype=np.bool_)
+    kept[[9, 19]] = False
+    alone = evaluate(with_strangers(2).select(kept), "FCFS,SPF", site=site, lead_in="100jobs", **OPTIONS).outcome
+    assert alone.evaluation.values.tolist() == outcome.evaluation.values.tolist()
+    assert alone.experiment.left_out == ()
 
 
 def test_without_a_site_nothing_is_replayed() -> None:

@@ -14,7 +14,7 @@ from policyfactory.fidelity.found import Fidelity
 from policyfactory.fidelity.words import HEADINGS, sections_of, verdict_of
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.model import NodeGroup, NotModelled, Partition, Priority, Site
-from recorded_sites import DOWN, JOBS, LIMITED, SITE, recorded, recorded_on, submitted
+from recorded_sites import DOWN, JOBS, LIMITED, SITE, recorded, recorded_on, submitted, with_strangers
 
 
 def names_of(found: Fidelity) -> set[str]:
@@ -127,6 +127,19 @@ def test_jobs_that_never_start_on_the_site_are_counted() -> None:
     never = next(reason for reason in found.reasons if reason.name == "never")
     assert never.value == found.never / JOBS > 0.05
     assert "above MaxTime of partition short" in never.text
+
+
+def test_jobs_of_partitions_that_the_site_lacks_never_start_and_are_named() -> None:
+    found = fidelity(with_strangers(3), SITE)
+    assert (found.jobs, found.never, found.lead_in) == (600, 3, 59)
+    said = "3 of 600 jobs of log are left out: site small does not have their partition 'old' (jobs 10, 20, 30)."
+    assert found.left_out == found.as_dict()["left_out"] == said
+    assert verdict_of(found).caveats[-3:-1] == ("3 jobs of the record never start on this site", said[:-1])
+    many = fidelity(with_strangers(60), SITE)
+    assert "the jobs that never start on the site" in many.beyond
+    never = next(reason for reason in many.reasons if reason.name == "never")
+    assert never.value == 0.1
+    assert never.text.endswith("(jobs 10, 20, 30, 40, 50, ...). They ran, so a partition is missing in the site file")
 
 
 def test_users_who_wait_for_their_own_jobs_are_seen() -> None:

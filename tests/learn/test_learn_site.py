@@ -8,12 +8,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from daily_log import daily
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.progress import Progress
 from policyfactory.learn.run import learn
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
@@ -21,9 +23,20 @@ from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.requests import Requests
 
 FEW: dict[str, Any] = {"tuples": 32, "trials": 320}
 SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),))
+
+
+class Said(Progress):
+    """Keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warning(self, sentence: str) -> None:
+        self.warnings.append(sentence)
 
 
 @functools.cache
@@ -80,6 +93,24 @@ def test_on_a_site_that_is_far_nothing_is_recommended(site: str, tmp_path: Path)
     assert "small.toml" in manifest["inputs"]
     policy = json.loads((tmp_path / "learned" / "policy.json").read_text())
     assert policy["diagnostics"]["verdict"].startswith("Not to be trusted here. On site small")
+
+
+def test_jobs_of_a_partition_that_the_site_lacks_are_left_out_of_it_all(site: str) -> None:
+    jobs = log()
+    partition = np.zeros(len(jobs), dtype=np.int64)
+    partition[[5, 700]] = 1
+    names = {"partition": ("all", "old")}
+    asked = dataclasses.replace(Requests.unknown(len(jobs)), partition=partition, names=names)
+    said = Said()
+    found = learn(dataclasses.replace(jobs, requests=asked), site=site, progress=said, **FEW)
+    left_out = "2 of 784 jobs of daily are left out: site small does not have their partition 'old' (jobs 6, 701)."
+    assert said.warnings[0] == left_out
+    assert left_out in found.verdict.caveats
+    assert found.fidelity is not None
+    assert found.fidelity.never == 2
+    # The first half without one job is the lead-in, as in a log that never had them.
+    assert found.choosing.outcome.evaluation.cases[0].jobs == 392 // 2
+    assert found.test.outcome.evaluation.cases[0].jobs == 392 // 2 - 1
 
 
 def test_another_cluster_is_refused_before_anything_is_learned(tmp_path: Path) -> None:

@@ -147,6 +147,21 @@ def test_partitions_that_a_log_only_numbers_are_the_default_one() -> None:
         simulate(log("long"), SAF, site=POOL)
 
 
+def test_a_job_of_a_partition_that_the_site_lacks_is_left_out_and_said() -> None:
+    names = {"partition": ("batch", "long")}
+    asked = dataclasses.replace(Requests.unknown(4), partition=np.array([0, 0, 1, 0]), names=names)
+    schedule = simulate(work(QUEUE, requests=asked), SAF, site=POOL)
+    assert schedule.workload.job_id.tolist() == [1, 2, 4]
+    three = [QUEUE[row] for row in (0, 1, 3)]
+    assert schedule.start.tolist() == simulate(work(three), SAF, site=POOL).start.tolist()
+    said = "1 of 4 jobs of log is left out: site pool does not have its partition 'long' (job 3)."
+    assert schedule.left_out == said
+    assert said in schedule.summary()
+    assert simulate(work(QUEUE), SAF, site=POOL).left_out == ""
+    # On a site that is assumed partitions do not count.
+    assert len(simulate(work(QUEUE, requests=asked), SAF, backfill="slurm")) == 4
+
+
 def test_a_site_file_will_do_and_means_the_rules_of_slurm(tmp_path: Path) -> None:
     path = tmp_path / "pool.toml"
     write_site(POOL, path)

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from policyfactory.site.fits import PartitionFit, fit_jobs
+from policyfactory.site.fits import PartitionFit, fit_jobs, without_strangers
 from policyfactory.site.model import Limits, NodeGroup, Partition, Qos, Site
 from policyfactory.site.settings import Scheduling
 from policyfactory.workload.jobs import Workload
@@ -117,3 +117,29 @@ def test_what_the_log_does_not_say_is_said() -> None:
     assert found.unknown[0].startswith("2 of 2 jobs")
     simple = Site("s", (NodeGroup("n[1-4]"),), (Partition("p"),))
     assert fit_jobs(simple, work([{}])).unknown == ()
+
+
+def test_a_few_jobs_of_partitions_that_are_not_there_are_left_out() -> None:
+    names = {"partition": ("big", "lost", "gone\u202e")}
+    jobs = work([{"partition": 0}] * 8 + [{"partition": 1}] * 6 + [{"partition": 2}], names)
+    left, sentence = without_strangers(jobs, SITE)
+    assert left.job_id.tolist() == list(range(1, 9))
+    assert sentence == (
+        "7 of 15 jobs of log are left out: site here does not have their partition 'lost' and 'gone\\u202e' "
+        "(jobs 9, 10, 11, 12, 13, ...)."
+    )
+    one, sentence = without_strangers(jobs.select(slice(7, 9)), SITE)
+    assert one.submit.tolist() == [7]
+    assert sentence == "1 of 2 jobs of log is left out: site here does not have its partition 'lost' (job 9)."
+
+
+def test_of_the_log_of_another_cluster_nothing_is_left_out() -> None:
+    jobs = work([{"partition": 0}] * 2 + [{"partition": 1}] * 3, {"partition": ("big", "lost")})
+    assert without_strangers(jobs, SITE) == (jobs, "")
+    assert fit_jobs(SITE, jobs).other_cluster
+    kept = work([{"partition": 0}], {"partition": ("big",)})
+    assert without_strangers(kept, SITE) == (kept, "")
+    numbered = work([{"partition": 0}, {"partition": 1}], {"partition": ("1", "2")})
+    assert without_strangers(numbered, SITE) == (numbered, "")
+    bare = dataclasses.replace(kept, requests=None)
+    assert without_strangers(bare, SITE) == (bare, "")
