@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from policyfactory.cli import site_replay
+from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.learning_options import READING, Log
+from policyfactory.cli.site_replay import JsonOption, SiteOption, note_assumed
 from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.core.output import check_file
 from policyfactory.core.together import digest_of, together
+from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.site.fits import Fit
@@ -26,9 +29,6 @@ app = typer.Typer(
     help="The cluster itself: its partitions, nodes, limits and scheduler settings as a site file.",
     no_args_is_help=True,
 )
-
-_SITE = Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)]
-_JSON = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 
 
 @app.command("import")
@@ -102,7 +102,7 @@ app.command("replay")(site_replay.replay)
 
 
 @app.command()
-def show(path: _SITE, json: _JSON = False) -> None:
+def show(path: SiteOption, json: JsonOption = False) -> None:
     """Show a site: partitions, settings that are not the defaults, limits, and what is not modelled."""
     from policyfactory.site.file import read_site
     from policyfactory.site.show import not_modelled_rows, partition_rows, setting_rows
@@ -141,16 +141,12 @@ def _show(site: Site) -> None:
 
 
 @app.command()
+@with_options(OPTIONS[name] for name in READING)
 def check(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log (SWF, also .gz).", show_default=False)],
-    path: _SITE,
-    preset: Annotated[str, typer.Option(help="Filter of the log, as for workload clean.")] = "default",
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
-    processors: Annotated[int | None, typer.Option(help="Processors, where the header does not say.", min=1)] = None,
-    force_processors: Annotated[
-        bool, typer.Option("--force-processors", help="Use that size also where the header has another one.")
-    ] = False,
-    json: _JSON = False,
+    log: Log,
+    path: SiteOption,
+    json: JsonOption = False,
+    **reading: Any,
 ) -> None:
     """Say how many jobs of a log a site could run, by partition, and why it could not run the others."""
     from policyfactory.site.file import read_site
@@ -158,13 +154,8 @@ def check(
     from policyfactory.workload.clean import read
 
     site = read_site(path)
-    workload = read(
-        log,
-        preset=preset,
-        processors=processors,
-        force_processors=force_processors,
-        estimate_missing=estimate_missing,
-    )
+    workload = read(log, **reading)
+    note_assumed(workload)
     fit = fit_jobs(site, workload)
     if json:
         console().file.write(dump_json(fit.as_dict()))

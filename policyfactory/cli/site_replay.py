@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.learning_options import READING
 from policyfactory.cli.review_output import OutputOption, OverwriteOption, refuse_to_replace, show, write
 from policyfactory.core.artefact import dump_json
+from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.report.terminal import console, note
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
-__all__ = ["replay"]
+if TYPE_CHECKING:
+    from policyfactory.workload.jobs import Workload
+
+__all__ = ["JsonOption", "SiteOption", "note_assumed", "replay"]
+
+SiteOption = Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 
 
+@with_options(OPTIONS[name] for name in READING)
 def replay(
     log: Annotated[
         Path,
         typer.Argument(metavar="LOG", help="The site's log, with its starts (SWF, also .gz).", show_default=False),
     ],
-    path: Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)],
+    path: SiteOption,
     output: OutputOption = None,
     start: Annotated[
         str | None,
         typer.Option("--from", help="Only jobs from this time on: 30d after the first job, or a date 2026-05-01."),
     ] = None,
     end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
-    preset: Annotated[str, typer.Option(help="Filter of the log, as for workload clean.")] = "default",
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
-    processors: Annotated[int | None, typer.Option(help="Processors, where the header does not say.", min=1)] = None,
-    force_processors: Annotated[
-        bool, typer.Option("--force-processors", help="Use that size also where the header has another one.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")] = False,
+    json: JsonOption = False,
     overwrite: OverwriteOption = False,
+    **reading: Any,
 ) -> None:
     """Simulate the log as it was on its site, and say how near the waits are to the recorded ones.
 
@@ -48,13 +52,8 @@ def replay(
 
     refuse_to_replace(output, overwrite=overwrite)
     site, digest = site_and_digest(path)
-    workload = read(
-        log,
-        preset=preset,
-        processors=processors,
-        force_processors=force_processors,
-        estimate_missing=estimate_missing,
-    ).between(start, end)
+    workload = read(log, **reading).between(start, end)
+    note_assumed(workload)
     found = fidelity(workload, site, twice=True)
     verdict, sections = verdict_of(found), sections_of(found)
     text = dump_json(found.as_dict())
@@ -65,8 +64,14 @@ def replay(
         show(verdict, [one for one in sections if one.name == "fidelity"])
     if output is not None:
         inputs = {str(log): workload.cleaning.sha256, str(path): digest}
-        parameters = {"from": start, "to": end, "preset": preset, "estimate_missing": estimate_missing}
+        parameters = {"from": start, "to": end, **reading}
         title = f"{workload.name} on site {site.name}, as it was"
         write(output, title, verdict, sections, inputs, parameters, {"fidelity.json": text}, overwrite=overwrite)
     elif not json:
         note("add --output DIR for a page with pictures")
+
+
+def note_assumed(workload: Workload) -> None:
+    """Say what was assumed of the jobs (``--assume``)."""
+    for text in () if workload.requests is None else workload.requests.assumed:
+        note(text)

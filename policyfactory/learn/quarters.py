@@ -173,8 +173,7 @@ class Quarters(Stages):
             cases = {"lead_in": f"{lead_in}jobs"}
         threshold = options.threshold_s
         own = threshold is None or math.isinf(threshold)
-        words = [*self.reading_words(), "--estimate-missing", options.estimate_missing]
-        words += [] if options.assume is None else ["--assume", options.assume]
+        words = self.reading_in_full()
         words += [] if own else ["--threshold", options.threshold_text]
         words += options.rule_words
         words += ["--metric", ",".join(options.metrics)]
@@ -195,6 +194,11 @@ class Quarters(Stages):
     def reading_words(self) -> tuple[str, ...]:
         """Return how the log is read, as it is typed."""
         return ("--preset", self.options.preset, *self.options.machine_words)
+
+    def reading_in_full(self) -> list[str]:
+        """Return the same with what is made of requests that are missing, and what is assumed of the jobs."""
+        assumed = [] if self.options.assume is None else ["--assume", self.options.assume]
+        return [*self.reading_words(), "--estimate-missing", self.options.estimate_missing, *assumed]
 
     def windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
         """Return why windows say nothing; nothing if they do, or there are none."""

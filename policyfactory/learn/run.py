@@ -191,9 +191,13 @@ class _Learning(Quarters):
         """Replay the log on its site as it was, before hours of work, where there is one."""
         if self.options.site is None:
             return
-        words = [*self.reading_words(), "--estimate-missing", self.options.estimate_missing]
         self.begin(
-            "The log as it was, replayed on its site", "site", "replay", self.log.path, self.options.site, *words
+            "The log as it was, replayed on its site",
+            "site",
+            "replay",
+            self.log.path,
+            self.options.site,
+            *self.reading_in_full(),
         )
         self.gate = replay_logs(self.rules, {self.log.name: self.read}, self.progress.warning).get(self.log.name)
 

@@ -128,6 +128,19 @@ def test_a_log_is_replayed_as_it_was(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("site", "replay", "log.swf", "s.toml", "--json").stdout) == found
 
 
+def test_what_is_assumed_of_the_jobs_is_said_and_counts(run: Run, tmp_path: Path) -> None:
+    _replayed_log(tmp_path, 1)
+    done = run("site", "check", "log.swf", "s.toml", "--assume", "n=5")
+    assert "nodes 5, and partition batch allows 4" in done.stdout
+    assert "assumed n=5 for 200 of 200 jobs, of which the log does not say it" in done.stderr
+    assert "do not say their nodes" in run("site", "check", "log.swf", "s.toml").stdout
+    words = ("site", "replay", "log.swf", "s.toml", "--assume", "n=q/2", "--preset", "sc17", "--output", "out")
+    assert "assumed n=q/2" in run(*words).stderr
+    parameters = json.loads((tmp_path / "out" / "manifest.json").read_text())["parameters"]
+    assert (parameters["assume"], parameters["preset"], parameters["estimate_missing"]) == ("n=q/2", "sc17", "error")
+    assert "200 of 200 jobs do not fit site s" in run(*words[:4], "--assume", "n=5", code=1).stderr
+
+
 def test_a_replay_that_is_far_says_what_lacks(run: Run, tmp_path: Path) -> None:
     _replayed_log(tmp_path, 5000)
     done = run("site", "replay", "log.swf", "s.toml")
