@@ -17,18 +17,19 @@ __all__ = ["tune"]
 _NAME = "tuning"
 _SHOWN = ("improvement", "choices")
 # The cases are whole or resampled logs: a tuner learns from the past of its log.
-# Nor does it take policies that read what is assumed.
-_FIXED = {"windows", "predictions", "statistic", "analyses", "recorded", "assume", "site"}
+_FIXED = {"windows", "predictions", "statistic", "analyses", "recorded"}
 _DEFAULTS = {
     "policies": ["FCFS", "LCFS", "SPF", "LPF", "SQF", "LQF", "LEXP", "SEXP", "SRF", "LRF", "SAF", "LAF"],
     "metrics": ["total_wait", "mean_wait", "mean_bsld", "max_wait"],
     "threshold": "40h",
-    "backfill": "easy",
 }
-_MORE = {"policies": "the tuners also use it until past periods favour another policy"}
+_MORE = {
+    "policies": "the tuners also use it until past periods favour another policy",
+    "threshold": "under Slurm's rules there is none",
+}
 # Reservations for all jobs cannot change hands, nor do predictions belong to resampled logs.
 _CHOICES = {
-    "backfill": Literal["none", "easy"],
+    "backfill": Literal["none", "easy", "slurm"],
     "decide_by": Literal["request", "runtime"],
     "compatibility": Literal["none", "ocst"],
 }
@@ -56,6 +57,7 @@ Period = Annotated[
     [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED)], _DEFAULTS, _CHOICES, _MORE
 )
 def tune(
+    context: typer.Context,
     traces: Logs = None,
     *,
     feedback: Feedback = "simulate",
@@ -77,6 +79,9 @@ def tune(
 
     numbers = {name: options.pop(name) for name in TUNER_OPTIONS}
     given = {**_DEFAULTS, **{name: value for name, value in options.items() if value is not None}}
+    source = getattr(context.get_parameter_source("threshold"), "name", "")
+    if (given.get("site") is not None or given.get("backfill") == "slurm") and source != "COMMANDLINE":
+        given["threshold"] = "inf"
     fixed = {"statistic": "ratio", "analyses": list(_SHOWN), "recorded": False}
     content = plain_content({**given, **fixed}, log_tables(traces or ()), "command")
     content |= {"name": _NAME, "title": "Tuning " + ", ".join(content["logs"])}

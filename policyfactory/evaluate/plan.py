@@ -239,11 +239,13 @@ class Planner:
     def _check_slurm(self, rules: Rules, contenders: Sequence[Contender]) -> None:
         from policyfactory.simulate.on_site import check_policy
 
-        with self._about("policies"):
-            for one in contenders:
-                if not isinstance(one, Policy):
-                    raise UsageError(f"tuner {one.name} changes the policy in force, which no export does in Slurm")
-                check_policy(one, rules)
+        for one in contenders:
+            if isinstance(one, Policy):
+                with self._about("policies"):
+                    check_policy(one, rules)
+            else:
+                with self._about("tuners"):
+                    one.check(rules)
 
     def _check_skip(self, table: ExperimentTable, logs: Sequence[str]) -> None:
         for log in table.skip:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["check_policy", "simulate_slurm", "site_factors"]
+__all__ = ["check_policy", "simulate_slurm", "simulate_timetable", "site_factors"]
 
 _BY_BACKFILLING = 2
 _MOST_NAMED = 5
@@ -64,11 +65,70 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
         count seconds.
     """
     check_policy(policy, rules)
+    return _simulate(workload, policy.name, rules, lambda jobs, site: site_factors(jobs, policy, rules, site))
+
+
+def simulate_timetable(
+    workload: Workload, policies: Sequence[Policy], rules: Rules, choices: Int64Array, edges: Int64Array
+) -> Schedule:
+    """Return the schedule under Slurm's rules where one policy follows another.
+
+    A job gets the number of the policy that is in force when it is submitted; one that waits gets that of the policy
+    then in force whenever Slurm calculates priorities. Each policy has its own scale.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs; times in seconds.
+    policies : sequence of Policy
+        Those that can be in force.
+    rules : Rules
+        With backfill "slurm".
+    choices : int64 array (periods,)
+        Which of them is in force in each period; without a period the first is.
+    edges : int64 array (periods + 1,), s
+        Period i is from ``edges[i]`` to before ``edges[i + 1]``, the last one until all jobs have started.
+
+    Returns
+    -------
+    Schedule
+        As `simulate_slurm`, which raises the same errors.
+    """
+    if not len(choices):
+        return simulate_slurm(workload, policies[0], rules)
+    used = {arm: policies[arm] for arm in np.unique(choices).tolist()}
+    for policy in used.values():
+        check_policy(policy, rules)
+
+    def in_force(time: Int64Array | int) -> Int64Array:
+        return choices[np.searchsorted(edges[1:-1], time, side="right")]
+
+    def factors(jobs: Workload, site: Site) -> tuple[Int64Array, Renew]:
+        made = {arm: site_factors(jobs, policy, rules, site) for arm, policy in used.items()}
+
+        def renew(rows: Int64Array, now: int) -> Int64Array:
+            fixed, again = made[int(in_force(now))]
+            return fixed[rows] if again is None else again(rows, now)
+
+        arms = in_force(jobs.submit)
+        return np.select([arms == arm for arm in made], [fixed for fixed, _ in made.values()]), renew
+
+    name = policies[choices[0]].name if len(used) == 1 else "switching"
+    return _simulate(workload, name, rules, factors)
+
+
+def _simulate(
+    workload: Workload,
+    name: str,
+    rules: Rules,
+    factors_of: Callable[[Workload, Site], tuple[Int64Array, Renew | None]],
+) -> Schedule:
+    """Return the schedule under the numbers that jobs are given on a site."""
     site, left_out = rules.site or site_of(workload), ""
     if not site.assumed:
         workload, left_out = without_strangers(workload, site)
     jobs = as_assumed(workload, site) if site.assumed else in_own_partitions(workload, site)
-    factors, renew = site_factors(jobs, policy, rules, site)
+    factors, renew = factors_of(jobs, site)
     run = run_slurm(jobs, _as_ruled(site, rules), factors, renew=renew)
     _check_started(workload, site, run)
     if rules.overrun == "run":
@@ -77,7 +137,7 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     held = dataclasses.replace(workload, machine=int(lay_out(site).cores.sum()))
     backfilled = run.by == _BY_BACKFILLING
     rules = dataclasses.replace(rules, site=site)
-    return Schedule(run.start, run.end, backfilled, held, policy.name, rules, left_out=left_out)
+    return Schedule(run.start, run.end, backfilled, held, name, rules, left_out=left_out)
 
 
 def check_policy(policy: Policy, rules: Rules) -> None:

@@ -327,6 +327,8 @@ def _cut_and_simulate(
     costs = np.zeros((len(edges) - 1, len(policies)))
     for period, bound in enumerate(itertools.pairwise(edges)):
         first, last = np.searchsorted(workload.submit, bound)
+        if first == last:
+            continue
         part = workload.select(slice(first, last))
         believed = None if prediction is None else prediction[first:last]
         for arm, policy in enumerate(policies):

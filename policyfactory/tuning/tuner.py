@@ -18,9 +18,11 @@ from policyfactory.core.random import generator
 from policyfactory.core.units import MINUTE, WEEK, format_duration
 from policyfactory.engine.events import NEVER
 from policyfactory.policy.policy import Policy, predictions_needed
+from policyfactory.simulate.on_site import simulate_timetable
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
+from policyfactory.site.default import site_of
 from policyfactory.tuning.bandits import ThompsonSampling, Ucb
 from policyfactory.tuning.strategies import EpsilonGreedy, Feedback, FollowTheLeader, Learner, Strategy, Uniform
 from policyfactory.workload.jobs import Workload
@@ -42,6 +44,8 @@ MAX_PERIODS = 200_000  # an hour each: 22 years
 _PURPOSE = 43  # of the random streams; see core.random
 _COIN, _PICK, _NOISE, _BELIEF = range(4)
 _MOST_ARMS = 250
+# What looks at a simulation while it runs.
+_WATCHING = ("bandit", "thompson", "ucb")
 _WORDS = {
     "simulate": "the least total wait of the past periods' jobs, simulated under every policy",
     "noisy": "the least total wait of the past periods' jobs, simulated under every policy, off by up to {noise:.0%}",
@@ -140,6 +144,21 @@ class Tuner:
         count = len(self.arms)
         return f"every {format_duration(self.period_s)} one of {count} policies: {how}{fade}"
 
+    def check(self, rules: Rules) -> None:
+        """Refuse rules under which it could not choose.
+
+        Raises
+        ------
+        UsageError
+            If it watches the run, which is not done under Slurm's rules.
+        """
+        if rules.backfill == "slurm" and self.feedback in _WATCHING:
+            others = ", ".join(feedback for feedback in FEEDBACKS if feedback not in _WATCHING)
+            raise UsageError(
+                f"tuner {self.name} learns from a run while it goes on (feedback {self.feedback}), and under Slurm's "
+                f"rules a run is not stopped for that: choose feedback {others}, or backfill easy without a site"
+            )
+
     def run(
         self, workload: Workload, rules: Rules, *, seed: int, number: int, scratch: dict[Any, Any] | None = None
     ) -> TunedSchedule:
@@ -161,12 +180,21 @@ class Tuner:
         UsageError
             If policies cannot be switched under these rules, or there are too many periods.
         """
+        self.check(rules)
+        if rules.backfill == "slurm" and rules.site is None:
+            # Of the whole log, so that its periods have one.
+            rules = dataclasses.replace(rules, site=site_of(workload))
         edges = period_edges(workload, self.period_s)
         strategy = self._strategy(workload, rules, (seed, number), {} if scratch is None else scratch)
-        simulation = SwitchingSimulation(workload, self.arms, rules)
-        choices = _play(simulation, strategy, edges)
-        made = simulation.schedule(self.name)
+        if rules.backfill == "slurm":
+            choices = _choose(strategy, len(edges) - 1)
+            made = simulate_timetable(workload, self.arms, rules, choices, edges)
+        else:
+            simulation = SwitchingSimulation(workload, self.arms, rules)
+            choices = _play(simulation, strategy, edges)
+            made = simulation.schedule(self.name)
         fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(Schedule)}
+        fields["policy_name"] = self.name
         return TunedSchedule(**fields, choices=choices, edges=edges, arms=tuple(arm.name for arm in self.arms))
 
     def _strategy(self, workload: Workload, rules: Rules, stream: tuple[int, int], scratch: dict[Any, Any]) -> Strategy:
@@ -189,11 +217,16 @@ class Tuner:
                 return FollowTheLeader(costs, self.discount)
 
 
+def _choose(strategy: Strategy, periods: int) -> NDArray[np.int64]:
+    """Return the choices of what needs no run to choose."""
+    return np.array([strategy.choose(period) for period in range(periods)], dtype=np.int64)
+
+
 def _play(simulation: SwitchingSimulation, strategy: Strategy, edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """Run all periods, the last one until every job has started; return the choices."""
     periods = len(edges) - 1
     if not isinstance(strategy, Learner):
-        choices = np.array([strategy.choose(period) for period in range(periods)], dtype=np.int64)
+        choices = _choose(strategy, periods)
         if periods:
             simulation.run_timetable(choices, edges)
         return choices
@@ -268,7 +301,8 @@ def period_costs(
     scratch : dict
         Of the case: what was simulated already.
     """
-    key = ("period costs", period_s, rules, arms)
+    # A case has one site, which cannot be a key.
+    key = ("period costs", period_s, dataclasses.replace(rules, site=None), arms)
     if key not in scratch:
         scratch[key] = simulate_periods(workload, arms, rules, period_edges(workload, period_s))
     costs: NDArray[np.float64] = scratch[key]

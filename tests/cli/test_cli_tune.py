@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from naive.logs import text_of
 from policyfactory.cli import main
 from policyfactory.evaluate.protocol import read_protocol
 
@@ -107,6 +108,32 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
     tuned = next(row for row in differences if row["policy"] == "thompson 1d" and row["metric"] == "total_wait")
     assert tuned["interval"]["low"] <= tuned["difference"] <= tuned["interval"]["high"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_is_tuned_on_a_site(run: Run, tmp_path: Path) -> None:
+    jobs: list[dict[str, object]] = [
+        {"submit": 3600 * n, "allocated": 10, "run_time": 900 * (1 + n % 9), "requested_time": 9000} for n in range(60)
+    ]
+    (tmp_path / "log.swf").write_text(text_of(jobs))
+    (tmp_path / "s.toml").write_text(
+        'schema = 1\nnodes = [{names = "n[1-5]", cores = 2}]\npartitions = [{name = "all"}]\n'
+    )
+    words = ("tune", "log.swf", "--policies", "FCFS,SPF", "--period", "12h")
+    done = run(*words, "--site", tmp_path / "s.toml", "--output", "on-site")
+    assert "The same under EASY" in (tmp_path / "on-site" / "report.html").read_text()
+    (plan,) = read_protocol(tmp_path / "on-site" / "protocol.toml").experiments
+    assert plan.experiment.rules.site is not None
+    assert (plan.experiment.rules.backfill, plan.experiment.rules.threshold) == ("slurm", float("inf"))
+    assert list(plan.policies) == ["FCFS", "SPF", "simulate 12h", "random 12h"]
+    assert "Of the tuners," in " ".join(done.stdout.split())
+    assumed = run(*words, "--backfill", "slurm")
+    assert "Nobody described the site" in assumed.stdout
+    refused = run(*words, "--backfill", "slurm", "--threshold", "20h", code=2)
+    assert "take a policy without f, such an r and a threshold" in " ".join(refused.stderr.split())
+    refused = run(*words, "--site", "s.toml", "--feedback", "bandit", code=2)
+    assert "choose feedback simulate, noisy, random, or backfill easy" in " ".join(refused.stderr.split())
+    refused = run(*words, "--site", "s.toml", "--backfill", "easy", code=2)
+    assert "choose backfill slurm, or leave out the site" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ def test_a_protocol_names_a_site_beside_it(site: Path, tmp_path: Path) -> None:
         ('site = "small.toml"', 'backfill = "slurm"\nties = "lifo"', "ties is lifo, which Slurm does not have"),
         (
             'metrics = ["mean_wait"]',
-            'metrics = ["mean_wait"]\ntuners = [{ feedback = "random", period = "1d" }]',
-            "changes the policy in force, which no export does in Slurm",
+            'metrics = ["mean_wait"]\ntuners = [{ feedback = "ucb", period = "1d" }]',
+            "choose feedback simulate, noisy, random, or backfill easy without a site",
         ),
     ],
 )

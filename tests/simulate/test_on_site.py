@@ -21,7 +21,7 @@ from policyfactory.export.scale import learn_scale
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST, Scale
-from policyfactory.simulate.on_site import site_factors
+from policyfactory.simulate.on_site import simulate_timetable, site_factors
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.simulate.slurm.run import run_slurm
@@ -201,6 +201,45 @@ def test_scores_that_change_while_jobs_wait_are_renewed_where_slurm_calculates_p
     # Where nothing is calculated before job 1 ends, the numbers of the submissions stand.
     seldom = dataclasses.replace(POOL, priority=Priority(kind="multifactor", calculation_period=86400))
     assert simulate(work(jobs), ages, site=seldom).start.argsort().tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(("switch", "order"), [(1000, [0, 2, 1]), (1950, [0, 1, 2]), (5, [0, 2, 1])])
+def test_a_policy_that_takes_over_orders_the_queue_from_the_next_calculation_of_priorities_on(
+    switch: int, order: list[int]
+) -> None:
+    # Job 1 has the pool until 2000, and priorities are calculated every 300 s: at 1800 the last time before its end.
+    log = work([(0, 2000, 4), (10, 900, 4), (20, 600, 4)])
+    both = [CATALOGUE["FCFS"], CATALOGUE["SPF"]]
+    rules = Rules(backfill="slurm", site=POOL)
+    schedule = simulate_timetable(log, both, rules, np.array([0, 1]), np.array([0, switch, 3000]))
+    assert schedule.start.argsort().tolist() == order
+    assert schedule.policy_name == "switching"
+
+
+def test_a_job_has_the_number_of_the_policy_under_which_it_is_submitted() -> None:
+    # After 1800 nothing is calculated before job 1 ends. 2 and 3 came under LPF: the long one has the higher number.
+    log = work([(0, 2000, 4), (1900, 60, 4), (1910, 900, 4)])
+    rules = Rules(backfill="slurm", site=POOL)
+    policies = [CATALOGUE["SPF"], CATALOGUE["LPF"]]
+
+    def starts(*edges: int) -> list[int]:
+        schedule = simulate_timetable(log, policies, rules, np.array([0, 1]), np.array([0, *edges]))
+        return schedule.start.argsort().tolist()
+
+    assert starts(1850, 4000) == [0, 2, 1]
+    assert starts(3000, 4000) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("policy", [SAF, Policy("ages", "p - 100*w")])
+def test_a_timetable_of_one_policy_is_that_policy(policy: Policy) -> None:
+    site, jobs = draw(3, 40, "cores", "partitions", "age")
+    log = workload_of(site, jobs, min(BEGIN, *(job.submit for job in jobs)))
+    log = log.select(run_slurm(log, site).start >= 0)
+    alone = simulate(log, policy, site=site)
+    edges = np.linspace(0, int(log.submit[-1]), 4).astype(np.int64)
+    timetable = simulate_timetable(log, [SAF, policy], alone.rules, np.array([1, 1, 1]), edges)
+    assert (timetable.start == alone.start).all()
+    assert timetable.policy_name == policy.name
 
 
 def test_a_threshold_is_refused() -> None:

@@ -14,7 +14,9 @@ from naive import online
 from policyfactory.core.errors import UsageError
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.on_site import simulate_timetable
 from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.site.default import site_of
 from policyfactory.tuning import tuner as tuners
 from policyfactory.tuning.tuner import FEEDBACKS, MAX_PERIODS, TunedSchedule, Tuner, period_costs, period_edges
 from policyfactory.workload.jobs import Workload
@@ -202,6 +204,39 @@ def test_noise_leaves_the_shared_costs_alone() -> None:
     before = period_costs(busy(), FOUR, Rules(), HOUR, scratch).copy()
     tuner("noisy").run(busy(), Rules(), seed=0, number=1, scratch=scratch)
     assert (period_costs(busy(), FOUR, Rules(), HOUR, scratch) == before).all()
+
+
+# Under Slurm's rules. ----------------------------------------------------------------------------------------------
+
+SLURM = Rules(backfill="slurm")
+
+
+def test_on_a_site_the_better_policy_is_chosen_and_the_schedule_is_that_of_the_choices() -> None:
+    log = one_way()
+    site = site_of(log)
+    schedule = run(tuner("simulate", (LPF, SPF)), log, rules=SLURM)
+    assert schedule.choices.tolist() == [0, 1, 1, 1, 1, 1]
+    assert schedule.rules.site == site
+    assert schedule.policy_name == "simulate"
+    same = simulate_timetable(log, (LPF, SPF), schedule.rules, schedule.choices, schedule.edges)
+    assert (schedule.start == same.start).all()
+    rules = dataclasses.replace(SLURM, site=site)
+    alone = [simulate(log.select(slice(10)), arm, rules) for arm in (LPF, SPF)]
+    costs = period_costs(log, (LPF, SPF), rules, HOUR, {})
+    assert costs[0].tolist() == [one.wait.sum() for one in alone]
+
+
+def test_a_period_without_a_job_costs_nothing_on_a_site() -> None:
+    rules = dataclasses.replace(SLURM, site=site_of(one_way()))
+    late = jobs([0, 3 * HOUR], [60, 60], machine=1)
+    assert period_costs(late, (SPF,), rules, HOUR, {})[1:3].tolist() == [[0], [0]]
+    assert len(run(tuner("random", (SPF,)), jobs([], []), rules=SLURM)) == 0
+
+
+@pytest.mark.parametrize("feedback", ["bandit", "thompson", "ucb"])
+def test_what_watches_the_run_is_refused_under_slurms_rules(feedback: str) -> None:
+    with pytest.raises(UsageError, match="choose feedback simulate, noisy, random, or backfill easy without a site"):
+        run(tuner(feedback), one_way(), rules=SLURM)
 
 
 # What cannot be meant. ---------------------------------------------------------------------------------------------
