@@ -19,8 +19,8 @@ from policyfactory.core.jit import inlined
 from policyfactory.engine.events import STARTED, Jobs
 
 __all__ = [
-    "CHANGED", "DESCRIBED", "ENDS", "FACTS", "FEATURES", "FIRST", "FOLLOWING", "GROUPS", "RUNNING", "SHORT_S",
-    "WAITING", "Past", "describe", "new_past", "note_until", "submitted",
+    "DESCRIBED", "ENDS", "FACTS", "FEATURES", "GROUPS", "MOST_RENEWED", "RUNNING", "SHORT_S", "WAITING", "Past",
+    "describe", "new_past", "note_end", "note_return", "note_start", "note_until", "submitted", "take_changed",
 ]  # fmt: skip
 
 # Numbers that are known of a job by itself, and kinds of groups that it belongs to; see policyfactory.predict.features.
@@ -30,6 +30,7 @@ OF_USER = 22
 FEATURES = FACTS + OF_USER + 4 * GROUPS
 UNKNOWN = -1.0
 
+MOST_RENEWED = 500  # waiting jobs of one user that are predicted anew at once, those submitted first
 SHORT_S = 60.0  # a job below is called short
 _RECENT, _LAST = 20, 3  # of the user's ended jobs
 _ALIKE, _FADE = 60, math.exp(-0.05)  # of those that are weighted by likeness, and what one more in between takes
@@ -140,23 +141,40 @@ def note_until(past: Past, jobs: Jobs, state: Int64Array, now: int) -> None:
     while past.place[STARTS] < state[STARTED]:
         job = jobs.started[past.place[STARTS]]
         past.place[STARTS] += 1
-        past.end[job] = jobs.start[job] + jobs.run_time[job]
+        note_start(past, job, jobs.start[job] + jobs.run_time[job])
         _push(past.ends, past.end, job)
-        user = past.user[job]
-        if user >= 0:
-            past.by_user[user, WAITING] -= 1
-            past.by_user[user, RUNNING] += 1
-            past.by_user[user, STARTED_LAST] = job
-            _leave(past, user, job)
     while past.ends[0] > 0 and past.end[past.ends[1]] <= now:
-        job = _pop(past.ends, past.end)
-        past.ended[past.place[ENDS]] = job
-        past.place[ENDS] += 1
-        _note_end(past, job)
+        note_end(past, _pop(past.ends, past.end))
 
 
 @inlined
-def _note_end(past: Past, job: int) -> None:
+def note_start(past: Past, job: int, end: int) -> None:
+    """Note that ``job`` was started, the last one of its user, and will have ended at ``end``."""
+    past.end[job] = end
+    user = past.user[job]
+    if user >= 0:
+        past.by_user[user, WAITING] -= 1
+        past.by_user[user, RUNNING] += 1
+        past.by_user[user, STARTED_LAST] = job
+        _leave(past, user, job)
+
+
+@inlined
+def note_return(past: Past, job: int) -> None:
+    """Note that ``job``, which was started, waits again: behind its user's other jobs, as if submitted anew."""
+    past.end[job] = -1
+    user = past.user[job]
+    if user >= 0:
+        past.by_user[user, RUNNING] -= 1
+        past.by_user[user, WAITING] += 1
+        _join(past, user, job)
+
+
+@inlined
+def note_end(past: Past, job: int) -> None:
+    """Note that ``job`` has ended, as the last one so far."""
+    past.ended[past.place[ENDS]] = job
+    past.place[ENDS] += 1
     user = past.user[job]
     if user >= 0:
         past.by_user[user, RUNNING] -= 1
@@ -190,6 +208,31 @@ def submitted(past: Past, job: int, now: int) -> None:
     past.by_user[user, BURST] = past.by_user[user, BURST] + 1 if again else 0
     past.by_user[user, SUBMITTED] = now
     past.by_user[user, WAITING] += 1
+    _join(past, user, job)
+
+
+@inlined
+def take_changed(past: Past, jobs: Int64Array) -> int:
+    """Fill in the waiting jobs of the users of whom a job has ended since this was asked last; return how many.
+
+    ``jobs``: int64 array (n,). Of one user at most `MOST_RENEWED`, those submitted first.
+    """
+    count = 0
+    for at in range(1, past.changed[0] + 1):
+        user = past.changed[at]
+        past.by_user[user, CHANGED] = 0
+        job, most = past.by_user[user, FIRST], count + MOST_RENEWED
+        while job >= 0 and count < most:
+            jobs[count] = job
+            count += 1
+            job = past.queue[FOLLOWING, job]
+    past.changed[0] = 0
+    return count
+
+
+@inlined
+def _join(past: Past, user: int, job: int) -> None:
+    """Put a job at the end of its user's list."""
     other = past.by_user[user, LAST]
     past.queue[PREVIOUS, job] = other
     past.queue[FOLLOWING, job] = -1
@@ -215,10 +258,11 @@ def _leave(past: Past, user: int, job: int) -> None:
 
 
 @inlined
-def describe(past: Past, jobs: Jobs, job: int, now: int, features: FloatArray) -> None:
+def describe(past: Past, start: Int64Array, job: int, now: int, features: FloatArray) -> None:
     """Fill in the features of ``job`` as it is submitted now; all that happened up to now must have been noted.
 
-    ``features``: float64 array (FEATURES,); what is unknown is -1. `policyfactory.predict.features.NAMES` names them.
+    ``start``: int64 array (n,), of the jobs that were started. ``features``: float64 array (FEATURES,); what is
+    unknown is -1. `policyfactory.predict.features.NAMES` names them.
     """
     for at in range(FACTS):
         features[at] = past.facts[job, at]
@@ -227,7 +271,7 @@ def describe(past: Past, jobs: Jobs, job: int, now: int, features: FloatArray) -
     if past.user[job] >= 0:
         _describe_recent(past, job, now, features[FACTS:])
         _describe_alike(past, job, features[FACTS + 8 :])
-        _describe_present(past, jobs, job, now, features[FACTS + 13 :])
+        _describe_present(past, start, job, now, features[FACTS + 13 :])
     at = FACTS + OF_USER
     for kind in range(GROUPS):
         group = past.groups[job, kind]
@@ -289,7 +333,7 @@ def _describe_alike(past: Past, job: int, features: FloatArray) -> None:
 
 
 @inlined
-def _describe_present(past: Past, jobs: Jobs, job: int, now: int, features: FloatArray) -> None:
+def _describe_present(past: Past, start: Int64Array, job: int, now: int, features: FloatArray) -> None:
     """Fill in the user's jobs that wait, run, have ended; the last submission and burst; the one started last."""
     user = past.user[job]
     features[0] = past.by_user[user, WAITING]
@@ -303,7 +347,7 @@ def _describe_present(past: Past, jobs: Jobs, job: int, now: int, features: Floa
     if other >= 0:
         # Its request is known, its end is not before it comes: how long it runs already, and how like this one it is.
         running = past.end[other] > now
-        features[5] = math.log(1.0 + (now - jobs.start[other]) / past.ticks) if running else UNKNOWN
+        features[5] = math.log(1.0 + (now - start[other]) / past.ticks) if running else UNKNOWN
         features[6] = abs(past.facts[other, 0] - past.facts[job, 0])
         features[7] = abs(past.facts[other, 1] - past.facts[job, 1])
     ended = past.by_user[user, ENDED_LAST]

@@ -14,32 +14,32 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
-from policyfactory.core.jit import kernel
+from policyfactory.core.jit import inlined, kernel
 from policyfactory.engine.conservative import conservative_until
 from policyfactory.engine.easy import easy_until, put_elsewhere
 from policyfactory.engine.events import NEVER, OVERDUE, STARTED, UNTIL, Jobs, Order
 from policyfactory.engine.forest import Forest, forest_sum
 from policyfactory.engine.formula import ASKED, COLUMNS, PREDICTIONS, evaluate
 from policyfactory.engine.past import (
-    CHANGED,
     DESCRIBED,
-    FIRST,
-    FOLLOWING,
     RUNNING,
     WAITING,
     Past,
     describe,
     note_until,
     submitted,
+    take_changed,
 )
 from policyfactory.engine.running import next_end
 from policyfactory.engine.timed import timed_until
 from policyfactory.engine.waiting import Formula, Space
 
-__all__ = ["CONSERVATIVE", "MOST_RENEWED", "SORTED", "TAU_S", "TIMED", "Foresight", "Run", "predicted_until"]
+__all__ = [
+    "CONSERVATIVE", "DUE", "PERIOD", "SORTED", "TAU_S", "TIMED", "Foresight", "Run", "foresee", "foresee_submitted",
+    "predicted_until",
+]  # fmt: skip
 
 TAU_S = 10.0
-MOST_RENEWED = 500  # waiting jobs of one user at one renewal, those submitted first
 _LEAST = 1e-6  # of a shortness, and of a run time as a share of the request
 
 _MAGNITUDE = (1 << 63) - 1  # all bits but the sign
@@ -66,6 +66,8 @@ class Foresight(NamedTuple):
         e, s, e90, user_waiting, user_running of each job, as they are now.
     renewal : int64 array (2,)
         Ticks from one renewal to the next, 0 for none; the instant from which on one is due.
+    renewed : int64 array (n,)
+        Work space: the jobs that are predicted anew.
     """
 
     shortness: Forest
@@ -74,6 +76,7 @@ class Foresight(NamedTuple):
     features: FloatArray
     predictions: FloatArray
     renewal: Int64Array
+    renewed: Int64Array
 
 
 class Run(NamedTuple):
@@ -161,17 +164,35 @@ def _go_on(run: Run, until: int) -> None:
 
 @kernel
 def _predict_submitted(run: Run, past: Past, sight: Foresight, job: int, now: int) -> None:
+    foresee_submitted(past, sight, run.jobs.start, job, now)
+    _fill_keys(run, sight, job)
+
+
+@inlined
+def foresee_submitted(past: Past, sight: Foresight, start: Int64Array, job: int, now: int) -> None:
+    """Predict a job that is submitted now, and note that it was.
+
+    Parameters
+    ----------
+    past : Past
+        With all that happened up to now.
+    sight : Foresight
+    start : int64 array (n,)
+        Of the jobs that were started.
+    job, now : int
+        Which one; ticks.
+    """
     user, predictions = past.user[job], sight.predictions
     predictions[USER_WAITING, job] = past.by_user[user, WAITING] if user >= 0 else 0.0
     predictions[USER_RUNNING, job] = past.by_user[user, RUNNING] if user >= 0 else 0.0
-    _predict(run, past, sight, job, now, sight.features[job])
+    foresee(past, sight, start, job, now, sight.features[job])
     submitted(past, job, now)
 
 
-@kernel
-def _predict(run: Run, past: Past, sight: Foresight, job: int, now: int, features: FloatArray) -> None:
-    """Describe a job as it is now, fill in e, s and e90, and its keys if the run is sorted."""
-    describe(past, run.jobs, job, now, features)
+@inlined
+def foresee(past: Past, sight: Foresight, start: Int64Array, job: int, now: int, features: FloatArray) -> None:
+    """Describe a job as it is now, and fill in e, s and e90; parameters as of `foresee_submitted`."""
+    describe(past, start, job, now, features)
     request = math.exp(past.facts[job, 0])
     shortness, share, tail = TAU_S / max(request, TAU_S), 1.0, 1.0
     if len(sight.shortness.roots) > 0:
@@ -182,6 +203,11 @@ def _predict(run: Run, past: Past, sight: Foresight, job: int, now: int, feature
     sight.predictions[E, job] = share * request
     sight.predictions[S, job] = shortness
     sight.predictions[E90, job] = tail * request
+
+
+@kernel
+def _fill_keys(run: Run, sight: Foresight, job: int) -> None:
+    """Fill in the keys of a job that was predicted, if the run is sorted."""
     if run.kind == SORTED:
         run.keys[job] = _key(run, run.formula, sight, job)
         if len(run.backfill_keys) > 0:
@@ -215,22 +241,16 @@ def _renew(run: Run, past: Past, sight: Foresight, now: int) -> None:
     """Predict anew the waiting jobs of the users of whom a job has ended."""
     period = sight.renewal[PERIOD]
     sight.renewal[DUE] = (now // period + 1) * period
-    for at in range(1, past.changed[0] + 1):
-        user = past.changed[at]
-        past.by_user[user, CHANGED] = 0
-        job, count = past.by_user[user, FIRST], 0
-        while job >= 0 and count < MOST_RENEWED:
-            _renew_job(run, past, sight, job, now)
-            job = past.queue[FOLLOWING, job]
-            count += 1
-    past.changed[0] = 0
+    for at in range(take_changed(past, sight.renewed)):
+        _renew_job(run, past, sight, sight.renewed[at], now)
 
 
 @kernel
 def _renew_job(run: Run, past: Past, sight: Foresight, job: int, now: int) -> None:
     state = run.space.state
     old = run.keys[job] if run.kind == SORTED else 0
-    _predict(run, past, sight, job, now, sight.features[len(run.jobs.submit)])
+    foresee(past, sight, run.jobs.start, job, now, sight.features[len(run.jobs.submit)])
+    _fill_keys(run, sight, job)
     # The sorted queue has overdue jobs by another key.
     is_listed = run.kind == SORTED and job >= state[OVERDUE]
     if is_listed and run.keys[job] != old:

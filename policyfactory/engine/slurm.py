@@ -48,7 +48,7 @@ from policyfactory.engine.slurm_state import (
     see_all,
 )
 
-__all__ = ["slurm"]
+__all__ = ["AT_CALCULATION", "AT_SUBMISSION", "slurm"]
 
 _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
@@ -56,14 +56,14 @@ _PATIENCE = 100
 # The row of `Run.mask` that always is 0.
 _NOWHERE = 5
 # Values of `STOPPED`.
-_NOT_BEGUN, _GOES_ON, _AT_CALCULATION = range(3)
+_NOT_BEGUN, _GOES_ON, AT_CALCULATION, AT_SUBMISSION = range(4)
 # Kinds of node events.
 _UP, _DOWN = 0, 1
 
 
 @kernel
 def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: Weights, shares: Shares) -> bool:
-    """Run all jobs, or up to when priorities are calculated next.
+    """Run all jobs, or up to when priorities are calculated or jobs submitted next.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
     Returns
     -------
     bool
-        Whether it is to be called again, after the ``fixed`` parts of waiting jobs' priorities were changed
-        (``settings.stops``).
+        Whether it is to be called again, after the ``fixed`` parts of priorities were changed: of the jobs that are
+        about to be submitted (``settings.foretells``), or of waiting ones (``settings.stops``).
     """
     state = run.state
     if state[STOPPED] == _NOT_BEGUN:
@@ -89,20 +89,24 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
         _calculate(jobs, machine, run, weights, shares, settings.origin)
     while state[STUCK] < _PATIENCE:
         time = state[NOW]
-        if state[STOPPED] != _AT_CALCULATION:
-            time = _next_time(jobs, machine, run, settings)
-            if time >= _NEVER:
-                return False
-            _keep_phase(machine, run, settings, time)
-            state[NOW] = time
-            _end_jobs(jobs, machine, run, settings, weights, shares)
-            _change_nodes(jobs, machine, run, settings, weights, shares)
+        if state[STOPPED] != AT_CALCULATION:
+            if state[STOPPED] != AT_SUBMISSION:
+                time = _next_time(jobs, machine, run, settings)
+                if time >= _NEVER:
+                    return False
+                _keep_phase(machine, run, settings, time)
+                state[NOW] = time
+                _end_jobs(jobs, machine, run, settings, weights, shares)
+                _change_nodes(jobs, machine, run, settings, weights, shares)
+                if settings.foretells and state[READY] < len(jobs.ready) and jobs.submit[state[READY]] <= time:
+                    state[STOPPED] = AT_SUBMISSION
+                    return True
             _submit(jobs, machine, run, weights, shares)
         due = (
             settings.calculation > 0 and (time - settings.origin) % settings.calculation == 0 and time > settings.origin
         )
-        if due and settings.stops and state[WAITING] > 0 and state[STOPPED] != _AT_CALCULATION:
-            state[STOPPED] = _AT_CALCULATION
+        if due and settings.stops and state[WAITING] > 0 and state[STOPPED] != AT_CALCULATION:
+            state[STOPPED] = AT_CALCULATION
             return True
         state[STOPPED] = _GOES_ON
         if due:

@@ -44,6 +44,8 @@ most_of_association, most_started, reserved_of_partition, least_age : int
         of them can start.
     stops : bool
         Whether the run stops where priorities are calculated, so that others can change a part of them.
+    foretells : bool
+        Whether it also stops before jobs are put into the queue.
     """
 
     backfill: bool
@@ -72,6 +74,7 @@ most_of_association, most_started, reserved_of_partition, least_age : int
     requeue_delay: int
     plan_all: bool
     stops: bool
+    foretells: bool = False
 
 
 class Jobs(NamedTuple):

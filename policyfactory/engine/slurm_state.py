@@ -67,7 +67,7 @@ __all__ = [
 # passes look at; of the last pass over the whole queue and of the last plan it is noted which version they saw, and
 # until when (s) no comparison with the clock comes out otherwise; and whether that pass left out jobs of a partition
 # whose first job waits. HORIZON is that time for the pass that is being made. STOPPED tells whether the run has begun,
-# and whether it was left at a calculation of priorities.
+# and whether it was left at a calculation of priorities or at submissions.
 (
     NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STUCK,
     ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON, STOPPED,

@@ -13,6 +13,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.core.units import DAY, WEEK, format_duration
 from policyfactory.policy.policy import Policy
+from policyfactory.predict.possible import possible_predictions
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
@@ -56,7 +57,7 @@ class Sample:
 
     def scores(self, policy: Policy) -> FloatArray:
         """Return the score of each job; what a policy reads of predictions is drawn, as wide as it may be."""
-        predictions = _possible(self.p) if policy.needs_predictions else None
+        predictions = possible_predictions(self.p) if policy.needs_predictions else None
         asked = None
         if policy.asked:
             asked = possible_requests(self.q) if self.asked is None else self.asked
@@ -147,19 +148,6 @@ def possible_requests(q: FloatArray) -> FloatArray:
     memory = np.ceil(q * 100.0 * 160.0 ** rng.random(len(q)))
     gpus = np.ceil(q ** rng.random(len(q))) * (rng.random(len(q)) < 0.5)
     return np.stack([nodes, memory, gpus])
-
-
-def _possible(p: FloatArray) -> FloatArray:
-    """Return e, s, e90, user_waiting, user_running as they may be of jobs that request ``p``: float64 (5, n).
-
-    Runs last from a thousandth of the request to all of it, as many within each factor of ten; the shortness is
-    between that of a run of the mean and 1; users have from no job to some hundreds.
-    """
-    rng = generator(1, _PURPOSE, 1)
-    e = np.maximum(p * 10.0 ** -(3.0 * rng.random(len(p))), 1.0)
-    s = (10.0 / np.maximum(e, 10.0)) ** rng.random(len(p))
-    users = [np.floor(np.exp(rng.random(len(p)) * 6.0)) - 1.0 for _ in range(2)]
-    return np.stack([e, s, np.minimum(3.0 * e, p), *users])
 
 
 def _waits(workload: Workload, rows: NDArray[np.int64]) -> NDArray[np.int64]:

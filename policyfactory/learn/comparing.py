@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,13 @@ from policyfactory.evaluate.protocol import Protocol, planned
 from policyfactory.evaluate.results_folder import protocol_dict, write_report
 from policyfactory.evaluate.standings import restated
 from policyfactory.evaluate.study import Study
-from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.verdict import Verdict
 from policyfactory.search.published import NAMES
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["CLASSICAL", "PUBLISHED", "Compared", "Rival", "comparison_protocol", "could_order"]
+__all__ = ["CLASSICAL", "PUBLISHED", "Compared", "Rival", "comparison_protocol"]
 
 # The policies that whatever was learned has to beat; the first is the baseline.
 CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
@@ -55,11 +53,6 @@ class Rival:
     def is_file(self) -> bool:
         """Whether it is no policy of the catalogue."""
         return self.source.endswith(".json")
-
-
-def could_order(policy: Policy) -> bool:
-    """Say whether a policy competes under Slurm's own rules: its scores stay as they are while jobs wait."""
-    return policy.is_static and not policy.needs_predictions and math.isinf(policy.threshold)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +133,7 @@ class LearnOptions:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))
         Attributes.unknown(0).without(self.leave_out)
         _ = self.limits  # their words are checked there
-        if not self._says_auto:
+        if not self.chooses_threshold:
             parse_duration(self.threshold_text, unit=True)
         object.__setattr__(self, "metric", *check_metrics([self.metric]))
         if METRICS[self.metric].lower_is_better is None:
@@ -151,11 +150,6 @@ class LearnOptions:
                 f"--site {self.site} is simulated under Slurm's rules: leave out --backfill {self.backfill} or the site"
             )
         Rules(backfill=self.backfill or "easy")
-        if self.under_slurm and math.isfinite(self.threshold_s or math.inf):
-            raise UsageError(
-                f"--threshold {self.threshold_text}: under Slurm's rules a job keeps the number that it gets when it "
-                "is submitted, however long it waits; leave it out"
-            )
 
     @property
     def under_slurm(self) -> bool:
@@ -203,17 +197,13 @@ class LearnOptions:
 
     @property
     def chooses_threshold(self) -> bool:
-        """Whether the threshold is chosen like the formula; under Slurm's own rules there is none."""
-        return self._says_auto and not self.under_slurm
-
-    @property
-    def _says_auto(self) -> bool:
+        """Whether the threshold is chosen like the formula."""
         return isinstance(self.threshold, str) and self.threshold.strip().lower() == "auto"
 
     @property
     def threshold_s(self) -> float | None:
         """The threshold that was asked for, in seconds; None if one is chosen, or there is none."""
-        return None if self._says_auto else parse_duration(self.threshold_text, unit=True)
+        return None if self.chooses_threshold else parse_duration(self.threshold_text, unit=True)
 
     @property
     def threshold_text(self) -> str:

@@ -15,12 +15,13 @@ from policyfactory.evaluate.basis import windows_too_short
 from policyfactory.export.expressible import prepare
 from policyfactory.fidelity.found import Fidelity
 from policyfactory.fit.fits import Fits
-from policyfactory.learn.comparing import Compared, Rival, could_order
+from policyfactory.learn.comparing import Compared, Rival
 from policyfactory.learn.files import write_rivals
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.stages import Stages
 from policyfactory.parallel.workers import Workers
+from policyfactory.simulate.on_site import unfit
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.site.default import site_of
@@ -88,9 +89,10 @@ class Quarters(Stages):
         return self.possible(super().rivals(fits))
 
     def possible(self, rivals: Sequence[Rival]) -> list[Rival]:
-        """Return those that compete under the rules: under Slurm's own, whose scores never change."""
-        policies = [(rival, rival.model.policy) for rival in rivals]
-        return [one for one, policy in policies if not self.options.under_slurm or could_order(policy)]
+        """Return those that compete under the rules: under Slurm's own, those that are simulated under these."""
+        if not self.options.under_slurm:
+            return list(rivals)
+        return [rival for rival in rivals if not unfit(rival.model.policy, self.rules)]
 
     def schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
         """Return the measured jobs of a part under a policy."""

@@ -257,8 +257,8 @@ class _Learning(Quarters):
             return None
         self.begin("The formulas on replicas of the third quarter: users' weeks moved, loads of 0.8 to 1.2")
         why = why_not(self.workload) if options.predictions else "--no-predictions"
-        if options.under_slurm:
-            why = "a simulation under Slurm's own rules does not make any"
+        if options.under_slurm and math.isfinite(self.rules.threshold):
+            why = why or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
         if why:
             self.progress.message(f"no predictions: {why}")
         place, known = self.place(PREDICTED), {rival.name for rival in rivals}

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import ExportError
 
-__all__ = ["LARGEST", "MOST_TIES", "Scale", "scale_of", "tie_share"]
+__all__ = ["HIGHEST", "LARGEST", "MOST_TIES", "Scale", "scale_of", "tie_share"]
 
 # Slurm's site_factor is a signed 32-bit number, and the sum with the other factors an unsigned one.
 LARGEST = 2_000_000_000
+# What site_factor can be: the numbers of jobs beyond their threshold are above those of a scale.
+HIGHEST = 2**31 - 1
 # More neighbours than this with one number for two scores: say so.
 MOST_TIES = 0.01
 # Of the scores that lie beyond each end of the range.

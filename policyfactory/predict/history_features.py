@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
-from policyfactory.engine.events import Jobs, new_jobs
 from policyfactory.engine.forest import Forest, forest_sum
 from policyfactory.engine.past import (
     BURST,
@@ -94,9 +93,9 @@ def features_from(history: History, hashed: Callable[[str], str], job: Asked) ->
     )
     groups = [user.groups.get(key) for key in keys]
     groups += [history.groups.get(hashed(f"g{job.group}")), history.shapes.get(hashed(f"s{job.p}/{job.q}"))]
-    past, jobs = _as_past(user, groups, job, now)
+    past, start = _as_past(user, groups, job, now)
     features = np.empty(FEATURES)
-    describe(past, jobs, len(user.jobs) + 1, now, features)
+    describe(past, start, len(user.jobs) + 1, now, features)
     return features
 
 
@@ -125,8 +124,8 @@ def _bounded(value: float) -> float:
     return min(max(value, _LEAST), 1.0)
 
 
-def _as_past(user: UserPast, groups: list[Means | None], job: Asked, now: int) -> tuple[Past, Jobs]:
-    """Return the past of a run in which this user did what the history has: ended jobs, the last start, this job."""
+def _as_past(user: UserPast, groups: list[Means | None], job: Asked, now: int) -> tuple[Past, Int64Array]:
+    """Return the past of a run in which this user did what the history has, then this job; and the starts in it."""
     ended, last = user.jobs, user.started
     count = len(ended)
     started = (job.p, job.q) if last is None else (last.request, last.processors)
@@ -150,10 +149,9 @@ def _as_past(user: UserPast, groups: list[Means | None], job: Asked, now: int) -
     own[[WAITING, RUNNING, ENDED]] = user.waiting, user.running, user.ended
     own[[SUBMITTED, BURST]] = user.submitted, user.burst
     own[[STARTED_LAST, ENDED_LAST]] = -1 if last is None else count, count - 1
-    none = np.zeros(count + 2, dtype=np.int64)
-    jobs = new_jobs(none, none, none, none)
-    jobs.start[count] = now if last is None else last.start
-    return past, jobs
+    start = np.full(count + 2, -1, dtype=np.int64)
+    start[count] = now if last is None else last.start
+    return past, start
 
 
 def _outcome(ended: list[Ended]) -> FloatArray:

@@ -1,8 +1,9 @@
 """The arena: replicas of a part of a log, ready to be played under any policy.
 
 A replica has the jobs before the part ahead of it, as they were: the past that predictions are made from. Predictors
-learn once for each replica, in a run by `TEACHER`; what other policies are tried on are the models of that run, from
-the same instants on. Models differ little with the order of a queue, and training is what takes the time.
+learn once for each replica, in a run by `TEACHER` (under EASY where the rules are Slurm's); what other policies are
+tried on are the models of that run, from the same instants on. Models differ little with the order of a queue, and
+training is what takes the time.
 """
 
 from __future__ import annotations
@@ -108,10 +109,10 @@ class Replicated:
             The predictor learns in this very run, as it would at a site; else its models are those of `TEACHER`'s run.
         """
         one, predictor = self._prepared[at], Predictor(self.options)
-        if self.rules.backfill == "slurm":
-            return simulate(one.workload, policy, self.rules).after(self.lead_in)
         if policy.needs_predictions and not learns:
             predictor = dataclasses.replace(predictor, trainings=self.taught(at, tail="e90" in policy.variables))
+        if self.rules.backfill == "slurm":
+            return simulate(one.workload, policy, self.rules, predictor=predictor).after(self.lead_in)
         with np.errstate(all="ignore"):
             return self._schedule(one, policy, *run_prepared(one, policy, predictor))
 

@@ -8,38 +8,32 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.text import counted
 from policyfactory.policy.policy import Policy, predictions_needed
-from policyfactory.policy.scale import Scale, scale_of
-from policyfactory.simulate.prepare import Prepared
+from policyfactory.predict.predictor import Predictor
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.slurm.requests import limits_of, partitions_of
-from policyfactory.simulate.slurm.run import Renew, SlurmRun, run_slurm
+from policyfactory.simulate.site_factors import SiteFactors, SwitchedFactors
+from policyfactory.simulate.slurm.run import Numbers, SlurmRun, run_slurm
 from policyfactory.site.default import as_assumed, site_of
 from policyfactory.site.fits import in_own_partitions, without_strangers
 from policyfactory.site.layout import lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
 
-__all__ = ["check_policy", "simulate_slurm", "simulate_timetable", "site_factors"]
+__all__ = ["check_policy", "simulate_slurm", "simulate_timetable", "unfit"]
 
 _BY_BACKFILLING = 2
 _MOST_NAMED = 5
-# Waits (s) at which the scores of a policy with w are looked at for their scale.
-_WAITS = (60, 600, 3600, 6 * 3600, 86400, 7 * 86400)
 
 
-def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule:
+def simulate_slurm(workload: Workload, policy: Policy, rules: Rules, predictor: Predictor | None = None) -> Schedule:
     """Return the schedule of a workload under Slurm's rules, its queue ordered by a policy.
 
-    Each job gets the whole number that an export would set when it is submitted: its score, on a scale that is learnt
-    from the scores of all jobs. Where scores change while jobs wait, the numbers do whenever Slurm calculates
-    priorities, every PriorityCalcPeriod, as the plugin in C does it. What else the site's priorities count is added, as
-    Slurm adds it.
+    Each job gets the whole number that an export would set, when and as it would
+    (`policyfactory.simulate.site_factors`). What else the site's priorities count is added, as Slurm adds it.
 
     Parameters
     ----------
@@ -48,6 +42,8 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     policy : Policy
     rules : Rules
         With backfill "slurm".
+    predictor : Predictor, optional
+        What predicts the jobs for a policy that reads predictions; with its defaults if not given.
 
     Returns
     -------
@@ -59,13 +55,17 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules) -> Schedule
     Raises
     ------
     UsageError
-        If a policy reads how many processors are free, or predictions, or a threshold is given.
+        If no export could follow the policy.
     EvaluationError
-        If a job could never start, most are of partitions that the site does not have, or the workload's clock does not
-        count seconds.
+        If a job could never start, most are of partitions that the site does not have, the workload's clock does not
+        count seconds, or the jobs cannot be predicted.
     """
     check_policy(policy, rules)
-    return _simulate(workload, policy.name, rules, lambda jobs, site: site_factors(jobs, policy, rules, site))
+    threshold = policy.threshold if math.isinf(rules.threshold) else rules.threshold
+    return _simulate(
+        *(workload, policy.name, dataclasses.replace(rules, threshold=threshold)),
+        lambda jobs, site: SiteFactors(jobs, policy, rules, site, predictor),
+    )
 
 
 def simulate_timetable(
@@ -99,37 +99,31 @@ def simulate_timetable(
     used = {arm: policies[arm] for arm in np.unique(choices).tolist()}
     for policy in used.values():
         check_policy(policy, rules)
+        if policy.needs_predictions:
+            raise predictions_needed(policy, "a run that goes from one policy to another")
 
     def in_force(time: Int64Array | int) -> Int64Array:
         return choices[np.searchsorted(edges[1:-1], time, side="right")]
 
-    def factors(jobs: Workload, site: Site) -> tuple[Int64Array, Renew]:
-        made = {arm: site_factors(jobs, policy, rules, site) for arm, policy in used.items()}
-
-        def renew(rows: Int64Array, now: int) -> Int64Array:
-            fixed, again = made[int(in_force(now))]
-            return fixed[rows] if again is None else again(rows, now)
-
-        arms = in_force(jobs.submit)
-        return np.select([arms == arm for arm in made], [fixed for fixed, _ in made.values()]), renew
+    def numbers(jobs: Workload, site: Site) -> SwitchedFactors:
+        return SwitchedFactors({arm: SiteFactors(jobs, policy, rules, site) for arm, policy in used.items()}, in_force)
 
     name = policies[choices[0]].name if len(used) == 1 else "switching"
-    return _simulate(workload, name, rules, factors)
+    return _simulate(workload, name, rules, numbers)
 
 
 def _simulate(
     workload: Workload,
     name: str,
     rules: Rules,
-    factors_of: Callable[[Workload, Site], tuple[Int64Array, Renew | None]],
+    numbers: Callable[[Workload, Site], Numbers],
 ) -> Schedule:
     """Return the schedule under the numbers that jobs are given on a site."""
     site, left_out = rules.site or site_of(workload), ""
     if not site.assumed:
         workload, left_out = without_strangers(workload, site)
     jobs = as_assumed(workload, site) if site.assumed else in_own_partitions(workload, site)
-    factors, renew = factors_of(jobs, site)
-    run = run_slurm(jobs, _as_ruled(site, rules), factors, renew=renew)
+    run = run_slurm(jobs, _as_ruled(site, rules), numbers=numbers(jobs, site))
     _check_started(workload, site, run)
     if rules.overrun == "run":
         _check_run_on(workload, run)
@@ -146,70 +140,28 @@ def check_policy(policy: Policy, rules: Rules) -> None:
     Raises
     ------
     UsageError
-        If it reads f, predictions or an r that changes, or it or the rules have a threshold.
+        If it reads f or an r that changes, or reads predictions and it or the rules have a threshold.
     """
-    if policy.needs_predictions:
-        raise predictions_needed(policy, "a simulation under Slurm's rules")
+    if why := unfit(policy, rules):
+        raise UsageError(f"policy {policy.name} {why}, or backfill easy or conservative")
+
+
+def unfit(policy: Policy, rules: Rules) -> str:
+    """Return why a policy is not simulated under Slurm's rules, and what else to take; empty if it is."""
     late = min(rules.threshold, policy.threshold)
-    why = ""
     if "f" in policy.variables:
-        why = "has f, the processors that are free, which Slurm tells no export"
-    elif not policy.is_static and "w" not in policy.variables:
-        why = "counts r from the job that has waited longest, which Slurm tells no export"
-    elif math.isfinite(late):
-        why = f"lets jobs go first after {late:,.0f} s"
-    if why:
-        raise UsageError(
-            f"policy {policy.name} {why}; under Slurm's rules take a policy without f, such an r and a threshold, or "
-            "backfill easy or conservative"
+        return "has f, the processors that are free, which Slurm tells no export: take a policy without it"
+    if "r" in policy.variables and policy.epoch.rule == "oldest-waiting":
+        return (
+            "counts r from the job that has waited longest, which is not simulated under Slurm's rules: take another "
+            "epoch"
         )
-
-
-def site_factors(workload: Workload, policy: Policy, rules: Rules, site: Site) -> tuple[Int64Array, Renew | None]:
-    """Return the whole number that an export sets for each job, and how it is renewed; the highest runs first.
-
-    Parameters
-    ----------
-    workload : Workload
-        Its jobs as the site takes them.
-    policy : Policy
-    rules : Rules
-    site : Site
-        Where time limits are from: those of Slurm are whole minutes.
-
-    Returns
-    -------
-    factors : int64 array (n,)
-        At submission.
-    renew : function or None
-        The same of waiting jobs at a later time, for `run_slurm`; None where scores do not change.
-    """
-    asked = workload.requests or Requests.unknown(len(workload))
-    limits = limits_of(workload, site, partitions_of(workload, asked, site))
-    prepared = Prepared(workload, None, workload.run_time, limits, rules)
-    with np.errstate(all="ignore"):
-        scores = prepared.scores(policy)
-        if policy.is_static:
-            return _scale(scores).integers(scores), None
-        waits = [prepared.scores(policy, waited=np.full(len(workload), wait)) for wait in _WAITS]
-    scale = _scale(np.concatenate([scores, *waits]))
-
-    def renew(rows: Int64Array, now: int) -> Int64Array:
-        with np.errstate(all="ignore"):
-            return scale.integers(prepared.scores(policy, rows, now - workload.submit[rows]))
-
-    return scale.integers(scores), renew
-
-
-def _scale(scores: FloatArray) -> Scale:
-    scale = scale_of(scores)
-    if scale is not None:
-        return scale
-    # One score, or none: what has it still goes before what has none.
-    known = scores[np.isfinite(scores)]
-    middle = float(known[0]) if len(known) else 0.0
-    room = max(1.0, abs(middle) / 2)
-    return Scale(middle - room, middle + room)
+    if policy.needs_predictions and math.isfinite(late):
+        return (
+            f"reads predictions and lets jobs go first after {late:,.0f} s, and no export does both: take it without "
+            "the threshold"
+        )
+    return ""
 
 
 def _as_ruled(site: Site, rules: Rules) -> Site:

@@ -7,7 +7,7 @@ later can change a prediction.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,19 +20,21 @@ from policyfactory.core.units import DAY
 from policyfactory.engine.conservative import new_profile
 from policyfactory.engine.easy import new_queue
 from policyfactory.engine.events import NEVER, STARTED, new_jobs
-from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
+from policyfactory.engine.past import DESCRIBED, FEATURES, Past
 from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, Run, predicted_until
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.predict.features import known_of, past_of
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
+from policyfactory.predict.predictor import Forests, Predictor, Training
+from policyfactory.simulate.lessons import Lessons
 from policyfactory.simulate.prepare import Prepared
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "Foreseen",
     "Submission",
+    "check_predictor",
     "filled_requests",
     "last_model",
     "reads_predictions",
@@ -157,24 +159,36 @@ def run_to_submission(
 
 def _closed_loop(prepared: Prepared, policy: Policy, predictor: Predictor | None, *, tail: bool | None) -> _ClosedLoop:
     """Return a run that can be made, before its first event."""
-    own = prepared.own_order(policy)
+    own, predictor = prepared.own_order(policy), predictor or Predictor()
     _refuse(prepared, policy, own)
-    predictor = predictor or Predictor()
-    for one in (policy, own):
-        if one is not None and "e90" in one.variables:
-            _refuse_without_tail(prepared, one, predictor)
-            tail = True if tail is None else tail
-    return _ClosedLoop(prepared, policy, predictor, tail=bool(tail))
+    reads = check_predictor(prepared.workload, [policy] if own is None else [policy, own], predictor)
+    return _ClosedLoop(prepared, policy, predictor, tail=reads if tail is None else tail)
 
 
-def _refuse_without_tail(prepared: Prepared, policy: Policy, predictor: Predictor) -> None:
+def check_predictor(workload: Workload, policies: Sequence[Policy], predictor: Predictor) -> bool:
+    """Return whether one of some policies reads e90.
+
+    Raises
+    ------
+    EvaluationError
+        If requests were filled with the run times that are to be predicted, or a policy reads e90 and a model that is
+        given has no trees for it.
+    """
+    if filled := filled_requests(workload):
+        raise EvaluationError(
+            f"{workload.name}: {filled:,} jobs have no requested time and were given their run time, which is what "
+            "is to be predicted; read the log with --estimate-missing model, or drop"
+        )
     given = [training.forests for training in predictor.trainings]
     given += [] if predictor.forests is None else [predictor.forests]
-    if any(len(model.shortness.roots) and not len(model.tail.roots) for model in given):
+    lacks = any(len(model.shortness.roots) and not len(model.tail.roots) for model in given)
+    reading = [policy.name for policy in policies if "e90" in policy.variables]
+    if reading and lacks:
         raise EvaluationError(
-            f"{prepared.workload.name}: {policy.name} reads e90, for which the model that is given has no trees; "
+            f"{workload.name}: {reading[0]} reads e90, for which the model that is given has no trees; "
             "give one of policyfactory predict, or a formula without e90"
         )
+    return bool(reading)
 
 
 def last_model(prepared: Prepared, policy: Policy) -> Forests | None:
@@ -196,7 +210,7 @@ def filled_requests(workload: Workload) -> int:
 
 
 def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:
-    workload, rules = prepared.workload, prepared.rules
+    rules = prepared.rules
     if rules.compatibility != "none":
         for one in (policy, own):
             if one is not None and one.needs_predictions:
@@ -204,11 +218,6 @@ def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:
         raise EvaluationError(
             f"predictions are made by our own rules only; with compatibility {rules.compatibility} take a policy "
             "without them"
-        )
-    if filled := filled_requests(workload):
-        raise EvaluationError(
-            f"{workload.name}: {filled:,} jobs have no requested time and were given their run time, which is what "
-            "is to be predicted; read the log with --estimate-missing model, or drop"
         )
 
 
@@ -218,9 +227,8 @@ class _ClosedLoop:
     def __init__(self, prepared: Prepared, policy: Policy, predictor: Predictor, *, tail: bool) -> None:
         workload = prepared.workload
         n, machine = len(workload), workload.machine
-        self._prepared, self._predictor, self._tail = prepared, predictor, tail
-        self._known = known_of(workload)
-        self._past: Past = past_of(self._known, workload.ticks)
+        self._prepared = prepared
+        self._past: Past = past_of(known_of(workload), workload.ticks)
         predictions = np.zeros((5, n))
         filled = dataclasses.replace(prepared, predictions=predictions)
         formula, own = filled.formulas(policy)
@@ -256,44 +264,29 @@ class _ClosedLoop:
             features=np.zeros((n + 1, FEATURES)),
             predictions=predictions,
             renewal=np.array([period, int(workload.submit[0]) if n else 0], dtype=np.int64),
+            renewed=np.empty(n, dtype=np.int64),
         )
-        self._model_of = np.full(n, -1, dtype=np.int64)
-        self._trainings: list[Training] = []
+        self._lessons = Lessons(workload, predictor, tail=tail)
 
     def run(self, follow: Callable[[float], object], stop: int = NEVER) -> None:
         """Go through the jobs, training now and then, up to the last instant before ``stop`` (ticks)."""
-        submit, options = self._prepared.workload.submit, self._predictor.options
-        n, day = len(submit), DAY * self._prepared.workload.ticks
-        given = iter(self._predictor.trainings)
-        learns = self._predictor.forests is None and not self._predictor.trainings
-        model = next(given, None)
-        until = int(submit[0]) if n and learns else NEVER
+        lessons = self._lessons
         while not self._is_over:
-            if learns and until > int(submit[-1]):
-                until = NEVER
-            elif model is not None:
-                until = model.at
+            until = lessons.next
             with np.errstate(all="ignore"):
                 interruptible(predicted_until, self._run, self._past, self._sight, min(until, stop))
-            follow(int(self._past.place[DESCRIBED]) / n)
+            follow(int(self._past.place[DESCRIBED]) / len(self._prepared))
             if stop <= until:
                 break
-            if model is not None:
-                self._use(model)
-                model, until = next(given, None), NEVER
-            elif until != NEVER:
-                forests = self._trained()
-                if forests is not None:
-                    self._use(Training(until, forests))
-                until += round((options.first_days if forests is None else options.every_days) * day)
-                # A log may be silent for long.
-                until = max(until, int(submit[min(self._past.place[DESCRIBED], n - 1)]))
+            if until != NEVER:
+                self._sight = lessons.take(self._past, self._sight)
 
     def foreseen(self) -> Foreseen:
         """Return the schedule of a run that is over."""
         jobs, sight, n = self._run.jobs, self._sight, len(self._prepared)
+        lessons = self._lessons
         return Foreseen(
-            jobs.start, jobs.backfilled, sight.predictions, sight.features[:n], self._model_of, tuple(self._trainings)
+            jobs.start, jobs.backfilled, sight.predictions, sight.features[:n], lessons.model_of, lessons.trainings
         )
 
     def submission(self, job: int) -> Submission:
@@ -305,17 +298,3 @@ class _ClosedLoop:
     @property
     def _is_over(self) -> bool:
         return bool(self._run.space.state[STARTED] >= len(self._prepared))
-
-    def _trained(self) -> Forests | None:
-        """Train from the jobs that have ended last; None if there are not enough."""
-        options, ended = self._predictor.options, int(self._past.place[ENDS])
-        if ended < options.least:
-            return None
-        rows = self._past.ended[max(0, ended - options.window) : ended]
-        return train_forests(self._sight.features[rows], self._known.outcome[rows], options, tail=self._tail)
-
-    def _use(self, training: Training) -> None:
-        model = training.forests
-        self._sight = self._sight._replace(shortness=model.shortness, share=model.share, tail=model.tail)
-        self._model_of[self._past.place[DESCRIBED] :] = len(self._trainings)
-        self._trainings.append(training)

@@ -89,7 +89,7 @@ def simulate(
     if rules.backfill == "slurm" and machine is None and tie_rank is None:
         from policyfactory.simulate.on_site import simulate_slurm
 
-        return simulate_slurm(workload, policy, rules)
+        return simulate_slurm(workload, policy, rules, predictor)
     if machine is not None:
         return _simulate_on(workload, policy, prepare(workload, rules, prediction, tie_rank, machine))
     if rules.compatibility == "sc17":

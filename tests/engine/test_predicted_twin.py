@@ -15,8 +15,7 @@ from policyfactory.engine.conservative import conservative
 from policyfactory.engine.easy import easy
 from policyfactory.engine.events import new_jobs
 from policyfactory.engine.forest import LEAF, Forest, no_forest
-from policyfactory.engine.past import FEATURES
-from policyfactory.engine.predicted import MOST_RENEWED
+from policyfactory.engine.past import FEATURES, MOST_RENEWED
 from policyfactory.engine.timed import easy_timed
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.features import known_of

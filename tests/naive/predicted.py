@@ -169,10 +169,9 @@ class Predicted(Online):
             is_burst = self.now - last < 600 * self.ticks
             features[3] = math.log(1.0 + (self.now - last) / self.ticks)
             features[4] = self.burst(before) + 1.0 if is_burst else 0.0
-        started = [one for one in mine if one.start >= 0]
         features += [UNKNOWN] * 4
-        if started:
-            other = max(started, key=lambda one: one.sequence)
+        other = self.last_started(mine)
+        if other is not None:
             if other.end > self.now:
                 features[5] = math.log(1.0 + (self.now - other.start) / self.ticks)
             features[6] = abs(self.known[other.id].facts[0] - known.facts[0])
@@ -180,6 +179,10 @@ class Predicted(Online):
         if ended:
             features[8] = abs(self.known[ended[0].id].facts[0] - known.facts[0])
         return features
+
+    def last_started(self, mine: list[Job]) -> Job | None:
+        started = [one for one in mine if one.start >= 0]
+        return max(started, key=lambda one: one.sequence, default=None)
 
     def burst(self, before: list[Job]) -> int:
         """Return how many submissions of the present burst came before the last one."""

@@ -21,9 +21,10 @@ from policyfactory.export.scale import learn_scale
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST, Scale
-from policyfactory.simulate.on_site import simulate_timetable, site_factors
+from policyfactory.simulate.on_site import simulate_timetable
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
+from policyfactory.simulate.site_factors import SiteFactors
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.simulate.switching import SwitchingSimulation
 from policyfactory.site.default import site_of
@@ -86,14 +87,14 @@ def test_each_job_gets_the_number_of_the_export() -> None:
     sample = Sample(limits, log.processors.astype(np.float64), zeros, zeros, "the same jobs")
     scale = learn_scale(SAF, sample, largest=Target.of(sample).weight)
     expected = scale.integers(limits * log.processors)
-    assert site_factors(log, SAF, Rules(backfill="slurm"), POOL)[0].tolist() == expected.tolist()
+    assert SiteFactors(log, SAF, Rules(backfill="slurm"), POOL).first.tolist() == expected.tolist()
     # Where all scores are one, jobs keep the order of their submissions.
     same = Policy("same", "q")
-    factors, _ = site_factors(work([(0, 60, 1), (1, 90, 1)]), same, Rules(backfill="slurm"), POOL)
+    factors = SiteFactors(work([(0, 60, 1), (1, 90, 1)]), same, Rules(backfill="slurm"), POOL).first
     assert len(set(factors.tolist())) == 1
     assert 1 < factors[0] < LARGEST
-    none, _ = site_factors(work([(0, 60, 1), (1, 90, 2)]), Policy("root", "sqrt(-q)"), Rules(backfill="slurm"), POOL)
-    assert none.tolist() == [1, 1]
+    none = SiteFactors(work([(0, 60, 1), (1, 90, 2)]), Policy("root", "sqrt(-q)"), Rules(backfill="slurm"), POOL)
+    assert none.first.tolist() == [1, 1]
 
 
 def test_a_site_of_first_come_first_served_is_given_multifactor_priorities() -> None:
@@ -182,8 +183,7 @@ def test_utilisation_is_a_part_of_the_site() -> None:
     [
         (Policy("free", "p*q/f"), "has f, the processors that are free"),
         (dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("oldest-waiting")), "counts r from the job that has waited"),
-        (dataclasses.replace(SAF, threshold=3600.0), "lets jobs go first after 3,600 s"),
-        (Policy("short", "e*q"), "reads e, which a simulation under Slurm's rules does not know"),
+        (Policy("short", "e*q", threshold=3600.0), "reads predictions and lets jobs go first after 3,600 s, and no"),
     ],
 )
 def test_policies_that_no_export_could_follow_are_refused(policy: Policy, why: str) -> None:
@@ -242,9 +242,19 @@ def test_a_timetable_of_one_policy_is_that_policy(policy: Policy) -> None:
     assert timetable.policy_name == policy.name
 
 
-def test_a_threshold_is_refused() -> None:
-    with pytest.raises(UsageError, match="take a policy without f, such an r and a threshold"):
-        simulate(work(QUEUE), SAF, site=POOL, threshold="1h")
+def test_a_job_beyond_the_threshold_goes_first_from_the_next_calculation_on() -> None:
+    # Job 1 has the pool for an hour; job 2 is long and wide, those after it are short.
+    jobs = [(0, 3600, 4), (10, 1800, 4), *((at, 600, 4) for at in (20, 30))]
+    assert order(work(jobs), SAF) == [1, 3, 4, 2]
+    late = dataclasses.replace(SAF, threshold=1800.0)
+    assert order(work(jobs), late) == [1, 2, 3, 4]
+    ruled = simulate(work(jobs), SAF, site=POOL, threshold="30m")
+    assert ruled.start.tolist() == simulate(work(jobs), late, site=POOL).start.tolist()
+    assert (ruled.rules.threshold, simulate(work(jobs), late, site=POOL).rules.threshold) == (1800.0, 1800.0)
+    # Priorities are calculated at 3,300 s and at 3,600 s: jobs that are late in between are late at the second.
+    barely = simulate(work(jobs), SAF, site=POOL, threshold=3291.0)
+    assert barely.start.argsort().tolist() == [0, 1, 2, 3]
+    assert simulate(work(jobs), SAF, site=POOL, threshold=7200.0).start.argsort().tolist() == [0, 2, 3, 1]
 
 
 @pytest.mark.parametrize(

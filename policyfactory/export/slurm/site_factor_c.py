@@ -31,12 +31,11 @@ from policyfactory.export.scripts import filled, sentences, whole
 from policyfactory.export.slurm.uninstall import uninstall_script
 from policyfactory.policy.nodes import ASKED
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.scale import Scale
+from policyfactory.policy.scale import HIGHEST, Scale
 from policyfactory.policy.store import Model
 
-__all__ = ["HIGHEST", "make", "policy_header"]
+__all__ = ["make", "policy_header"]
 
-HIGHEST = 2**31 - 1  # of a site_factor; overdue jobs are above the scale's largest
 _NAME = "slurm-site-factor-c"
 _ADDED = "To SchedulerParameters that are there add bf_job_part_count_reserve=1."
 _SOURCE = "site_factor_policyfactory.c"

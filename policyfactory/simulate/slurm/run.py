@@ -3,24 +3,61 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.slurm import slurm
-from policyfactory.engine.slurm_state import NOW, WAITING, new_run
+from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
+from policyfactory.engine.slurm_priority import Shares, Weights
+from policyfactory.engine.slurm_state import Run, new_run
 from policyfactory.simulate.slurm.jobs import place_jobs
 from policyfactory.simulate.slurm.machine import machine_of, settings_of, weights_of
 from policyfactory.simulate.slurm.shares import shares_of
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Renew", "SlurmRun", "run_slurm"]
+__all__ = ["Numbers", "Parts", "SlurmRun", "run_slurm"]
 
-# Rows of waiting jobs, a time (s) -> their site_factor.
-Renew = Callable[[Int64Array, int], Int64Array]
+
+class Parts(NamedTuple):
+    """What the engine is given of a run under Slurm's rules; see `policyfactory.engine.slurm`."""
+
+    jobs: Jobs
+    machine: Machine
+    run: Run
+    settings: Settings
+    weights: Weights
+    shares: Shares
+
+
+class Numbers(Protocol):
+    """What sets site_factor of the jobs; they are in the order of their submission."""
+
+    @property
+    def at_submission(self) -> bool:
+        """Whether numbers are made when jobs are submitted."""
+
+    @property
+    def at_calculation(self) -> bool:
+        """Whether numbers of waiting jobs change when priorities are calculated."""
+
+    @property
+    def first(self) -> Int64Array:
+        """The numbers at submission, where they are known before: int64 (n,)."""
+
+    def run(self, parts: Parts, zero: int) -> None:
+        """Run all jobs where numbers change.
+
+        Parameters
+        ----------
+        parts : Parts
+            Of a run that has not begun; its jobs have no numbers but the first.
+        zero : int
+            When the workload's clock began, on the run's (s).
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +88,7 @@ def run_slurm(
     site: Site,
     factor: Int64Array | None = None,
     *,
-    renew: Renew | None = None,
+    numbers: Numbers | None = None,
     reservation: Int64Array | None = None,
     origin: int | None = None,
     turn_round: int = 0,
@@ -64,10 +101,9 @@ def run_slurm(
         With `Requests` where the log says more than processors.
     site : Site
     factor : int64 array (n,), optional
-        site_factor of each job, as an export sets it at submission.
-    renew : function, optional
-        Of the rows (k,) of waiting jobs and a time (s, on the workload's clock): their site_factor from then on, int64
-        (k,), as a plugin sets it whenever Slurm calculates priorities (priority/multifactor).
+        site_factor of each job.
+    numbers : Numbers, optional
+        What sets it instead as the run goes on, as an export does.
     reservation : int64 array (n,), optional
         The number of the site's reservation that each job asks for; -1 for none.
     origin : int, optional
@@ -87,19 +123,21 @@ def run_slurm(
     shares, associations = shares_of(site)
     none = np.full(n, -1, dtype=np.int64)
     factor, reservation = none + 1 if factor is None else factor, none if reservation is None else reservation
-    placed = place_jobs(workload, site, layout, associations, factor if renew is None else none + 1, reservation)
+    placed = place_jobs(workload, site, layout, associations, factor, reservation)
     if origin is None:
         origin = int(workload.submit[0]) if n else 0
     # On the Unix clock: planned times are rounded there.
     zero = workload.unix_start or 0
-    settings = settings_of(site, origin + zero, turn_round, stops=renew is not None)
+    settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
+    settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
     run = new_run(placed.jobs, machine, placed.most, placed.counters, settings)
-    fixed, others = placed.jobs.fixed, placed.jobs.fixed.copy()
-    if renew is not None:
-        fixed += factor[placed.order]
-    while interruptible(slurm, placed.jobs, machine, run, settings, weights_of(site), shares) and renew is not None:
-        waiting = run.waiting[: run.state[WAITING]]
-        fixed[waiting] = others[waiting] + renew(placed.order[waiting], int(run.state[NOW]) - zero)
+    parts = Parts(placed.jobs, machine, run, settings, weights_of(site), shares)
+    if numbers is not None and not numbers.at_submission:
+        placed.jobs.fixed[:] += numbers.first
+    if numbers is not None and (numbers.at_submission or numbers.at_calculation):
+        numbers.run(parts, zero)
+    else:
+        interruptible(slurm, *parts)
 
     def in_rows(column: Int64Array) -> Int64Array:
         rows = np.empty(n, dtype=np.int64)
