@@ -21,7 +21,7 @@ from policyfactory.engine.slurm_earliest import (
 )
 from policyfactory.engine.slurm_holding import may_fit, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
-from policyfactory.engine.slurm_limits import is_limited
+from policyfactory.engine.slurm_limits import is_limited, waits_for_array
 from policyfactory.engine.slurm_nodes import (
     CORE_MEMORY,
     CORES,
@@ -200,6 +200,8 @@ def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int)
             continue
         if tried >= settings.most_tested:
             break
+        if waits_for_array(jobs, run.limits, job):
+            continue
         partition, why = jobs.partition[job], jobs.hopeless[job]
         if machine.closed[partition] == 1 or why == CLOSED or why == LIMITED:
             continue

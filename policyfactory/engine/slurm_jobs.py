@@ -100,6 +100,8 @@ class Jobs(NamedTuple):
         Where the counters of each job begin in ``counters``.
     counters : int64 array (M, 2)
         Rows of `Limits.held` (-1: a limit of the job alone) and of `Limits.most`.
+    in_array : uint8 array (n,)
+        1 for a task of an array of which only so many may run at once: its first counter says how many do and may.
     hopeless : uint8 array (n,)
         Whether it can never start, and why: see the names of these numbers.
     no_reserve : uint8 array (n,)
@@ -125,6 +127,7 @@ class Jobs(NamedTuple):
     request: Int64Array
     counters_from: Int64Array
     counters: Int64Array
+    in_array: UInt8Array
     hopeless: UInt8Array
     no_reserve: UInt8Array
     fixed: FloatArray

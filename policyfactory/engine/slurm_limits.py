@@ -1,4 +1,4 @@
-"""What running jobs hold against the limits of QOS and associations.
+"""What running jobs hold against the limits of QOS, associations and arrays.
 
 The rules are those of acct_policy of Slurm 22.05, found in its source.
 """
@@ -6,11 +6,11 @@ The rules are those of acct_policy of Slurm 22.05, found in its source.
 from __future__ import annotations
 
 from policyfactory.core.arrays import Int64Array
-from policyfactory.core.jit import step
+from policyfactory.core.jit import inlined, step
 from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine
 from policyfactory.engine.slurm_nodes import Choice, taken_gpus, taken_memory
 
-__all__ = ["count_in_limits", "is_limited"]
+__all__ = ["count_in_limits", "is_limited", "waits_for_array"]
 
 # Columns of limits: running jobs, and nodes, cores, MB and GPUs that they hold.
 _JOBS, _NODES, _CORES, _MEMORY, _GPUS = range(5)
@@ -62,6 +62,15 @@ def is_limited(
         ):
             return True
     return False
+
+
+@inlined
+def waits_for_array(jobs: Jobs, limits: Limits, job: int) -> bool:
+    """Tell whether as many tasks of a job's array run as may: it then is not in the queue, nor kept room for."""
+    if jobs.in_array[job] == 0:
+        return False
+    at = jobs.counters_from[job]
+    return bool(limits.held[jobs.counters[at, 0], _JOBS] >= limits.most[jobs.counters[at, 1], _JOBS])
 
 
 @step

@@ -10,7 +10,7 @@ from policyfactory.core.jit import inlined, step
 from policyfactory.engine.slurm_earliest import allow, asked, choose_now, is_open, is_young
 from policyfactory.engine.slurm_holding import may_fit, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
-from policyfactory.engine.slurm_limits import is_limited
+from policyfactory.engine.slurm_limits import is_limited, waits_for_array
 from policyfactory.engine.slurm_nodes import (
     ALONE,
     CORE_MEMORY,
@@ -86,7 +86,7 @@ def main_pass(
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
         partition = jobs.partition[job]
-        if machine.closed[partition] == 1:
+        if machine.closed[partition] == 1 or waits_for_array(jobs, run.limits, job):
             continue
         reservation = jobs.reservation[job]
         if reservation >= 0 and not is_open(machine, reservation, now):

@@ -135,6 +135,8 @@ class Backfill:
 
     def _look_at(self, entry: Entry) -> None:
         c, settings, partition = self.c, self.settings, entry.partition
+        if c.array_is_full(entry.job):
+            return
         if partition.allowed_qos and entry.qos not in partition.allowed_qos:
             return
         if not c.rules.before_placing(entry, c.running):

@@ -36,6 +36,8 @@ class Job:
     site_factor: int = 0
     exclusive: bool = False
     reservation: str = ""
+    array: int = -1  # a number that its tasks share
+    array_limit: int = -1  # how many of them may run at once
 
 
 # What a job holds of each node: (cores, MB, GPUs).

@@ -68,8 +68,18 @@ class Controller:
             return False
         if 0 < job.nodes < partition.min_nodes:
             return False
+        if self.array_is_full(job):
+            return False
         mine = self.own_reservation(job)
         return not job.reservation or (mine is not None and mine.start <= self.now <= mine.end)
+
+    def array_is_full(self, job: Job) -> bool:
+        """Return whether as many tasks of the job's array run as may (job_array_start_test in job_mgr.c).
+
+        Such a task is not in the queue (JobArrayTaskLimit). Those that come to it in a pass, after others of the array
+        were started, are passed over: they keep nobody back, and nothing is planned for them.
+        """
+        return 0 < job.array_limit <= sum(one.job.array == job.array for one in self.running)
 
     # Reservations.
 
@@ -204,6 +214,8 @@ class Controller:
             if settings.sched_max_job_start and len(started) >= settings.sched_max_job_start:
                 break
             name, job = entry.partition.name, entry.job
+            if self.array_is_full(job):
+                continue
             if settings.partition_job_depth:
                 of_partition[name] += 1
                 if of_partition[name] > settings.partition_job_depth:

@@ -24,7 +24,7 @@ __all__ = ["FEATURES", "draw"]
 # What a case may have beside nodes of one kind in one partition; drawn for each case, or asked for by name.
 FEATURES = (
     "cores", "memory", "gpus", "weights", "partitions", "limits", "shares", "age", "reservations", "outages",
-    "eligible", "plan",
+    "eligible", "plan", "arrays",
 )  # fmt: skip
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
@@ -161,6 +161,7 @@ def _job(rng: random.Random, has: set[str], site: Site, id_: int, submit: int) -
     nodes = rng.choice((-1, 1, 1, 2, 3))
     cores = rng.randint(1, 8) if nodes < 0 else nodes * rng.randint(1, 2) + rng.choice((0, 0, int(nodes > 1)))
     limit = 60 * rng.choice((1, 2, 5, 10, 15, 30, 60))
+    array = rng.choice((-1, 1, 2, 3)) if "arrays" in has else -1
     return Job(
         id_,
         submit,
@@ -179,4 +180,6 @@ def _job(rng: random.Random, has: set[str], site: Site, id_: int, submit: int) -
         site_factor=rng.choice((0, 0, rng.randrange(500))),
         exclusive=rng.random() < 0.1,
         reservation="kept" if site.reservations and rng.random() < 0.1 else "",
+        array=array,
+        array_limit=array,
     )

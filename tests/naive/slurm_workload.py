@@ -51,6 +51,8 @@ def workload_of(site: Site, jobs: Sequence[Job], zero: int) -> Workload:
         qos=quality,
         account=account,
         user_name=user,
+        array=column("array"),
+        array_limit=column("array_limit"),
         names={"partition": parts, "qos": qualities, "account": accounts, "user": users},
     )
     return Workload(

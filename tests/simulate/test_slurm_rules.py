@@ -13,7 +13,7 @@ import pytest
 from naive.slurm import Running as Runs
 from naive.slurm import State, Waiting, wanted_now
 from naive.slurm_cases import IMPLEMENTATIONS, TIMES, batch, job, scheduling
-from policyfactory.site.model import Partition
+from policyfactory.site.model import Outage, Partition
 
 # The fast one does not tell nodes.
 PLAIN_ONLY = {"test_a_blocked_partition_takes_its_nodes_from_the_others"}
@@ -217,3 +217,42 @@ def test_what_is_wanted_in_a_given_state(simulate: Simulate) -> None:
     assert wanted_now(easy, State(40, running, waiting)) == {5: "backfill", 6: "backfill"}
     # n8 is down: one of the two
     assert wanted_now(easy, State(40, running, waiting, frozenset({7}))) == {6: "backfill"}
+
+
+def test_so_many_tasks_of_an_array_run_at_once_and_the_others_keep_nobody_back(simulate: Simulate) -> None:
+    #   n1  1 1 1|3        array 7: two tasks at once
+    #   n2  2 2 2|4
+    #   n3  5 5 5 5        5 comes behind 3 and 4, and starts with 1 and 2
+    tasks = [job(i, 0, 20, 10, array=7, array_limit=2) for i in (1, 2, 3, 4)]
+    schedule = simulate(batch(4), [*tasks, job(5, 0, 500, 10)], begin=0)
+    assert starts(schedule) == [3, 3, 23, 23, 3]
+    # Each array has its own limit.
+    others = [job(i, 0, 20, 10, array=i % 2, array_limit=1 + i % 2) for i in range(1, 6)]
+    assert starts(simulate(batch(4), others, begin=0)) == [3, 3, 3, 23, 23]
+
+
+def test_a_task_that_waits_for_its_array_counts_in_no_depth(simulate: Simulate) -> None:
+    # Two jobs are looked at: 1 and 4. 2 and 3 follow one another.
+    tasks = [job(i, 0, 20, 10, array=1, array_limit=1) for i in (1, 2, 3)]
+    for setting in ("default_queue_depth", "partition_job_depth"):
+        site = batch(4, **scheduling(backfill=False, **{setting: 1 + (setting == "partition_job_depth")}))
+        assert starts(simulate(site, [*tasks, job(4, 0, 500, 10)], begin=0)) == [3, 23, 43, 3]
+
+
+def test_nothing_is_planned_for_a_task_that_waits_for_its_array(simulate: Simulate) -> None:
+    #   n1  1 1 1 1|. . .|2      3 is longer than 1 and would not be let past 2, which needs both nodes,
+    #   n2  3 3 3 3 3 3 3|2      if 2 had a plan
+    jobs = [job(1, 0, 100, 10, array=1, array_limit=1), job(2, 0, 100, 10, 2, array=1, array_limit=1)]
+    long = job(3, 0, 1800, 30)
+    assert starts(simulate(batch(2), [*jobs, long], begin=0)) == [3, 1803, 3]
+    free = [job(1, 0, 100, 10), job(2, 0, 100, 10, 2)]
+    assert starts(simulate(batch(2), [*free, long], begin=0)) == [3, 103, 203]
+
+
+def test_a_task_whose_node_failed_makes_room_in_its_array(simulate: Simulate) -> None:
+    # 1 ends with its node at 50 and is put back until 171; then 2 runs, and 1 waits for its end.
+    site = batch(3, outages=(Outage("n1", 50, 5000),))
+    tasks = [job(i, 0, 300, 10, array=1, array_limit=1) for i in (1, 2)]
+    schedule = simulate(site, tasks, begin=0)
+    assert schedule[2].start < 171
+    assert schedule[1].start == schedule[2].end

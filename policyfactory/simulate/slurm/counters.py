@@ -1,16 +1,16 @@
-"""From QOS and associations to the engine's counters: what each job is counted in, and the most that each may hold."""
+"""From QOS, associations and arrays to the engine's counters: what a job is counted in, the most that each may hold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.site.model import Association, Limits, Partition, Qos, Site
 
-__all__ = ["Counters", "Enforced"]
+__all__ = ["Counters", "Enforced", "array_line"]
 
 # Columns of the engine's limits after the first one, running jobs.
 _HELD = ("nodes", "cores", "memory", "gpus")
@@ -127,6 +127,11 @@ def _most(limits: Limits, kind: str, said: set[tuple[str, str]]) -> tuple[float,
     return tuple(math.inf if (kind, what) in said else float(getattr(limits, what)) for what in ("jobs", *_HELD))
 
 
+def array_line(array: int, limit: int) -> _Line:
+    """Return the counter of an array of which so many tasks may run at once."""
+    return ("array", str(array)), (float(limit), *_NONE[1:])
+
+
 class Counters:
     """The counters of all jobs, as they are met."""
 
@@ -134,8 +139,8 @@ class Counters:
         self._kinds: dict[tuple[_Line, ...], int] = {}
         self._of: list[int] = []
 
-    def add(self, lines: Iterator[_Line]) -> None:
-        """Add a job with its counters. It is counted once in each, and the smallest of the limits holds."""
+    def add(self, lines: Iterable[_Line]) -> None:
+        """Add a job with its counters, in their order. It is counted once in each; the smallest of the limits holds."""
         merged: dict[tuple[str, ...], tuple[float, ...]] = {}
         for of, most in lines:
             merged[of] = tuple(map(min, merged.get(of, _NONE), most))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.engine.slurm_jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, Jobs
 from policyfactory.engine.slurm_nodes import MOST_NODES, NODES, choose, new_choice
-from policyfactory.simulate.slurm.counters import Counters, Enforced
+from policyfactory.simulate.slurm.counters import Counters, Enforced, array_line
 from policyfactory.simulate.slurm.factors import by_core, fixed_part
 from policyfactory.simulate.slurm.machine import node_capacity
 from policyfactory.simulate.slurm.requests import limits_of, partitions_of, requests_of
@@ -110,6 +111,7 @@ def place_jobs(
         request=request[order],
         counters_from=begins,
         counters=pairs,
+        in_array=_in_array(asked)[order].astype(np.uint8),
         hopeless=judge.hopeless[order],
         no_reserve=judge.no_reserve[order],
         fixed=fixed[order],
@@ -141,6 +143,7 @@ class _Judge:
         self.qos_priority, self.usage_factor = np.zeros(jobs), np.ones(jobs)
         self.no_reserve, self.hopeless = np.zeros(jobs, dtype=np.uint8), np.zeros(jobs, dtype=np.uint8)
         self.never: dict[int, str] = {}
+        self.in_array = _in_array(asked)
         self._known: dict[tuple[int, ...], tuple[str, list[Association], float, float]] = {}
         self._could: dict[tuple[int, ...], bool] = {}
 
@@ -154,7 +157,9 @@ class _Judge:
             qos = rules.qos_of(asked.name_of("qos", row) or "", chain)
             self._known[key] = qos, chain, rules.longest(its, qos, chain), rules.most_nodes(its, qos, chain)
         qos, chain, longest, most = self._known[key]
-        self.counters.add(rules.lines(its, qos, chain, account, user))
+        # The counter of an array is the first, where the engine looks for it.
+        arrays = [array_line(int(asked.array[row]), int(asked.array_limit[row]))] if self.in_array[row] else []
+        self.counters.add([*arrays, *rules.lines(its, qos, chain, account, user)])
         self.association[row] = associations.get((account, user), 0)
         if (one := rules.qos.get(qos)) is not None:
             self.qos_priority[row], self.usage_factor[row] = one.priority, one.usage_factor
@@ -203,6 +208,11 @@ class _Judge:
             if user not in one.users and account not in one.accounts:
                 return f"reservation {one.name} is not open to user {user or '(none)'}"
         return ""
+
+
+def _in_array(asked: Requests) -> NDArray[np.bool_]:
+    """Say which jobs are tasks of an array whose limit is known."""
+    return (asked.array >= 0) & (asked.array_limit > 0)
 
 
 def _not_let_in(its: Partition, qos: str, account: str) -> str:
