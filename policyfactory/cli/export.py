@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.completion import complete_targets
 from policyfactory.core.errors import UsageError
 from policyfactory.export.options import ExportOptions, instant
@@ -91,8 +92,11 @@ def export(
         typer.Option("--log-only", help="Compute and log the numbers, change nothing (Slurm); see shadow."),
     ] = ExportOptions.log_only,
     backfill: Annotated[
-        Literal["easy", "slurm"],
-        typer.Option(help="For what is said of the longest wait, the workload is simulated under: easy, slurm."),
+        Literal["easy", "slurm"] | None,
+        typer.Option(
+            help="For what is said of the longest wait, the workload is simulated under: easy, slurm (default: for "
+            "Slurm's targets slurm, with easy beside it; for others easy)."
+        ),
     ] = ExportOptions.backfill,
     site: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Site file of the cluster whose Slurm is simulated for that.")
@@ -138,6 +142,8 @@ def export(
     queue = None
     if preview is not None:
         queue = _queue(preview, at, None if time_zone is None else find_zone(time_zone))
+    if options.under_slurm(to):
+        note_compiling()
     exported = export_policy(model, to, output, options, overwrite=overwrite)
     _print(exported, queue, as_json=as_json, verbose=verbose)
 

@@ -31,7 +31,7 @@ from numba.core.cpu import CPUTargetOptions
 from policyfactory.core.locks import try_lock
 from policyfactory.core.trust import who_else
 
-__all__ = ["SharedCache", "inlined", "kernel", "step"]
+__all__ = ["SharedCache", "inlined", "is_compiled", "kernel", "step"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,6 +124,15 @@ def _is_private(folder: Path, sources: Path) -> bool:
 
 
 _said = False
+
+
+def is_compiled(function: Callable[..., Any]) -> bool:
+    """Tell whether the machine code of a kernel is there already, so that its first call need not wait for it."""
+    if not hasattr(function, "signatures") or function.signatures:
+        return True
+    file = getattr(getattr(function, "_cache", None), "_cache_file", None)
+    # Empty where it was made of other sources, or for another version or processor.
+    return file is not None and bool(file._load_index())  # noqa: SLF001 (numba has no question for it)
 
 
 class SharedCache(FunctionCache):

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["gaming", "renewal", "starvation"]
 
 _YEARS = 100
-_MOST_JOBS = 30_000  # simulated, the last ones: an export is to take seconds
+# Simulated, the last ones: an export is to take seconds, and Slurm's passes take a hundred times as long as EASY's.
+_MOST_JOBS, _MOST_UNDER_SLURM = 30_000, 10_000
 _LOST = 0.5  # share of the shapes of jobs for which a minute between submissions is lost
 _LARGEST = 1024  # processors, where nobody says how many the machine has
 
@@ -151,6 +152,7 @@ def starvation(
     keeps_threshold: bool,
     predictor: Predictor | None = None,
     rules: Rules | None = None,
+    or_easy: bool = False,
 ) -> str:
     """Return how long a job may wait: by a simulation of the site's jobs where there are some, and by the threshold.
 
@@ -165,6 +167,8 @@ def starvation(
         What predicts for a policy that reads predictions.
     rules : Rules, optional
         Those of the simulation; EASY's are said beside Slurm's. Default: EASY.
+    or_easy : bool
+        Whether EASY will do where a policy is not simulated under Slurm's rules.
     """
     has = math.isfinite(policy.threshold)
     bound = (
@@ -174,10 +178,14 @@ def starvation(
     )
     if workload is None:
         return f"Starvation: how long a job may wait was not simulated (--workload LOG does); {bound}."
+    from policyfactory.simulate.on_site import unfit
     from policyfactory.simulate.simulate import simulate
 
-    jobs = workload.select(np.arange(max(0, len(workload) - _MOST_JOBS), len(workload)))
     own = policy if keeps_threshold else dataclasses.replace(policy, threshold=math.inf)
+    if rules is not None and or_easy and unfit(own, rules):
+        rules = None
+    most = _MOST_JOBS if rules is None else _MOST_UNDER_SLURM
+    jobs = workload.select(np.arange(max(0, len(workload) - most), len(workload)))
     epoch, begins = own.epoch.unix_time, jobs.unix_start
     if epoch is not None and (begins is None or begins + int(jobs.submit[0]) // jobs.ticks < epoch):
         # A log from before the epoch: r counts from its first submission, as it would in its first months.
@@ -190,11 +198,11 @@ def starvation(
         }
         return ", ".join(f"{format_duration(wait)}{name}" for name, wait in waits.items())
 
-    what = f"{len(jobs):,} jobs of {jobs.name}"
+    how, beside = "with EASY backfilling", ""
     if rules is not None:
         where = "an assumed site" if rules.site is None else f"site {rules.site.name}"
-        what += f" under Slurm's own rules on {where}"
-    beside = "" if rules is None else f" (with EASY backfilling {longest(None)})"
+        how, beside = f"under Slurm's own rules on {where}", f" ({how} {longest(None)})"
+    what = f"{len(jobs):,} jobs of {jobs.name} {how}"
     return f"Starvation: the longest wait in a simulation of {what} is {longest(rules)}{beside}; {bound}."
 
 

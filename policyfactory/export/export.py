@@ -183,8 +183,16 @@ class _Work:
             from policyfactory.simulate.rules import rules_with
 
             predictor = None if self.site.foresight is None else Predictor(forests=self.site.foresight.forests)
-            rules = rules_with(None, {"backfill": "slurm", "site": self.options.site}) if self.options.slurm else None
-            return starvation(self.policy, self._workload, keeps_threshold=keeps, predictor=predictor, rules=rules)
+            options = self.options
+            slurm = options.under_slurm(self.target.name)
+            rules = rules_with(None, {"backfill": "slurm", "site": options.site}) if slurm else None
+            return starvation(
+                *(self.policy, self._workload),
+                keeps_threshold=keeps,
+                predictor=predictor,
+                rules=rules,
+                or_easy=not options.slurm,
+            )
         except PolicyfactoryError as error:
             return f"Starvation: how long a job may wait could not be simulated: {error}."
 

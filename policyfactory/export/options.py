@@ -59,10 +59,11 @@ class ExportOptions:
         That file is not used when it is older: ``6h``, or seconds as a number.
     log_only : bool
         Compute and log the numbers, and change nothing; for Slurm.
-    backfill : {"easy", "slurm"}
-        Under whose rules the workload is simulated, for what is said of the longest wait.
+    backfill : {"easy", "slurm"}, optional
+        Under whose rules the workload is simulated, for what is said of the longest wait. Default: for Slurm's targets
+        under Slurm's own, with EASY's value beside them, for all others under EASY.
     site : Path, str or Site, optional
-        The cluster whose Slurm is simulated; ``backfill`` is then "slurm".
+        The cluster whose Slurm is simulated, instead of one that is assumed of the workload.
     """
 
     epoch: str | int | None = None
@@ -79,7 +80,7 @@ class ExportOptions:
     predictor: Path | str | Forests | None = None
     state: str | None = None
     stale: str | float = "6h"
-    backfill: Literal["easy", "slurm"] = "easy"
+    backfill: Literal["easy", "slurm"] | None = None
     site: Path | str | Site | None = None
 
     def __post_init__(self) -> None:
@@ -104,8 +105,10 @@ class ExportOptions:
             from policyfactory.site.model import Site
 
             self._check("site", (Site,), "a site: the path of its file, or a Site")
-        if self.backfill not in {"easy", "slurm"}:
+        if self.backfill not in {None, "easy", "slurm"}:
             raise UsageError(f"backfill {ascii(self.backfill)[:60]}: choose easy or slurm")
+        if self.backfill == "easy" and self.site is not None:
+            raise UsageError("--site is simulated under Slurm's rules: leave out --backfill easy or the site")
         if self.slurm and self.workload is None:
             raise UsageError("--backfill slurm and --site are for the simulation of --workload LOG; give that as well")
         for name in ("force_processors", "log_only"):
@@ -126,9 +129,14 @@ class ExportOptions:
             if value is not None and value != field.default
         }
 
+    def under_slurm(self, target: str) -> bool:
+        """Return whether the workload of an export to a target is simulated under Slurm's own rules."""
+        default = self.backfill is None and target.lower().startswith("slurm-")
+        return self.workload is not None and (self.slurm or default)
+
     @property
     def slurm(self) -> bool:
-        """Whether the workload is simulated under Slurm's own rules."""
+        """Whether it was asked for a simulation under Slurm's own rules."""
         return self.backfill == "slurm" or self.site is not None
 
     @property

@@ -68,9 +68,8 @@ class LearnOptions:
     assume : str or None
         Nodes, memory and GPUs of jobs of which the log does not say them, for example ``n=q/32,mem=2000*q,g=0``.
     backfill : {"easy", "slurm", "conservative", "none"} or None
-        Which jobs may overtake; None: as under EASY, with a site as under Slurm's own rules. Under these a job keeps
-        the number that it gets when it is submitted: what changes while jobs wait, predictions and thresholds stay
-        away.
+        Which jobs may overtake; None: as under EASY, with a site as under Slurm's own rules. Under these formulas with
+        predictions stay away if a threshold is given: no export carries both.
     site : str or None
         File of the cluster whose Slurm is simulated. The log is replayed on it as it was, and where that is far from
         the record no policy is recommended.

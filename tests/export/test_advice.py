@@ -108,9 +108,27 @@ def test_the_longest_wait_under_slurms_own_rules_stands_beside_that_under_easy(t
     )
 
 
+def test_what_is_meant_for_slurm_is_simulated_under_its_rules_unless_easy_is_asked_for() -> None:
+    jobs = default_workload().select(np.arange(300))
+    slurm, easy = f"{jobs.name} under Slurm's own rules on an assumed site is", f"{jobs.name} with EASY backfilling is"
+    text = pf.export("SAF", workload=jobs).text
+    assert slurm in text
+    assert "(with EASY backfilling " in text
+    assert "--backfill" not in text
+    alone = pf.export("SAF", workload=jobs, backfill="easy").text
+    assert easy in alone
+    assert slurm not in alone
+    assert "--backfill easy" in alone
+    assert easy in pf.export("SAF", "oar", workload=jobs).text
+    # What is not simulated under Slurm's rules, and yet can be exported.
+    oldest = pf.export("F1", "slurm-site-factor-c", epoch="oldest-waiting", workload=jobs)
+    assert any(easy in note for note in oldest.notes)
+
+
 @pytest.mark.parametrize(
     ("to", "options", "message"),
     [
+        ("slurm-nice", {"site": "here.toml", "backfill": "easy"}, "leave out --backfill easy or the site"),
         ("oar", {"backfill": "slurm"}, "oar is not for Slurm"),
         ("slurm-nice", {"backfill": "none"}, "choose easy or slurm"),
         ("slurm-nice", {"site": 5}, "give a site: the path of its file, or a Site"),
