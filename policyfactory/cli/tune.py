@@ -23,10 +23,7 @@ _DEFAULTS = {
     "metrics": ["total_wait", "mean_wait", "mean_bsld", "max_wait"],
     "threshold": "40h",
 }
-_MORE = {
-    "policies": "the tuners also use it until past periods favour another policy",
-    "threshold": "under Slurm's rules there is none",
-}
+_MORE = {"policies": "the tuners also use it until past periods favour another policy"}
 # Reservations for all jobs cannot change hands, nor do predictions belong to resampled logs.
 _CHOICES = {
     "backfill": Literal["none", "easy", "slurm"],
@@ -57,7 +54,6 @@ Period = Annotated[
     [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED)], _DEFAULTS, _CHOICES, _MORE
 )
 def tune(
-    context: typer.Context,
     traces: Logs = None,
     *,
     feedback: Feedback = "simulate",
@@ -79,9 +75,6 @@ def tune(
 
     numbers = {name: options.pop(name) for name in TUNER_OPTIONS}
     given = {**_DEFAULTS, **{name: value for name, value in options.items() if value is not None}}
-    source = getattr(context.get_parameter_source("threshold"), "name", "")
-    if (given.get("site") is not None or given.get("backfill") == "slurm") and source != "COMMANDLINE":
-        given["threshold"] = "inf"
     fixed = {"statistic": "ratio", "analyses": list(_SHOWN), "recorded": False}
     content = plain_content({**given, **fixed}, log_tables(traces or ()), "command")
     content |= {"name": _NAME, "title": "Tuning " + ", ".join(content["logs"])}

@@ -123,13 +123,13 @@ def test_a_log_is_tuned_on_a_site(run: Run, tmp_path: Path) -> None:
     assert "The same under EASY" in (tmp_path / "on-site" / "report.html").read_text()
     (plan,) = read_protocol(tmp_path / "on-site" / "protocol.toml").experiments
     assert plan.experiment.rules.site is not None
-    assert (plan.experiment.rules.backfill, plan.experiment.rules.threshold) == ("slurm", float("inf"))
+    assert (plan.experiment.rules.backfill, plan.experiment.rules.threshold) == ("slurm", 40 * 3600)
     assert list(plan.policies) == ["FCFS", "SPF", "simulate 12h", "random 12h"]
     assert "Of the tuners," in " ".join(done.stdout.split())
     assumed = run(*words, "--backfill", "slurm")
     assert "Nobody described the site" in assumed.stdout
-    refused = run(*words, "--backfill", "slurm", "--threshold", "20h", code=2)
-    assert "take a policy without f, such an r and a threshold" in " ".join(refused.stderr.split())
+    refused = run(*words, "--backfill", "slurm", "--formula", "FREE=p*q/f", code=2)
+    assert "policy FREE has f, the processors that are free" in " ".join(refused.stderr.split())
     refused = run(*words, "--site", "s.toml", "--feedback", "bandit", code=2)
     assert "choose feedback simulate, noisy, random, or backfill easy" in " ".join(refused.stderr.split())
     refused = run(*words, "--site", "s.toml", "--backfill", "easy", code=2)
