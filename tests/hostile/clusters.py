@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pbs_files
+
 from policyfactory.site.file import dump_site, read_site, written_values
 from policyfactory.site.model import Site
 from policyfactory.site.pbs.site import import_pbs
@@ -45,43 +47,8 @@ DUMPS = [_real("dump.cfg")]
 QOS = [_real("qos.txt")]
 EVENTS = [_real("events.txt")]
 RESERVATIONS = [_real("reservations.txt")]
-QMGR = [
-    b"""create queue workq
-set queue workq queue_type = Execution
-set queue workq Priority = 10
-set queue workq max_queued = [u:PBS_GENERIC=100]
-set queue workq max_run = [o:PBS_ALL=200],[u:PBS_GENERIC=10]
-set queue workq max_run += [u:eve=2]
-set queue workq max_run_res.ncpus = [u:PBS_GENERIC=256]
-set queue workq max_run_res.mem = [o:PBS_ALL=2tb]
-set queue workq resources_max.walltime = 24:00:00
-set queue workq resources_max.nodect = 4
-set queue workq resources_default.place = scatter:excl
-set queue workq started = True
-create queue route
-set queue route queue_type = Route
-set server default_queue = workq
-set server resources_default.walltime = 7200
-set server job_sort_formula = "ncpus*walltime - eligible_time"
-set server backfill_depth = 5
-set server no_such_thing = 1
-"""
-]
-NODES = [
-    b"""n001
-     Mom = n001
-     state = free
-     pcpus = 48
-     resources_available.mem = 196608000kb
-     resources_available.ncpus = 48
-     resources_available.ngpus = 2
-     queue = workq
-
-n002
-     state = offline,down
-     resources_available.ncpus = 16
-"""
-]
+QMGR = [pbs_files.SERVER.encode()]
+NODES = [pbs_files.NODES.encode()]
 _HAND = b"""schema = 1
 name = "ada"
 enforced = ["associations", "limits", "qos"]
