@@ -69,6 +69,20 @@ def test_resources(benchmark: Any, log: str, policy: str, placement: str) -> Non
         record("several resources", what, rate, "M jobs/CPU s", floor=FLOORS[placement], ratio=ratio, to=to)
 
 
+@pytest.mark.benchmark(group="several resources", timer=time.process_time)
+@pytest.mark.parametrize("placement", ["pool", "first"])
+def test_conservative(benchmark: Any, placement: str) -> None:
+    jobs = asked(read("KTH-SP2"))
+    groups = (NodeGroup(f"n[1-{NODES}]", cores=CORES, memory=MEMORY, gpus=GPUS),)
+    several = prepare(jobs, Rules("conservative"), machine=Machine(groups, placement))
+    if benchmark.enabled:
+        run_prepared(several, resolve("FCFS"))
+    benchmark.pedantic(run_prepared, (several, resolve("FCFS")), rounds=2)
+    if benchmark.enabled:
+        what = f"KTH-SP2, FCFS, conservative, {'a pool' if placement == 'pool' else f'{NODES:,} nodes, first fit'}"
+        record("several resources", what, len(jobs) / benchmark.stats.stats.min / 1e3, "k jobs/CPU s")
+
+
 def _seconds(prepared: Any, order: Any) -> float:
     begin = time.process_time()
     run_prepared(prepared, order)

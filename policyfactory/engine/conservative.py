@@ -41,7 +41,7 @@ from policyfactory.engine.waiting import (
     submit_all,
 )
 
-__all__ = ["conservative", "conservative_until", "new_profile"]
+__all__ = ["_smallest_behind", "_sorted", "conservative", "conservative_until", "new_profile"]
 
 # Rows of the profile: from ``TIME[i]`` to ``TIME[i + 1]``, or for ever, ``LEFT[i]`` processors are free.
 TIME, LEFT = 0, 1

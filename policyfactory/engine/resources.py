@@ -48,6 +48,7 @@ __all__ = [
     "reserve_on",
     "start_behind",
     "start_on",
+    "start_placed",
 ]
 
 
@@ -151,12 +152,36 @@ def _start(
     job: int,
     head: Ask,
 ) -> None:
+    count, first = demand.nodes[job], demand.first[job]
+    if count > 0:
+        choose_nodes(machine.nodes, first, first + count, _ask(demand, job), head)
+    _hold(jobs, demand, machine, state, heap, running, job, head)
+
+
+@inlined
+def start_placed(
+    jobs: Jobs, demand: Demand, machine: Machine, state: Int64Array, heap: Int64Array, running: Int64Array, job: int
+) -> None:
+    """Start ``job``, whose nodes are written down and which fits on them, with no head ahead of it."""
+    _hold(jobs, demand, machine, state, heap, running, job, NO_HEAD)
+
+
+@inlined
+def _hold(
+    jobs: Jobs,
+    demand: Demand,
+    machine: Machine,
+    state: Int64Array,
+    heap: Int64Array,
+    running: Int64Array,
+    job: int,
+    head: Ask,
+) -> None:
     for at in range(len(machine.counters)):
         machine.counters[at] -= demand.counters[job, at]
     cores, lost, count = jobs.processors[job], 0, demand.nodes[job]
     if count > 0:
         first, ask = demand.first[job], _ask(demand, job)
-        choose_nodes(machine.nodes, first, first + count, ask, head)
         cores, lost = take_nodes(machine.nodes, first, first + count, ask, head)
     state[FREE] -= cores
     state[EXTRA] -= lost

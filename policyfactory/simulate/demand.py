@@ -209,10 +209,10 @@ def check_rules(rules: Rules) -> None:
     Raises
     ------
     UsageError
-        If it is conservative backfilling, or another program's rules.
+        If it is backfilling by Slurm's rules, or another program's rules.
     """
-    if rules.backfill not in {"none", "easy"}:
-        raise UsageError(f"backfill {rules.backfill} is for processors only; with a machine choose easy or none")
+    if rules.backfill == "slurm":
+        raise UsageError("backfill slurm has its machine in a site; with a machine choose easy, conservative or none")
     if rules.compatibility != "none":
         raise UsageError(f"the rules of {rules.compatibility} know processors only; leave out the machine, or them")
 

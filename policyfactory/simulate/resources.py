@@ -9,6 +9,7 @@ from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError
 from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.resources_easy import resources_easy
+from policyfactory.engine.resources_plan import resources_conservative
 from policyfactory.engine.resources_timed import resources_timed
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.prepare import Prepared
@@ -40,6 +41,11 @@ def run_on(prepared: Prepared, policy: Policy) -> tuple[Int64Array, NDArray[np.b
     processors.flags.writeable = False
     if not len(prepared):
         jobs = prepared.columns()
+    elif prepared.rules.backfill == "conservative":
+        scored = prepared.columns()
+        jobs = scored._replace(processors=processors)
+        formula = prepared.formula(policy)
+        interruptible(resources_conservative, jobs, scored, demand, machine, formula, order, demanded.all_processors)
     elif prepared.is_sorted(policy):
         jobs = prepared.sorted_jobs(policy)._replace(processors=processors)
         interruptible(resources_easy, jobs, demand, machine, order, demanded.all_processors)

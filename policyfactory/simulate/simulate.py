@@ -63,7 +63,7 @@ def simulate(
         what has ended, runs or waits in this schedule. By default one that learns as simulated time goes on.
     machine : Machine, optional
         What there is besides processors: memory, GPUs, licences, as a pool or on nodes. Jobs ask for it by
-        ``workload.requests``. Its processors take the place of the workload's. Backfilling is then easy or none.
+        ``workload.requests``. Its processors take the place of the workload's. Backfilling is then not Slurm's.
     **options
         The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``. With
         ``site="site.toml"`` Slurm's own rules hold on that site; with ``backfill="slurm"`` alone on the one that is

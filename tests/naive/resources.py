@@ -193,7 +193,32 @@ class Online:
     # Conservative. --------------------------------------------------------------------------------------------------
 
     def plan(self) -> None:
-        raise NotImplementedError
+        """Reserve for every job in the queue's order; start those whose reservation begins now."""
+        held = [(self.now, max(job.predicted_end(self.now), self.now + 1), job) for job in self.running]
+        stayed = False
+        for job in list(self.queue):
+            length = max(job.estimate, 1)
+            begin, nodes = self.earliest(job, length, held)
+            held.append((begin, begin + length, dataclasses.replace(job, placed=nodes)))
+            if begin > self.now:
+                stayed = True
+            else:
+                job.backfilled = stayed
+                self.start(job, nodes)
+
+    def earliest(self, job: Job, length: int, held: list[tuple[int, int, Job]]) -> tuple[int, tuple[int, ...]]:
+        """Return when a job fits for so long beside what is held, and on which nodes."""
+        for begin in sorted({self.now, *(end for _, end, _ in held)}):
+            # It is only where others begin that less is free.
+            instants = [begin, *(other for other, _, _ in held if begin < other < begin + length)]
+            at = [[one for since, until, one in held if since <= instant < until] for instant in instants]
+            if not all(fits(job.counters, self.free_counters(holders)) for holders in at):
+                continue
+            nodes = set(range(len(self.nodes))).intersection(*(self.fitting_nodes(job, holders) for holders in at))
+            if len(nodes) >= job.nodes:
+                free = {node: self.free_on(node, at[0])[0] if self.best_fit else 0 for node in nodes}
+                return begin, tuple(sorted(sorted(nodes, key=lambda node: (free[node], node))[: job.nodes]))
+        raise AssertionError("a job fits when all others have ended")
 
 
 def easy_on(jobs: Sequence[Job], counters: Vector, nodes: Sequence[Vector], score: Score, **rules: Any) -> None:
@@ -204,3 +229,8 @@ def easy_on(jobs: Sequence[Job], counters: Vector, nodes: Sequence[Vector], scor
 def timed_on(jobs: Sequence[Job], counters: Vector, nodes: Sequence[Vector], score: Score, **rules: Any) -> None:
     """The same: here every score may change with time."""
     Online(jobs, counters, nodes, score, **rules).run()
+
+
+def conservative_on(jobs: Sequence[Job], counters: Vector, nodes: Sequence[Vector], score: Score, **rules: Any) -> None:
+    """Conservative backfilling; fills in start, end, backfilled and nodes."""
+    Online(jobs, counters, nodes, score, "conservative", **rules).run()

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,9 @@ def test_processors_alone_give_the_schedule_of_easy(shared: Callable[[str], Path
     log = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     log = assume(log, "n=q")
     machine = Machine((NodeGroup("n[1-100]"),), placement)
-    for rules in (Rules(), Rules(threshold=72000), Rules(backfill="none")):
+    # Where every job is promised its very nodes, these can be apart in time.
+    conservative = [Rules("conservative")] if placement == "pool" else []
+    for rules in (Rules(), Rules(threshold=72000), Rules(backfill="none"), *conservative):
         one, several = simulate(log, policy(text), rules), simulate(log, policy(text), rules, machine=machine)
         np.testing.assert_array_equal(one.start, several.start)
         np.testing.assert_array_equal(one.backfilled, several.backfilled)
@@ -102,6 +105,25 @@ def test_a_job_that_lasts_takes_nodes_that_the_head_can_spare() -> None:
     assert schedule.start.tolist() == [0, 10, 2, 15, 4]
 
 
+def test_under_conservative_backfilling_every_job_has_its_nodes_and_its_memory_promised() -> None:
+    def starts(rows: list[tuple[int, ...]], rule: Any, placement: Any = "first") -> list[int]:
+        return simulate(workload(rows), "FCFS", Rules(rule), machine=Machine(FOUR, placement)).start.tolist()
+
+    # Job 1 holds the nodes 1 and 2 until 10, job 2 needs three then, job 3 all four at 15. Job 4 runs long on one: job
+    # 2 can spare it, and under EASY nobody minds job 3.
+    rows = [(0, 10, 10, 8, 2, 0, 0, 1), (1, 5, 5, 12, 3, 0, 0, 1), (2, 20, 20, 16, 4, 0, 0, 1),
+            (3, 36, 36, 4, 1, 0, 0, 1)]  # fmt: skip
+    assert starts(rows, "easy") == [0, 10, 39, 3]
+    assert starts(rows, "conservative") == [0, 10, 15, 35]
+    # A job that ends by 15 may pass all the same, on the node that job 2 leaves.
+    assert starts([*rows[:3], (3, 12, 12, 4, 1, 0, 0, 1)], "conservative") == [0, 10, 15, 3]
+    # The same with memory: 3,000 of 4,000 MB at 10, all of it at 15.
+    pool = [(0, 10, 10, 1, 1, 3000, 0, 0), (1, 5, 5, 1, 1, 3000, 0, 0), (2, 5, 5, 1, 1, 4000, 0, 0),
+            (3, 30, 30, 1, 1, 1000, 0, 0)]  # fmt: skip
+    assert starts(pool, "easy", "pool") == [0, 10, 33, 3]
+    assert starts(pool, "conservative", "pool") == [0, 10, 15, 20]
+
+
 def test_licences_count_beside_nodes() -> None:
     rows = [(0, 9, 9, 1, 1, 0, 0, 0), (1, 9, 9, 1, 1, 0, 0, 0), (2, 9, 9, 1, 1, 0, 0, 0)]
     licence = Licence("solver", 2, np.array([2, 1, 0]))
@@ -112,7 +134,8 @@ def test_licences_count_beside_nodes() -> None:
 
 @pytest.mark.parametrize("text", ["-(w + p)/p", "p - 3*w", "p/q - 4*min(1, max(0, f - q + 1))", "p*q"])
 @pytest.mark.parametrize("placement", ["pool", "first", "best"])
-def test_random_jobs_are_those_of_the_plain_simulator(text: str, placement: str) -> None:
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_random_jobs_are_those_of_the_plain_simulator(text: str, placement: str, backfill: Any) -> None:
     rng = np.random.default_rng([61, len(text), len(placement)])
     groups = (NodeGroup("a[1-2]", cores=4, memory=9, gpus=2), NodeGroup("b[1-3]", cores=6, memory=5))
     capacity = [(4, 9, 2)] * 2 + [(6, 5, 0)] * 3
@@ -128,9 +151,10 @@ def test_random_jobs_are_those_of_the_plain_simulator(text: str, placement: str)
             list(zip(submit, run, request, *(nodes * each)[:1], nodes, *(nodes * each)[1:], whole, strict=True))
         )
         rules = Rules(
+            backfill,
             threshold=float(rng.choice([10, 25])),
             ties=str(rng.choice(["fifo", "lifo"])),
-            backfill_policy=policy("-p") if rng.random() < 0.3 else None,
+            backfill_policy=policy("-p") if rng.random() < 0.3 and backfill == "easy" else None,
         )
         found = simulate(jobs, policy(text), rules, machine=Machine(groups, placement))
         plain = []
@@ -144,7 +168,7 @@ def test_random_jobs_are_those_of_the_plain_simulator(text: str, placement: str)
         own = rules.backfill_policy
         totals = tuple(np.sum(capacity, axis=0).tolist()) if pool else ()
         online = Online(
-            plain, totals, [] if pool else capacity, score_of(found.workload, policy(text)), "easy", rules.threshold,
+            plain, totals, [] if pool else capacity, score_of(found.workload, policy(text)), backfill, rules.threshold,
             rules.ties, None if own is None else score_of(found.workload, own), placement == "best",
         )  # fmt: skip
         with np.errstate(all="ignore"):
@@ -191,9 +215,10 @@ def test_the_cure_works() -> None:
 
 def test_rules_that_know_processors_only_are_refused() -> None:
     jobs = workload([(0, 1, 1, 1, 1, 1, 0, 0)])
-    for options in ({"backfill": "conservative"}, {"compatibility": "ocst"}):
-        with pytest.raises(UsageError, match="processors only"):
-            simulate(jobs, "FCFS", machine=Machine(FOUR), **options)
+    with pytest.raises(UsageError, match="processors only"):
+        simulate(jobs, "FCFS", machine=Machine(FOUR), compatibility="ocst")
+    with pytest.raises(UsageError, match="choose easy, conservative or none"):
+        simulate(jobs, "FCFS", machine=Machine(FOUR), backfill="slurm")
     with pytest.raises(UsageError, match="reads predictions"):
         simulate(jobs, policy("e"), machine=Machine(FOUR))
     with pytest.raises(UsageError, match="choose one of pool, first, best"):
