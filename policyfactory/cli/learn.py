@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.completion import complete_metrics
 from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.learning_options import READING, MaxLongest, MaxP99
@@ -22,8 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["learn"]
 
+_BACKFILL = dataclasses.replace(
+    OPTIONS["backfill"],
+    option=dataclasses.replace(
+        OPTIONS["backfill"].option,
+        stated="easy where the policy is chosen, slurm on the last quarter; with a site slurm; docs/simulator.md",
+    ),
+)
 
-@with_options(OPTIONS[name] for name in (*READING, "backfill", "site"))
+
+@with_options([*(OPTIONS[name] for name in READING), _BACKFILL, OPTIONS["site"]])
 def learn(
     log: Annotated[
         Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
@@ -88,8 +98,9 @@ def learn(
 
     Formulas are learned from the first half of the jobs; on replicas of the third quarter they, and formulas that read
     predictions, compete with the published policies, and the best is chosen; the last quarter, which nothing has seen,
-    says what the choice is worth. An interrupted run goes on with the same command. With --site the log is first
-    replayed on it as it was; where that is far from the record nothing is recommended, and the exit code is 1.
+    says what the choice is worth: under Slurm's own rules, with EASY's values beside them, unless --backfill says
+    otherwise. An interrupted run goes on with the same command. With --site the log is first replayed on it as it was;
+    where that is far from the record nothing is recommended, and the exit code is 1.
     """
     reading |= {"predictions": predictions, "replicas": replicas, "leave_out": tuple(leave_out or ())}
     reading |= {"max_p99": max_p99, "max_longest": max_longest}
@@ -100,6 +111,8 @@ def learn(
     from policyfactory.learn.files import STEPS
     from policyfactory.learn.run import learn as learn_policy
 
+    if options.judged_under_slurm:
+        note_compiling()
     begin = time.monotonic()
     with Screen(None if verbose else STEPS) as screen:
         learned = learn_policy(log, options, output=output, overwrite=overwrite, workers=who, progress=screen)

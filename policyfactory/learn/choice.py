@@ -64,8 +64,8 @@ class Choice:
         Who works.
     progress : Progress
         Who follows how far the work is.
-    rules : Rules
-        Of the scheduler.
+    rules, judging : Rules
+        Of the scheduler, where the choice is made and where it is judged.
     """
 
     workload: Workload
@@ -74,6 +74,7 @@ class Choice:
     workers: Workers
     progress: Progress
     rules: Rules
+    judging: Rules
 
     @property
     def aims(self) -> tuple[str, ...]:
@@ -86,7 +87,8 @@ class Choice:
         rows = Part(first, last) if part == "choosing" else Part(last, len(self.workload))
         seed = 2 * options.seed + _SEEDS[part]
         try:
-            return replicated(self.workload, rows, self.rules, count=options.replicas, seed=seed)
+            rules = self.rules if part == "choosing" else self.judging
+            return replicated(self.workload, rows, rules, count=options.replicas, seed=seed)
         except WorkloadError as error:
             self.progress.message(f"no replicas: {error}")
             return None

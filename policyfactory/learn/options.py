@@ -68,8 +68,10 @@ class LearnOptions:
     assume : str or None
         Nodes, memory and GPUs of jobs of which the log does not say them, for example ``n=q/32,mem=2000*q,g=0``.
     backfill : {"easy", "slurm", "conservative", "none"} or None
-        Which jobs may overtake; None: as under EASY, with a site as under Slurm's own rules. Under these formulas with
-        predictions stay away if a threshold is given: no export carries both.
+        Which jobs may overtake. None: with a site as under Slurm's own rules; without one the choice is made as under
+        EASY, and judged on the last quarter under Slurm's rules, on a site that is assumed of the log, with EASY's
+        values beside them. Where Slurm's rules judge, formulas with predictions stay away if a threshold is given: no
+        export carries both.
     site : str or None
         File of the cluster whose Slurm is simulated. The log is replayed on it as it was, and where that is far from
         the record no policy is recommended.
@@ -152,15 +154,28 @@ class LearnOptions:
 
     @property
     def under_slurm(self) -> bool:
-        """Whether Slurm's own rules hold."""
+        """Whether Slurm's own rules hold where the policy is chosen."""
         return self.site is not None or self.backfill == "slurm"
 
     @property
+    def judged_under_slurm(self) -> bool:
+        """Whether they hold on the last quarter, which judges the choice."""
+        return self.under_slurm or self.backfill is None
+
+    @property
     def rules(self) -> Rules:
-        """The scheduler's rules; its site is read."""
+        """The scheduler's rules where the policy is chosen; its site is read."""
+        return self._rules("slurm" if self.under_slurm else self.backfill or "easy")
+
+    @property
+    def judging(self) -> Rules:
+        """The scheduler's rules on the last quarter."""
+        return self._rules("slurm" if self.judged_under_slurm else self.backfill or "easy")
+
+    def _rules(self, backfill: Backfill) -> Rules:
         from policyfactory.simulate.rules import RuleOptions, rules_with
 
-        options: RuleOptions = {"backfill": "slurm" if self.under_slurm else self.backfill or "easy"}
+        options: RuleOptions = {"backfill": backfill}
         if self.site is not None:
             options["site"] = self.site
         if self.threshold_s is not None:

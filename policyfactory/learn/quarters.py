@@ -38,6 +38,8 @@ __all__ = ["Quarters"]
 # A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
 _FEWEST = 200
 _RESAMPLES = 40
+# The parts that judge the choice.
+_JUDGING = ("test", "resampled")
 _TITLES = {
     "training": "The first half of the jobs, to learn from",
     "choosing": "What comes before the last quarter, to choose by its third quarter",
@@ -62,7 +64,7 @@ class Quarters(Stages):
         super().__init__(folder, workers, progress, seconds, overwrite=overwrite)
         self.log = log
         self.options = options
-        self.rules = options.rules
+        self.rules, self.judging = options.rules, options.judging
         self._site = self.rules.site
         self.read = clean(log, **options.reading)
         workload, self.left_out = self._on_site(self.read)
@@ -77,9 +79,10 @@ class Quarters(Stages):
         self.last = None if unix_start is None else unix_start + int(workload.submit[-1]) // workload.ticks
         self.windows = options.windows
         self.workload = workload
-        if options.under_slurm and self.rules.site is None:
+        if options.judged_under_slurm and self.judging.site is None:
             # Of the whole log, so that its parts have one.
-            self.rules = dataclasses.replace(self.rules, site=site_of(workload))
+            self.judging = dataclasses.replace(self.judging, site=site_of(workload))
+            self.rules = self.judging if options.under_slurm else self.rules
         self.gate: Fidelity | None = None
         self._lead_in: dict[str, int] = {}
         self.edges = (0, 0)
@@ -90,16 +93,17 @@ class Quarters(Stages):
 
     def possible(self, rivals: Sequence[Rival]) -> list[Rival]:
         """Return those that compete under the rules: under Slurm's own, those that are simulated under these."""
-        if not self.options.under_slurm:
+        if not self.options.judged_under_slurm:
             return list(rivals)
-        return [rival for rival in rivals if not unfit(rival.model.policy, self.rules)]
+        return [rival for rival in rivals if not unfit(rival.model.policy, self.judging)]
 
     def schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
         """Return the measured jobs of a part under a policy."""
         lead_in = 0 if self.windows else self._lead_in[part]
         log = self._measured(part, parts)
         jobs = self.workload if log is self.log else self.workload_of(log)
-        return simulate(jobs, rival.model.policy, self.rules).after(lead_in)
+        rules = self.judging if part in _JUDGING else self.rules
+        return simulate(jobs, rival.model.policy, rules).after(lead_in)
 
     def workload_of(self, log: SwfLog) -> Workload:
         """Return the jobs of a part, cleaned, without those of partitions that the site does not have."""
@@ -177,7 +181,8 @@ class Quarters(Stages):
         own = threshold is None or math.isinf(threshold)
         words = self.reading_in_full()
         words += [] if own else ["--threshold", options.threshold_text]
-        words += options.rule_words
+        judged = part in _JUDGING and options.judged_under_slurm and not options.under_slurm
+        words += ("--backfill", "slurm") if judged else options.rule_words
         words += ["--metric", ",".join(options.metrics)]
         words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]
         policies = ",".join(rival.source for rival in rivals)
@@ -187,7 +192,7 @@ class Quarters(Stages):
             **cases,
             "metrics": options.metrics,
             "threshold": None if own else options.threshold_text,
-            "backfill": options.backfill,
+            "backfill": "slurm" if judged else options.backfill,
             "site": options.site,
             **options.reading,
         }

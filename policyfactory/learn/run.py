@@ -28,7 +28,7 @@ from policyfactory.learn.predicted import predicted_rivals, softened_rivals, why
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.quarters import Quarters
 from policyfactory.learn.verdict import Evidence, judge
-from policyfactory.learn.words import hours_text, limits_in_words, unknown_in_words, whole_hours
+from policyfactory.learn.words import hours_text, judging_in_words, limits_in_words, unknown_in_words, whole_hours
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.store import Model
@@ -251,13 +251,13 @@ class _Learning(Quarters):
         options = self.options
         if self.windows or not options.replicas:
             return None
-        choice = Choice(self.workload, options, self.edges, self.workers, self.progress, self.rules)
+        choice = Choice(self.workload, options, self.edges, self.workers, self.progress, self.rules, self.judging)
         made = choice.replicas("choosing")
         if made is None:
             return None
         self.begin("The formulas on replicas of the third quarter: users' weeks moved, loads of 0.8 to 1.2")
         why = why_not(self.workload) if options.predictions else "--no-predictions"
-        if options.under_slurm and math.isfinite(self.rules.threshold):
+        if options.judged_under_slurm and math.isfinite(self.judging.threshold):
             why = why or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
         if why:
             self.progress.message(f"no predictions: {why}")
@@ -334,7 +334,8 @@ class _Learning(Quarters):
         if policy.needs_predictions:
             more = (*more, *unknown_in_words(measured))
         more = (*more, self.left_out) if self.left_out else more
-        caveats = (*gate_in_words(self.gate), *basis_in_words(measured), *more)
+        judged = judging_in_words(self.rules, self.judging)
+        caveats = (*gate_in_words(self.gate), *judged, *basis_in_words(measured), *more)
         found = () if self.gate is None else (self.gate,)
         return headed(dataclasses.replace(verdict, caveats=caveats), found)
 
@@ -342,7 +343,9 @@ class _Learning(Quarters):
 def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
     """Return about how long each step takes, as measured on one machine of two cores; only their ratios matter."""
     jobs, page = len(log), 2.0
-    simulated = jobs / 500_000
+    simulated, judged = (
+        jobs / (20_000 if slurm else 500_000) for slurm in (options.under_slurm, options.judged_under_slurm)
+    )
     cuts = ([jobs / 50_000] if options.site else []) + 3 * [jobs / 400_000]
     scores = options.tuples * options.trials / 500_000
     thresholds, test = [7 * simulated + page] * options.chooses_threshold, []
@@ -350,8 +353,8 @@ def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
     if not options.windows and options.replicas and _is_long(log):
         # A training takes as long as 100,000 jobs; there are about as many as months.
         each = options.replicas * (1.0 + jobs / 20_000)
-        replicas, thresholds, test = [2 * each], [], [each]
-    return [*cuts, scores, 8.0, 3.0, *replicas, 13 * simulated + page, *thresholds, 4 * simulated + page, *test, 0.1]
+        replicas, thresholds, test = [2 * each], [], [each + 2 * options.replicas * judged]
+    return [*cuts, scores, 8.0, 3.0, *replicas, 13 * simulated + page, *thresholds, 6 * judged + page, *test, 0.1]
 
 
 def _is_long(log: SwfLog) -> bool:

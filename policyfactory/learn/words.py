@@ -12,12 +12,14 @@ from policyfactory.policy.simplify import round_coefficients
 
 if TYPE_CHECKING:
     from policyfactory.learn.ranking import Ranking
+    from policyfactory.simulate.rules import Rules
     from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "choice_in_words",
     "formula_in_words",
     "hours_text",
+    "judging_in_words",
     "limits_in_words",
     "replicas_in_words",
     "threshold_in_words",
@@ -54,6 +56,19 @@ def limits_in_words(policy: Policy) -> tuple[str, ...]:
         (
             f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what}: by another one "
             "the queue differs from the one measured here."
+        ),
+    )
+
+
+def judging_in_words(rules: Rules, judging: Rules) -> tuple[str, ...]:
+    """Return under which rules a choice was judged, if they are not those under which it was made."""
+    if rules.backfill == judging.backfill:
+        return ()
+    return (
+        (
+            "the choice was made under EASY, the literature's scheduler, and judged on the last quarter under Slurm's "
+            "own rules, on a site that is assumed of the log; the report has the same under EASY (all under EASY: "
+            "--backfill easy)"
         ),
     )
 

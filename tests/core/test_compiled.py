@@ -166,3 +166,14 @@ def test_a_change_anywhere_in_the_engine_makes_new_machine_code(tmp_path: Path) 
         )
         misses.append(done.stdout.split()[2])
     assert misses == ["1", "0", "1"]
+
+
+def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "mykernels.py").write_text(KERNELS)
+    use = (
+        "import mykernels; from policyfactory.core.jit import is_compiled as asked\n"
+        "print(asked(mykernels.outer)); mykernels.outer(3); print(asked(mykernels.outer))"
+    )
+    command, more = [sys.executable, "-c", use], {"env": environment(tmp_path), "capture_output": True, "text": True}
+    said = [subprocess.run(command, check=False, **more).stdout.split() for _ in range(2)]  # type: ignore[call-overload]
+    assert said == [["False", "True"], ["True", "True"]]

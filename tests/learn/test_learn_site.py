@@ -13,10 +13,14 @@ import pytest
 from daily_log import daily
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.units import format_duration
+from policyfactory.learn.choice import Choice
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress
 from policyfactory.learn.run import learn
+from policyfactory.parallel.workers import Workers
+from policyfactory.policy.policy import Policy
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.simulate.slurm.run import run_slurm
@@ -126,11 +130,42 @@ def test_without_a_site_slurms_rules_hold_on_one_that_is_assumed() -> None:
     assert "WFP3" in {rival.name for rival in found.rivals}
 
 
+def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
+    found = learn(log(), **FEW)
+    said = "judged on the last quarter under Slurm's own rules"
+    assert found.choosing.outcome.experiment.rules.backfill == "easy"
+    assert found.test.outcome.experiment.rules.backfill == "slurm"
+    assert [text for text in found.verdict.caveats if said in text]
+    assert any(section.name == "easy" for section in found.test.outcome.sections)
+    # What the verdict compares are schedules under these rules, too.
+    words = " ".join(found.verdict.sentences)
+    assert format_duration(simulate(log(), "FCFS", backfill="slurm").after(3 * len(log()) // 4).wait.max()) in words
+    easy = learn(log(), backfill="easy", **FEW)
+    assert easy.test.outcome.experiment.rules == Rules()
+    assert not [text for text in easy.verdict.caveats if said in text]
+
+
+def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
+    options, jobs = LearnOptions(replicas=6), log()
+    judging = dataclasses.replace(options.judging, site=SITE)
+    choice = Choice(
+        jobs, options, (len(jobs) // 2, 3 * len(jobs) // 4), Workers.of(1), Progress(), options.rules, judging
+    )
+    choosing, testing = choice.replicas("choosing"), choice.replicas("test")
+    assert choosing is not None
+    assert testing is not None
+    assert (choosing.rules, testing.rules) == (Rules(), Rules(backfill="slurm", site=SITE))
+    policy = Policy("E", "ln(e) + 0.3*ln(q)")
+    assert testing.schedule(0, policy, learns=True).rules.backfill == "slurm"
+
+
 def test_rules_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(UsageError, match=r"--site x\.toml is simulated under Slurm's rules: leave out --backfill easy"):
         LearnOptions(site="x.toml", backfill="easy")
     with pytest.raises(UsageError, match="backfill"):
         LearnOptions(backfill="some")  # type: ignore[arg-type]
     assert LearnOptions(backfill="slurm").chooses_threshold
-    assert LearnOptions().rules == Rules()
+    assert (LearnOptions().rules, LearnOptions().judging) == (Rules(), Rules(backfill="slurm"))
+    assert LearnOptions(backfill="easy").judging == Rules()
+    assert LearnOptions(backfill="conservative").judging == Rules(backfill="conservative")
     assert LearnOptions(threshold="20h").rules == Rules(threshold=72_000.0)
