@@ -16,6 +16,10 @@ from test_easy import read
 
 from floors import record
 from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.policy import Policy
+from policyfactory.predict.predictor import Predictor
+from policyfactory.simulate.predicted import run_predicted
+from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.site.default import site_of
@@ -40,6 +44,23 @@ def test_slurm(benchmark: Any, log: str, policy: str) -> None:
         seconds = benchmark.stats.stats.min
         what = f"{log}, {policy}, {len(jobs):,} jobs"
         record("Slurm's rules", what, len(jobs) / seconds / 1e3, "k jobs/CPU s", ratio=best / seconds, to="EASY")
+
+
+@pytest.mark.benchmark(group="numbers that change under Slurm's rules", timer=time.process_time)
+@pytest.mark.parametrize("name", ["SPF", "WFP3", "predicted"])
+def test_numbers_that_change(benchmark: Any, name: str) -> None:
+    """With the wait, and with predictions by models of a run under EASY: what trainings take is not counted."""
+    jobs = read("KTH-SP2") if benchmark.enabled else read("KTH-SP2")[:200]
+    policy = Policy("predicted", "ln(e) - 0.5*ln(s) + 0.3*ln(q)") if name == "predicted" else resolve(name)
+    predictor = None
+    if policy.needs_predictions:
+        predictor = Predictor(trainings=run_predicted(prepare(jobs, Rules()), policy).trainings)
+    under_slurm = {"rules": Rules(backfill="slurm", site=site_of(jobs)), "predictor": predictor}
+    simulate(jobs[:50], policy, **under_slurm)
+    benchmark.pedantic(simulate, (jobs, policy), under_slurm, rounds=3)
+    if benchmark.enabled:
+        seconds = benchmark.stats.stats.min
+        record("Slurm's rules", f"KTH-SP2, {name}: numbers", len(jobs) / seconds / 1e3, "k jobs/CPU s")
 
 
 def _seconds(jobs: Any, order: Any) -> float:

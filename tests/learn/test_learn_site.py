@@ -146,7 +146,7 @@ def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
 
 
 def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
-    options, jobs = LearnOptions(replicas=6), log()
+    options, jobs = LearnOptions(replicas=6), daily(12)
     judging = dataclasses.replace(options.judging, site=SITE)
     choice = Choice(
         jobs, options, (len(jobs) // 2, 3 * len(jobs) // 4), Workers.of(1), Progress(), options.rules, judging
