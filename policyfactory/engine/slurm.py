@@ -53,8 +53,6 @@ __all__ = ["AT_CALCULATION", "AT_SUBMISSION", "slurm"]
 _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
 _PATIENCE = 100
-# The row of `Run.mask` that always is 0.
-_NOWHERE = 5
 # Values of `STOPPED`.
 _NOT_BEGUN, _GOES_ON, AT_CALCULATION, AT_SUBMISSION = range(4)
 # Kinds of node events.
@@ -203,7 +201,7 @@ def _end_jobs(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weight
         elif run.held_count[job] > 0 and run.end[job] == now:
             if weights.tail:
                 add_usage(jobs, run, weights, shares, job, state[CALCULATED])
-            _clean_up(run, settings, job, run.mask[_NOWHERE])
+            _clean_up(run, settings, job, run.nowhere)
             give_back(jobs, machine, run, job)
             _let_go(jobs, run, job)
     while state[LEAVING] > 0 and run.leaving[state[LEFT], 0] <= now:

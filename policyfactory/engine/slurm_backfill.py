@@ -7,19 +7,22 @@ plan takes; and again from the end of each record of the plan, until it is befor
 
 from __future__ import annotations
 
-from policyfactory.core.arrays import UInt8Array
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_blocks import BLOCKS, WORDS, count_nodes
 from policyfactory.engine.slurm_earliest import (
     allow,
+    allow_members,
     asked,
     choose_now,
-    count_both,
     count_usable,
     earliest,
     is_open,
     is_young,
 )
-from policyfactory.engine.slurm_holding import may_fit, start_job
+from policyfactory.engine.slurm_holding import may_fit, part_blocks, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited, waits_for_array
 from policyfactory.engine.slurm_nodes import (
@@ -31,7 +34,17 @@ from policyfactory.engine.slurm_nodes import (
     TOTAL_CORES,
     WHOLE,
 )
-from policyfactory.engine.slurm_plan import BEGIN, END, NEXT, Plan, begin_plan, is_reserved, reserve, usable_nodes
+from policyfactory.engine.slurm_plan import (
+    BEGIN,
+    END,
+    NEXT,
+    RECORDS,
+    Plan,
+    begin_plan,
+    is_reserved,
+    reserve,
+    usable_nodes,
+)
 from policyfactory.engine.slurm_state import (
     CHANGED,
     FREE_NODES,
@@ -44,14 +57,15 @@ from policyfactory.engine.slurm_state import (
     VERSION,
     WAITING,
     Run,
+    divide_nodes,
     see_cores,
 )
 
 __all__ = ["BACKFILLED", "backfill_pass"]
 
 BACKFILLED = 2  # in `Run.by`
-# Rows of `Run.mask`: nodes that a job may use; those of them that no plan takes; one of the main pass; planned nodes;
-# usable nodes where nothing is being cleaned up.
+# Rows of `Blocks.mask`: nodes that a job may use; those of them that no plan takes; one of the main pass; planned
+# nodes; usable nodes where nothing is being cleaned up.
 _ALLOWED, _USABLE, _FREE, _PLANNED, _READY = range(5)
 _FAR = 2**60
 # Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
@@ -123,12 +137,10 @@ def _until(plan: Plan, now: int, end: int) -> int:
 @step
 def _may_still_start(jobs: Jobs, machine: Machine, run: Run, job: int) -> bool:
     """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
-    request, now, allowed = jobs.request[job], run.state[NOW], run.mask[_ALLOWED]
-    members, end = machine.partition[jobs.partition[job]], now + jobs.limit[job]
-    for node in range(len(allowed)):
-        allowed[node] = members[node] & run.up[node]
-    usable_nodes(run.plan, now, end, run.words[_ALLOWED], run.words[_USABLE])
-    nodes, cores = count_usable(request, machine, run.free, run.mask[_USABLE])
+    request, now, end, blocks = jobs.request[job], run.state[NOW], run.state[NOW] + jobs.limit[job], run.blocks
+    allow_members(blocks, run.up, machine.partition[jobs.partition[job]], blocks.mask[_ALLOWED])
+    usable_nodes(run.plan, now, end, blocks.words[_ALLOWED], blocks.words[_USABLE])
+    nodes, cores = count_usable(request, blocks, blocks.mask[_USABLE])
     if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
         return True
     run.state[HORIZON] = min(run.state[HORIZON], _until(run.plan, now, end))
@@ -138,9 +150,10 @@ def _may_still_start(jobs: Jobs, machine: Machine, run: Run, job: int) -> bool:
 @inlined
 def _plans_room(machine: Machine, run: Run, planned: UInt8Array) -> bool:
     """Tell whether a planned node is not wholly in use."""
-    room = False
-    for node in range(len(planned)):
-        room = room or (planned[node] == 1 and run.used[node, CORES] < machine.has[node, CORES])
+    room, first = False, run.blocks.first
+    for block in range(run.blocks.size[BLOCKS]):
+        node = first[block]
+        room = room or (planned[block] == 1 and run.used[node, CORES] < machine.has[node, CORES])
     return room
 
 
@@ -182,14 +195,18 @@ def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int)
     """Start jobs or reserve nodes for them, the queue in its order; ``last`` is the last place that may start."""
     now = run.state[NOW]
     run.tally[:] = 0
-    begin_plan(run.plan, now, settings.window, settings.resolution, run.up_words)
+    divide_nodes(machine, run)
+    blocks = run.blocks
+    allow_members(blocks, run.up, run.up, blocks.mask[_READY])
+    begin_plan(run.plan, now, settings.window, settings.resolution, blocks.words[_READY], blocks.size[WORDS])
     tried = started = size = 0
-    planned = run.mask[_PLANNED]
-    planned[:] = 0
+    planned = blocks.mask[_PLANNED]
+    for word in range(blocks.size[WORDS]):
+        blocks.words[_PLANNED, word] = np.uint64(0)
     for at in range(run.state[WAITING]):
-        while not settings.plan_all and at <= last and run.plan.size[0] > size:
+        while not settings.plan_all and at <= last and run.plan.size[RECORDS] > size:
             if _may_still_start(jobs, machine, run, run.waiting[last]):
-                size = run.plan.size[0]
+                size = run.plan.size[RECORDS]
             else:
                 last = _last_that_may_start(jobs, run, last)
         # What follows is neither started, nor does it matter that more nodes are planned.
@@ -238,16 +255,19 @@ def _plan_job(
 ) -> tuple[int, bool]:
     """Start a job or reserve nodes for it; return the outcome and whether nodes were looked for."""
     state, now, limit, request = run.state, run.state[NOW], jobs.limit[job], jobs.request[job]
-    plan, resolution, taken = run.plan, settings.resolution, run.choice.taken
-    allowed, usable = run.mask[_ALLOWED], run.mask[_USABLE]
+    plan, resolution = run.plan, settings.resolution
+    blocks, usable = run.blocks, run.blocks.mask[_USABLE]
     later, counted = now, False
     while True:
-        begin, overlaps = allow(jobs, machine, run, job, later, allowed)
+        begin, overlaps = later, False
+        # Without reservations of the site the nodes of a job are the same at all times.
+        if later == now or len(machine.reservation) > 0:
+            begin, overlaps = allow(jobs, machine, run, job, later, blocks.mask[_ALLOWED])
         if begin < 0:
             return _LEFT, counted
         if begin == now:
             state[HORIZON] = min(state[HORIZON], _until(plan, now, now + limit))
-        later = usable_nodes(plan, begin, max(begin, now) + limit, run.words[_ALLOWED], run.words[_USABLE])
+        later = usable_nodes(plan, begin, max(begin, now) + limit, blocks.words[_ALLOWED], blocks.words[_USABLE])
         if overlaps:
             state[HORIZON] = now
             free_again = _reservations_end(machine, now, begin, resolution) + 1
@@ -255,12 +275,9 @@ def _plan_job(
             if 1 < free_again < window_end and (later == 0 or free_again < later):
                 later = free_again
         chosen, time = 0, -1
-        if count_both(run.words[_USABLE], run.words[_USABLE]) >= request[NODES]:
+        if count_nodes(blocks, usable) >= request[NODES]:
             counted = True
-            memory_needed = max(request[NODE_MEMORY], request[CORE_MEMORY])
-            if memory_needed > 0:
-                for node in range(len(usable)):
-                    usable[node] &= machine.has[node, MEMORY] >= memory_needed
+            _leave_small(machine, run, request, usable)
             time, chosen = earliest(
                 jobs, machine, run, settings, job, usable, now_only, 0 if settings.plan_all else later
             )
@@ -270,11 +287,10 @@ def _plan_job(
             return _LEFT, counted
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
         see_cores(run, settings, job, cores)
+        part_blocks(run)
         time = max(time, begin)
-        if time <= now and state[LEAVING] > 0:
-            for node in range(len(taken)):
-                if taken[node] == 1 and run.completing[node] > 0:
-                    time, later, state[HORIZON] = now + 1, 0, now
+        if time <= now and state[LEAVING] > 0 and _is_cleaned_up(run):
+            time, later, state[HORIZON] = now + 1, 0, now
         if time <= now:
             outcome = _start_now(jobs, machine, run, settings, job, usable)
             if outcome != _BUSY:
@@ -300,13 +316,31 @@ def _plan_job(
 
 
 @inlined
+def _leave_small(machine: Machine, run: Run, request: Int64Array, usable: UInt8Array) -> None:
+    """Take nodes with less memory than a job needs of each out of a mask."""
+    needed = max(request[NODE_MEMORY], request[CORE_MEMORY])
+    if needed > 0:
+        for block in range(run.blocks.size[BLOCKS]):
+            usable[block] &= machine.has[run.blocks.first[block], MEMORY] >= needed
+
+
+@inlined
+def _is_cleaned_up(run: Run) -> bool:
+    """Tell whether the last job of a chosen node is still being cleaned up there."""
+    busy = False
+    for block in range(run.blocks.size[BLOCKS]):
+        busy = busy or (run.choice.taken[block] == 1 and run.completing[run.blocks.first[block]] > 0)
+    return busy
+
+
+@inlined
 def _reserve(jobs: Jobs, run: Run, settings: Settings, job: int, first: int, end: int) -> int:
     """Reserve the chosen nodes for a job; return what came of it."""
     if settings.reserved_of_partition > 0:
         run.tally[_RESERVED, jobs.partition[job]] += 1
-    for word in range(len(run.choice.words)):
-        run.words[_PLANNED, word] |= run.choice.words[word]
-    if run.plan.size[0] >= settings.most_tested:
+    for word in range(run.blocks.size[WORDS]):
+        run.blocks.words[_PLANNED, word] |= run.choice.words[word]
+    if run.plan.size[RECORDS] >= settings.most_tested:
         return _FULL
     reserve(run.plan, run.choice.words, first, end, settings.resolution)
     return _LEFT
@@ -326,20 +360,23 @@ def _note_edges(run: Run, settings: Settings, first: int, end: int) -> None:
 @step
 def _start_now(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int, usable: UInt8Array) -> int:
     """Start a job on the nodes that the plan leaves it."""
-    request, now, ready, resolution = jobs.request[job], run.state[NOW], run.mask[_READY], settings.resolution
-    for node in range(len(usable)):
-        ready[node] = usable[node] & (run.completing[node] == 0)
+    request, now, resolution = jobs.request[job], run.state[NOW], settings.resolution
+    blocks, ready = run.blocks, run.blocks.mask[_READY]
+    for block in range(blocks.size[BLOCKS]):
+        ready[block] = usable[block] & (run.completing[blocks.first[block]] == 0)
     # Without the nodes that are being cleaned up it may get others than it was planned for, or none.
     chosen = choose_now(jobs, machine, run, job, ready)
     if chosen == 0:
         choose_now(jobs, machine, run, job, usable)
+        part_blocks(run)
         return _BUSY
+    part_blocks(run)
     nodes, cores, memory, gpus = asked(request, machine, run, chosen)
     see_cores(run, settings, job, cores)
     if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
         return _LEFT
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
-    if request[WHOLE] == 1 and run.plan.size[0] < settings.most_tested:
+    if request[WHOLE] == 1 and run.plan.size[RECORDS] < settings.most_tested:
         end = (now + jobs.limit[job]) // resolution * resolution
         reserve(run.plan, run.choice.words, 0, end, resolution)
     return _STARTED

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
+from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORDS, Blocks
 from policyfactory.engine.slurm_holding import may_fit
 from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
 from policyfactory.engine.slurm_nodes import (
@@ -32,10 +33,10 @@ from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run
 
 __all__ = [
     "allow",
+    "allow_members",
     "asked",
     "choose_now",
     "close_queue",
-    "count_both",
     "count_usable",
     "earliest",
     "is_open",
@@ -46,7 +47,6 @@ __all__ = [
 _STEP = 30
 _MOST_REMOVED = 200
 _NEVER = 2**60
-_ONES = np.uint64(0x0101010101010101)
 _YEAR = 365 * 86400
 # How often a maintenance of the whole partition is waited for.
 _TRIES = 10
@@ -89,7 +89,7 @@ def earliest(
     job : int
         Its number.
     allowed : uint8 array (N,)
-        1 for the nodes.
+        1 for the blocks to choose among.
     now_only : bool
         Whether only the present is looked at.
     later : int
@@ -102,12 +102,13 @@ def earliest(
     nodes : int
         How many are in ``run.choice``.
     """
-    request, now = jobs.request[job], run.state[NOW]
+    request, now, blocks = jobs.request[job], run.state[NOW], run.blocks
+    _list_given(jobs, run)
+    if later > 0 and not _could(request, blocks, allowed, later):
+        return -1, 0
     by_cores = asks_cores_alone(request)
     if by_cores:
-        for node in range(len(run.free)):
-            run.ahead[node] = run.free[node]
-        nodes, cores = count_usable(request, machine, run.free, allowed)
+        nodes, cores = count_usable(request, blocks, allowed)
     else:
         nodes, cores = _look_ahead(request, machine, run, allowed)
     if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
@@ -116,17 +117,20 @@ def earliest(
             return now, chosen
     if now_only:
         return -1, 0
+    for block in range(blocks.size[BLOCKS]):
+        blocks.ahead[block] = blocks.free[block]
     window, bound, at, last, removed = _STEP, -1, 0, -1, 0
     while True:
         # Jobs end until one is reached that ends beyond the window; then the job is tried.
         reached, following = at >= run.state[RUNNING], _NEVER
         if not reached:
             other = run.running[at]
+            more_nodes, more_cores, touched = (
+                _end_of_cores(jobs, run, allowed, request, at)
+                if by_cores
+                else _end(jobs, machine, run, allowed, request, at)
+            )
             at += 1
-            if by_cores:
-                more_nodes, more_cores, touched = _end_of_cores(jobs, machine, run, allowed, request, other)
-            else:
-                more_nodes, more_cores, touched = _end(jobs, machine, run, allowed, request, other)
             if not touched:
                 continue
             nodes, cores, last = nodes + more_nodes, cores + more_cores, other
@@ -150,9 +154,9 @@ def earliest(
             window *= 2
         if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
             if by_cores:
-                chosen = choose_by_cores(request, machine.has, machine.cores, run.ahead, allowed, run.choice)
+                chosen = choose_by_cores(request, machine.has, blocks, blocks.ahead, allowed, run.choice)
             else:
-                chosen = choose(request, machine.has, run.scratch, allowed, run.choice)
+                chosen = choose(request, machine.has, run.scratch, blocks, allowed, run.choice)
             if chosen > 0:
                 return _believed_end(jobs, run, settings, last), chosen
         if reached:
@@ -161,93 +165,129 @@ def earliest(
 
 
 @step
-def choose_now(jobs: Jobs, machine: Machine, run: Run, job: int, allowed: UInt8Array) -> int:
-    """Choose nodes for a job as they are now; return how many (see `choose`)."""
-    request = jobs.request[job]
-    if not may_fit(jobs, run, job):
-        return 0
-    if asks_cores_alone(request):
-        return int(choose_by_cores(request, machine.has, machine.cores, run.free, allowed, run.choice))
-    return int(choose(request, machine.has, run.used, allowed, run.choice))
+def _list_given(jobs: Jobs, run: Run) -> None:
+    """List which blocks each running job gives back, and when the first job on each is believed to end, if not done."""
+    blocks, to = run.blocks, 0
+    if blocks.size[LISTED] == 1:
+        return
+    for block in range(blocks.size[BLOCKS]):
+        blocks.soon[block] = _NEVER
+    for at in range(run.state[RUNNING]):
+        other = run.running[at]
+        run.given_from[at], ends = to, run.start[other] + jobs.limit[other]
+        place, end = run.held_from[other], run.held_from[other] + run.held_count[other]
+        while place < end:
+            block = blocks.of[run.held_node[place]]
+            run.given_block[to], run.given_cores[to] = block, run.held_cores[place]
+            blocks.soon[block] = min(blocks.soon[block], ends)
+            to += 1
+            place += blocks.nodes[block]
+    run.given_from[run.state[RUNNING]] = to
+    blocks.size[LISTED] = 1
 
 
 @inlined
-def count_usable(request: Int64Array, machine: Machine, free: Int32Array, allowed: UInt8Array) -> tuple[int, int]:
+def _could(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: int) -> bool:
+    """Tell whether a request could be met at a time if each job there ended with the first one of its block."""
+    cores, free, count, soon = blocks.cores, blocks.free, blocks.nodes, blocks.soon
+    whole, least, nodes, total = request[WHOLE] == 1, max(request[NODE_CORES], 1), 0, 0
+    for block in range(blocks.size[BLOCKS]):
+        have = cores[block] if soon[block] <= time else free[block]
+        usable = allowed[block] != 0 and have >= (cores[block] if whole else least)
+        nodes += count[block] if usable else 0
+        total += np.int64(have) * count[block] if usable else 0
+    return bool(nodes >= request[NODES] and total >= request[TOTAL_CORES])
+
+
+@step
+def choose_now(jobs: Jobs, machine: Machine, run: Run, job: int, allowed: UInt8Array) -> int:
+    """Choose nodes for a job as they are now; return how many (see `choose`)."""
+    request, blocks = jobs.request[job], run.blocks
+    if not may_fit(jobs, run, job):
+        return 0
+    if asks_cores_alone(request):
+        return int(choose_by_cores(request, machine.has, blocks, blocks.free, allowed, run.choice))
+    return int(choose(request, machine.has, run.used, blocks, allowed, run.choice))
+
+
+@inlined
+def count_usable(request: Int64Array, blocks: Blocks, allowed: UInt8Array) -> tuple[int, int]:
     """Return how many of the allowed nodes a request can have by their free cores, and how many cores those have."""
-    cores, least, nodes, total = machine.cores, max(request[NODE_CORES], 1), 0, 0
+    cores, free, count = blocks.cores, blocks.free, blocks.nodes
+    least, nodes, total = max(request[NODE_CORES], 1), 0, 0
     # Two loops without branches inside: each is made of wide instructions.
     if request[WHOLE] == 1:
-        for node in range(len(free)):
-            usable = allowed[node] != 0 and free[node] >= cores[node]
-            nodes += usable
-            total += free[node] if usable else 0
+        for block in range(blocks.size[BLOCKS]):
+            usable = allowed[block] != 0 and free[block] >= cores[block]
+            nodes += count[block] if usable else 0
+            total += np.int64(free[block]) * count[block] if usable else 0
     else:
-        for node in range(len(free)):
-            usable = allowed[node] != 0 and free[node] >= least
-            nodes += usable
-            total += free[node] if usable else 0
+        for block in range(blocks.size[BLOCKS]):
+            usable = allowed[block] != 0 and free[block] >= least
+            nodes += count[block] if usable else 0
+            total += np.int64(free[block]) * count[block] if usable else 0
     return nodes, total
 
 
 @inlined
 def _look_ahead(request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array) -> tuple[int, int]:
     """Fill in ``run.scratch`` as it is now; return how many nodes and cores a request can have."""
-    used, nodes, cores = run.scratch, 0, 0
-    for node in range(len(allowed)):
+    used, blocks, nodes, cores = run.scratch, run.blocks, 0, 0
+    for block in range(blocks.size[BLOCKS]):
+        node = blocks.first[block]
         for what in range(used.shape[1]):
             used[node, what] = run.used[node, what]
-        if allowed[node]:
+        if allowed[block]:
             here = cores_for(request, machine.has[node], used[node], False)
-            nodes += here > 0
-            cores += here
+            nodes += blocks.nodes[block] if here > 0 else 0
+            cores += here * blocks.nodes[block]
     return nodes, cores
 
 
 @step
-def _end_of_cores(
-    jobs: Jobs, machine: Machine, run: Run, allowed: UInt8Array, request: Int64Array, other: int
-) -> tuple[int, int, bool]:
-    """Let a running job end in ``run.ahead``; return how many nodes and cores more a request for cores has then."""
-    ahead, has, nodes, cores, touched = run.ahead, machine.has, 0, 0, False
+def _end_of_cores(jobs: Jobs, run: Run, allowed: UInt8Array, request: Int64Array, at: int) -> tuple[int, int, bool]:
+    """Let a running job end in ``blocks.ahead``; return how many nodes and cores more a request for cores has then."""
+    blocks, other, nodes, cores, touched = run.blocks, run.running[at], 0, 0, False
     least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, jobs.request[other, WHOLE] == 1
-    for place in range(run.held_from[other], run.held_from[other] + run.held_count[other]):
-        node = run.held_node[place]
-        if allowed[node]:
+    for given in range(run.given_from[at], run.given_from[at + 1]):
+        block = run.given_block[given]
+        if allowed[block]:
             touched = True
-            before = ahead[node]
-            after = has[node, CORES] if alone else before + run.held_cores[place]
-            ahead[node] = after
-            enough = has[node, CORES] if whole else least
+            before, count = blocks.ahead[block], blocks.nodes[block]
+            after = blocks.cores[block] if alone else before + run.given_cores[given]
+            blocks.ahead[block] = after
+            enough = blocks.cores[block] if whole else least
             if after >= enough:
-                cores += after - (before if before >= enough else 0)
-                nodes += before < enough
+                cores += (after - (before if before >= enough else 0)) * count
+                nodes += count if before < enough else 0
     return nodes, cores, touched
 
 
 @step
 def _end(
-    jobs: Jobs, machine: Machine, run: Run, allowed: UInt8Array, request: Int64Array, other: int
+    jobs: Jobs, machine: Machine, run: Run, allowed: UInt8Array, request: Int64Array, at: int
 ) -> tuple[int, int, bool]:
     """Let a running job end in ``run.scratch``; return how many nodes and cores more a request can have then."""
-    used, nodes, cores, touched = run.scratch, 0, 0, False
-    for place in range(run.held_from[other], run.held_from[other] + run.held_count[other]):
-        node = run.held_node[place]
-        if allowed[node]:
+    used, blocks, other, nodes, cores, touched = run.scratch, run.blocks, run.running[at], 0, 0, False
+    for given in range(run.given_from[at], run.given_from[at + 1]):
+        block = run.given_block[given]
+        if allowed[block]:
             touched = True
+            node, count, held = blocks.first[block], blocks.nodes[block], run.given_cores[given]
             before = cores_for(request, machine.has[node], used[node], False)
-            used[node, CORES] -= run.held_cores[place]
-            used[node, MEMORY] -= taken_memory(jobs.request[other], machine.has[node], run.held_cores[place])
+            used[node, CORES] -= held
+            used[node, MEMORY] -= taken_memory(jobs.request[other], machine.has[node], held)
             used[node, GPUS] -= taken_gpus(jobs.request[other], machine.has[node])
             used[node, JOBS] -= ALONE if jobs.request[other, WHOLE] == 1 else 1
             after = cores_for(request, machine.has[node], used[node], False)
-            nodes += int(after > 0) - int(before > 0)
-            cores += after - before
+            nodes += (int(after > 0) - int(before > 0)) * count
+            cores += (after - before) * count
     return nodes, cores, touched
 
 
 @step
 def allow(jobs: Jobs, machine: Machine, run: Run, job: int, begin: int, allowed: UInt8Array) -> tuple[int, bool]:
-    """Fill in which nodes a job may use from a time on, by its partition and the reservations.
+    """Fill in which blocks a job may use from a time on, by its partition and the reservations.
 
     Parameters
     ----------
@@ -267,19 +307,18 @@ def allow(jobs: Jobs, machine: Machine, run: Run, job: int, begin: int, allowed:
     overlaps : bool
         Whether a reservation takes nodes of the partition away.
     """
-    partition = machine.partition[jobs.partition[job]]
+    partition, blocks = machine.partition[jobs.partition[job]], run.blocks
     own = jobs.reservation[job]
     overlaps = False
     for _ in range(_TRIES):
         whole = -1
-        for node in range(len(allowed)):
-            allowed[node] = run.up[node] & partition[node]
+        allow_members(blocks, run.up, partition, allowed)
         if own >= 0:
             if begin < machine.reservation[own, 0] or begin > machine.reservation[own, 1]:
                 return -1, False
             run.state[HORIZON] = min(run.state[HORIZON], machine.reservation[own, 1] + 1)
-            for node in range(len(allowed)):
-                allowed[node] &= machine.reserved[own, node]
+            for block in range(blocks.size[BLOCKS]):
+                allowed[block] &= machine.reserved[own, blocks.first[block]]
         for other in range(len(machine.reservation)):
             begins, ends = machine.reservation[other, 0], machine.reservation[other, 1]
             if other != own and begins >= begin + jobs.limit[job] and begin == run.state[NOW]:
@@ -289,10 +328,11 @@ def allow(jobs: Jobs, machine: Machine, run: Run, job: int, begin: int, allowed:
             if machine.reservation[other, 2] > run.state[NOW]:
                 continue
             inside = overlap = 0
-            for node in range(len(allowed)):
+            for block in range(blocks.size[BLOCKS]):
+                node = blocks.first[block]
                 inside += partition[node] > machine.reserved[other, node]
-                overlap += (partition[node] if own < 0 else allowed[node]) & machine.reserved[other, node]
-                allowed[node] &= 1 - machine.reserved[other, node]
+                overlap += (partition[node] if own < 0 else allowed[block]) & machine.reserved[other, node]
+                allowed[block] &= 1 - machine.reserved[other, node]
             if inside == 0 and machine.reservation[other, 3] == 1 and own < 0:
                 whole = other
                 break
@@ -313,13 +353,12 @@ def is_young(run: Run, settings: Settings, job: int) -> bool:
 
 
 @inlined
-def count_both(some: UInt64Array, others: UInt64Array) -> int:
-    """Return how many nodes two masks (N / 8,) have in common."""
-    count = np.uint64(0)
-    for word in range(len(some)):
-        # The bytes of a word, added up in its highest one.
-        count += ((some[word] & others[word]) * _ONES) >> np.uint64(56)
-    return int(count)
+def allow_members(blocks: Blocks, up: UInt8Array, members: UInt8Array, allowed: UInt8Array) -> None:
+    """Fill in a mask with the blocks of some nodes that are up; it is 0 up to a whole word beyond the last block."""
+    for block in range(blocks.size[BLOCKS]):
+        allowed[block] = up[blocks.first[block]] & members[blocks.first[block]]
+    for block in range(blocks.size[BLOCKS], 8 * blocks.size[WORDS]):
+        allowed[block] = 0
 
 
 @inlined
@@ -333,10 +372,12 @@ def is_open(machine: Machine, reservation: int, now: int) -> bool:
 def asked(request: Int64Array, machine: Machine, run: Run, chosen: int) -> tuple[int, int, int, int]:
     """Return the nodes, cores, MB and GPUs that a job has on its chosen nodes."""
     cores = memory = gpus = 0
-    for k in range(chosen):
-        cores += run.choice.cores[k]
-        memory += taken_memory(request, machine.has[run.choice.node[k]], run.choice.cores[k])
-        gpus += taken_gpus(request, machine.has[run.choice.node[k]])
+    choice = run.choice
+    for part in range(choice.parts[0]):
+        many, has = choice.many[part], machine.has[choice.node[part]]
+        cores += many * choice.cores[part]
+        memory += many * taken_memory(request, has, choice.cores[part])
+        gpus += many * taken_gpus(request, has)
     return chosen, cores, memory, gpus
 
 

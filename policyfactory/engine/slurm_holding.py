@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import push_end
+from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORDS, block_at, mark_edges, split_block
 from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import count_in_limits
 from policyfactory.engine.slurm_nodes import (
@@ -18,6 +19,7 @@ from policyfactory.engine.slurm_nodes import (
     taken_gpus,
     taken_memory,
 )
+from policyfactory.engine.slurm_plan import split_in_plan
 from policyfactory.engine.slurm_state import (
     CHANGED,
     FREE_CORES,
@@ -30,7 +32,7 @@ from policyfactory.engine.slurm_state import (
     Run,
 )
 
-__all__ = ["count_room", "give_back", "may_fit", "start_job"]
+__all__ = ["count_room", "give_back", "may_fit", "part_blocks", "start_job"]
 
 _CHECKS = 30  # seconds from one check of time limits to the next
 
@@ -72,6 +74,7 @@ def _take(jobs: Jobs, machine: Machine, run: Run, job: int, sign: int) -> None:
         run.free[node] = -1 if used[node, JOBS] >= ALONE else machine.has[node, CORES] - used[node, CORES]
         count_room(machine, run, node, 1)
     first, last = run.held_from[job], run.held_from[job] + run.held_count[job]
+    mark_edges(run.blocks, run.held_node, run.held_cores, first, last, sign)
     nodes, cores = run.held_node[first:last], run.held_cores[first:last]
     count_in_limits(jobs, machine, run.limits, job, nodes, cores, sign)
 
@@ -98,6 +101,27 @@ def _make_room(run: Run, count: int) -> None:
     run.state[HELD] = to
 
 
+@step
+def part_blocks(run: Run) -> None:
+    """Split blocks until those that were chosen are whole; mark these in ``run.choice``."""
+    blocks, choice, plan = run.blocks, run.choice, run.plan
+    for part in range(choice.parts[0]):
+        node, many = choice.node[part], choice.many[part]
+        block = block_at(blocks, node)
+        before = node - blocks.first[block]
+        if before > 0:
+            split_in_plan(plan, block, blocks.size[BLOCKS])
+            split_block(blocks, block, before)
+            block += 1
+        if many < blocks.nodes[block]:
+            split_in_plan(plan, block, blocks.size[BLOCKS])
+            split_block(blocks, block, many)
+    for word in range(blocks.size[WORDS]):
+        choice.words[word] = 0
+    for part in range(choice.parts[0]):
+        choice.taken[blocks.of[choice.node[part]]] = 1
+
+
 @inlined
 def _check_after(settings: Settings, time: int) -> int:
     """Return when time limits are checked next, from a time on."""
@@ -106,7 +130,7 @@ def _check_after(settings: Settings, time: int) -> int:
 
 @step
 def start_job(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: int, chosen: int, by: int) -> None:
-    """Start a job on the nodes of ``run.choice``.
+    """Start a job on the nodes of ``run.choice``, which are whole blocks (`part_blocks`).
 
     Parameters
     ----------
@@ -122,10 +146,15 @@ def start_job(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: i
     now = run.state[NOW]
     _make_room(run, chosen)
     run.held_from[job], run.held_count[job] = run.state[HELD], chosen
-    for k in range(chosen):
-        run.held_node[run.state[HELD]], run.held_cores[run.state[HELD]] = run.choice.node[k], run.choice.cores[k]
-        run.state[HELD] += 1
+    choice, blocks = run.choice, run.blocks
+    for part in range(choice.parts[0]):
+        for node in range(choice.node[part], choice.node[part] + choice.many[part]):
+            run.held_node[run.state[HELD]], run.held_cores[run.state[HELD]] = node, choice.cores[part]
+            run.state[HELD] += 1
     _take(jobs, machine, run, job, 1)
+    for part in range(choice.parts[0]):
+        blocks.free[blocks.of[choice.node[part]]] = run.free[choice.node[part]]
+    blocks.size[LISTED] = 0
     run.start[job], run.by[job] = now, by
     run.end[job] = min(
         now + max(jobs.run_time[job], 1), _check_after(settings, now + jobs.limit[job] + settings.overrun)

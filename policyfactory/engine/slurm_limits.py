@@ -51,8 +51,8 @@ def is_limited(
         more = nodes
         if placed and group and limits.row_of[row] >= 0:
             more = 0
-            for k in range(nodes):
-                more += limits.on[limits.row_of[row], choice.node[k]] == 0
+            for part in range(choice.parts[0]):
+                more += (limits.on[limits.row_of[row], choice.node[part]] == 0) * choice.many[part]
         if (
             group * held[row, _JOBS] + 1 > most[limit, _JOBS]
             or (more > 0 and group * held[row, _NODES] + more > most[limit, _NODES])

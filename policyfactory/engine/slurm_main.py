@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_earliest import allow, asked, choose_now, is_open, is_young
-from policyfactory.engine.slurm_holding import may_fit, start_job
+from policyfactory.engine.slurm_blocks import BLOCKS, Blocks, count_nodes
+from policyfactory.engine.slurm_earliest import allow, allow_members, asked, choose_now, is_open, is_young
+from policyfactory.engine.slurm_holding import may_fit, part_blocks, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited, waits_for_array
 from policyfactory.engine.slurm_nodes import (
@@ -33,15 +34,16 @@ from policyfactory.engine.slurm_state import (
     VERSION,
     WAITING,
     Run,
+    divide_nodes,
     see_cores,
 )
 
 __all__ = ["STARTED_BY_MAIN", "main_pass"]
 
 STARTED_BY_MAIN = 1  # in `Run.by`
-# Rows of `Run.mask`: nodes that a job may use, nodes that no job of a blocked partition waits for; of
-# the first, those where nothing is being cleaned up.
-_ALLOWED, _FREE, _READY = 0, 2, 4
+# Rows of `Blocks.mask`: nodes that a job may use; those of its partition; nodes that no job of a blocked partition
+# waits for; of the first, those where nothing is being cleaned up.
+_ALLOWED, _MEMBERS, _FREE, _READY = 0, 1, 2, 4
 _NEVER = 2**61
 # What came of a job.
 _NOT_NOW, _STARTED, _BUSY = range(3)
@@ -74,14 +76,14 @@ def main_pass(
     int
         How many jobs were started.
     """
-    now, version, free = run.state[NOW], run.state[VERSION], run.mask[_FREE]
+    divide_nodes(machine, run)
+    now, version, blocks, free = run.state[NOW], run.state[VERSION], run.blocks, run.blocks.mask[_FREE]
     run.state[HORIZON], skipped = _NEVER, False
     blocked, looked_at, failed = run.tally[_BLOCKED], run.tally[_LOOKED_AT], run.tally[_FAILED]
     run.tally[:] = 0
-    for node in range(len(free)):
-        free[node] = run.up[node]
+    allow_members(blocks, run.up, run.up, free)
     # As long as a job may have all nodes of its partition, it is known what it would do if they were empty.
-    plain = _count(free, run.up) == len(free) and len(machine.reservation) == 0
+    plain = count_nodes(blocks, free) == len(run.up) and len(machine.reservation) == 0
     depth = started = 0
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
@@ -108,7 +110,7 @@ def main_pass(
             continue
         if jobs.hopeless[job] == LIMITED or is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
             continue
-        waits = few = _count(machine.partition[partition], free) < jobs.request[job, NODES]
+        waits = few = _count(blocks, machine.partition[partition], free) < jobs.request[job, NODES]
         if not few:
             if jobs.hopeless[job] >= CLOSED:
                 continue
@@ -122,8 +124,8 @@ def main_pass(
             failed[reservation] = 1
         else:
             blocked[partition], plain = 1, False
-            for node in range(len(free)):
-                free[node] &= 1 - machine.partition[partition, node]
+            for block in range(blocks.size[BLOCKS]):
+                free[block] &= 1 - machine.partition[partition, blocks.first[block]]
     if whole:
         run.state[MAIN_VERSION], run.state[MAIN_UNTIL] = version, run.state[HORIZON]
         run.state[MAIN_SKIPPED] = skipped
@@ -141,22 +143,28 @@ def _try(
     plain: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> int:
     """Start a job on free nodes, or tell why not: it waits for others to end, or for something else."""
-    request, now, allowed, ready = jobs.request[job], run.state[NOW], run.mask[_ALLOWED], run.mask[_READY]
-    members = machine.partition[jobs.partition[job]]
+    request, now, blocks, members = (
+        jobs.request[job],
+        run.state[NOW],
+        run.blocks,
+        machine.partition[jobs.partition[job]],
+    )
+    allowed, ready = blocks.mask[_ALLOWED], blocks.mask[_READY]
     if plain and not may_fit(jobs, run, job) and _needs(jobs, machine, run, job, members) > 0:
         return _NOT_NOW if _would_be_limited(jobs, run, job, run.needs[job]) else _BUSY
     begin, _ = allow(jobs, machine, run, job, now, allowed)
     if begin != now:
         return _NOT_NOW
-    for node in range(len(allowed)):
-        allowed[node] &= free[node]
-        ready[node] = allowed[node] & (run.completing[node] == 0)
+    for block in range(blocks.size[BLOCKS]):
+        allowed[block] &= free[block]
+        ready[block] = allowed[block] & (run.completing[blocks.first[block]] == 0)
     chosen = choose_now(jobs, machine, run, job, ready)
     if chosen > 0:
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
         see_cores(run, settings, job, cores)
         if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
             return _NOT_NOW
+        part_blocks(run)
         start_job(jobs, machine, run, settings, job, chosen, STARTED_BY_MAIN)
         return _STARTED
     busy, nodes = _is_busy(request, machine, run, allowed, ready, members)
@@ -165,11 +173,11 @@ def _try(
 
 
 @inlined
-def _count(some: UInt8Array, others: UInt8Array) -> int:
-    """Return how many nodes two masks (N,) have in common."""
+def _count(blocks: Blocks, members: UInt8Array, mask: UInt8Array) -> int:
+    """Return how many of some nodes (N,) the blocks of a mask have."""
     count = 0
-    for node in range(len(some)):
-        count += some[node] & others[node]
+    for block in range(blocks.size[BLOCKS]):
+        count += blocks.nodes[block] if members[blocks.first[block]] & mask[block] != 0 else 0
     return count
 
 
@@ -186,9 +194,26 @@ def _would_be_limited(jobs: Jobs, run: Run, job: int, nodes: int) -> bool:
 def _needs(jobs: Jobs, machine: Machine, run: Run, job: int, members: UInt8Array) -> int:
     """Return how many nodes a job gets if those of its partition are all there and empty; 0 if it cannot run."""
     if run.needs[job] < 0:
-        run.scratch[:] = 0
-        run.needs[job] = choose(jobs.request[job], machine.has, run.scratch, members, run.choice)
+        run.needs[job] = _choose_empty(jobs.request[job], machine, run, members)
     return int(run.needs[job])
+
+
+@step
+def _choose_empty(request: Int64Array, machine: Machine, run: Run, members: UInt8Array) -> int:
+    """Return how many nodes a request gets of some nodes (N,) if they are all there and empty."""
+    blocks, mask = run.blocks, run.blocks.mask[_MEMBERS]
+    for block in range(blocks.size[BLOCKS]):
+        mask[block] = members[blocks.first[block]]
+    _empty(run)
+    return int(choose(request, machine.has, run.scratch, blocks, mask, run.choice))
+
+
+@inlined
+def _empty(run: Run) -> None:
+    """Let all nodes be empty in ``run.scratch``."""
+    for block in range(run.blocks.size[BLOCKS]):
+        for what in range(run.scratch.shape[1]):
+            run.scratch[run.blocks.first[block], what] = 0
 
 
 @step
@@ -196,14 +221,18 @@ def _is_busy(
     request: Int64Array, machine: Machine, run: Run, allowed: UInt8Array, ready: UInt8Array, members: UInt8Array
 ) -> tuple[bool, int]:
     """Tell whether a job waits for others to end, and not for nodes to be there again; and how many nodes it needs."""
-    empty = run.scratch
-    empty[:] = 0
+    blocks = run.blocks
+    _empty(run)
     enough = free = 0
-    for node in range(len(allowed)):
-        if allowed[node] and machine.has[node, MEMORY] >= max(request[NODE_MEMORY], request[CORE_MEMORY]):
+    for block in range(blocks.size[BLOCKS]):
+        node = blocks.first[block]
+        if allowed[block] and machine.has[node, MEMORY] >= max(request[NODE_MEMORY], request[CORE_MEMORY]):
             jobs = run.used[node, JOBS]
-            enough += 1
-            free += ready[node] == 1 and jobs < (1 if request[WHOLE] == 1 else ALONE)
-    possible = choose(request, machine.has, empty, allowed, run.choice) if free >= request[NODES] else 0
-    nodes = possible if possible > 0 else choose(request, machine.has, empty, members, run.choice)
+            enough += blocks.nodes[block]
+            if ready[block] == 1 and jobs < (1 if request[WHOLE] == 1 else ALONE):
+                free += blocks.nodes[block]
+    possible = 0
+    if free >= request[NODES]:
+        possible = choose(request, machine.has, run.scratch, blocks, allowed, run.choice)
+    nodes = possible if possible > 0 else _choose_empty(request, machine, run, members)
     return possible > 0 or enough != free, max(nodes, request[NODES])

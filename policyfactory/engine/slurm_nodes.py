@@ -13,6 +13,7 @@ import numpy as np
 
 from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
 from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.engine.slurm_blocks import BLOCKS, Blocks
 
 __all__ = [
     "ALONE", "CORES", "CORE_MEMORY", "GPUS", "JOBS", "MEMORY", "MOST_NODES", "NODES", "NODE_CORES", "NODE_GPUS",
@@ -30,7 +31,7 @@ JOBS = WEIGHT
 # As many jobs does one count for that shares its nodes with nobody.
 ALONE = 2**20
 
-# Columns of a run of nodes.
+# Columns of a run of blocks.
 _FIRST, _LAST, _COUNT, _CORES, _WEIGHT = range(5)
 
 
@@ -39,24 +40,31 @@ class Choice(NamedTuple):
 
     Parameters
     ----------
-    node, cores : int64 array (N,)
-        The nodes in the order in which they were taken, and the cores of each.
+    parts : int64 array (1,)
+        How many parts of blocks were chosen.
+    node, many, cores : int64 array (N,)
+        Of each part, in the order in which they were taken: its first node, its nodes, the cores of each.
     usable : int32 array (N,)
-        Cores that the job could have of each node.
+        Cores that the job could have of each node of a block.
     size : int32 array (N,)
         By which the smallest nodes are found: these cores, and free GPUs where the job asks for some.
+    skipped : int64 array (N,)
+        How many nodes of a block, its first ones, are not to be used.
     runs : int64 array (N, 5)
-        Runs of consecutive nodes.
+        Runs of consecutive blocks.
     taken : uint8 array (N,)
-        1 for a chosen node; up to a multiple of eight nodes.
+        1 for a block of chosen nodes; up to a multiple of eight.
     words : uint64 array (N / 8,)
-        The same, eight nodes in each.
+        The same, eight blocks in each.
     """
 
+    parts: Int64Array
     node: Int64Array
+    many: Int64Array
     cores: Int64Array
     usable: Int32Array
     size: Int32Array
+    skipped: Int64Array
     runs: Int64Array
     taken: UInt8Array
     words: UInt64Array
@@ -66,10 +74,13 @@ def new_choice(nodes: int) -> Choice:
     """Return space for choosing among ``nodes`` nodes."""
     taken = np.zeros(-(-nodes // 8) * 8, np.uint8)
     return Choice(
+        np.zeros(1, np.int64),
+        np.empty(nodes, np.int64),
         np.empty(nodes, np.int64),
         np.empty(nodes, np.int64),
         np.empty(nodes, np.int32),
         np.empty(nodes, np.int32),
+        np.empty(nodes, np.int64),
         np.empty((nodes, 5), np.int64),
         taken,
         taken.view(np.uint64),
@@ -150,7 +161,9 @@ def taken_gpus(request: Int64Array, has: Int64Array) -> int:
 
 
 @kernel
-def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt8Array, choice: Choice) -> int:
+def choose(
+    request: Int64Array, has: Int64Array, used: Int64Array, blocks: Blocks, allowed: UInt8Array, choice: Choice
+) -> int:
     """Choose nodes for a job.
 
     Parameters
@@ -158,11 +171,12 @@ def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt
     request : int64 array (8,)
         Of the job.
     has, used : int64 array (N, 4)
-        What each node has, and what is taken of it.
+        What each node has, and what is taken of it; the first ones of blocks are looked at.
+    blocks : Blocks
     allowed : uint8 array (N,)
-        1 for the nodes to choose among.
+        1 for the blocks to choose among.
     choice : Choice
-        ``node`` and ``cores`` are filled in.
+        ``parts``, ``node``, ``many`` and ``cores`` are filled in.
 
     Returns
     -------
@@ -174,10 +188,10 @@ def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt
         request[WHOLE] == 0
         and request[NODE_CORES] == 0
         and request[TOTAL_CORES] > request[NODES]
-        and _choose_among(request, has, used, allowed, choice, True) == 0
+        and _choose_among(request, has, used, blocks, allowed, choice, True) == 0
     ):
         return 0
-    return _choose_among(request, has, used, allowed, choice, False)
+    return _choose_among(request, has, used, blocks, allowed, choice, False)
 
 
 @step
@@ -185,29 +199,31 @@ def _choose_among(
     request: Int64Array,
     has: Int64Array,
     used: Int64Array,
+    blocks: Blocks,
     allowed: UInt8Array,
     choice: Choice,
     idle: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> int:
     """Choose nodes as if no core were in use (``idle``), or of the cores that are not."""
     usable, size, most, nodes, cores = choice.usable, choice.size, 0, 0, 0
-    for node in range(len(has)):
-        usable[node] = cores_for(request, has[node], used[node], idle) if allowed[node] else 0
-        nodes += usable[node] > 0
-        size[node] = usable[node]
+    for block in range(blocks.size[BLOCKS]):
+        node, count = blocks.first[block], blocks.nodes[block]
+        usable[block] = cores_for(request, has[node], used[node], idle) if allowed[block] else 0
+        nodes += count if usable[block] > 0 else 0
+        size[block] = usable[block]
         if request[NODE_GPUS] > 0:
-            size[node] += has[node, GPUS] - used[node, GPUS]
+            size[block] += has[node, GPUS] - used[node, GPUS]
             # Of a node with GPUs the cores beyond its own are hidden from the job: such nodes all look alike.
-            if usable[node] > 0 and request[NODE_CORES] > 0:
-                usable[node] = request[NODE_CORES]
-        most = max(most, size[node])
-        cores += usable[node]
-    return _choose_usable(request, has, choice, nodes, cores, most)
+            if usable[block] > 0 and request[NODE_CORES] > 0:
+                usable[block] = request[NODE_CORES]
+        most = max(most, size[block])
+        cores += usable[block] * count
+    return _choose_usable(request, has, blocks, choice, nodes, cores, most)
 
 
 @kernel
 def choose_by_cores(
-    request: Int64Array, has: Int64Array, cores: Int32Array, free: Int32Array, allowed: UInt8Array, choice: Choice
+    request: Int64Array, has: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: Choice
 ) -> int:
     """Choose nodes for a job that asks for cores alone, as `choose` does.
 
@@ -217,14 +233,13 @@ def choose_by_cores(
         Of the job: no GPUs and no memory.
     has : int64 array (N, 4)
         What each node has.
-    cores : int32 array (N,)
-        Cores of each.
+    blocks : Blocks
     free : int32 array (N,)
-        Those that are free; -1 where a job shares its node with nobody.
+        Cores that are free on each node of a block; -1 where a job shares its node with nobody.
     allowed : uint8 array (N,)
-        1 for the nodes to choose among.
+        1 for the blocks to choose among.
     choice : Choice
-        ``node`` and ``cores`` are filled in.
+        ``parts``, ``node``, ``many`` and ``cores`` are filled in.
 
     Returns
     -------
@@ -232,104 +247,117 @@ def choose_by_cores(
         How many nodes were chosen; 0 if there are not enough.
     """
     least, whole = max(request[NODE_CORES], 1), request[WHOLE] == 1
-    usable, size = choice.usable, choice.size
+    usable, size, cores, count, end = choice.usable, choice.size, blocks.cores, blocks.nodes, blocks.size[BLOCKS]
     spread = not whole and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
     # With as many nodes as cores it fails neither way if there are enough of both.
     for idle in range(int(spread and request[MOST_NODES] < request[TOTAL_CORES]), -1, -1):
+        # Loops without branches inside: each is made of wide instructions.
         if idle:
-            for node in range(len(free)):
-                usable[node] = cores[node] if allowed[node] != 0 and free[node] >= 0 else 0
+            for block in range(end):
+                usable[block] = cores[block] if allowed[block] != 0 and free[block] >= 0 else 0
         elif whole:
-            for node in range(len(free)):
-                usable[node] = free[node] if allowed[node] != 0 and free[node] >= cores[node] else 0
+            for block in range(end):
+                usable[block] = free[block] if allowed[block] != 0 and free[block] >= cores[block] else 0
         else:
-            for node in range(len(free)):
-                usable[node] = free[node] if allowed[node] != 0 and free[node] >= least else 0
+            for block in range(end):
+                usable[block] = free[block] if allowed[block] != 0 and free[block] >= least else 0
         nodes = total = most = 0
-        for node in range(len(free)):
-            nodes += usable[node] > 0
-            total += usable[node]
-            most = max(most, usable[node])
-            size[node] = usable[node]
-        chosen = _choose_usable(request, has, choice, nodes, total, most)
+        for block in range(end):
+            nodes += count[block] if usable[block] > 0 else 0
+            total += np.int64(usable[block]) * count[block]
+            most = max(most, usable[block])
+            size[block] = usable[block]
+        chosen = _choose_usable(request, has, blocks, choice, nodes, total, most)
         if chosen == 0:
             return 0
     return chosen
 
 
 @step
-def _choose_usable(request: Int64Array, has: Int64Array, choice: Choice, nodes: int, cores: int, most: int) -> int:
+def _choose_usable(
+    request: Int64Array, has: Int64Array, blocks: Blocks, choice: Choice, nodes: int, cores: int, most: int
+) -> int:
     """Choose among the usable nodes: so many, of so many cores, the largest of a size."""
-    usable, size = choice.usable, choice.size
+    usable, size, skipped = choice.usable, choice.size, choice.skipped
     if nodes < request[NODES] or cores < request[TOTAL_CORES]:
         return 0
-    chosen = _take(request, has, choice)
+    for block in range(blocks.size[BLOCKS]):
+        skipped[block] = 0
+    chosen = _take(request, has, blocks, choice)
     # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.
     least = 1
     while chosen == 0 and nodes > request[NODES] and least < most:
         removed = 0
-        for node in range(len(has)):
-            if usable[node] > 0 and size[node] <= least and nodes > request[NODES]:
-                usable[node] = 0
-                nodes -= 1
-                removed += 1
+        for block in range(blocks.size[BLOCKS]):
+            if usable[block] > 0 and size[block] <= least and nodes > request[NODES]:
+                gone = min(blocks.nodes[block] - skipped[block], nodes - request[NODES])
+                skipped[block] += gone
+                if skipped[block] == blocks.nodes[block]:
+                    usable[block] = 0
+                nodes -= gone
+                removed += gone
         if removed > 0 or least == 1:
-            chosen = _take(request, has, choice)
+            chosen = _take(request, has, blocks, choice)
         least += 1
     return chosen
 
 
 @step
-def _take(request: Int64Array, has: Int64Array, choice: Choice) -> int:
+def _take(request: Int64Array, has: Int64Array, blocks: Blocks, choice: Choice) -> int:
     """Choose among the usable nodes, whose cores stay as they are; return how many."""
-    runs, taken = choice.runs, choice.taken
-    count = _find_runs(has, choice.usable, runs)
-    choice.words[:] = 0
+    runs, usable, skipped, part = choice.runs, choice.usable, choice.skipped, -1
+    count = _find_runs(has, blocks, choice)
     chosen, left_nodes, left_cores = 0, request[NODES], request[TOTAL_CORES]
     while chosen < request[MOST_NODES]:
         best = _best(runs, count, left_nodes, left_cores)
         if best < 0:
             return 0
         first, last = runs[best, _FIRST], runs[best, _LAST]
-        single = _single(choice.usable, first, last, left_cores) if left_nodes <= 1 else -1
+        single = _single(usable, first, last, left_cores) if left_nodes <= 1 else -1
         if single >= 0:
             first = last = single
-        for node in range(first, last + 1):
-            most = request[MOST_NODES] - chosen
-            if most == 0 or (left_nodes <= 0 and left_cores <= 0):
-                break
-            cores = choice.usable[node]
-            if cores == 0 or (most == 1 and cores < left_cores):
-                continue
-            if request[WHOLE] == 0:
-                # At least one core is left for each node that is still to come.
-                cores = min(cores, max(left_cores - max(left_nodes - 1, 0), request[NODE_CORES], 1))
-            choice.node[chosen], taken[node] = node, 1
-            choice.cores[chosen] = request[NODE_CORES] if request[NODE_CORES] > 0 else cores
-            chosen += 1
-            left_nodes -= 1
-            left_cores -= cores
+        for block in range(first, last + 1):
+            here = 1 if single >= 0 else blocks.nodes[block] - skipped[block]
+            given = -1
+            for at in range(here):
+                most, cores = request[MOST_NODES] - chosen, usable[block]
+                if most == 0 or (left_nodes <= 0 and left_cores <= 0):
+                    break
+                if cores == 0 or (most == 1 and cores < left_cores):
+                    break
+                if request[WHOLE] == 0:
+                    # At least one core is left for each node that is still to come.
+                    cores = min(cores, max(left_cores - max(left_nodes - 1, 0), request[NODE_CORES], 1))
+                if cores != given:
+                    part, given = part + 1, cores
+                    choice.node[part], choice.many[part] = blocks.first[block] + skipped[block] + at, 0
+                    choice.cores[part] = request[NODE_CORES] if request[NODE_CORES] > 0 else cores
+                choice.many[part] += 1
+                chosen += 1
+                left_nodes -= 1
+                left_cores -= cores
         if left_nodes <= 0 and left_cores <= 0:
+            choice.parts[0] = part + 1
             return chosen
         runs[best, _COUNT] = 0
     return 0
 
 
 @inlined
-def _find_runs(has: Int64Array, usable: Int32Array, runs: Int64Array) -> int:
+def _find_runs(has: Int64Array, blocks: Blocks, choice: Choice) -> int:
     """Note the runs of usable nodes of one weight; return how many there are."""
-    count, previous = 0, -2
-    for node in range(len(has)):
-        if usable[node] == 0:
+    usable, skipped, runs, count, previous = choice.usable, choice.skipped, choice.runs, 0, -2
+    for block in range(blocks.size[BLOCKS]):
+        if usable[block] == 0:
             continue
-        weight = has[node, WEIGHT]
-        if previous != node - 1 or runs[count - 1, _WEIGHT] != weight:
-            runs[count, _FIRST], runs[count, _COUNT], runs[count, _CORES] = node, 0, 0
+        weight, nodes = has[blocks.first[block], WEIGHT], blocks.nodes[block] - skipped[block]
+        if previous != block - 1 or skipped[block] > 0 or runs[count - 1, _WEIGHT] != weight:
+            runs[count, _FIRST], runs[count, _COUNT], runs[count, _CORES] = block, 0, 0
             runs[count, _WEIGHT] = weight
             count += 1
-        runs[count - 1, _LAST] = previous = node
-        runs[count - 1, _COUNT] += 1
-        runs[count - 1, _CORES] += usable[node]
+        runs[count - 1, _LAST] = previous = block
+        runs[count - 1, _COUNT] += nodes
+        runs[count - 1, _CORES] += usable[block] * nodes
     return count
 
 
@@ -352,11 +380,11 @@ def _best(runs: Int64Array, count: int, nodes: int, cores: int) -> int:
 
 @inlined
 def _single(usable: Int32Array, first: int, last: int, cores: int) -> int:
-    """Return the node of a run that has just enough cores; -1 if none has."""
+    """Return the block of a run that has the nodes with just enough cores; -1 if none has."""
     best = -1
-    for node in range(first, last + 1):
-        if usable[node] >= max(cores, 1) and (best < 0 or usable[node] < usable[best]):
-            best = node
+    for block in range(first, last + 1):
+        if usable[block] >= max(cores, 1) and (best < 0 or usable[block] < usable[best]):
+            best = block
             if usable[best] == cores:
                 break
     return best

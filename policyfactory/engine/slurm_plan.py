@@ -4,7 +4,8 @@ The records follow each other in time and cover the window from the pass on. The
 (sched/backfill), found in its source; also that a record is split where a reservation begins before it is looked at
 whether that is needed.
 
-Sets of nodes are arrays of words here, eight nodes in each: the bytes, 0 or 1, that they have elsewhere.
+Sets of nodes are masks of blocks (see `policyfactory.engine.slurm_blocks`), in words here, eight blocks in each: the
+bytes, 0 or 1, that they have elsewhere.
 """
 
 from __future__ import annotations
@@ -14,25 +15,41 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt64Array
-from policyfactory.core.jit import kernel
+from policyfactory.core.jit import kernel, step
+from policyfactory.engine.slurm_blocks import move_on
 
-__all__ = ["BEGIN", "END", "NEXT", "Plan", "begin_plan", "is_reserved", "new_plan", "reserve", "usable_nodes"]
+__all__ = [
+    "BEGIN",
+    "END",
+    "NEXT",
+    "RECORDS",
+    "Plan",
+    "begin_plan",
+    "is_reserved",
+    "new_plan",
+    "reserve",
+    "split_in_plan",
+    "usable_nodes",
+]
 
 # Columns of a record; the first record is number 0, and no other is followed by it.
 BEGIN, END, NEXT = range(3)
+# Places in `Plan.size`: the records in use, and the words of each that count.
+RECORDS, _WORDS = range(2)
+_WORD = 8
 
 
 class Plan(NamedTuple):
-    """The plan of one pass over N nodes.
+    """The plan of one pass over B blocks of N nodes.
 
     Parameters
     ----------
     record : int64 array (k, 3)
         Begin, end (s), the record that follows (0: none).
     free : uint64 array (k, N / 8)
-        1 for a node that is not reserved.
-    size : int64 array (1,)
-        Records in use.
+        1 for a block that is not reserved.
+    size : int64 array (2,)
+        Records in use; words of each that the blocks take.
     """
 
     record: Int64Array
@@ -42,13 +59,12 @@ class Plan(NamedTuple):
 
 def new_plan(records: int, nodes: int) -> Plan:
     """Return space for a plan of at most ``records`` reservations of ``nodes`` nodes, a multiple of eight."""
-    return Plan(
-        np.empty((records + 3, 3), np.int64), np.empty((records + 3, nodes // 8), np.uint64), np.zeros(1, np.int64)
-    )
+    free = np.zeros((records + 3, nodes // _WORD), np.uint64)
+    return Plan(np.empty((records + 3, 3), np.int64), free, np.zeros(2, np.int64))
 
 
 @kernel
-def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array) -> None:
+def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array, words: int) -> None:
     """Begin a plan without reservations.
 
     Parameters
@@ -58,19 +74,21 @@ def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Arr
     now, window, resolution : int
         Seconds.
     up : uint64 array (N / 8,)
-        1 for the nodes that are there.
+        1 for the blocks that are there.
+    words : int
+        Those of ``up`` that count.
     """
     plan.record[0, BEGIN] = now // resolution * resolution
     plan.record[0, END] = (now + window) // resolution * resolution
     plan.record[0, NEXT] = 0
-    for word in range(len(up)):
+    for word in range(words):
         plan.free[0, word] = up[word]
-    plan.size[0] = 1
+    plan.size[RECORDS], plan.size[_WORDS] = 1, words
 
 
 @kernel
 def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array) -> int:
-    """Fill in which of the allowed nodes are free of reservations from ``start`` to ``end``.
+    """Fill in which of the allowed blocks are free of reservations from ``start`` to ``end``.
 
     Parameters
     ----------
@@ -79,32 +97,32 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
     start, end : int
         Seconds.
     allowed : uint64 array (N / 8,)
-        1 for the nodes that the job may use.
+        1 for the blocks that the job may use.
     nodes : uint64 array (N / 8,)
         Filled in.
 
     Returns
     -------
     int
-        When to try again: the end of the first record after which there are other nodes; 0 if there is none.
+        When to try again: the end of the first record after which there are other blocks; 0 if there is none.
     """
-    record, free = plan.record, plan.free
+    record, free, words = plan.record, plan.free, plan.size[_WORDS]
     later, at = 0, 0
-    for word in range(len(allowed)):
+    for word in range(words):
         nodes[word] = allowed[word]
     while True:
         following = record[at, NEXT]
         if record[at, END] > start and following != 0 and later == 0:
-            # All nodes are looked at: without a way out the loop is made of wide instructions.
+            # All blocks are looked at: without a way out the loop is made of wide instructions.
             others = np.uint64(0)
-            for word in range(len(allowed)):
+            for word in range(words):
                 others |= allowed[word] & free[following, word] & ~(nodes[word] & free[at, word])
             if others != 0:
                 later = record[at, END]
         if record[at, END] > start:
             if record[at, BEGIN] > end:
                 break
-            for word in range(len(allowed)):
+            for word in range(words):
                 nodes[word] &= free[at, word]
         at = following
         if at == 0:
@@ -114,22 +132,22 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
 
 @kernel
 def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
-    """Tell whether one of some nodes is reserved at a time from ``start`` to before ``end``.
+    """Tell whether one of some blocks is reserved at a time from ``start`` to before ``end``.
 
     Parameters
     ----------
     plan : Plan
         Of this pass.
     taken : uint64 array (N / 8,)
-        1 for the nodes.
+        1 for the blocks.
     start, end : int
         Seconds.
     """
-    at = 0
+    at, words = 0, plan.size[_WORDS]
     while True:
         if plan.record[at, END] > start and plan.record[at, BEGIN] < end:
             reserved = np.uint64(0)
-            for word in range(len(taken)):
+            for word in range(words):
                 reserved |= taken[word] & ~plan.free[at, word]
             if reserved != 0:
                 return True
@@ -140,20 +158,20 @@ def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
 
 @kernel
 def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: int) -> None:
-    """Reserve nodes.
+    """Reserve blocks.
 
     Parameters
     ----------
     plan : Plan
         With room for two more records.
     taken : uint64 array (N / 8,)
-        1 for the nodes.
+        1 for the blocks.
     start, end : int
         Seconds, multiples of ``resolution``; at least one ``resolution`` is reserved.
     resolution : int
         Seconds.
     """
-    record, free = plan.record, plan.free
+    record, free, words = plan.record, plan.free, plan.size[_WORDS]
     start = max(start, record[0, BEGIN])
     end = max(end, start + resolution)
     before, after, at = 0, -1, 0
@@ -168,7 +186,7 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
     while at != 0:
         if end < record[at, END]:
             _split(plan, at, end)
-        for word in range(len(taken)):
+        for word in range(words):
             free[at, word] &= ~taken[word]
         if end == record[at, END]:
             if record[at, NEXT] != 0:
@@ -181,12 +199,12 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
 @kernel
 def _split(plan: Plan, at: int, time: int) -> None:
     """Split a record in two at a time within it, or at its begin."""
-    record, new = plan.record, plan.size[0]
+    record, new = plan.record, plan.size[RECORDS]
     record[new, BEGIN], record[new, END], record[new, NEXT] = time, record[at, END], record[at, NEXT]
-    for word in range(plan.free.shape[1]):
+    for word in range(plan.size[_WORDS]):
         plan.free[new, word] = plan.free[at, word]
     record[at, END], record[at, NEXT] = time, new
-    plan.size[0] += 1
+    plan.size[RECORDS] += 1
 
 
 @kernel
@@ -198,9 +216,20 @@ def _join(plan: Plan, before: int, after: int) -> None:
         if following == 0:
             return
         different = np.uint64(0)
-        for word in range(plan.free.shape[1]):
+        for word in range(plan.size[_WORDS]):
             different |= plan.free[at, word] ^ plan.free[following, word]
         if different == 0:
             record[at, END], record[at, NEXT] = record[following, END], record[following, NEXT]
             return
         at = following
+
+
+@step
+def split_in_plan(plan: Plan, block: int, blocks: int) -> None:
+    """Split a block in two in all records, as `slurm_blocks.split_block` does; there are ``blocks`` before that."""
+    if blocks == plan.size[_WORDS] * _WORD:
+        for record in range(plan.size[RECORDS]):
+            plan.free[record, plan.size[_WORDS]] = np.uint64(0)
+        plan.size[_WORDS] += 1
+    for record in range(plan.size[RECORDS]):
+        move_on(plan.free, record, block, plan.size[_WORDS])

@@ -6,21 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int32Array, Int64Array, UInt8Array, UInt64Array
+from policyfactory.core.arrays import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import new_heap
+from policyfactory.engine.slurm_blocks import BLOCKS, Blocks, divide, new_blocks
 from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine, Settings
 from policyfactory.engine.slurm_nodes import (
     CORES,
     Choice,
     new_choice,
 )
-from policyfactory.engine.slurm_plan import Plan, new_plan
+from policyfactory.engine.slurm_plan import RECORDS, Plan, new_plan
 
 __all__ = [
     "ASIDE",
     "CALCULATED",
     "CHANGED",
+    "DIVIDED",
     "DUE",
     "EVENTS",
     "FREE_CORES",
@@ -49,6 +51,7 @@ __all__ = [
     "VERSION",
     "WAITING",
     "Run",
+    "divide_nodes",
     "enqueue",
     "is_ahead",
     "new_run",
@@ -67,12 +70,14 @@ __all__ = [
 # passes look at; of the last pass over the whole queue and of the last plan it is noted which version they saw, and
 # until when (s) no comparison with the clock comes out otherwise; and whether that pass left out jobs of a partition
 # whose first job waits. HORIZON is that time for the pass that is being made. STOPPED tells whether the run has begun,
-# and whether it was left at a calculation of priorities or at submissions.
+# and whether it was left at a calculation of priorities or at submissions. DIVIDED is the version for which the nodes
+# were divided into blocks.
 (
     NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STUCK,
     ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON, STOPPED,
-) = range(26)  # fmt: skip
-_PLACES = 26
+    DIVIDED,
+) = range(27)  # fmt: skip
+_PLACES = 27
 # Columns of `Run.rooms`.
 FREE_NODES, IDLE_NODES, FREE_CORES = range(3)
 # In `Run.seen`: the job that this one waited for has ended, which the next pass finds.
@@ -84,7 +89,7 @@ class Run(NamedTuple):
 
     Parameters
     ----------
-    state : int64 array (26,)
+    state : int64 array (27,)
         See the names of its places.
     start, end : int64 array (n,)
         Start of each job, -1 before; when it ends and its nodes are free.
@@ -112,6 +117,11 @@ class Run(NamedTuple):
         Where in the arena the nodes of a running job are.
     held_node, held_cores : int64 array
         The arena.
+    given_from : int64 array
+        Where in the two that follow the blocks begin that each of the running jobs gives back, in the order of
+        ``running``; one more for their end.
+    given_block, given_cores : int64 array
+        These blocks, and the job's cores on each of their nodes.
     used : int64 array (N, 4)
         Cores, MB, GPUs, jobs.
     completing : int64 array (N,)
@@ -120,20 +130,16 @@ class Run(NamedTuple):
         A ring: when the next of these is gone, and from which node.
     up : uint8 array (N,)
         1 for a node that takes jobs.
-    up_words : uint64 array (N / 8,)
-        The same, eight nodes in each.
+    nowhere : uint8 array (N,)
+        0 for each node.
+    blocks : Blocks
+        Nodes that are alike.
     limits : Limits
     choice : Choice
     free : int32 array (N,)
         Free cores; -1 where a job shares its node with nobody.
     scratch : int64 array (N, 4)
-        ``used`` as it will be.
-    ahead : int32 array (N,)
-        ``free`` as it will be.
-    mask : uint8 array (6, N)
-        Nodes of different kinds.
-    words : uint64 array (6, N / 8)
-        The same, eight nodes in each.
+        ``used`` as it will be, of the first node of each block.
     plan : Plan
     tally : int64 array (5, T)
         What one backfilling pass counts, by partition, user and association.
@@ -163,18 +169,19 @@ class Run(NamedTuple):
     held_count: Int64Array
     held_node: Int64Array
     held_cores: Int64Array
+    given_from: Int64Array
+    given_block: Int64Array
+    given_cores: Int64Array
     used: Int64Array
     completing: Int64Array
     leaving: Int64Array
     up: UInt8Array
-    up_words: UInt64Array
+    nowhere: UInt8Array
+    blocks: Blocks
     limits: Limits
     choice: Choice
     free: Int32Array
     scratch: Int64Array
-    ahead: Int32Array
-    mask: UInt8Array
-    words: UInt64Array
     plan: Plan
     tally: Int64Array
     rooms: Int64Array
@@ -197,7 +204,7 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
     n, nodes, parts = len(jobs.ready), len(machine.has), len(machine.tier)
     users, associations = int(jobs.user.max(initial=0)) + 1, int(jobs.association.max(initial=0)) + 1
     arena = 4 * int(machine.has[:, CORES].sum()) + 64
-    whole, up, mask = np.zeros(n, dtype=np.int64), np.ones(nodes, np.uint8), np.zeros((6, nodes), np.uint8)
+    whole = np.zeros(n, dtype=np.int64)
     return Run(
         np.zeros(_PLACES, np.int64),
         np.full(n, -1),
@@ -218,18 +225,19 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
         whole.copy(),
         np.empty(arena, np.int64),
         np.empty(arena, np.int64),
+        np.empty(arena, np.int64),
+        np.empty(arena, np.int64),
+        np.empty(arena, np.int64),
         np.zeros((nodes, 4), np.int64),
         np.zeros(nodes, np.int64),
         np.zeros((int(machine.has[:, CORES].sum()) + 1, 2), np.int64),
-        up,
-        up.view(np.uint64),
+        np.ones(nodes, np.uint8),
+        np.zeros(nodes, np.uint8),
+        new_blocks(np.concatenate([machine.has.T, machine.partition, machine.reserved])),
         _new_limits(jobs, most, counters, nodes),
         new_choice(nodes),
         machine.cores.copy(),
         np.zeros((nodes, 4), np.int64),
-        np.zeros(nodes, np.int32),
-        mask,
-        mask.view(np.uint64),
         new_plan(settings.most_tested, nodes),
         np.zeros((5, max(users * parts, associations, len(machine.reservation))), np.int64),
         _new_rooms(machine),
@@ -251,6 +259,16 @@ def _new_limits(jobs: Jobs, most: FloatArray, counters: int, nodes: int) -> Limi
     row_of = np.full(counters, -1)
     row_of[rows] = np.arange(len(rows))
     return Limits(most, np.zeros((counters, 5), np.int64), row_of, np.zeros((len(rows), nodes), np.int64))
+
+
+@inlined
+def divide_nodes(machine: Machine, run: Run) -> None:
+    """Divide the nodes into blocks if anything has changed."""
+    state = run.state
+    if state[DIVIDED] != state[VERSION] or run.blocks.size[BLOCKS] == 0:
+        divide(run.blocks, machine.cores, run.free, run.up, run.completing)
+        state[DIVIDED] = state[VERSION]
+    run.plan.size[RECORDS] = 0
 
 
 @step

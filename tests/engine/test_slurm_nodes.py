@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from naive import slurm_kernels as plain
+from policyfactory.engine.slurm_blocks import Blocks, divide, new_blocks
 from policyfactory.engine.slurm_nodes import ALONE, choose, choose_by_cores, new_choice
 
 
-def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return a request, what nodes have, what is taken of them, and where to look."""
+def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, Blocks, np.ndarray]:
+    """Return a request, what nodes have, what is taken of them, their blocks, and in which of these to look."""
     count = rng.randint(1, 9)
     has = np.array(
         [
@@ -36,7 +37,12 @@ def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
     most = rng.choice((nodes, max(nodes, min(cores, 5)))) if not each else nodes
     gpus = rng.choice((0, 0, 0, 1, 2)) if each else 0
     request = np.array([nodes, most, cores, each, memory, core_memory, gpus, whole])
-    return request, has, used, np.array([rng.random() < 0.9 for _ in range(count)], dtype=np.uint8)
+    alike = [rng.choice((1, 1, 2, 5)) for _ in range(count)]
+    has, used = np.repeat(has, alike, axis=0), np.repeat(used, alike, axis=0)
+    blocks, cores = new_blocks(np.concatenate([has.T, used.T])), has[:, 0].astype(np.int32)
+    free = np.where(used[:, 3] >= ALONE, -1, cores - used[:, 0]).astype(np.int32)
+    divide(blocks, cores, free, np.ones(len(has), np.uint8), np.zeros(len(has), np.int64))
+    return request, has, used, blocks, np.array([rng.random() < 0.9 for _ in has], dtype=np.uint8)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -44,15 +50,13 @@ def test_the_same_nodes_are_chosen(seed: int) -> None:
     rng = random.Random(seed)
     found = 0
     for _ in range(200):
-        request, has, used, allowed = draw(rng)
+        request, has, used, blocks, allowed = draw(rng)
         choice, by_plain = new_choice(len(has)), new_choice(len(has))
-        chosen = choose(request, has, used, allowed, choice)
-        assert chosen == plain.choose(request, has, used, allowed, by_plain), (request, has, used, allowed)
-        assert choice.node[:chosen].tolist() == by_plain.node[:chosen].tolist()
-        assert choice.cores[:chosen].tolist() == by_plain.cores[:chosen].tolist()
-        assert np.flatnonzero(choice.taken).tolist() == sorted(choice.node[:chosen].tolist()) or not chosen
+        chosen = choose(request, has, used, blocks, allowed, choice)
+        assert chosen == plain.choose(request, has, used, blocks, allowed, by_plain), (request, has, used, allowed)
+        assert not chosen or plain.parts(choice) == plain.parts(by_plain)
         found += chosen > 0
-    assert 20 < found < 180
+    assert 20 < found < 190
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,14 +64,15 @@ def test_the_same_nodes_are_chosen_where_cores_alone_are_asked_for(seed: int) ->
     rng = random.Random(seed)
     found = 0
     for _ in range(200):
-        request, has, used, allowed = draw(rng)
+        request, has, used, blocks, allowed = draw(rng)
         request[4:7] = 0
-        cores = has[:, 0].astype(np.int32)
-        free = np.where(used[:, 3] >= ALONE, -1, cores - used[:, 0]).astype(np.int32)
         choice, by_plain = new_choice(len(has)), new_choice(len(has))
-        chosen = choose_by_cores(request, has, cores, free, allowed, choice)
-        assert chosen == plain.choose_by_cores(request, has, cores, free, allowed, by_plain), (request, free, allowed)
-        assert choice.node[:chosen].tolist() == by_plain.node[:chosen].tolist()
-        assert choice.cores[:chosen].tolist() == by_plain.cores[:chosen].tolist()
+        chosen = choose_by_cores(request, has, blocks, blocks.free, allowed, choice)
+        assert chosen == plain.choose_by_cores(request, has, blocks, blocks.free, allowed, by_plain), (
+            request,
+            used,
+            allowed,
+        )
+        assert not chosen or plain.parts(choice) == plain.parts(by_plain)
         found += chosen > 0
     assert 20 < found < 190

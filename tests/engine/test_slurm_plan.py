@@ -25,8 +25,8 @@ def test_plans_are_equal_step_by_step(resolution: int) -> None:
         count, now, window = rng.randint(2, 20), 1000 + rng.randrange(600), 7200
         fast, by_plain = new_plan(60, 24), new_plan(60, 24)
         up = some(rng, count, 0.9)
-        begin_plan(fast, now, window, resolution, up)
-        plain.begin_plan(by_plain, now, window, resolution, up)
+        begin_plan(fast, now, window, resolution, up, len(up))
+        plain.begin_plan(by_plain, now, window, resolution, up, len(up))
         for _ in range(12):
             allowed, taken = some(rng, count, 0.7), some(rng, count, 0.4)
             start = now + rng.randrange(8000)

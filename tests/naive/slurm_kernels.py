@@ -19,6 +19,7 @@ from naive.slurm_jobs import Demand
 from naive.slurm_nodes import Nodes, Use, place
 from naive.slurm_priority import Priorities, Share
 from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
+from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORDS, Blocks
 from policyfactory.engine.slurm_nodes import (
     ALONE,
     CORE_MEMORY,
@@ -39,6 +40,7 @@ __all__ = [
     "begin_plan",
     "choose",
     "choose_by_cores",
+    "divide",
     "fair_tree",
     "is_reserved",
     "no_fair_tree",
@@ -57,8 +59,33 @@ def slurm(site: Site, jobs: Sequence[Job], begin: int, turnround: int) -> dict[i
 # Which nodes a job gets.
 
 
-def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt8Array, choice: Choice) -> int:
+def divide(blocks: Blocks, cores: Int32Array, free: Int32Array, up: UInt8Array, completing: Int64Array) -> None:
+    """Divide the nodes into blocks."""
+    begins = [
+        node
+        for node in range(len(cores))
+        if node == 0 or blocks.edge[node] > 0 or (up[node], completing[node]) != (up[node - 1], completing[node - 1])
+    ]
+    ends = [*begins[1:], len(cores)]
+    for block, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        blocks.first[block], blocks.nodes[block], blocks.of[begin] = begin, end - begin, block
+        blocks.cores[block], blocks.free[block] = cores[begin], free[begin]
+    blocks.size[BLOCKS], blocks.size[WORDS], blocks.size[LISTED] = len(begins), math.ceil(len(begins) / 8), 0
+
+
+def parts(choice: Choice) -> list[tuple[int, int]]:
+    """Return the nodes of a choice in the order in which they were taken, and the cores of each."""
+    columns = (choice.node, choice.many, choice.cores)
+    taken = zip(*(column[: choice.parts[0]].tolist() for column in columns), strict=True)
+    return [(node + at, cores) for node, many, cores in taken for at in range(many)]
+
+
+def choose(
+    request: Int64Array, has: Int64Array, used: Int64Array, blocks: Blocks, allowed: UInt8Array, choice: Choice
+) -> int:
     """Choose nodes for a job; see `slurm_nodes.place`."""
+    size = blocks.size[BLOCKS]
+    allowed = np.repeat(allowed[:size], blocks.nodes[:size])
     nodes = object.__new__(Nodes)
     nodes.cores, nodes.memory, nodes.gpus, nodes.weight = has.T.tolist()
     nodes.gpus_found, nodes.takes_memory = [0] * len(has), True
@@ -84,18 +111,20 @@ def choose(request: Int64Array, has: Int64Array, used: Int64Array, allowed: UInt
     nodes.weigh = lambda i: nodes.weight[i]  # what a look for GPUs changes is left out of the kernel
     found = place(nodes, demand, np.flatnonzero(allowed).tolist(), use)
     for at, (node, (cores, _, _)) in enumerate((found or {}).items()):
-        choice.node[at], choice.cores[at] = node, cores
+        choice.node[at], choice.many[at], choice.cores[at] = node, 1, cores
+    choice.parts[0] = len(found or {})
     return len(found or {})
 
 
 def choose_by_cores(
-    request: Int64Array, has: Int64Array, cores: Int32Array, free: Int32Array, allowed: UInt8Array, choice: Choice
+    request: Int64Array, has: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: Choice
 ) -> int:
     """Choose nodes for a job that asks for cores alone; see `choose`."""
-    used = np.zeros_like(has)
-    used[:, 0] = cores - np.maximum(free, 0)
-    used[:, 3] = np.where(free < 0, ALONE, used[:, 0] > 0)
-    return choose(request, has, used, allowed, choice)
+    used, size = np.zeros_like(has), blocks.size[BLOCKS]
+    by_node = np.repeat(free[:size], blocks.nodes[:size])
+    used[:, 0] = has[:, 0] - np.maximum(by_node, 0)
+    used[:, 3] = np.where(by_node < 0, ALONE, used[:, 0] > 0)
+    return choose(request, has, used, blocks, allowed, choice)
 
 
 # The plan of the backfilling pass.
@@ -135,8 +164,9 @@ def _fill_in(words: UInt64Array, nodes: set[int]) -> None:
     words.view(np.uint8)[sorted(nodes)] = 1
 
 
-def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array) -> None:
+def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array, words: int) -> None:
     """Begin a plan without reservations."""
+    plan.size[1] = words
     _write(Table(now, window, resolution, _nodes(up), 2**30), plan)
 
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
+from policyfactory.engine.slurm_blocks import divide, new_blocks
 from policyfactory.engine.slurm_jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, Jobs
-from policyfactory.engine.slurm_nodes import MOST_NODES, NODES, choose, new_choice
+from policyfactory.engine.slurm_nodes import CORES, MOST_NODES, NODES, choose, new_choice
 from policyfactory.simulate.slurm.counters import Counters, Enforced, array_line
 from policyfactory.simulate.slurm.factors import by_core, fixed_part
 from policyfactory.simulate.slurm.machine import node_capacity
@@ -138,6 +139,9 @@ class _Judge:
         self.partition, self.request, self.limit, self.reservation = partition, request, limit, reservation
         self.rules, self.counters = Enforced(site), Counters()
         self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
+        self.blocks = new_blocks(np.concatenate([self.has.T, layout.members]))
+        cores, nodes = self.has[:, CORES].astype(np.int32), len(self.has)
+        divide(self.blocks, cores, cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int64))
         jobs = len(asked)
         self.association = np.zeros(jobs, dtype=np.int64)
         self.qos_priority, self.usage_factor = np.zeros(jobs), np.ones(jobs)
@@ -188,8 +192,9 @@ class _Judge:
         request, number = self.request[row], int(self.partition[row])
         key = (number, *map(int, request))
         if key not in self._could:
-            members = self.layout.members[number].astype(np.uint8)
-            self._could[key] = choose(request, self.has, np.zeros_like(self.has), members, self.choice) > 0
+            members = self.layout.members[number][self.blocks.first].astype(np.uint8)
+            empty = np.zeros_like(self.has)
+            self._could[key] = choose(request, self.has, empty, self.blocks, members, self.choice) > 0
         if self._could[key]:
             return ""
         return f"the nodes of partition {its.name} are too few or too small for it, even if nothing else ran there"
