@@ -5,15 +5,12 @@ decides who fits next. So the measure to trust is the forced one. At each instan
 simulation is put into the real state, the jobs that run and their nodes, the queue and its priorities, and says what
 it would start now. A start that it wants agrees; how long it has wanted it without a break is the lag, which the
 intervals of Slurm's passes explain, or do not.
-
-The log says when a job ended, not when each of its nodes was free again. A start that is not wanted is looked at once
-more with the jobs that ended in the last `SETTLE` still there, on those of their nodes of which the pass took none, and
-then with only these nodes still being cleaned up.
 """
 
 from __future__ import annotations
 
 import bisect
+import collections
 import dataclasses
 import heapq
 import itertools
@@ -22,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from policyfactory.site.model import Outage, Site
-from schedulers.record import Job, Record, expand
+from schedulers.record import Job, Record, Run, expand
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +45,8 @@ class Waits:
 class Snapshot:
     """A real cluster at an instant (Unix seconds); ``away`` are nodes that are down or drained.
 
-    On ``completing`` nodes jobs have ended that are still being cleaned up: their limits are free, their nodes not.
+    On ``completing`` nodes jobs have ended that are still being cleaned up: their cores are free, their nodes not.
+    ``by`` is the pass that is made, main or backfill; empty: one after the other.
     """
 
     now: int
@@ -56,6 +54,7 @@ class Snapshot:
     waiting: tuple[Waits, ...]
     away: frozenset[int]
     completing: frozenset[int] = frozenset()
+    by: str = ""
 
 
 # What a simulation would start now: ids of jobs.
@@ -123,9 +122,7 @@ class Forced:
 
 
 # What happens at one moment: ends first, then nodes, submissions, times at which a job may start; starts last.
-_END, _NODES, _SUBMIT, _LOOK, _START = range(5)
-# Milliseconds after the end of a job within which its nodes may still be busy with that: some real ones.
-SETTLE = 3000
+_END, _FREE, _NODES, _SUBMIT, _LOOK, _START = range(6)
 # When (milliseconds from the origin), which of these, a number, about what.
 _Event = tuple[float, int, int, Any]
 
@@ -138,7 +135,11 @@ class _Real:
         self.running: dict[int, Runs] = {}
         self.waiting: dict[int, int] = {}  # job: since when it may start, seconds from the origin
         self.away: set[int] = set()
-        self.ended: list[tuple[float, Job, tuple[int, ...]]] = []  # when, in milliseconds, which job, on which nodes
+        self.cleaned: collections.Counter[int] = collections.Counter()  # node: jobs that are being cleaned up there
+        self.starts: dict[int, list[int]] = {}
+        for start, nodes in sorted((run.start, run.nodes) for past in record.past for run in past.runs):
+            for node in nodes:
+                self.starts.setdefault(node, []).append(start)
 
     def events(self, looks: Sequence[float]) -> Iterator[_Event]:
         """Give what happened, in its order."""
@@ -151,11 +152,22 @@ class _Real:
             for run in past.runs:
                 queue.append((run.start, _START, number, run))
                 queue.append((run.end, _END, number, run))
+                queue += [(at, _FREE, number, node) for at, node in zip(run.freed, self.as_taken(run), strict=True)]
         queue += [(at, _NODES, number, what) for number, (at, what) in enumerate(self.record.events)]
         queue += [(look * 1000, _LOOK, -1, None) for look in set(looks)]
         heapq.heapify(queue)
         while queue:
             yield heapq.heappop(queue)
+
+    def as_taken(self, run: Run) -> list[int]:
+        """Return the nodes of a run that has ended: first those that others had first, so were free first."""
+
+        def next_start(node: int) -> float:
+            starts = self.starts.get(node, [])
+            at = bisect.bisect_left(starts, run.end)
+            return starts[at] if at < len(starts) else math.inf
+
+        return sorted(run.nodes, key=next_start)
 
     def apply(self, kind: int, number: int, about: Any, at: float) -> None:
         """Let something happen."""
@@ -169,24 +181,16 @@ class _Real:
             self.running[job.id] = Runs(job, second + self.record.origin, about.nodes)
         elif kind == _END:
             del self.running[job.id]
-            self.ended.append((at, job, about.nodes))
+            self.cleaned.update(about.nodes)
             if about.ended == "requeued":
                 self.waiting[job.id] = past.eligible
+        elif kind == _FREE:
+            self.cleaned[about] -= 1
         elif kind == _NODES:
             state, names = str(about).split()
             (self.away.difference_update if state == "RESUME" else self.away.update)(expand(names))
 
-    def settling(self, at: float, starts: Sequence[_Event]) -> list[Runs]:
-        """Return the jobs that may not quite have ended for the pass that made ``starts``, on nodes that it left."""
-        used = {node for _, _, _, run in starts for node in run.nodes}
-        now = int(at // 1000) + self.record.origin
-        return [
-            Runs(job, now - job.limit, tuple(node for node in nodes if node not in used))
-            for ended, job, nodes in self.ended
-            if at - ended <= SETTLE and not used.issuperset(nodes)
-        ]
-
-    def snapshot(self, at: float, settling: Sequence[Runs] = ()) -> Snapshot:
+    def snapshot(self, at: float, by: str = "") -> Snapshot:
         """Return the state as slurmctld saw it at ``at`` milliseconds, in whole seconds."""
         now, origin = int(at // 1000), self.record.origin
         waiting = tuple(
@@ -194,7 +198,8 @@ class _Real:
             for job, since in self.waiting.items()
             if since <= now
         )
-        return Snapshot(now + origin, (*self.running.values(), *settling), waiting, frozenset(self.away))
+        cleaned = frozenset(node for node, jobs in self.cleaned.items() if jobs)
+        return Snapshot(now + origin, tuple(self.running.values()), waiting, frozenset(self.away), cleaned, by)
 
     def _priority(self, job: int, at: float) -> int:
         """Return the priority that Slurm had given it by then."""
@@ -241,20 +246,15 @@ def forced(record: Record, wanted: Wanted, looks: Sequence[float] = (), only: Co
     for (started_by, _), group in itertools.groupby(real.events(looks), _pass_of(record)):
         events = list(group)
         chosen = [event for event in events if only is None or record.jobs[event[2]].id in only]
-        # What one pass starts was decided in the state in which it began.
+        # What one pass starts was decided in the state in which it began, and it alone must want to start it.
         if started_by and chosen:
             begun = events[0][0]
             look(begun)
-            missing = {record.jobs[number].id for _, _, number, _ in chosen} - set(since)
-            settling = real.settling(begun, events)
-            if missing and settling:
-                since |= dict.fromkeys(missing & set(wanted(real.snapshot(begun, settling))), begun / 1000)
-                cleaned = frozenset(node for one in settling for node in one.nodes)
-                cleaning = dataclasses.replace(real.snapshot(begun), completing=cleaned)
-                since |= dict.fromkeys((missing - set(since)) & set(wanted(cleaning)), begun / 1000)
+            wants = wanted(real.snapshot(begun, started_by))
             for at, _, number, _ in chosen:
                 job = record.jobs[number].id
-                starts.append(Start(job, at / 1000, started_by, since.pop(job, math.nan)))
+                before = since.pop(job, begun / 1000)
+                starts.append(Start(job, at / 1000, started_by, before if job in wants else math.nan))
         for at, kind, number, about in events:
             real.apply(kind, number, about, at)
             if only is None and not started_by:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from naive.slurm_backfill import Backfill
 from naive.slurm_jobs import Entry, Job, demand_of, limit_of
@@ -24,6 +24,7 @@ __all__ = ["Job", "Placed", "Running", "State", "Waiting", "simulate", "wanted_n
 
 LIMIT_CHECK = 30  # seconds between two looks at the limits of running jobs
 CREDENTIAL_LIFE = 120
+PATIENCE = 30  # times as long a queue is watched in which nothing starts, if priorities change
 PROCESSED = ("end", "free", "outage", "reservation", "submit")
 
 
@@ -41,9 +42,12 @@ class Placed:
 class Simulation:
     """A site from its controller's start until no job is left that could start."""
 
-    def __init__(self, site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int = 0) -> None:
+    def __init__(
+        self, site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int | Mapping[int, int] = 0
+    ) -> None:
         self.c = Controller(site)
-        self.site, self.settings, self.turnround = site, site.scheduling, turnround
+        self.site, self.settings = site, site.scheduling
+        self.turnround = turnround if isinstance(turnround, Mapping) else {job.id: turnround for job in jobs}
         self.origin = min((job.submit for job in jobs), default=0) if begin is None else begin
         self.entries: dict[int, Entry] = {}
         self.events: list[tuple[int, int, int, object]] = []
@@ -90,6 +94,8 @@ class Simulation:
         if not self.c.pending and not times:
             return None
         quiet = 2 * max(self.settings.sched_interval, self.settings.bf_interval, self.settings.batch_sched_delay) + 60
+        if self.site.priority.kind == "multifactor":
+            quiet *= PATIENCE  # their order changes, and with it whom a pass reaches
         if not times and not begins and not self.c.running and self.c.now > self.stir + quiet:
             return None
         times.append(self.next_calculation)
@@ -198,11 +204,12 @@ class Simulation:
     def _clean_up(self, entry: Entry, nodes: set[int]) -> bool:
         """Free the job's nodes, after the turn-round; return whether they are free at once."""
         self.c.use.add(entry, -1)
-        if not self.turnround or not nodes:
+        turnround = self.turnround[entry.job.id]
+        if not turnround or not nodes:
             return bool(nodes)
         for i in nodes:
             self.c.completing[i] = self.c.completing.get(i, 0) + 1
-        self._at(self.c.now + self.turnround, "free", nodes)
+        self._at(self.c.now + turnround, "free", nodes)
         return False
 
     def _free(self, nodes: set[int]) -> bool:
@@ -227,7 +234,8 @@ class Simulation:
         self.c.available -= nodes
         finished = False
         if not outage.drained:
-            for entry in [one for one in self.c.running if nodes & set(one.allocation)]:
+            hit = [one for one in self.c.running if nodes & set(one.allocation)]
+            for entry in sorted(hit, key=lambda one: one.job.id):
                 finished |= self._requeue(entry, nodes)
         return finished
 
@@ -258,15 +266,17 @@ class Simulation:
         return False
 
 
-def simulate(site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int = 0) -> dict[int, Placed]:
+def simulate(
+    site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int | Mapping[int, int] = 0
+) -> dict[int, Placed]:
     """Return what becomes of each job on a site.
 
     Parameters
     ----------
     begin : int
         When slurmctld starts: its passes are counted from there; by default with the first submission.
-    turnround : int
-        Seconds from the end of a job until its nodes are free.
+    turnround : int or mapping of int to int
+        Seconds from the end of a job until its nodes are free; of all jobs, or by their ids.
     """
     return Simulation(site, jobs, begin=begin, turnround=turnround).run()
 
@@ -299,12 +309,13 @@ class State:
     waiting: Sequence[Waiting]
     unavailable: frozenset[int] = frozenset()  # nodes that are down or drained
     completing: frozenset[int] = frozenset()  # nodes on which a job that has ended is being cleaned up
+    by: str = ""  # the pass that is made: main or backfill; empty: both
 
 
 def wanted_now(site: Site, state: State) -> dict[int, str]:
     """Return which of the waiting jobs Slurm's rules start at this instant, and in which pass: main or backfill.
 
-    A main pass over the whole queue, then a backfilling pass, whether or not one would be due.
+    A main pass over the whole queue, then a backfilling pass, or one of the two, whether or not it would be due.
     """
     simulation = Simulation(site, [], begin=state.now)
     c = simulation.c
@@ -328,7 +339,7 @@ def wanted_now(site: Site, state: State) -> dict[int, str]:
         entry.priority = one.priority
         entry.submit = one.submit if one.submit >= 0 else entry.submit
         entry.begin = one.begin if one.begin >= 0 else entry.submit
-    started = c.main_pass(full=True)
-    if site.scheduling.backfill:
+    started = c.main_pass(full=True) if state.by != "backfill" else []
+    if site.scheduling.backfill and state.by != "main":
         started += Backfill(c).run()
     return {entry.job.id: entry.started_by for entry in started}

@@ -29,8 +29,11 @@ def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
         account=account,
         user=job.user,
         eligible=job.eligible + origin if job.eligible else -1,
+        after=int(job.dependency.partition(":")[2] or -1),
         site_factor=past.site_factor,
         exclusive=job.exclusive,
+        array=job.array or -1,
+        array_limit=job.array_limit or -1,
     )
 
 
@@ -50,13 +53,22 @@ def wanted_by(site: Site, record: Record) -> Wanted:
             for one in state.running
         ]
         waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in state.waiting]
-        return wanted_now(real, State(state.now, running, waiting, state.away, state.completing))
+        return wanted_now(real, State(state.now, running, waiting, state.away, state.completing, state.by))
 
     return wanted
 
 
-def starts_by(site: Site, record: Record, turnround: int = 0) -> list[float]:
-    """Return when the plain Slurm starts each job (its last start), in seconds from the record's origin."""
-    jobs = plain_jobs(site, record)
+def turnrounds(record: Record) -> dict[int, int]:
+    """Return how many seconds after the end of each job the last of its nodes really was free again."""
+    last = {job.id: past.runs[-1] for job, past in zip(record.jobs, record.past, strict=True)}
+    return {job: max(run.freed) // 1000 - run.end // 1000 for job, run in last.items()}
+
+
+def starts_by(site: Site, record: Record) -> list[float]:
+    """Return when the plain Slurm starts each job (its last start), in seconds from the record's origin.
+
+    Jobs are submitted, run, and leave their nodes as long after their ends as they really did.
+    """
+    jobs, turnround = plain_jobs(site, record), turnrounds(record)
     placed = simulate(at_origin(site, record), list(jobs.values()), begin=record.begin, turnround=turnround)
     return [float(placed[job.id].start - record.origin) for job in record.jobs]

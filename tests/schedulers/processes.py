@@ -37,9 +37,9 @@ def require_root() -> None:
 
 
 @contextlib.contextmanager
-def short_directory() -> Iterator[Path]:
+def short_directory(within: str = "/tmp") -> Iterator[Path]:
     """Give an empty directory with a short name: a socket of Slurm needs one below about 80 characters."""
-    folder = Path(tempfile.mkdtemp(prefix="pf-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="pf-", dir=within))
     try:
         yield folder
     finally:

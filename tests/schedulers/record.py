@@ -1,8 +1,8 @@
 """What a real slurmctld did with a workload: which job ran when and where, what started it, what it was worth.
 
-Read from slurmctld.log (SlurmctldDebug=debug, LogTimeFormat=iso8601_ms, DebugFlags=Backfill,Priority) and from
-``scontrol show job`` at the end. All times are milliseconds of the scheduler's clock, counted from the origin of the
-workload's; the file is JSON, small and sorted, compressed.
+Read from slurmctld.log (SlurmctldDebug=debug, LogTimeFormat=iso8601_ms, DebugFlags=Backfill,Priority,TraceJobs) and
+from ``scontrol show job`` at the end. All times are milliseconds of the scheduler's clock, counted from the origin of
+the workload's; the file is JSON, small and sorted, compressed.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import gzip
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class Job:
         Whether it wants its nodes for itself.
     eligible : int
         Seconds; from when it may start (``--begin``); 0: at once.
+    dependency : str
+        As sbatch takes it: ``afterok:3``.
+    array, array_limit : int
+        The first task of the array that it is a task of, 0: of none; how many of the tasks may run at once, 0: all.
     """
 
     id: int
@@ -52,6 +56,9 @@ class Job:
     account: str = ""
     user: str = "daemon"
     eligible: int = 0
+    dependency: str = ""
+    array: int = 0
+    array_limit: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,6 +75,9 @@ class Run:
         Which pass started it.
     ended : {"done", "requeued"}
         Why it ended.
+    freed : tuple of int
+        When its nodes had been cleaned up and were free for others, one after another, in milliseconds; the log does
+        not say which was first.
     """
 
     start: int
@@ -75,6 +85,7 @@ class Run:
     nodes: tuple[int, ...]
     by: str
     ended: str = "done"
+    freed: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,7 +166,7 @@ def write_record(record: Record, path: Path) -> None:
         [
             past.submit,
             past.eligible,
-            [[run.start, run.end, list(run.nodes), run.by, run.ended] for run in past.runs],
+            [_packed(run) for run in past.runs],
             past.site_factor,
             _steps([value for pair in past.priorities for value in pair]),
         ]
@@ -177,7 +188,7 @@ def read_record(path: Path) -> Record:
         Past(
             submit,
             eligible,
-            tuple(Run(start, end, tuple(nodes), by, ended) for start, end, nodes, by, ended in runs),
+            tuple(map(_unpacked, runs)),
             factor,
             tuple(_pairs(_whole(steps))),
         )
@@ -186,6 +197,15 @@ def read_record(path: Path) -> Record:
     passes = {name: tuple(_whole(times, 1)) for name, times in data.pop("passes").items()}
     events = tuple((when, what) for when, what in data.pop("events"))
     return Record(jobs=jobs, past=past, passes=passes, events=events, **data)
+
+
+def _packed(run: Run) -> list[Any]:
+    return [run.start, run.end, list(run.nodes), run.by, run.ended, [at - run.end for at in run.freed]]
+
+
+def _unpacked(values: Sequence[Any]) -> Run:
+    start, end, nodes, by, ended, after = values
+    return Run(start, end, tuple(nodes), by, ended, tuple(end + one for one in after))
 
 
 def _steps(values: Iterable[int], apart: int = 2) -> list[int]:
@@ -224,6 +244,7 @@ _SAYS = (
     ("backfill", re.compile(r"_start_job: Started JobId=(\d+) in \S+ on (\S+)")),
     ("done", re.compile(r"_job_complete: JobId=(\d+) done")),
     ("requeued", re.compile(r"requeue (?:job )?JobId=(\d+) due to")),
+    ("freed", re.compile(r"job_epilog_complete: enter JobId=(\d+)")),
     ("main pass", re.compile(r"sched: Running job scheduler")),
     ("backfill pass", re.compile(r"_attempt_backfill: beginning")),
 )
@@ -269,11 +290,44 @@ class _Found:
             case "done" | "requeued":
                 if runs and runs[-1].end < 0:
                     runs[-1] = dataclasses.replace(runs[-1], end=at, ended=kind)
+            case "freed":
+                self._free(runs, at)
             case _:
                 self.passes[kind.removesuffix(" pass")].append(at)
 
+    @staticmethod
+    def _free(runs: list[Run], at: int) -> None:
+        """Note that a node of a job's last run that has ended is free again."""
+        for place in reversed(range(len(runs))):
+            run = runs[place]
+            if run.end >= 0:
+                if len(run.freed) < len(run.nodes):
+                    runs[place] = dataclasses.replace(run, freed=(*run.freed, max(at, run.end)))
+                return
 
-def read_log(text: str, eligible: Sequence[int], origin: int) -> tuple[tuple[Past, ...], dict[str, tuple[int, ...]]]:
+
+def _cleaned(run: Run) -> Run:
+    """Let nodes of which the log does not say when they were free again, since they were down, be free at the end."""
+    missing = len(run.nodes) - len(run.freed)
+    return dataclasses.replace(run, freed=(run.end,) * missing + run.freed)
+
+
+_JOB = re.compile(r"JobId=(\d+)(?:_(\d+)\(\d+\))?")
+
+
+def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
+    """Return the log with our numbers of the jobs, 0 for those that are not ours."""
+
+    def number(found: re.Match[str]) -> str:
+        job, task = found.groups()
+        return f"JobId={numbers.get(job if task is None else f'{job}_{task}', 0)}"
+
+    return _JOB.sub(number, text)
+
+
+def read_log(
+    text: str, eligible: Sequence[int], origin: int, numbers: Mapping[str, int] | None = None
+) -> tuple[tuple[Past, ...], dict[str, tuple[int, ...]]]:
     """Return what became of the jobs, and when the passes began, by slurmctld.log.
 
     Parameters
@@ -284,14 +338,20 @@ def read_log(text: str, eligible: Sequence[int], origin: int) -> tuple[tuple[Pas
         Of the jobs from 1 on: whole seconds from the origin, which only Slurm's commands tell.
     origin : int
         Unix seconds of the scheduler's clock at which the workload's begins.
+    numbers : mapping of str to int, optional
+        Our numbers of the jobs by Slurm's, ``17``, and of the tasks of arrays, ``17_3``, where they are not the same.
+        An array is submitted as its first task is.
     """
     found, count = _Found(), len(eligible)
-    for line in text.splitlines():
+    for line in (_renumbered(text, numbers) if numbers else text).splitlines():
         for kind, pattern in _SAYS:
             words = pattern.search(line)
             if words:
                 found.take(kind, moment(line) - origin * 1000, words.groups())
                 break
+    for name, job in (numbers or {}).items():
+        first = (numbers or {})[name.partition("_")[0]]
+        found.submit[job], found.priorities[job] = found.submit[first], found.priorities[first]
     missing = [job for job in range(1, count + 1) if not found.runs.get(job) or found.runs[job][-1].end < 0]
     if missing:
         raise RuntimeError(f"the log has no start and end of the jobs {missing}")
@@ -299,7 +359,7 @@ def read_log(text: str, eligible: Sequence[int], origin: int) -> tuple[tuple[Pas
         Past(
             found.submit[job],
             since,
-            tuple(found.runs[job]),
+            tuple(map(_cleaned, found.runs[job])),
             found.factors.get(job, 0),
             tuple(found.priorities.get(job, [])),
         )

@@ -16,7 +16,7 @@ import math
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import pytest
 
 from policyfactory.site.model import Site
 from schedulers.processes import require_root, short_directory, wait_for
-from schedulers.record import Job, Record, read_log
+from schedulers.record import Job, Past, Record, read_log
 from schedulers.replay_site import (
     accounting_commands,
     count_nodes,
@@ -45,7 +45,7 @@ BEGIN, BEGIN_TEXT = 1_772_409_600, "2026-03-02 00:00:00"
 _PATIENCE = (
     "SlurmdTimeout=0", "SlurmctldTimeout=600", "MessageTimeout=100", "BatchStartTimeout=6000",
     "UnkillableStepTimeout=6000", "MinJobAge=10000000", "LogTimeFormat=iso8601_ms", "SlurmctldDebug=debug",
-    "DebugFlags=Backfill,Priority", "SlurmdDebug=error", "ReturnToService=0",
+    "DebugFlags=Backfill,Priority,TraceJobs", "SlurmdDebug=error", "ReturnToService=0",
 )  # fmt: skip
 
 
@@ -133,22 +133,28 @@ def replay(case: Case, rate: int = 100, *, seconds: float = 900.0) -> Record:
     """
     require_root()
     with contextlib.ExitStack() as stack:
-        more: list[str] = []
+        # On a disk each save of the state can take seconds of this clock.
+        memory = "/dev/shm" if Path("/dev/shm").is_dir() else "/tmp"
+        more = [f"StateSaveLocation={stack.enter_context(short_directory(memory))}"]
         if needs_accounting(case.site):
             accounting = stack.enter_context(Accounting(stack.enter_context(short_directory())))
             _fill(accounting, case.site)
-            more = list(accounting.lines)
+            more += accounting.lines
         cluster = FastCluster(stack.enter_context(short_directory()), case.site, rate, lua=case.lua, more=more)
         stack.enter_context(cluster)
         version = cluster.run("scontrol", "--version").split()[-1]
         # Everything is up, and the origin is some seconds ahead for the first submission to be in time.
         origin = math.ceil(cluster.clock() + 0.5 * rate)
-        events = list(_submit_all(cluster, case, origin))
+        numbers: dict[str, int] = {}
+        events = list(_submit_all(cluster, case, origin, numbers))
         count = len(case.jobs)
         wait_for("the end of all jobs", lambda: _ended(cluster) >= count, seconds, pause=1.0)
-        told = cluster.show_all()
+        told = {numbers[_name(job)]: job for job in cluster.show_all().values()}
         eligible = [_moment(told[job.id]["EligibleTime"]) - origin for job in case.jobs]
-        past, passes = read_log((cluster.log / "slurmctld.log").read_text(errors="replace"), eligible, origin)
+        text = (cluster.log / "slurmctld.log").read_text(errors="replace")
+        past, passes = read_log(text, eligible, origin, numbers)
+        pairs = zip(case.jobs, past, strict=True)
+        past = tuple(_exactly(job, one, _moment(told[job.id]["StartTime"]) - origin) for job, one in pairs)
     return Record(case.name, rate, version, BEGIN, origin, case.jobs, past, passes, tuple(events))
 
 
@@ -169,9 +175,30 @@ def _ended(cluster: FastCluster) -> int:
     return list(states.values()).count("COMPLETED")
 
 
-def _submit_all(cluster: FastCluster, case: Case, origin: int) -> Iterator[tuple[int, str]]:
-    """Submit jobs, make reservations and take nodes down, each in its time; give what was done to nodes, and when."""
-    work: list[tuple[float, int, str, Any]] = [(job.submit, 2, "job", job) for job in case.jobs]
+def _exactly(job: Job, past: Past, second: int) -> Past:
+    """Let the last run begin in the second that Slurm counts from: its line in the log can be a moment later.
+
+    Of a task Slurm tells since when its array was below its limit; it may be looked at since its submission.
+    """
+    last = past.runs[-1]
+    run = dataclasses.replace(last, start=min(last.start, second * 1000 + 999))
+    eligible = past.submit // 1000 if job.array else past.eligible
+    return dataclasses.replace(past, runs=(*past.runs[:-1], run), eligible=eligible)
+
+
+def _name(told: Mapping[str, str]) -> str:
+    """Return what Slurm calls a job: its number, or its array's and that of the task."""
+    return f"{told['ArrayJobId']}_{told['ArrayTaskId']}" if "ArrayJobId" in told else told["JobId"]
+
+
+def _submit_all(cluster: FastCluster, case: Case, origin: int, numbers: dict[str, int]) -> Iterator[tuple[int, str]]:
+    """Submit jobs, make reservations and take nodes down, each in its time; give what was done to nodes, and when.
+
+    Into ``numbers`` go the jobs by what Slurm calls them.
+    """
+    work: list[tuple[float, int, str, Any]] = [
+        (job.submit, 2, "job", job) for job in case.jobs if job.array in {0, job.id}
+    ]
     work += [(max(one.known, 0.0), 0, "reservation", one) for one in case.site.reservations]
     for outage in case.site.outages:
         work.append((outage.start, 1, "DRAIN" if outage.drained else "DOWN", outage.nodes))
@@ -182,7 +209,8 @@ def _submit_all(cluster: FastCluster, case: Case, origin: int) -> Iterator[tuple
         when, _, _, what, about = heapq.heappop(order)
         cluster.sleep_until(origin + when)
         if what == "job":
-            _submit(cluster, about, origin)
+            tasks = [job for job in case.jobs if job.id == about.id or (about.array and job.array == about.id)]
+            numbers |= _submit(cluster, tasks, origin, numbers)
         elif what == "reservation":
             times = (_text(origin + about.start), _text(origin + about.end))
             cluster.run("scontrol", *reservation_words(about, *times))
@@ -199,10 +227,19 @@ def _moment(text: str) -> int:
     return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
-def _submit(cluster: FastCluster, job: Job, origin: int) -> None:
-    number = cluster.run("sbatch", *submission(job, cluster.rate, origin)).strip()
-    if int(number) != job.id:
-        raise RuntimeError(f"job {job.id} of the workload became job {number} of Slurm")
+def _submit(cluster: FastCluster, tasks: Sequence[Job], origin: int, numbers: Mapping[str, int]) -> dict[str, int]:
+    """Submit a job, or the tasks of an array; return what Slurm calls them."""
+    name_of = {number: name for name, number in numbers.items()}
+    kind, _, before = tasks[0].dependency.partition(":")
+    first = tasks[0] if not before else dataclasses.replace(tasks[0], dependency=f"{kind}:{name_of[int(before)]}")
+    words = submission(first, cluster.rate, origin)
+    if first.array:
+        lengths = " ".join(f"{job.run_time / cluster.rate:.4f}" for job in tasks)
+        limit = f"%{first.array_limit}" if first.array_limit else ""
+        script = f"set -- {lengths}; shift $SLURM_ARRAY_TASK_ID; exec sleep $1"
+        words = [*words[:-1], script, f"--array=0-{len(tasks) - 1}{limit}"]
+    name = cluster.run("sbatch", *words).strip()
+    return {name: first.id} | {f"{name}_{task}": job.id for task, job in enumerate(tasks) if first.array}
 
 
 def submission(job: Job, rate: int, origin: int) -> list[str]:
@@ -220,6 +257,8 @@ def submission(job: Job, rate: int, origin: int) -> list[str]:
         words.append("--exclusive")
     if job.eligible > job.submit:
         words.append(f"--begin={_text(origin + job.eligible)}")
+    if job.dependency:
+        words.append(f"--dependency={job.dependency}")
     words += [
         f"--{name}={value}"
         for name, value in (("partition", job.partition), ("qos", job.qos), ("account", job.account))

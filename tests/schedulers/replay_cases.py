@@ -32,6 +32,8 @@ from schedulers.replay_workloads import (
     USERS,
     at_random,
     beginning_later,
+    in_arrays,
+    in_chains,
     make_jobs,
     no_wider,
     of_users,
@@ -87,6 +89,8 @@ def _plain_cases() -> dict[str, tuple[Site, tuple[Job, ...]]]:
         "fifo-resolution": (plain(bf_resolution=600.0), make_jobs(8)),
         "fifo-max-job-user": (plain(bf_max_job_user=2), make_jobs(9)),
         "begin": (plain(), make_jobs(10, changes=[beginning_later(0.3, 7200)])),
+        "dependencies": (plain(), in_chains(make_jobs(28), 28)),
+        "arrays": (plain(), in_arrays(make_jobs(29, changes=[no_wider(6, 1)]), 8, (0, 2, 3))),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -135,3 +136,42 @@ def beginning_later(share: float, most: int) -> Change:
             row["eligible"] = draw.randint(60, most)
 
     return change
+
+
+def in_chains(jobs: Sequence[Job], seed: int, share: float = 0.4) -> tuple[Job, ...]:
+    """Let a share of the jobs wait for one of the ten before them, in turn for its end and for its success."""
+    draw, result = random.Random(seed), list[Job]()
+    for job in jobs:
+        kind = ("afterany", "afterok")[job.id % 2]
+        waits = job.id > 1 and draw.random() < share
+        before = max(job.id - draw.randint(1, 10), 1)
+        result.append(dataclasses.replace(job, dependency=f"{kind}:{before}") if waits else job)
+    return tuple(result)
+
+
+def in_arrays(jobs: Sequence[Job], size: int, limits: Sequence[int]) -> tuple[Job, ...]:
+    """Make every other ``size`` jobs in a row the tasks of an array, which differ in their run times alone.
+
+    Parameters
+    ----------
+    limits : sequence of int
+        How many tasks may run at once (0: all), in turn.
+    """
+    result = list[Job]()
+    for number, begin in enumerate(range(0, len(jobs), size)):
+        first, tasks = jobs[begin], jobs[begin : begin + size]
+        if number % 2 == 0:
+            result += tasks
+            continue
+        most = limits[number // 2 % len(limits)]
+        result += [
+            dataclasses.replace(
+                first,
+                id=job.id,
+                run_time=min(job.run_time, first.limit - 60),
+                array=first.id,
+                array_limit=most,
+            )
+            for job in tasks
+        ]
+    return tuple(result)

@@ -9,9 +9,11 @@ In the folder tests, with PYTHONPATH=. :
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from naive.forced import Forced, distance, forced
@@ -24,8 +26,6 @@ from support import ROOT
 
 FOLDER = ROOT / "tests/data/replay"
 RATE = 100
-# Seconds from the end of a job until its nodes have others, on a clock that goes 100 times too fast.
-TURNROUND = 2
 
 
 def names() -> list[str]:
@@ -38,10 +38,10 @@ def record_of(name: str) -> Record:
     return read_record(FOLDER / f"{name}.json.gz")
 
 
-def again(name: str) -> Record | None:
-    """Return the second record of a case, if there is one."""
-    path = FOLDER / f"{name}-again.json.gz"
-    return read_record(path) if path.exists() else None
+def records_of(name: str) -> list[Record]:
+    """Return all records of a case: replays of the same jobs, one after the other."""
+    more = (FOLDER / f"{name}-{number}.json.gz" for number in itertools.count(2))
+    return [record_of(name), *map(read_record, itertools.takewhile(Path.exists, more))]
 
 
 def looks(site: Site) -> list[float]:
@@ -61,55 +61,84 @@ def real_starts(record: Record) -> list[float]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Schedules:
-    """A simulated schedule beside the real one.
+    """The schedules that Slurm made of a case in several replays, and those that are simulated of the same jobs.
 
     Parameters
     ----------
+    real, simulated : tuple of float
+        Mean waits in seconds, of each replay.
     away : float
-        Mean difference of the starts / mean wait.
-    waits : float
-        Mean wait / the real one.
+        Mean difference of the starts, simulated and real, / the mean wait; mean of the replays.
     itself : float
-        As ``away``, of Slurm's second replay from its first; NaN where there was none.
+        The same of two replays; mean of the pairs, NaN where there is one replay only.
     """
 
+    real: tuple[float, ...]
+    simulated: tuple[float, ...]
     away: float
-    waits: float
-    itself: float = math.nan
+    itself: float
+
+    @property
+    def difference(self) -> float:
+        """How much longer jobs wait in the simulation, as a share of what they really wait."""
+        return statistics.fmean(self.simulated) / statistics.fmean(self.real) - 1
+
+    @property
+    def within(self) -> bool:
+        """Whether the mean of the simulated waits is not beyond all that Slurm itself came to."""
+        return min(self.real) <= statistics.fmean(self.simulated) <= max(self.real)
 
 
-def compare(record: Record, site: Site, turnround: int = TURNROUND) -> Schedules:
-    """Return how far the plain Slurm's schedule of the same jobs is from the real one."""
-    waits, second = record.waits(), again(record.case)
-    mean = sum(waits) / len(waits)
-    starts, real = starts_by(site, record, turnround), real_starts(record)
-    simulated = sum(start - past.submit / 1000 for start, past in zip(starts, record.past, strict=True)) / len(starts)
-    itself = distance(real_starts(second), real, mean) if second else math.nan
-    return Schedules(distance(starts, real, mean), simulated / mean, itself)
+def compare(records: Sequence[Record], site: Site) -> Schedules:
+    """Return how far the plain Slurm's schedules of the same jobs are from the real ones."""
+    real = [real_starts(record) for record in records]
+    simulated = [starts_by(site, record) for record in records]
+    waits = [statistics.fmean(record.waits()) for record in records]
+    mean = statistics.fmean(waits)
+    away = [distance(ours, theirs, mean) for ours, theirs in zip(simulated, real, strict=True)]
+    apart = [distance(one, other, mean) for one, other in itertools.combinations(real, 2)]
+    return Schedules(
+        tuple(waits),
+        tuple(
+            statistics.fmean(start - past.submit / 1000 for start, past in zip(starts, record.past, strict=True))
+            for starts, record in zip(simulated, records, strict=True)
+        ),
+        statistics.fmean(away),
+        statistics.fmean(apart) if apart else math.nan,
+    )
 
 
 def table() -> Iterator[str]:
     """Give the lines of the table of docs/fidelity.md."""
-    yield "| case | starts | wanted | lag: mean | 90 % | longest | mean wait | simulated | away | Slurm from itself |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield (
+        "| case | replays | starts | wanted | lag: mean | 90 % | longest | mean waits | simulated | differs | away "
+        "| Slurm from itself |"
+    )
+    yield "|---|" + "---:|" * 11
     for name in names():
-        record, site = record_of(name), CASES[name]().site
-        both = [compare(one, site) for one in (record, again(name)) if one]
-        result, schedules = force(record, site), both[0]
-        waits = record.waits()
+        records, site = records_of(name), CASES[name]().site
+        schedules, results = compare(records, site), [force(record, site) for record in records]
+        both = Forced(tuple(start for result in results for start in result.starts), ())
         cells = [
             name,
-            f"{len(result.starts)}",
-            f"{result.agreement:.1%}",
-            f"{result.mean_lag:.0f} s",
-            f"{result.lag(0.9):.0f} s",
-            f"{result.lag(1.0):.0f} s",
-            f"{sum(waits) / len(waits):.0f} s",
-            f"{schedules.waits - 1:+.1%}",
-            ", ".join(f"{one.away:.2f}" for one in both),
+            f"{len(records)}",
+            f"{len(both.starts)}",
+            f"{both.agreement:.1%}",
+            f"{both.mean_lag:.0f} s",
+            f"{both.lag(0.9):.0f} s",
+            f"{both.lag(1.0):.0f} s",
+            _range(schedules.real),
+            _range(schedules.simulated),
+            f"{schedules.difference:+.1%}",
+            f"{schedules.away:.2f}",
             "" if math.isnan(schedules.itself) else f"{schedules.itself:.2f}",
         ]
         yield f"| {' | '.join(cells)} |"
+
+
+def _range(values: Sequence[float]) -> str:
+    least, most = f"{min(values):.0f}", f"{max(values):.0f}"
+    return f"{least} s" if least == most else f"{least} to {most} s"
 
 
 def main(words: list[str]) -> None:

@@ -15,7 +15,7 @@ from naive.forced import Forced, Runs, Snapshot, Start, distance, forced
 from naive.slurm_forced import wanted_by
 from schedulers.record import Job, Past, Record, Run, expand, moment, read_log, read_record, write_record
 from schedulers.replay_cases import CASES
-from schedulers.replays import compare, force, names, record_of
+from schedulers.replays import compare, force, names, record_of, records_of
 
 nightly = pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="minutes: make nightly")
 
@@ -26,9 +26,11 @@ def test_there_is_a_record_of_every_case() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_a_record_is_of_the_workload_that_its_case_makes(name: str) -> None:
-    record = record_of(name)
-    assert record.case == name
-    assert record.jobs == CASES[name]().jobs
+    records = records_of(name)
+    assert len(records) >= 1
+    assert {record.case for record in records} == {name}
+    jobs = CASES[name]().jobs
+    assert all(record.jobs == jobs for record in records)
 
 
 @pytest.mark.slow
@@ -44,13 +46,15 @@ def test_what_slurm_started_is_wanted_in_slurms_own_state(name: str) -> None:
 @nightly
 @pytest.mark.parametrize("name", names())
 def test_every_start_is_wanted_and_its_lag_is_that_of_the_passes(name: str) -> None:
-    record, site = record_of(name), CASES[name]().site
-    result = force(record, site)
-    # Both kinds of passes come once in their interval; some seconds are the turn-round of a job on the fast clock.
+    records, site = records_of(name), CASES[name]().site
+    # Both kinds of passes come once in their interval; some seconds are the passes' own time on the fast clock.
     interval = max(site.scheduling.bf_interval if site.scheduling.backfill else 60.0, 10.0)
-    assert result.agreement >= 0.99
-    assert result.lag(0.9) <= 1.5 * interval
-    assert compare(record, site).waits == pytest.approx(1, abs=0.25)
+    for record in records:
+        result = force(record, site)
+        assert result.agreement >= 0.99
+        assert result.lag(0.9) <= 1.1 * interval
+        assert result.lag(1.0) <= 1.5 * interval
+    assert compare(records, site).difference == pytest.approx(0, abs=0.25)
 
 
 def job(number: int, nodes: int = 1) -> Job:
@@ -60,9 +64,9 @@ def job(number: int, nodes: int = 1) -> Job:
 def small_record() -> Record:
     """Two jobs on two nodes, one after the other, then one that the first let wait; a node goes away meanwhile."""
     past = (
-        Past(0, 0, (Run(10_000, 110_000, (0, 1), "main"),), 0, ((0, 5),)),
-        Past(1000, 1, (Run(115_400, 200_000, (0,), "backfill"),), 0, ((1000, 4), (60_000, 7))),
-        Past(2000, 2, (Run(115_500, 150_000, (1,), "main"),), 0, ((2000, 3),)),
+        Past(0, 0, (Run(10_000, 110_000, (0, 1), "main", freed=(110_500, 112_000)),), 0, ((0, 5),)),
+        Past(1000, 1, (Run(115_400, 200_000, (1,), "backfill", freed=(200_000,)),), 0, ((1000, 4), (60_000, 7))),
+        Past(2000, 2, (Run(115_500, 150_000, (0,), "main", freed=(150_000,)),), 0, ((2000, 3),)),
     )
     jobs = (job(1, 2), job(2), job(3))
     passes = {"main": (10_000, 115_500), "backfill": (115_400,)}
@@ -95,6 +99,10 @@ def test_lags_count_from_when_a_job_is_wanted_without_a_break() -> None:
     assert seen[-1].away == {1}
     before = next(state for state in seen if state.now == 1115)
     assert before.running == ()
+    # The node that others had first was free first; a pass is asked alone what it starts.
+    cleaned = [(state.now, state.completing) for state in seen if state.completing and state.now < 1115]
+    assert cleaned == [(1110, {0, 1}), (1110, {0})]
+    assert [state.by for state in seen if state.by] == ["main", "backfill", "main"]
     assert [(one.job.id, one.priority, one.submit, one.eligible) for one in before.waiting] == [
         (2, 7, 1001, 1001),
         (3, 3, 1002, 1002),
@@ -110,7 +118,7 @@ def test_the_real_state_is_that_of_the_record() -> None:
 
     result = forced(small_record(), wanted, only=[3])
     assert result == Forced((Start(3, 115.5, "main", pytest.approx(float("nan"), nan_ok=True)),), ())
-    assert [state.running for state in states] == [(Runs(job(2), 1115, (0,)),)]
+    assert [state.running for state in states] == [(Runs(job(2), 1115, (1,)),)] * 2
 
 
 def test_distances_are_relative_to_the_mean_wait() -> None:
@@ -134,22 +142,56 @@ LOG = """\
 [2026-03-02T00:01:01.000] debug:  sched: Running job scheduler for default depth.
 [2026-03-02T00:01:01.002] sched: Allocate JobId=1 NodeList=n[1-2,4] #CPUs=3 Partition=batch
 [2026-03-02T00:01:30.000] requeue job JobId=1 due to failure of node n2
+[2026-03-02T00:01:31.000] TRACE_JOBS: job_epilog_complete: enter JobId=1
+[2026-03-02T00:01:32.000] TRACE_JOBS: job_epilog_complete: enter JobId=1
 [2026-03-02T00:04:00.000] sched/backfill: _attempt_backfill: beginning
 [2026-03-02T00:04:00.003] sched/backfill: _start_job: Started JobId=1 in batch on n3
 [2026-03-02T00:05:00.250] _job_complete: JobId=1 WEXITSTATUS 0
 [2026-03-02T00:05:00.251] _job_complete: JobId=1 done
+[2026-03-02T00:05:01.000] TRACE_JOBS: job_epilog_complete: enter JobId=1
+[2026-03-02T00:05:01.001] TRACE_JOBS: make_node_idle: enter JobId=1
 """
 
 
 def test_the_log_of_slurmctld_says_what_became_of_jobs() -> None:
     origin = moment(LOG) // 1000 + 50
     past, passes = read_log(LOG, [3], origin)
-    runs = (Run(1002, 30_000, (0, 1, 3), "main", "requeued"), Run(180_003, 240_251, (2,), "backfill"))
+    # Nobody cleans up on the node that failed.
+    requeued = Run(1002, 30_000, (0, 1, 3), "main", "requeued", (30_000, 31_000, 32_000))
+    runs = (requeued, Run(180_003, 240_251, (2,), "backfill", freed=(241_000,)))
     assert past == (Past(500 + 2, 3, runs, 40, ((501, 42),)),)
     # The first pass was before the workload began.
     assert passes == {"main": (1000,), "backfill": (180_000,)}
     with pytest.raises(RuntimeError, match=r"no start and end of the jobs \[2\]"):
         read_log(LOG, [3, 3], origin)
+
+
+ARRAY = """\
+[2026-03-02T00:01:00.000] _slurm_rpc_submit_batch_job: JobId=7 InitPrio=42 usec=400
+[2026-03-02T00:01:00.100] _slurm_rpc_submit_batch_job: JobId=8 InitPrio=41 usec=400
+[2026-03-02T00:01:01.000] sched: Allocate JobId=7_0(9) NodeList=n1 #CPUs=1 Partition=batch
+[2026-03-02T00:01:01.100] sched: Allocate JobId=8 NodeList=n2 #CPUs=1 Partition=batch
+[2026-03-02T00:01:31.000] _job_complete: JobId=7_0(9) done
+[2026-03-02T00:01:32.000] TRACE_JOBS: job_epilog_complete: enter JobId=7_0(9)
+[2026-03-02T00:01:33.000] sched: Allocate JobId=7_1(7) NodeList=n1 #CPUs=1 Partition=batch
+[2026-03-02T00:01:34.000] _job_complete: JobId=8 done
+[2026-03-02T00:01:35.000] _job_complete: JobId=7_1(7) done
+"""
+
+
+def test_tasks_of_arrays_are_jobs_of_their_own() -> None:
+    origin = moment(ARRAY) // 1000
+    past, _ = read_log(ARRAY, [0, 0, 0], origin, {"7": 1, "7_0": 1, "7_1": 2, "8": 3})
+    assert [(one.submit, one.priorities) for one in past] == [
+        (0, ((0, 42),)),
+        (0, ((0, 42),)),
+        (100, ((100, 41),)),
+    ]
+    assert [[(run.start, run.end, run.nodes, run.freed) for run in one.runs] for one in past] == [
+        [(1000, 31_000, (0,), (32_000,))],
+        [(33_000, 35_000, (0,), (35_000,))],
+        [(1100, 34_000, (1,), (34_000,))],
+    ]
 
 
 def test_nodes_are_named_as_slurm_does() -> None:

@@ -15,8 +15,8 @@ from naive.slurm import State, Waiting, wanted_now
 from naive.slurm_cases import IMPLEMENTATIONS, TIMES, batch, job, scheduling
 from policyfactory.site.model import Outage, Partition
 
-# The fast one does not tell nodes.
-PLAIN_ONLY = {"test_a_blocked_partition_takes_its_nodes_from_the_others"}
+# The fast one does not tell nodes, and has one turn-round for all.
+PLAIN_ONLY = {"test_a_blocked_partition_takes_its_nodes_from_the_others", "test_a_turn_round_can_be_one_jobs_own"}
 Simulate = Callable[..., dict[int, object]]
 
 
@@ -51,6 +51,15 @@ def test_the_end_of_a_job_is_a_pass_at_once(simulate: Simulate) -> None:
     assert starts(simulate(batch(2), jobs, begin=0)) == [3, 23]
     # With a turn-round its nodes are free 5 s later, and only then is there a pass.
     assert starts(simulate(batch(2), jobs, begin=0, turnround=5)) == [3, 28]
+
+
+def test_a_turn_round_can_be_one_jobs_own(simulate: Simulate) -> None:
+    # node 1   1 1 1|. . . 4 4     1 ends at 23 and is gone at 28
+    # node 2   2 2 2 2 2|3 3 3     2 ends at 26 and is gone at once, so that 3 gets its node
+    jobs = [job(1, 0, 20, 10), job(2, 0, 23, 10), job(3, 0, 20, 10), job(4, 0, 20, 10)]
+    placed = simulate(batch(2), jobs, begin=0, turnround={1: 5, 2: 0, 3: 0, 4: 0})
+    assert [placed[number].start for number in (1, 2, 3, 4)] == [3, 3, 26, 28]
+    assert [placed[number].nodes for number in (3, 4)] == [(1,), (0,)]
 
 
 def test_a_pass_looks_at_one_job_more_than_the_queue_depth(simulate: Simulate) -> None:

@@ -15,7 +15,7 @@ from schedulers.replay import Case, replay, submission
 from schedulers.replay_cases import CASES, plain
 from schedulers.replay_site import accounting_commands, minutes, scheduler_parameters, settings
 from schedulers.replay_workloads import make_jobs
-from schedulers.replays import RATE, again, compare, force, record_of
+from schedulers.replays import RATE, compare, force, record_of, records_of
 
 nightly = pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="an hour of Slurm's: make nightly")
 
@@ -92,6 +92,8 @@ def test_a_job_is_submitted_as_its_users_would() -> None:
     assert {"-N", "2", "--ntasks-per-node=4", "--gres=gpu:4", f"--mem={job.memory // 2}M"} <= set(words)
     later = next(job for job in CASES["begin"]().jobs if job.eligible > job.submit)
     assert any(word.startswith("--begin=1970-01-01T") for word in submission(later, 100, 0))
+    after = next(job for job in CASES["dependencies"]().jobs if job.dependency)
+    assert f"--dependency={after.dependency}" in submission(after, 100, 0)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(60.0, "1"), (90_000.0, "1-01:00:00"), (float("inf"), "INFINITE")])
@@ -100,10 +102,7 @@ def test_times_are_written_as_slurm_reads_them(seconds: float, text: str) -> Non
 
 
 def test_whole_schedules_are_as_near_as_slurm_is_to_itself() -> None:
-    record = record_of("fifo")
-    schedules = compare(record, CASES["fifo"]().site)
-    second = again("fifo")
-    assert second is not None
-    assert second.jobs == record.jobs
-    assert schedules.waits == pytest.approx(1, abs=0.1)
-    assert schedules.away <= 2 * schedules.itself
+    schedules = compare(records_of("fifo"), CASES["fifo"]().site)
+    assert len(schedules.real) >= 2
+    assert schedules.difference == pytest.approx(0, abs=0.1)
+    assert schedules.away <= 1.5 * schedules.itself
