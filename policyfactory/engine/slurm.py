@@ -14,7 +14,6 @@ from policyfactory.core.arrays import UInt8Array
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.engine.running import next_end, pop_end, push_end
 from policyfactory.engine.slurm_backfill import backfill_pass
-from policyfactory.engine.slurm_earliest import close_queue
 from policyfactory.engine.slurm_holding import count_room, give_back
 from policyfactory.engine.slurm_jobs import ABSENT, REFUSED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_main import main_pass
@@ -44,6 +43,7 @@ from policyfactory.engine.slurm_state import (
     VERSION,
     WAITING,
     Run,
+    close_queue,
     enqueue,
     see_all,
 )

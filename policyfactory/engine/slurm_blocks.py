@@ -32,7 +32,7 @@ __all__ = [
     "split_block",
 ]
 
-# Places in `Blocks.size`: the blocks; the words of eight that a mask of them takes; whether it is listed which of them
+# Places in `Blocks.size`: the blocks; the words of eight that a mask of them takes; whether it is listed which nodes
 # the running jobs give back (`Run.given_from`).
 BLOCKS, WORDS, LISTED = range(3)
 _MASKS = 5
@@ -185,6 +185,7 @@ def split_block(blocks: Blocks, block: int, nodes: int) -> None:
         blocks.first[at], blocks.nodes[at] = blocks.first[at - 1], blocks.nodes[at - 1]
     for at in range(size, block, -1):
         blocks.cores[at], blocks.free[at] = blocks.cores[at - 1], blocks.free[at - 1]
+        blocks.soon[at] = blocks.soon[at - 1]
     for row in range(_MASKS):
         move_on(blocks.words, row, block, blocks.size[WORDS])
     blocks.first[block + 1] += nodes
@@ -192,7 +193,7 @@ def split_block(blocks: Blocks, block: int, nodes: int) -> None:
     blocks.nodes[block] = nodes
     for at in range(block + 1, size + 1):
         blocks.of[blocks.first[at]] = at
-    blocks.size[BLOCKS], blocks.size[LISTED] = size + 1, 0
+    blocks.size[BLOCKS] = size + 1
 
 
 @step

@@ -29,14 +29,13 @@ from policyfactory.engine.slurm_nodes import (
     taken_gpus,
     taken_memory,
 )
-from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, WAITING, Run
+from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, Run
 
 __all__ = [
     "allow",
     "allow_members",
     "asked",
     "choose_now",
-    "close_queue",
     "count_usable",
     "earliest",
     "is_open",
@@ -166,7 +165,7 @@ def earliest(
 
 @step
 def _list_given(jobs: Jobs, run: Run) -> None:
-    """List which blocks each running job gives back, and when the first job on each is believed to end, if not done."""
+    """List which nodes each running job gives back, and when the first job on each is believed to end, if not done."""
     blocks, to = run.blocks, 0
     if blocks.size[LISTED] == 1:
         return
@@ -177,11 +176,13 @@ def _list_given(jobs: Jobs, run: Run) -> None:
         run.given_from[at], ends = to, run.start[other] + jobs.limit[other]
         place, end = run.held_from[other], run.held_from[other] + run.held_count[other]
         while place < end:
-            block = blocks.of[run.held_node[place]]
-            run.given_block[to], run.given_cores[to] = block, run.held_cores[place]
+            node = run.held_node[place]
+            block = blocks.of[node]
+            nodes = blocks.nodes[block]
+            run.given_node[to], run.given_nodes[to], run.given_cores[to] = node, nodes, run.held_cores[place]
             blocks.soon[block] = min(blocks.soon[block], ends)
             to += 1
-            place += blocks.nodes[block]
+            place += nodes
     run.given_from[run.state[RUNNING]] = to
     blocks.size[LISTED] = 1
 
@@ -250,16 +251,21 @@ def _end_of_cores(jobs: Jobs, run: Run, allowed: UInt8Array, request: Int64Array
     blocks, other, nodes, cores, touched = run.blocks, run.running[at], 0, 0, False
     least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, jobs.request[other, WHOLE] == 1
     for given in range(run.given_from[at], run.given_from[at + 1]):
-        block = run.given_block[given]
-        if allowed[block]:
-            touched = True
-            before, count = blocks.ahead[block], blocks.nodes[block]
-            after = blocks.cores[block] if alone else before + run.given_cores[given]
-            blocks.ahead[block] = after
-            enough = blocks.cores[block] if whole else least
-            if after >= enough:
-                cores += (after - (before if before >= enough else 0)) * count
-                nodes += count if before < enough else 0
+        node = run.given_node[given]
+        block, end = blocks.of[node], node + run.given_nodes[given]
+        while node < end:
+            count = blocks.nodes[block]
+            if allowed[block]:
+                touched = True
+                before = blocks.ahead[block]
+                after = blocks.cores[block] if alone else before + run.given_cores[given]
+                blocks.ahead[block] = after
+                enough = blocks.cores[block] if whole else least
+                if after >= enough:
+                    cores += (after - (before if before >= enough else 0)) * count
+                    nodes += count if before < enough else 0
+            node += count
+            block += 1
     return nodes, cores, touched
 
 
@@ -270,18 +276,22 @@ def _end(
     """Let a running job end in ``run.scratch``; return how many nodes and cores more a request can have then."""
     used, blocks, other, nodes, cores, touched = run.scratch, run.blocks, run.running[at], 0, 0, False
     for given in range(run.given_from[at], run.given_from[at + 1]):
-        block = run.given_block[given]
-        if allowed[block]:
-            touched = True
-            node, count, held = blocks.first[block], blocks.nodes[block], run.given_cores[given]
-            before = cores_for(request, machine.has[node], used[node], False)
-            used[node, CORES] -= held
-            used[node, MEMORY] -= taken_memory(jobs.request[other], machine.has[node], held)
-            used[node, GPUS] -= taken_gpus(jobs.request[other], machine.has[node])
-            used[node, JOBS] -= ALONE if jobs.request[other, WHOLE] == 1 else 1
-            after = cores_for(request, machine.has[node], used[node], False)
-            nodes += (int(after > 0) - int(before > 0)) * count
-            cores += (after - before) * count
+        node = run.given_node[given]
+        block, end, held = blocks.of[node], node + run.given_nodes[given], run.given_cores[given]
+        while node < end:
+            count = blocks.nodes[block]
+            if allowed[block]:
+                touched = True
+                before = cores_for(request, machine.has[node], used[node], False)
+                used[node, CORES] -= held
+                used[node, MEMORY] -= taken_memory(jobs.request[other], machine.has[node], held)
+                used[node, GPUS] -= taken_gpus(jobs.request[other], machine.has[node])
+                used[node, JOBS] -= ALONE if jobs.request[other, WHOLE] == 1 else 1
+                after = cores_for(request, machine.has[node], used[node], False)
+                nodes += (int(after > 0) - int(before > 0)) * count
+                cores += (after - before) * count
+            node += count
+            block += 1
     return nodes, cores, touched
 
 
@@ -379,15 +389,3 @@ def asked(request: Int64Array, machine: Machine, run: Run, chosen: int) -> tuple
         memory += many * taken_memory(request, has, choice.cores[part])
         gpus += many * taken_gpus(request, has)
     return chosen, cores, memory, gpus
-
-
-@inlined
-def close_queue(run: Run) -> None:
-    """Take jobs that run out of the queue."""
-    to = 0
-    for at in range(run.state[WAITING]):
-        job = run.waiting[at]
-        if run.start[job] < 0:
-            run.waiting[to] = job
-            to += 1
-    run.state[WAITING] = to

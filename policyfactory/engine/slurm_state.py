@@ -51,6 +51,7 @@ __all__ = [
     "VERSION",
     "WAITING",
     "Run",
+    "close_queue",
     "divide_nodes",
     "enqueue",
     "is_ahead",
@@ -118,10 +119,10 @@ class Run(NamedTuple):
     held_node, held_cores : int64 array
         The arena.
     given_from : int64 array
-        Where in the two that follow the blocks begin that each of the running jobs gives back, in the order of
+        Where in the three that follow the blocks begin that each of the running jobs gives back, in the order of
         ``running``; one more for their end.
-    given_block, given_cores : int64 array
-        These blocks, and the job's cores on each of their nodes.
+    given_node, given_nodes, given_cores : int64 array
+        The first node of what was such a block when they were listed; its nodes; the job's cores on each of them.
     used : int64 array (N, 4)
         Cores, MB, GPUs, jobs.
     completing : int64 array (N,)
@@ -170,7 +171,8 @@ class Run(NamedTuple):
     held_node: Int64Array
     held_cores: Int64Array
     given_from: Int64Array
-    given_block: Int64Array
+    given_node: Int64Array
+    given_nodes: Int64Array
     given_cores: Int64Array
     used: Int64Array
     completing: Int64Array
@@ -223,6 +225,7 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
         new_heap(4 * n + 64),
         whole.copy(),
         whole.copy(),
+        np.empty(arena, np.int64),
         np.empty(arena, np.int64),
         np.empty(arena, np.int64),
         np.empty(arena, np.int64),
@@ -325,3 +328,15 @@ def see_all(run: Run) -> None:
             run.state[VERSION] += 1
         else:
             run.seen[job] = 1
+
+
+@inlined
+def close_queue(run: Run) -> None:
+    """Take jobs that run out of the queue."""
+    to = 0
+    for at in range(run.state[WAITING]):
+        job = run.waiting[at]
+        if run.start[job] < 0:
+            run.waiting[to] = job
+            to += 1
+    run.state[WAITING] = to
