@@ -34,8 +34,8 @@ __all__ = [
 
 # Columns of a record; the first record is number 0, and no other is followed by it.
 BEGIN, END, NEXT = range(3)
-# Places in `Plan.size`: the records in use, and the words of each that count.
-RECORDS, _WORDS = range(2)
+# Places in `Plan.size`: the records in use, the words of each that count, and the last record.
+RECORDS, _WORDS, _LAST = range(3)
 _WORD = 8
 
 
@@ -48,19 +48,22 @@ class Plan(NamedTuple):
         Begin, end (s), the record that follows (0: none).
     free : uint64 array (k, N / 8)
         1 for a block that is not reserved.
-    size : int64 array (2,)
-        Records in use; words of each that the blocks take.
+    rest : uint64 array (k, N / 8)
+        1 for a block that is not reserved from this record on.
+    size : int64 array (3,)
+        See the names of its places.
     """
 
     record: Int64Array
     free: UInt64Array
+    rest: UInt64Array
     size: Int64Array
 
 
 def new_plan(records: int, nodes: int) -> Plan:
     """Return space for a plan of at most ``records`` reservations of ``nodes`` nodes, a multiple of eight."""
     free = np.zeros((records + 3, nodes // _WORD), np.uint64)
-    return Plan(np.empty((records + 3, 3), np.int64), free, np.zeros(2, np.int64))
+    return Plan(np.empty((records + 3, 3), np.int64), free, np.zeros_like(free), np.zeros(3, np.int64))
 
 
 @kernel
@@ -82,8 +85,8 @@ def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Arr
     plan.record[0, END] = (now + window) // resolution * resolution
     plan.record[0, NEXT] = 0
     for word in range(words):
-        plan.free[0, word] = up[word]
-    plan.size[RECORDS], plan.size[_WORDS] = 1, words
+        plan.free[0, word] = plan.rest[0, word] = up[word]
+    plan.size[RECORDS], plan.size[_WORDS], plan.size[_LAST] = 1, words, 0
 
 
 @kernel
@@ -107,11 +110,14 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
         When to try again: the end of the first record after which there are other blocks; 0 if there is none.
     """
     record, free, words = plan.record, plan.free, plan.size[_WORDS]
-    later, at = 0, 0
+    later, at, first = 0, 0, -1
+    to_the_end = end >= record[plan.size[_LAST], BEGIN]
     for word in range(words):
         nodes[word] = allowed[word]
     while True:
         following = record[at, NEXT]
+        if first < 0 and record[at, END] > start:
+            first = at
         if record[at, END] > start and following != 0 and later == 0:
             # All blocks are looked at: without a way out the loop is made of wide instructions.
             others = np.uint64(0)
@@ -119,6 +125,10 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
                 others |= allowed[word] & free[following, word] & ~(nodes[word] & free[at, word])
             if others != 0:
                 later = record[at, END]
+        if later > 0 and to_the_end:
+            for word in range(words):
+                nodes[word] = allowed[word] & plan.rest[first, word]
+            return later
         if record[at, END] > start:
             if record[at, BEGIN] > end:
                 break
@@ -174,7 +184,7 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
     record, free, words = plan.record, plan.free, plan.size[_WORDS]
     start = max(start, record[0, BEGIN])
     end = max(end, start + resolution)
-    before, after, at = 0, -1, 0
+    before, after, at, last = 0, -1, 0, -1
     while record[at, END] < start:
         before = at
         at = record[at, NEXT]
@@ -188,11 +198,17 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
             _split(plan, at, end)
         for word in range(words):
             free[at, word] &= ~taken[word]
+        last = at
         if end == record[at, END]:
             if record[at, NEXT] != 0:
                 after = record[at, NEXT]
             break
         at = record[at, NEXT]
+    at = 0 if last >= 0 else -1
+    while at >= 0:
+        for word in range(words):
+            plan.rest[at, word] &= ~taken[word]
+        at = record[at, NEXT] if at != last else -1
     _join(plan, before, after)
 
 
@@ -202,8 +218,10 @@ def _split(plan: Plan, at: int, time: int) -> None:
     record, new = plan.record, plan.size[RECORDS]
     record[new, BEGIN], record[new, END], record[new, NEXT] = time, record[at, END], record[at, NEXT]
     for word in range(plan.size[_WORDS]):
-        plan.free[new, word] = plan.free[at, word]
+        plan.free[new, word], plan.rest[new, word] = plan.free[at, word], plan.rest[at, word]
     record[at, END], record[at, NEXT] = time, new
+    if plan.size[_LAST] == at:
+        plan.size[_LAST] = new
     plan.size[RECORDS] += 1
 
 
@@ -220,6 +238,8 @@ def _join(plan: Plan, before: int, after: int) -> None:
             different |= plan.free[at, word] ^ plan.free[following, word]
         if different == 0:
             record[at, END], record[at, NEXT] = record[following, END], record[following, NEXT]
+            if plan.size[_LAST] == following:
+                plan.size[_LAST] = at
             return
         at = following
 
@@ -229,7 +249,8 @@ def split_in_plan(plan: Plan, block: int, blocks: int) -> None:
     """Split a block in two in all records, as `slurm_blocks.split_block` does; there are ``blocks`` before that."""
     if blocks == plan.size[_WORDS] * _WORD:
         for record in range(plan.size[RECORDS]):
-            plan.free[record, plan.size[_WORDS]] = np.uint64(0)
+            plan.free[record, plan.size[_WORDS]] = plan.rest[record, plan.size[_WORDS]] = np.uint64(0)
         plan.size[_WORDS] += 1
     for record in range(plan.size[RECORDS]):
         move_on(plan.free, record, block, plan.size[_WORDS])
+        move_on(plan.rest, record, block, plan.size[_WORDS])

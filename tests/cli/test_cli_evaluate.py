@@ -464,11 +464,11 @@ def test_policies_run_under_slurms_own_rules(run: Run, tmp_path: Path) -> None:
     assert findings(described)["summary"] == findings(content)["summary"]
     run(*common[:2], "--site", site, "--output", "out")
     assert (tmp_path / "out/evaluation/easy").is_dir()
+    assert "SAF" in run(*common[:2], "--site", site, "--threshold", "1h").stdout
     for wrong, code, why in (
         (("--site", site, "--backfill", "easy"), 2, "choose backfill slurm, or leave out the site"),
         (("--site", tmp_path / "none.toml"), 1, "none.toml"),
         (("--site", site, "--formula", "FREE=p*q/f"), 2, "policy FREE has f"),
-        (("--site", site, "--threshold", "1h"), 2, "such an r and a threshold"),
         (("--backfill", "slurm", "--decide-by", "runtime"), 2, "decide_by is runtime"),
     ):
         assert why in run("evaluate", log, *wrong, code=code).stderr

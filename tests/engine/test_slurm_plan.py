@@ -30,7 +30,7 @@ def test_plans_are_equal_step_by_step(resolution: int) -> None:
         for _ in range(12):
             allowed, taken = some(rng, count, 0.7), some(rng, count, 0.4)
             start = now + rng.randrange(8000)
-            end = start + rng.choice((60, 600, 3600))
+            end = start + rng.choice((60, 600, 3600, 86400))
             nodes, by_plain_nodes = np.empty_like(allowed), np.empty_like(allowed)
             later = usable_nodes(fast, start, end, allowed, nodes)
             assert later == plain.usable_nodes(by_plain, start, end, allowed, by_plain_nodes)
