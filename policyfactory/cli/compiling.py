@@ -13,4 +13,4 @@ def note_compiling() -> None:
     from policyfactory.engine.slurm import slurm
 
     if not is_compiled(slurm):
-        note("Slurm's rules are compiled for this machine first, once: two or three minutes (--backfill easy does without)")
+        note("Slurm's rules are compiled for this machine first, once: 2 to 3 minutes (--backfill easy does without)")

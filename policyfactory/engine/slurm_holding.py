@@ -101,21 +101,26 @@ def _make_room(run: Run, count: int) -> None:
     run.state[HELD] = to
 
 
+@inlined
+def _split(run: Run, block: int, nodes: int) -> None:
+    """Split a block in two, so many nodes in the first one, wherever blocks are counted."""
+    split_in_plan(run.plan, block, run.blocks.size[BLOCKS])
+    split_block(run.blocks, block, nodes)
+
+
 @step
 def part_blocks(run: Run) -> None:
     """Split blocks until those that were chosen are whole; mark these in ``run.choice``."""
-    blocks, choice, plan = run.blocks, run.choice, run.plan
+    blocks, choice = run.blocks, run.choice
     for part in range(choice.parts[0]):
         node, many = choice.node[part], choice.many[part]
         block = block_at(blocks, node)
         before = node - blocks.first[block]
         if before > 0:
-            split_in_plan(plan, block, blocks.size[BLOCKS])
-            split_block(blocks, block, before)
+            _split(run, block, before)
             block += 1
         if many < blocks.nodes[block]:
-            split_in_plan(plan, block, blocks.size[BLOCKS])
-            split_block(blocks, block, many)
+            _split(run, block, many)
     for word in range(blocks.size[WORDS]):
         choice.words[word] = 0
     for part in range(choice.parts[0]):
