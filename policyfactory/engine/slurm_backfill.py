@@ -11,16 +11,18 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_blocks import BLOCKS, WORDS, count_nodes
+from policyfactory.engine.slurm_blocks import BLOCKS, MEMBERS_OF, WORD, WORDS, Blocks, count_nodes, pack, unpack
 from policyfactory.engine.slurm_earliest import (
     allow,
     allow_members,
     asked,
     choose_now,
+    could_start,
     count_usable,
     earliest,
     is_open,
     is_young,
+    list_given,
 )
 from policyfactory.engine.slurm_holding import may_fit, part_blocks, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
@@ -42,11 +44,13 @@ from policyfactory.engine.slurm_plan import (
     Plan,
     begin_plan,
     is_reserved,
+    reaches_end,
     reserve,
     usable_nodes,
 )
 from policyfactory.engine.slurm_state import (
     CHANGED,
+    DIVIDED,
     FREE_NODES,
     HORIZON,
     LEAVING,
@@ -64,9 +68,9 @@ from policyfactory.engine.slurm_state import (
 __all__ = ["BACKFILLED", "backfill_pass"]
 
 BACKFILLED = 2  # in `Run.by`
-# Rows of `Blocks.mask`: nodes that a job may use; those of them that no plan takes; one of the main pass; planned
-# nodes; usable nodes where nothing is being cleaned up.
-_ALLOWED, _USABLE, _FREE, _PLANNED, _READY = range(5)
+# Rows of `Blocks.mask`: nodes that a job may use; those of them that no plan takes; such where nothing is being cleaned
+# up. The first two of `Blocks.bits` are the same; the third is the planned nodes.
+_ALLOWED, _USABLE, _READY, _PLANNED = 0, 1, 3, 2
 _FAR = 2**60
 # Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
 # reservations by partition.
@@ -76,15 +80,17 @@ _LEFT, _STARTED, _FULL, _BUSY = range(4)
 
 
 @inlined
-def _reservations_end(machine: Machine, now: int, begin: int, resolution: int) -> int:
-    """Return when the next reservation ends that is known; 0 if none does."""
-    end = 0
+def _after_reservations(machine: Machine, settings: Settings, now: int, begin: int, later: int) -> int:
+    """Return when to try again where reservations take nodes away: when the next one ends, if that is before."""
+    end, resolution = 0, settings.resolution
     for other in range(len(machine.reservation)):
         if machine.reservation[other, 2] > now or machine.reservation[other, 1] <= now:
             continue
         if begin <= machine.reservation[other, 1] and (end == 0 or machine.reservation[other, 1] < end):
             end = machine.reservation[other, 1]
-    return (end + resolution - 1) // resolution * resolution
+    free_again = (end + resolution - 1) // resolution * resolution + 1
+    window_end = (now + settings.window) // resolution * resolution
+    return int(free_again if 1 < free_again < window_end and (later == 0 or free_again < later) else later)
 
 
 @step
@@ -121,12 +127,14 @@ def _last_that_may_start(jobs: Jobs, run: Run, behind: int) -> int:
 @inlined
 def _until(plan: Plan, now: int, end: int) -> int:
     """Return until when a job that would start then, and not now to run to ``end``, meets the same records."""
-    until, at = now + _FAR, 0
+    until, at, to_the_end = now + _FAR, 0, reaches_end(plan, end)
     while True:
         begins, ends, following = plan.record[at, BEGIN], plan.record[at, END], plan.record[at, NEXT]
         # The last record ends with the window, which moves on.
         if following != 0 and ends > now:
             until = min(until, ends)
+            if to_the_end:
+                return int(until)
         if begins > end:
             return int(min(until, now + begins - end))
         if following == 0:
@@ -138,8 +146,10 @@ def _until(plan: Plan, now: int, end: int) -> int:
 def _may_still_start(jobs: Jobs, machine: Machine, run: Run, job: int) -> bool:
     """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
     request, now, end, blocks = jobs.request[job], run.state[NOW], run.state[NOW] + jobs.limit[job], run.blocks
-    allow_members(blocks, run.up, machine.partition[jobs.partition[job]], blocks.mask[_ALLOWED])
-    usable_nodes(run.plan, now, end, blocks.words[_ALLOWED], blocks.words[_USABLE])
+    if blocks.size[MEMBERS_OF] != jobs.partition[job]:
+        allow_members(blocks, run.up, machine.partition[jobs.partition[job]], blocks.mask[_ALLOWED])
+        _pack_allowed(blocks, jobs.partition[job])
+    _leave_planned(run, now, end)
     nodes, cores = count_usable(request, blocks, blocks.mask[_USABLE])
     if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
         return True
@@ -148,12 +158,28 @@ def _may_still_start(jobs: Jobs, machine: Machine, run: Run, job: int) -> bool:
 
 
 @inlined
-def _plans_room(machine: Machine, run: Run, planned: UInt8Array) -> bool:
+def _pack_allowed(blocks: Blocks, partition: int) -> None:
+    """Fill in the set of the allowed blocks; ``partition`` if they are all of one, or else -1."""
+    pack(blocks.eights[_ALLOWED], blocks.bits[_ALLOWED], blocks.size[WORDS])
+    blocks.size[MEMBERS_OF] = partition
+
+
+@inlined
+def _leave_planned(run: Run, start: int, end: int) -> int:
+    """Fill in which allowed blocks are not reserved from one time to another; return when to try again (0: never)."""
+    blocks = run.blocks
+    later = usable_nodes(run.plan, start, end, blocks.bits[_ALLOWED], blocks.bits[_USABLE])
+    unpack(blocks.bytes_[_USABLE], blocks.eights[_USABLE], blocks.size[WORDS])
+    return int(later)
+
+
+@inlined
+def _plans_room(machine: Machine, run: Run) -> bool:
     """Tell whether a planned node is not wholly in use."""
-    room, first = False, run.blocks.first
+    room, first, planned = False, run.blocks.first, run.blocks.bits[_PLANNED]
     for block in range(run.blocks.size[BLOCKS]):
-        node = first[block]
-        room = room or (planned[block] == 1 and run.used[node, CORES] < machine.has[node, CORES])
+        node, is_planned = first[block], (planned[block // WORD] >> np.uint64(block % WORD)) & np.uint64(1)
+        room = room or (is_planned == 1 and run.used[node, CORES] < machine.has[node, CORES])
     return room
 
 
@@ -195,14 +221,17 @@ def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int)
     """Start jobs or reserve nodes for them, the queue in its order; ``last`` is the last place that may start."""
     now = run.state[NOW]
     run.tally[:] = 0
+    # Of what the last plan split nothing is kept.
+    run.state[DIVIDED] = -1
     divide_nodes(machine, run)
     blocks = run.blocks
     allow_members(blocks, run.up, run.up, blocks.mask[_READY])
-    begin_plan(run.plan, now, settings.window, settings.resolution, blocks.words[_READY], blocks.size[WORDS])
+    pack(blocks.eights[_READY], blocks.bits[_USABLE], blocks.size[WORDS])
+    begin_plan(run.plan, now, settings.window, settings.resolution, blocks.bits[_USABLE], blocks.size[WORDS])
+    blocks.size[MEMBERS_OF] = -1
     tried = started = size = 0
-    planned = blocks.mask[_PLANNED]
     for word in range(blocks.size[WORDS]):
-        blocks.words[_PLANNED, word] = np.uint64(0)
+        blocks.bits[_PLANNED, word] = np.uint64(0)
     for at in range(run.state[WAITING]):
         while not settings.plan_all and at <= last and run.plan.size[RECORDS] > size:
             if _may_still_start(jobs, machine, run, run.waiting[last]):
@@ -210,7 +239,7 @@ def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int)
             else:
                 last = _last_that_may_start(jobs, run, last)
         # What follows is neither started, nor does it matter that more nodes are planned.
-        if at > last and not settings.plan_all and _plans_room(machine, run, planned):
+        if at > last and not settings.plan_all and _plans_room(machine, run):
             break
         job = run.waiting[at]
         if jobs.reservation[job] >= 0 and not is_open(machine, jobs.reservation[job], now):
@@ -239,12 +268,12 @@ def _plan(jobs: Jobs, machine: Machine, run: Run, settings: Settings, last: int)
             started += 1
             if 0 < settings.most_started <= started:
                 break
-    if _plans_room(machine, run, planned):
+    if _plans_room(machine, run):
         run.state[PLANNED], run.state[CHANGED] = 1, now
     return started
 
 
-@step
+@inlined
 def _plan_job(
     jobs: Jobs,
     machine: Machine,
@@ -261,33 +290,33 @@ def _plan_job(
     while True:
         begin, overlaps = later, False
         # Without reservations of the site the nodes of a job are the same at all times.
-        if later == now or len(machine.reservation) > 0:
+        if len(machine.reservation) > 0 or blocks.size[MEMBERS_OF] != jobs.partition[job]:
             begin, overlaps = allow(jobs, machine, run, job, later, blocks.mask[_ALLOWED])
+            _pack_allowed(blocks, -1 if len(machine.reservation) > 0 else jobs.partition[job])
         if begin < 0:
             return _LEFT, counted
         if begin == now:
             state[HORIZON] = min(state[HORIZON], _until(plan, now, now + limit))
-        later = usable_nodes(plan, begin, max(begin, now) + limit, blocks.words[_ALLOWED], blocks.words[_USABLE])
+        later = _leave_planned(run, begin, max(begin, now) + limit)
         if overlaps:
             state[HORIZON] = now
-            free_again = _reservations_end(machine, now, begin, resolution) + 1
-            window_end = (now + settings.window) // resolution * resolution
-            if 1 < free_again < window_end and (later == 0 or free_again < later):
-                later = free_again
+            later = _after_reservations(machine, settings, now, begin, later)
         chosen, time = 0, -1
-        if count_nodes(blocks, usable) >= request[NODES]:
+        bound = 0 if settings.plan_all else later
+        # Once the job counts, those that it could start on by the bound are counted alone.
+        if (counted and bound > 0) or count_nodes(blocks, usable) >= request[NODES]:
             counted = True
             _leave_small(machine, run, request, usable)
-            time, chosen = earliest(
-                jobs, machine, run, settings, job, usable, now_only, 0 if settings.plan_all else later
-            )
+            list_given(jobs, run)
+            if bound == 0 or could_start(request, blocks, usable, bound):
+                time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only, bound)
         if chosen == 0:
             if later > 0 and not now_only:
                 continue
             return _LEFT, counted
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
         see_cores(run, settings, job, cores)
-        part_blocks(run)
+        part_blocks(run.plan, run.blocks, run.choice)
         time = max(time, begin)
         if time <= now and state[LEAVING] > 0 and _is_cleaned_up(run):
             time, later, state[HORIZON] = now + 1, 0, now
@@ -305,7 +334,7 @@ def _plan_job(
             return _LEFT, counted
         first, end = time // resolution * resolution, (time + limit) // resolution * resolution
         _note_edges(run, settings, first, end)
-        if time > now and is_reserved(plan, run.choice.words, first, end):
+        if time > now and is_reserved(plan, run.choice.bits, first, end):
             later = time
             continue
         if jobs.no_reserve[job] == 1:
@@ -328,8 +357,8 @@ def _leave_small(machine: Machine, run: Run, request: Int64Array, usable: UInt8A
 def _is_cleaned_up(run: Run) -> bool:
     """Tell whether the last job of a chosen node is still being cleaned up there."""
     busy = False
-    for block in range(run.blocks.size[BLOCKS]):
-        busy = busy or (run.choice.taken[block] == 1 and run.completing[run.blocks.first[block]] > 0)
+    for part in range(run.choice.parts[0]):
+        busy = busy or run.completing[run.choice.node[part]] > 0
     return busy
 
 
@@ -339,10 +368,10 @@ def _reserve(jobs: Jobs, run: Run, settings: Settings, job: int, first: int, end
     if settings.reserved_of_partition > 0:
         run.tally[_RESERVED, jobs.partition[job]] += 1
     for word in range(run.blocks.size[WORDS]):
-        run.blocks.words[_PLANNED, word] |= run.choice.words[word]
+        run.blocks.bits[_PLANNED, word] |= run.choice.bits[word]
     if run.plan.size[RECORDS] >= settings.most_tested:
         return _FULL
-    reserve(run.plan, run.choice.words, first, end, settings.resolution)
+    reserve(run.plan, run.choice.bits, first, end, settings.resolution)
     return _LEFT
 
 
@@ -368,9 +397,9 @@ def _start_now(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: 
     chosen = choose_now(jobs, machine, run, job, ready)
     if chosen == 0:
         choose_now(jobs, machine, run, job, usable)
-        part_blocks(run)
+        part_blocks(run.plan, run.blocks, run.choice)
         return _BUSY
-    part_blocks(run)
+    part_blocks(run.plan, run.blocks, run.choice)
     nodes, cores, memory, gpus = asked(request, machine, run, chosen)
     see_cores(run, settings, job, cores)
     if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
@@ -378,5 +407,5 @@ def _start_now(jobs: Jobs, machine: Machine, run: Run, settings: Settings, job: 
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
     if request[WHOLE] == 1 and run.plan.size[RECORDS] < settings.most_tested:
         end = (now + jobs.limit[job]) // resolution * resolution
-        reserve(run.plan, run.choice.words, 0, end, resolution)
+        reserve(run.plan, run.choice.bits, 0, end, resolution)
     return _STARTED

@@ -5,6 +5,9 @@ have, what is taken of them and when it is free again differs between jobs, and 
 along blocks of nodes. What stays as it is from pass to pass is kept by node, and asked of the first one of a block;
 what a pass makes itself is kept by block.
 
+Where a loop takes its time, what it counts is unsigned: of other numbers it is asked each time whether they are less
+than 0 and count from the end.
+
 A block is split where a choice takes a part of it. Before the next pass that finds anything new, the nodes are divided
 again.
 """
@@ -21,6 +24,8 @@ from policyfactory.core.jit import inlined, kernel, step
 __all__ = [
     "BLOCKS",
     "LISTED",
+    "MEMBERS_OF",
+    "WORD",
     "WORDS",
     "Blocks",
     "block_at",
@@ -29,14 +34,17 @@ __all__ = [
     "mark_edges",
     "move_on",
     "new_blocks",
+    "pack",
     "split_block",
+    "unpack",
 ]
 
-# Places in `Blocks.size`: the blocks; the words of eight that a mask of them takes; whether it is listed which nodes
-# the running jobs give back (`Run.given_from`).
-BLOCKS, WORDS, LISTED = range(3)
-_MASKS = 5
-_WORD = 8
+# Places in `Blocks.size`: the blocks; the words of bits that a set of them takes; whether it is listed which nodes the
+# running jobs give back (`Run.given`); the partition whose blocks are in the first mask and set, -1 for none.
+BLOCKS, WORDS, LISTED, MEMBERS_OF = range(4)
+_MASKS, _SETS = 4, 3
+WORD = 64  # blocks in a word of bits
+_BYTE = 8  # bits
 
 
 class Blocks(NamedTuple):
@@ -44,40 +52,55 @@ class Blocks(NamedTuple):
 
     Parameters
     ----------
-    size : int64 array (3,)
+    size : int64 array (4,)
         See the names of its places.
-    edge : int64 array (N + 1,)
+    edge : int32 array (N + 1,)
         Why a block has to begin at a node: how many runs of a running job's nodes do, or have ended before it, and one
         more where the node itself is not as the one before it.
+    begins : uint8 array (N,)
+        1 for a node at which a block begins; 0 up to a whole word beyond the last node.
+    eight_begins : uint64 array (N / 8,)
+        The same, eight nodes in each.
     first : int64 array (N,)
         The first node of each block, ascending.
     nodes : int32 array (N,)
         Its nodes.
     of : int64 array (N,)
-        The block that begins at a node; of other nodes nothing is known.
+        The block that begins at a node; of other nodes one that once did, if any.
+    weight : int64 array (N,)
+        That of each of its nodes.
     cores, free : int32 array (N,)
         Of each node of a block: its cores; those that are free, -1 where a job shares its node with nobody.
     ahead : int32 array (N,)
         ``free`` as it will be.
     soon : int64 array (N,)
         When the first of the jobs on a block is believed to end (s).
-    mask : uint8 array (5, N)
-        Blocks of different kinds; 0 up to a whole word beyond the last.
-    words : uint64 array (5, N / 8)
+    mask : uint8 array (4, N)
+        1 for a block of a kind; 0 up to a whole word of bits beyond the last block.
+    eights : uint64 array (4, N / 8)
         The same, eight blocks in each.
+    bits : uint64 array (3, N / 64)
+        Sets of blocks, a bit for each.
+    bytes_ : uint8 array (3, N / 8)
+        The same, byte by byte.
     """
 
     size: Int64Array
-    edge: Int64Array
+    edge: Int32Array
+    begins: UInt8Array
+    eight_begins: UInt64Array
     first: Int64Array
     nodes: Int32Array
     of: Int64Array
+    weight: Int64Array
     cores: Int32Array
     free: Int32Array
     ahead: Int32Array
     soon: Int64Array
     mask: UInt8Array
-    words: UInt64Array
+    eights: UInt64Array
+    bits: UInt64Array
+    bytes_: UInt8Array
 
 
 def new_blocks(columns: Int64Array) -> Blocks:
@@ -89,14 +112,19 @@ def new_blocks(columns: Int64Array) -> Blocks:
         What nodes have, and where they belong: a block has those that follow each other and agree in all of it.
     """
     nodes = columns.shape[1]
-    edge = np.ones(nodes + 1, np.int64)
+    edge = np.ones(nodes + 1, np.int32)
     edge[1:-1] = (columns[:, 1:] != columns[:, :-1]).any(axis=0)
-    mask = np.zeros((_MASKS, -(-nodes // _WORD) * _WORD), np.uint8)
+    words = -(-nodes // WORD)
+    begins = np.zeros(-(-nodes // _BYTE) * _BYTE, np.uint8)
+    mask, bits = np.zeros((_MASKS, words * WORD), np.uint8), np.zeros((_SETS, words), np.uint64)
     return Blocks(
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
         edge,
+        begins,
+        begins.view(np.uint64),
         np.zeros(nodes, np.int64),
         np.zeros(nodes, np.int32),
+        np.zeros(nodes, np.int64),
         np.zeros(nodes, np.int64),
         np.zeros(nodes, np.int32),
         np.zeros(nodes, np.int32),
@@ -104,46 +132,71 @@ def new_blocks(columns: Int64Array) -> Blocks:
         np.zeros(nodes, np.int64),
         mask,
         mask.view(np.uint64),
+        bits,
+        bits.view(np.uint8),
     )
 
 
 @kernel
-def divide(blocks: Blocks, cores: Int32Array, free: Int32Array, up: UInt8Array, completing: Int64Array) -> None:
+def divide(
+    blocks: Blocks,
+    cores: Int32Array,
+    weight: Int64Array,
+    free: Int32Array,
+    up: UInt8Array,
+    completing: Int32Array,
+) -> None:
     """Divide the nodes into blocks.
 
     Parameters
     ----------
     blocks : Blocks
-        Filled in by its ``edge``; the masks are not.
-    cores, free : int32 array (N,)
+        Filled in by its ``edge``; masks and sets are not.
+    cores : int32 array (N,)
         Of each node.
+    weight : int64 array (N,)
+        Of each node.
+    free : int32 array (N,)
+        Of each node, -1 where a job shares it with nobody.
     up : uint8 array (N,)
         1 for a node that takes jobs.
-    completing : int64 array (N,)
+    completing : int32 array (N,)
         How many jobs have ended there and are being cleaned up.
     """
-    last = -1
-    for node in range(len(cores)):
-        if last < 0 or blocks.edge[node] > 0 or up[node] != up[node - 1] or completing[node] != completing[node - 1]:
-            last += 1
-            blocks.first[last], blocks.nodes[last], blocks.of[node] = node, 0, last
-            blocks.cores[last], blocks.free[last] = cores[node], free[node]
-        blocks.nodes[last] += 1
-    blocks.size[BLOCKS], blocks.size[WORDS], blocks.size[LISTED] = last + 1, (last + _WORD) // _WORD, 0
+    begins, nodes, last = blocks.begins, len(free), 0
+    # Without branches inside, the loop is made of wide instructions.
+    for node in range(1, nodes):
+        begins[node] = (blocks.edge[node] > 0) | (up[node] != up[node - 1]) | (completing[node] != completing[node - 1])
+    begins[0] = 1
+    for eight in range(len(blocks.eight_begins)):
+        if blocks.eight_begins[eight] == 0:
+            continue
+        for node in range(_BYTE * eight, _BYTE * (eight + 1)):
+            if begins[node] == 1:
+                blocks.first[last], blocks.of[node], blocks.weight[last] = node, last, weight[node]
+                blocks.cores[last], blocks.free[last] = cores[node], free[node]
+                last += 1
+    for block in range(last - 1):
+        blocks.nodes[block] = blocks.first[block + 1] - blocks.first[block]
+    blocks.nodes[last - 1] = nodes - blocks.first[last - 1]
+    blocks.size[BLOCKS], blocks.size[WORDS], blocks.size[LISTED] = last, (last - 1) // WORD + 1, 0
 
 
 @inlined
 def count_nodes(blocks: Blocks, mask: UInt8Array) -> int:
     """Return how many nodes the blocks of a mask have."""
-    count = 0
+    count = np.int32(0)
     for block in range(blocks.size[BLOCKS]):
-        count += blocks.nodes[block] if mask[block] != 0 else 0
-    return count
+        count = np.int32(count + (blocks.nodes[block] if mask[block] != 0 else 0))
+    return int(count)
 
 
 @inlined
 def block_at(blocks: Blocks, node: int) -> int:
     """Return the block of a node."""
+    first = blocks.of[node]
+    if first < blocks.size[BLOCKS] and blocks.first[first] == node:
+        return int(first)
     low, high = 0, blocks.size[BLOCKS]
     while high - low > 1:
         middle = (low + high) // 2
@@ -155,14 +208,44 @@ def block_at(blocks: Blocks, node: int) -> int:
 
 
 @inlined
-def move_on(masks: UInt64Array, row: int, block: int, words: int) -> None:
-    """Put a copy of a block behind it in one of some masks (k, N / 8), so that those behind it move on by one."""
-    of, all_bits = block // _WORD, np.uint64(0xFFFFFFFFFFFFFFFF)
+def move_on(sets: UInt64Array, row: int, block: int, words: int, each: int) -> None:
+    """Put a copy of a block behind it in one of some sets (k, words), so that those behind it move on by one.
+
+    A block takes ``each`` bits of a word, the first one the lowest.
+    """
+    in_word, by, over = WORD // each, np.uint64(each), np.uint64(WORD - each)
+    of, all_bits = block // in_word, np.uint64(0xFFFFFFFFFFFFFFFF)
     for word in range(words - 1, of, -1):
-        masks[row, word] = (masks[row, word] << np.uint64(8)) | (masks[row, word - 1] >> np.uint64(56))
-    # The bytes up to the block's stay where they are; the lowest one is the first block.
-    stay = all_bits >> np.uint64(56 - 8 * (block % _WORD))
-    masks[row, of] = (masks[row, of] & stay) | ((masks[row, of] << np.uint64(8)) & ~stay)
+        here, before = np.uint64(word), np.uint64(word - 1)
+        sets[row, here] = (sets[row, here] << by) | (sets[row, before] >> over)
+    # The bits up to the block's stay where they are.
+    stay = all_bits >> np.uint64(WORD - each - each * (block % in_word))
+    sets[row, of] = (sets[row, of] & stay) | ((sets[row, of] << by) & ~stay)
+
+
+@inlined
+def pack(eights: UInt64Array, bits: UInt64Array, words: int) -> None:
+    """Fill in a set of so many words of bits with the blocks of a mask, eight in each of its words."""
+    for word in range(words):
+        packed = np.uint64(0)
+        for at in range(_BYTE):
+            # Bits of neighbouring bytes come together: two, then four, then eight.
+            byte = eights[_BYTE * word + at]
+            byte = (byte | (byte >> np.uint64(7))) & np.uint64(0x0003000300030003)
+            byte = (byte | (byte >> np.uint64(14))) & np.uint64(0x0000000F0000000F)
+            byte = (byte | (byte >> np.uint64(28))) & np.uint64(0xFF)
+            packed |= byte << np.uint64(_BYTE * at)
+        bits[word] = packed
+
+
+@inlined
+def unpack(bytes_: UInt8Array, eights: UInt64Array, words: int) -> None:
+    """Fill in a mask with the blocks of a set of so many words of bits, given as bytes: the reverse of `pack`."""
+    for at in range(_BYTE * words):
+        # Byte i keeps bit i, which is then moved to its top and from there to its bottom.
+        spread = (np.uint64(bytes_[at]) * np.uint64(0x0101010101010101)) & np.uint64(0x8040201008040201)
+        top = spread + np.uint64(0x7F7F7F7F7F7F7F7F)
+        eights[at] = (top >> np.uint64(7)) & np.uint64(0x0101010101010101)
 
 
 @step
@@ -177,22 +260,29 @@ def split_block(blocks: Blocks, block: int, nodes: int) -> None:
         Its number; how many nodes stay in it.
     """
     size = blocks.size[BLOCKS]
-    if size == blocks.size[WORDS] * _WORD:
+    if size == blocks.size[WORDS] * WORD:
+        words = blocks.size[WORDS]
         for row in range(_MASKS):
-            blocks.words[row, blocks.size[WORDS]] = np.uint64(0)
+            for at in range(_BYTE):
+                blocks.eights[row, _BYTE * words + at] = np.uint64(0)
+        for row in range(_SETS):
+            blocks.bits[row, words] = np.uint64(0)
         blocks.size[WORDS] += 1
-    for at in range(size, block, -1):
-        blocks.first[at], blocks.nodes[at] = blocks.first[at - 1], blocks.nodes[at - 1]
-    for at in range(size, block, -1):
-        blocks.cores[at], blocks.free[at] = blocks.cores[at - 1], blocks.free[at - 1]
-        blocks.soon[at] = blocks.soon[at - 1]
+    for column in (blocks.first, blocks.weight, blocks.soon):
+        for at in range(size, block, -1):
+            column[np.uint64(at)] = column[np.uint64(at - 1)]
+    for small in (blocks.nodes, blocks.cores, blocks.free):
+        for at in range(size, block, -1):
+            small[np.uint64(at)] = small[np.uint64(at - 1)]
     for row in range(_MASKS):
-        move_on(blocks.words, row, block, blocks.size[WORDS])
+        move_on(blocks.eights, row, block, size // _BYTE + 1, _BYTE)
+    for row in range(_SETS):
+        move_on(blocks.bits, row, block, blocks.size[WORDS], 1)
     blocks.first[block + 1] += nodes
     blocks.nodes[block + 1] -= nodes
     blocks.nodes[block] = nodes
     for at in range(block + 1, size + 1):
-        blocks.of[blocks.first[at]] = at
+        blocks.of[np.uint64(blocks.first[np.uint64(at)])] = at
     blocks.size[BLOCKS] = size + 1
 
 

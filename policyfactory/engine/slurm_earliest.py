@@ -9,7 +9,7 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORDS, Blocks
+from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORD, WORDS, Blocks
 from policyfactory.engine.slurm_holding import may_fit
 from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
 from policyfactory.engine.slurm_nodes import (
@@ -36,12 +36,17 @@ __all__ = [
     "allow_members",
     "asked",
     "choose_now",
+    "could_start",
     "count_usable",
     "earliest",
     "is_open",
     "is_young",
+    "list_given",
 ]
 
+# Columns of `Run.given` and `Run.given_part`.
+_FROM, _ENDS, _SHARES_NOT = range(3)
+_NODE, _NODES, _CORES = range(3)
 # Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
 _STEP = 30
 _MOST_REMOVED = 200
@@ -65,7 +70,7 @@ def _believed_end(jobs: Jobs, run: Run, settings: Settings, job: int) -> int:
     return int(max(end + settings.kill_wait + settings.overrun, state[NOW] + 1))
 
 
-@step
+@inlined
 def earliest(
     jobs: Jobs,
     machine: Machine,
@@ -83,7 +88,7 @@ def earliest(
     jobs : Jobs
     machine : Machine
     run : Run
-        ``choice`` is filled in.
+        ``choice`` is filled in; what is given back is listed (`list_given`).
     settings : Settings
     job : int
         Its number.
@@ -102,9 +107,6 @@ def earliest(
         How many are in ``run.choice``.
     """
     request, now, blocks = jobs.request[job], run.state[NOW], run.blocks
-    _list_given(jobs, run)
-    if later > 0 and not _could(request, blocks, allowed, later):
-        return -1, 0
     by_cores = asks_cores_alone(request)
     if by_cores:
         nodes, cores = count_usable(request, blocks, allowed)
@@ -123,23 +125,20 @@ def earliest(
         # Jobs end until one is reached that ends beyond the window; then the job is tried.
         reached, following = at >= run.state[RUNNING], _NEVER
         if not reached:
-            other = run.running[at]
+            other, end = at, run.given[at, _ENDS]
             more_nodes, more_cores, touched = (
-                _end_of_cores(jobs, run, allowed, request, at)
-                if by_cores
-                else _end(jobs, machine, run, allowed, request, at)
+                _end_of_cores(run, allowed, request, at) if by_cores else _end(jobs, machine, run, allowed, request, at)
             )
             at += 1
             if not touched:
                 continue
             nodes, cores, last = nodes + more_nodes, cores + more_cores, other
-            end = run.start[other] + jobs.limit[other]
             if 0 < later < end:
                 return -1, 0
             if bound < 0:
                 bound = end + _STEP - end % _STEP
             if at < run.state[RUNNING]:
-                following = run.start[run.running[at]] + jobs.limit[run.running[at]]
+                following = run.given[at, _ENDS]
                 if following <= bound + window:
                     removed += 1
                     if removed > _MOST_REMOVED:
@@ -153,50 +152,72 @@ def earliest(
             window *= 2
         if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
             if by_cores:
-                chosen = choose_by_cores(request, machine.has, blocks, blocks.ahead, allowed, run.choice)
+                chosen = choose_by_cores(request, blocks, blocks.ahead, allowed, run.choice)
             else:
                 chosen = choose(request, machine.has, run.scratch, blocks, allowed, run.choice)
             if chosen > 0:
-                return _believed_end(jobs, run, settings, last), chosen
+                return _believed_end(jobs, run, settings, run.running[last]), chosen
         if reached:
             return -1, 0
         last = -1
 
 
+@inlined
+def list_given(jobs: Jobs, run: Run) -> None:
+    """List which nodes each running job gives back, and when the first job on each is believed to end, if not done."""
+    if run.blocks.size[LISTED] == 0:
+        _list_given(jobs, run)
+
+
 @step
 def _list_given(jobs: Jobs, run: Run) -> None:
-    """List which nodes each running job gives back, and when the first job on each is believed to end, if not done."""
+    """List what `list_given` does."""
     blocks, to = run.blocks, 0
-    if blocks.size[LISTED] == 1:
-        return
     for block in range(blocks.size[BLOCKS]):
         blocks.soon[block] = _NEVER
     for at in range(run.state[RUNNING]):
         other = run.running[at]
-        run.given_from[at], ends = to, run.start[other] + jobs.limit[other]
+        ends = run.start[other] + jobs.limit[other]
+        run.given[at, _FROM], run.given[at, _ENDS], run.given[at, _SHARES_NOT] = to, ends, jobs.request[other, WHOLE]
         place, end = run.held_from[other], run.held_from[other] + run.held_count[other]
         while place < end:
             node = run.held_node[place]
             block = blocks.of[node]
             nodes = blocks.nodes[block]
-            run.given_node[to], run.given_nodes[to], run.given_cores[to] = node, nodes, run.held_cores[place]
+            run.given_part[to, _NODE], run.given_part[to, _NODES] = node, nodes
+            run.given_part[to, _CORES] = run.held_cores[place]
             blocks.soon[block] = min(blocks.soon[block], ends)
             to += 1
             place += nodes
-    run.given_from[run.state[RUNNING]] = to
+    run.given[run.state[RUNNING], _FROM] = to
     blocks.size[LISTED] = 1
 
 
 @inlined
-def _could(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: int) -> bool:
-    """Tell whether a request could be met at a time if each job there ended with the first one of its block."""
+def could_start(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: int) -> bool:
+    """Tell whether a request could be met at a time if each job there ended with the first one of its block.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job.
+    blocks : Blocks
+        What is given back is listed (`list_given`).
+    allowed : uint8 array (N,)
+        1 for the blocks to choose among.
+    time : int
+        Seconds.
+    """
     cores, free, count, soon = blocks.cores, blocks.free, blocks.nodes, blocks.soon
-    whole, least, nodes, total = request[WHOLE] == 1, max(request[NODE_CORES], 1), 0, 0
+    whole, least = request[WHOLE] == 1, max(request[NODE_CORES], 1)
+    nodes = total = np.int32(0)
     for block in range(blocks.size[BLOCKS]):
-        have = cores[block] if soon[block] <= time else free[block]
-        usable = allowed[block] != 0 and have >= (cores[block] if whole else least)
-        nodes += count[block] if usable else 0
-        total += np.int64(have) * count[block] if usable else 0
+        # Both are read before one is chosen, or they would be gathered one by one.
+        all_of, now_free = cores[block], free[block]
+        have = all_of if soon[block] <= time else now_free
+        usable = allowed[block] != 0 and have >= (all_of if whole else least)
+        nodes = np.int32(nodes + (count[block] if usable else 0))
+        total = np.int32(total + (np.int32(have * count[block]) if usable else 0))
     return bool(nodes >= request[NODES] and total >= request[TOTAL_CORES])
 
 
@@ -207,7 +228,7 @@ def choose_now(jobs: Jobs, machine: Machine, run: Run, job: int, allowed: UInt8A
     if not may_fit(jobs, run, job):
         return 0
     if asks_cores_alone(request):
-        return int(choose_by_cores(request, machine.has, blocks, blocks.free, allowed, run.choice))
+        return int(choose_by_cores(request, blocks, blocks.free, allowed, run.choice))
     return int(choose(request, machine.has, run.used, blocks, allowed, run.choice))
 
 
@@ -246,26 +267,27 @@ def _look_ahead(request: Int64Array, machine: Machine, run: Run, allowed: UInt8A
 
 
 @step
-def _end_of_cores(jobs: Jobs, run: Run, allowed: UInt8Array, request: Int64Array, at: int) -> tuple[int, int, bool]:
+def _end_of_cores(run: Run, allowed: UInt8Array, request: Int64Array, at: int) -> tuple[int, int, bool]:
     """Let a running job end in ``blocks.ahead``; return how many nodes and cores more a request for cores has then."""
-    blocks, other, nodes, cores, touched = run.blocks, run.running[at], 0, 0, False
-    least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, jobs.request[other, WHOLE] == 1
-    for given in range(run.given_from[at], run.given_from[at + 1]):
-        node = run.given_node[given]
-        block, end = blocks.of[node], node + run.given_nodes[given]
+    blocks, place, nodes, cores, touched = run.blocks, np.uint64(at), 0, 0, False
+    least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, run.given[place, _SHARES_NOT] == 1
+    for given in range(run.given[place, _FROM], run.given[place + np.uint64(1), _FROM]):
+        part = np.uint64(given)
+        node, held = run.given_part[part, _NODE], run.given_part[part, _CORES]
+        block, end = np.uint64(blocks.of[np.uint64(node)]), node + run.given_part[part, _NODES]
         while node < end:
             count = blocks.nodes[block]
             if allowed[block]:
                 touched = True
                 before = blocks.ahead[block]
-                after = blocks.cores[block] if alone else before + run.given_cores[given]
+                after = blocks.cores[block] if alone else before + held
                 blocks.ahead[block] = after
                 enough = blocks.cores[block] if whole else least
                 if after >= enough:
                     cores += (after - (before if before >= enough else 0)) * count
                     nodes += count if before < enough else 0
             node += count
-            block += 1
+            block += np.uint64(1)
     return nodes, cores, touched
 
 
@@ -275,9 +297,9 @@ def _end(
 ) -> tuple[int, int, bool]:
     """Let a running job end in ``run.scratch``; return how many nodes and cores more a request can have then."""
     used, blocks, other, nodes, cores, touched = run.scratch, run.blocks, run.running[at], 0, 0, False
-    for given in range(run.given_from[at], run.given_from[at + 1]):
-        node = run.given_node[given]
-        block, end, held = blocks.of[node], node + run.given_nodes[given], run.given_cores[given]
+    for given in range(run.given[at, _FROM], run.given[at + 1, _FROM]):
+        node, held = run.given_part[given, _NODE], run.given_part[given, _CORES]
+        block, end = blocks.of[node], node + run.given_part[given, _NODES]
         while node < end:
             count = blocks.nodes[block]
             if allowed[block]:
@@ -364,10 +386,10 @@ def is_young(run: Run, settings: Settings, job: int) -> bool:
 
 @inlined
 def allow_members(blocks: Blocks, up: UInt8Array, members: UInt8Array, allowed: UInt8Array) -> None:
-    """Fill in a mask with the blocks of some nodes that are up; it is 0 up to a whole word beyond the last block."""
+    """Fill in a mask with the blocks of some nodes that are up; it is 0 up to a whole word of bits."""
     for block in range(blocks.size[BLOCKS]):
         allowed[block] = up[blocks.first[block]] & members[blocks.first[block]]
-    for block in range(blocks.size[BLOCKS], 8 * blocks.size[WORDS]):
+    for block in range(blocks.size[BLOCKS], WORD * blocks.size[WORDS]):
         allowed[block] = 0
 
 

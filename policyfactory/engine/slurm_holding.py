@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import push_end
-from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORDS, block_at, mark_edges, split_block
+from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORD, WORDS, Blocks, block_at, mark_edges, split_block
 from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import count_in_limits
 from policyfactory.engine.slurm_nodes import (
@@ -16,10 +18,11 @@ from policyfactory.engine.slurm_nodes import (
     NODES,
     TOTAL_CORES,
     WHOLE,
+    Choice,
     taken_gpus,
     taken_memory,
 )
-from policyfactory.engine.slurm_plan import split_in_plan
+from policyfactory.engine.slurm_plan import Plan, split_in_plan
 from policyfactory.engine.slurm_state import (
     CHANGED,
     FREE_CORES,
@@ -102,29 +105,38 @@ def _make_room(run: Run, count: int) -> None:
 
 
 @inlined
-def _split(run: Run, block: int, nodes: int) -> None:
+def _split(plan: Plan, blocks: Blocks, block: int, nodes: int) -> None:
     """Split a block in two, so many nodes in the first one, wherever blocks are counted."""
-    split_in_plan(run.plan, block, run.blocks.size[BLOCKS])
-    split_block(run.blocks, block, nodes)
+    split_in_plan(plan, block, blocks.size[BLOCKS])
+    split_block(blocks, block, nodes)
 
 
 @step
-def part_blocks(run: Run) -> None:
-    """Split blocks until those that were chosen are whole; mark these in ``run.choice``."""
-    blocks, choice = run.blocks, run.choice
+def part_blocks(plan: Plan, blocks: Blocks, choice: Choice) -> None:
+    """Split blocks until those that were chosen are whole; note these in the choice.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its sets are of the same blocks.
+    blocks : Blocks
+    choice : Choice
+        ``bits`` are filled in.
+    """
     for part in range(choice.parts[0]):
         node, many = choice.node[part], choice.many[part]
         block = block_at(blocks, node)
         before = node - blocks.first[block]
         if before > 0:
-            _split(run, block, before)
+            _split(plan, blocks, block, before)
             block += 1
         if many < blocks.nodes[block]:
-            _split(run, block, many)
+            _split(plan, blocks, block, many)
     for word in range(blocks.size[WORDS]):
-        choice.words[word] = 0
+        choice.bits[word] = np.uint64(0)
     for part in range(choice.parts[0]):
-        choice.taken[blocks.of[choice.node[part]]] = 1
+        block = blocks.of[choice.node[part]]
+        choice.bits[block // WORD] |= np.uint64(1) << np.uint64(block % WORD)
 
 
 @inlined

@@ -43,7 +43,7 @@ __all__ = ["STARTED_BY_MAIN", "main_pass"]
 STARTED_BY_MAIN = 1  # in `Run.by`
 # Rows of `Blocks.mask`: nodes that a job may use; those of its partition; nodes that no job of a blocked partition
 # waits for; of the first, those where nothing is being cleaned up.
-_ALLOWED, _MEMBERS, _FREE, _READY = 0, 1, 2, 4
+_ALLOWED, _MEMBERS, _FREE, _READY = range(4)
 _NEVER = 2**61
 # What came of a job.
 _NOT_NOW, _STARTED, _BUSY = range(3)
@@ -84,7 +84,7 @@ def main_pass(
     allow_members(blocks, run.up, run.up, free)
     # As long as a job may have all nodes of its partition, it is known what it would do if they were empty.
     plain = count_nodes(blocks, free) == len(run.up) and len(machine.reservation) == 0
-    depth = started = 0
+    depth, started, all_blocked = 0, 0, False
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
         partition = jobs.partition[job]
@@ -105,10 +105,15 @@ def main_pass(
         depth += 1
         if reservation < 0 and blocked[partition] == 1:
             run.state[CHANGED], skipped = now, True
+            # Every job that follows would come to this again.
+            if all_blocked:
+                break
             continue
-        if reservation >= 0 and failed[reservation] == 1:
-            continue
-        if jobs.hopeless[job] == LIMITED or is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
+        if (
+            (reservation >= 0 and failed[reservation] == 1)
+            or jobs.hopeless[job] == LIMITED
+            or is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False)
+        ):
             continue
         waits = few = _count(blocks, machine.partition[partition], free) < jobs.request[job, NODES]
         if not few:
@@ -123,9 +128,7 @@ def main_pass(
         if reservation >= 0 and not few:
             failed[reservation] = 1
         else:
-            blocked[partition], plain = 1, False
-            for block in range(blocks.size[BLOCKS]):
-                free[block] &= 1 - machine.partition[partition, blocks.first[block]]
+            plain, all_blocked = False, _block(machine, blocks, partition, blocked, free)
     if whole:
         run.state[MAIN_VERSION], run.state[MAIN_UNTIL] = version, run.state[HORIZON]
         run.state[MAIN_SKIPPED] = skipped
@@ -164,12 +167,24 @@ def _try(
         see_cores(run, settings, job, cores)
         if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
             return _NOT_NOW
-        part_blocks(run)
+        part_blocks(run.plan, run.blocks, run.choice)
         start_job(jobs, machine, run, settings, job, chosen, STARTED_BY_MAIN)
         return _STARTED
     busy, nodes = _is_busy(request, machine, run, allowed, ready, members)
     # A limit outweighs other reasons: such a job keeps nobody else from starting.
     return _BUSY if busy and not _would_be_limited(jobs, run, job, nodes) else _NOT_NOW
+
+
+@inlined
+def _block(machine: Machine, blocks: Blocks, partition: int, blocked: Int64Array, free: UInt8Array) -> bool:
+    """Keep the jobs of a partition from starting, and others from its nodes; tell whether no job can start any more."""
+    blocked[partition] = 1
+    members, every = machine.partition[partition], len(machine.reservation) == 0
+    for block in range(blocks.size[BLOCKS]):
+        free[block] &= 1 - members[blocks.first[block]]
+    for other in range(len(machine.tier)):
+        every = every and blocked[other] == 1
+    return every
 
 
 @inlined

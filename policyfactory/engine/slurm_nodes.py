@@ -13,7 +13,7 @@ import numpy as np
 
 from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
 from policyfactory.core.jit import inlined, kernel, step
-from policyfactory.engine.slurm_blocks import BLOCKS, Blocks
+from policyfactory.engine.slurm_blocks import BLOCKS, WORD, Blocks
 
 __all__ = [
     "ALONE", "CORES", "CORE_MEMORY", "GPUS", "JOBS", "MEMORY", "MOST_NODES", "NODES", "NODE_CORES", "NODE_GPUS",
@@ -33,6 +33,7 @@ ALONE = 2**20
 
 # Columns of a run of blocks.
 _FIRST, _LAST, _COUNT, _CORES, _WEIGHT = range(5)
+_LOT = 16  # blocks that are looked at together, most of them in vain
 
 
 class Choice(NamedTuple):
@@ -45,17 +46,15 @@ class Choice(NamedTuple):
     node, many, cores : int64 array (N,)
         Of each part, in the order in which they were taken: its first node, its nodes, the cores of each.
     usable : int32 array (N,)
-        Cores that the job could have of each node of a block.
+        Cores that the job could have of each node of a block; as long as a multiple of sixteen.
     size : int32 array (N,)
         By which the smallest nodes are found: these cores, and free GPUs where the job asks for some.
     skipped : int64 array (N,)
         How many nodes of a block, its first ones, are not to be used.
     runs : int64 array (N, 5)
         Runs of consecutive blocks.
-    taken : uint8 array (N,)
-        1 for a block of chosen nodes; up to a multiple of eight.
-    words : uint64 array (N / 8,)
-        The same, eight blocks in each.
+    bits : uint64 array (N / 64,)
+        The set of the blocks of chosen nodes.
     """
 
     parts: Int64Array
@@ -66,24 +65,21 @@ class Choice(NamedTuple):
     size: Int32Array
     skipped: Int64Array
     runs: Int64Array
-    taken: UInt8Array
-    words: UInt64Array
+    bits: UInt64Array
 
 
 def new_choice(nodes: int) -> Choice:
     """Return space for choosing among ``nodes`` nodes."""
-    taken = np.zeros(-(-nodes // 8) * 8, np.uint8)
     return Choice(
         np.zeros(1, np.int64),
         np.empty(nodes, np.int64),
         np.empty(nodes, np.int64),
         np.empty(nodes, np.int64),
-        np.empty(nodes, np.int32),
+        np.empty(-(-nodes // _LOT) * _LOT, np.int32),
         np.empty(nodes, np.int32),
         np.empty(nodes, np.int64),
         np.empty((nodes, 5), np.int64),
-        taken,
-        taken.view(np.uint64),
+        np.zeros(-(-nodes // WORD), np.uint64),
     )
 
 
@@ -218,21 +214,17 @@ def _choose_among(
                 usable[block] = request[NODE_CORES]
         most = max(most, size[block])
         cores += usable[block] * count
-    return _choose_usable(request, has, blocks, choice, nodes, cores, most)
+    return _choose_usable(request, blocks, choice, nodes, cores, most)
 
 
 @kernel
-def choose_by_cores(
-    request: Int64Array, has: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: Choice
-) -> int:
+def choose_by_cores(request: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: Choice) -> int:
     """Choose nodes for a job that asks for cores alone, as `choose` does.
 
     Parameters
     ----------
     request : int64 array (8,)
         Of the job: no GPUs and no memory.
-    has : int64 array (N, 4)
-        What each node has.
     blocks : Blocks
     free : int32 array (N,)
         Cores that are free on each node of a block; -1 where a job shares its node with nobody.
@@ -267,23 +259,21 @@ def choose_by_cores(
             total += np.int64(usable[block]) * count[block]
             most = max(most, usable[block])
             size[block] = usable[block]
-        chosen = _choose_usable(request, has, blocks, choice, nodes, total, most)
+        chosen = _choose_usable(request, blocks, choice, nodes, total, most)
         if chosen == 0:
             return 0
     return chosen
 
 
 @step
-def _choose_usable(
-    request: Int64Array, has: Int64Array, blocks: Blocks, choice: Choice, nodes: int, cores: int, most: int
-) -> int:
+def _choose_usable(request: Int64Array, blocks: Blocks, choice: Choice, nodes: int, cores: int, most: int) -> int:
     """Choose among the usable nodes: so many, of so many cores, the largest of a size."""
     usable, size, skipped = choice.usable, choice.size, choice.skipped
     if nodes < request[NODES] or cores < request[TOTAL_CORES]:
         return 0
     for block in range(blocks.size[BLOCKS]):
         skipped[block] = 0
-    chosen = _take(request, has, blocks, choice)
+    chosen = _take(request, blocks, choice)
     # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.
     least = 1
     while chosen == 0 and nodes > request[NODES] and least < most:
@@ -297,16 +287,16 @@ def _choose_usable(
                 nodes -= gone
                 removed += gone
         if removed > 0 or least == 1:
-            chosen = _take(request, has, blocks, choice)
+            chosen = _take(request, blocks, choice)
         least += 1
     return chosen
 
 
 @step
-def _take(request: Int64Array, has: Int64Array, blocks: Blocks, choice: Choice) -> int:
+def _take(request: Int64Array, blocks: Blocks, choice: Choice) -> int:
     """Choose among the usable nodes, whose cores stay as they are; return how many."""
     runs, usable, skipped, part = choice.runs, choice.usable, choice.skipped, -1
-    count = _find_runs(has, blocks, choice)
+    count = _find_runs(blocks, choice)
     chosen, left_nodes, left_cores = 0, request[NODES], request[TOTAL_CORES]
     while chosen < request[MOST_NODES]:
         best = _best(runs, count, left_nodes, left_cores)
@@ -318,8 +308,13 @@ def _take(request: Int64Array, has: Int64Array, blocks: Blocks, choice: Choice) 
             first = last = single
         for block in range(first, last + 1):
             here = 1 if single >= 0 else blocks.nodes[block] - skipped[block]
-            given = -1
-            for at in range(here):
+            given, many = -1, _wholly(request, here, usable[block], chosen, left_nodes, left_cores)
+            if many > 0:
+                part, given = part + 1, usable[block]
+                choice.node[part], choice.many[part] = blocks.first[block] + skipped[block], many
+                choice.cores[part] = request[NODE_CORES] if request[NODE_CORES] > 0 else given
+                chosen, left_nodes, left_cores = chosen + many, left_nodes - many, left_cores - many * given
+            for at in range(many, here):
                 most, cores = request[MOST_NODES] - chosen, usable[block]
                 if most == 0 or (left_nodes <= 0 and left_cores <= 0):
                     break
@@ -344,21 +339,49 @@ def _take(request: Int64Array, has: Int64Array, blocks: Blocks, choice: Choice) 
 
 
 @inlined
-def _find_runs(has: Int64Array, blocks: Blocks, choice: Choice) -> int:
+def _wholly(request: Int64Array, here: int, cores: int, chosen: int, left_nodes: int, left_cores: int) -> int:
+    """Return how many of some nodes are taken with all their usable cores, as far as that is told by a division."""
+    if cores == 0:
+        return 0
+    most = min(here, request[MOST_NODES] - chosen - 1)
+    if request[WHOLE] == 1:
+        return int(max(min(most, max(left_nodes, (left_cores + cores - 1) // cores)), 0))
+    # A core is left for each node that is still to come.
+    beyond = left_cores - max(left_nodes, 0)
+    if beyond < 0:
+        return 0
+    return int(max(min(most, left_cores // cores, beyond // (cores - 1) if cores > 1 else most), 0))
+
+
+@inlined
+def _find_runs(blocks: Blocks, choice: Choice) -> int:
     """Note the runs of usable nodes of one weight; return how many there are."""
-    usable, skipped, runs, count, previous = choice.usable, choice.skipped, choice.runs, 0, -2
-    for block in range(blocks.size[BLOCKS]):
-        if usable[block] == 0:
+    usable, skipped, runs, weights = choice.usable, choice.skipped, choice.runs, blocks.weight
+    previous, weight, nodes, cores, count = -2, 0, 0, 0, -1
+    lots = (blocks.size[BLOCKS] + _LOT - 1) // _LOT
+    for block in range(blocks.size[BLOCKS], _LOT * lots):
+        usable[block] = 0
+    for lot in range(lots):
+        some = np.int32(0)
+        for at in range(_LOT):
+            some |= usable[_LOT * lot + at]
+        if some == 0:
             continue
-        weight, nodes = has[blocks.first[block], WEIGHT], blocks.nodes[block] - skipped[block]
-        if previous != block - 1 or skipped[block] > 0 or runs[count - 1, _WEIGHT] != weight:
-            runs[count, _FIRST], runs[count, _COUNT], runs[count, _CORES] = block, 0, 0
-            runs[count, _WEIGHT] = weight
-            count += 1
-        runs[count - 1, _LAST] = previous = block
-        runs[count - 1, _COUNT] += nodes
-        runs[count - 1, _CORES] += usable[block] * nodes
-    return count
+        for block in range(_LOT * lot, _LOT * (lot + 1)):
+            if usable[block] == 0:
+                continue
+            if previous != block - 1 or skipped[block] > 0 or weight != weights[block]:
+                if count >= 0:
+                    runs[count, _COUNT], runs[count, _CORES], runs[count, _LAST] = nodes, cores, previous
+                count += 1
+                weight, nodes, cores = weights[block], 0, 0
+                runs[count, _FIRST], runs[count, _WEIGHT] = block, weight
+            here, previous = blocks.nodes[block] - skipped[block], block
+            nodes += here
+            cores += usable[block] * here
+    if count >= 0:
+        runs[count, _COUNT], runs[count, _CORES], runs[count, _LAST] = nodes, cores, previous
+    return count + 1
 
 
 @inlined

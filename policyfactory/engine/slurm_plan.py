@@ -4,8 +4,7 @@ The records follow each other in time and cover the window from the pass on. The
 (sched/backfill), found in its source; also that a record is split where a reservation begins before it is looked at
 whether that is needed.
 
-Sets of nodes are masks of blocks (see `policyfactory.engine.slurm_blocks`), in words here, eight blocks in each: the
-bytes, 0 or 1, that they have elsewhere.
+Sets of nodes are sets of blocks, a bit for each (see `policyfactory.engine.slurm_blocks`).
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt64Array
-from policyfactory.core.jit import kernel, step
-from policyfactory.engine.slurm_blocks import move_on
+from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.engine.slurm_blocks import WORD, move_on
 
 __all__ = [
     "BEGIN",
@@ -27,6 +26,7 @@ __all__ = [
     "begin_plan",
     "is_reserved",
     "new_plan",
+    "reaches_end",
     "reserve",
     "split_in_plan",
     "usable_nodes",
@@ -34,9 +34,9 @@ __all__ = [
 
 # Columns of a record; the first record is number 0, and no other is followed by it.
 BEGIN, END, NEXT = range(3)
-# Places in `Plan.size`: the records in use, the words of each that count, and the last record.
-RECORDS, _WORDS, _LAST = range(3)
-_WORD = 8
+# Places in `Plan.size`: the records in use, the words of each that count, the last record; one that begins where a job
+# is to be tried again, and when that is.
+RECORDS, _WORDS, _LAST, _AGAIN, _AGAIN_AT = range(5)
 
 
 class Plan(NamedTuple):
@@ -46,11 +46,11 @@ class Plan(NamedTuple):
     ----------
     record : int64 array (k, 3)
         Begin, end (s), the record that follows (0: none).
-    free : uint64 array (k, N / 8)
-        1 for a block that is not reserved.
-    rest : uint64 array (k, N / 8)
-        1 for a block that is not reserved from this record on.
-    size : int64 array (3,)
+    free : uint64 array (k, N / 64)
+        The blocks that are not reserved.
+    rest : uint64 array (k, N / 64)
+        Those that are not reserved from this record on.
+    size : int64 array (5,)
         See the names of its places.
     """
 
@@ -61,9 +61,9 @@ class Plan(NamedTuple):
 
 
 def new_plan(records: int, nodes: int) -> Plan:
-    """Return space for a plan of at most ``records`` reservations of ``nodes`` nodes, a multiple of eight."""
-    free = np.zeros((records + 3, nodes // _WORD), np.uint64)
-    return Plan(np.empty((records + 3, 3), np.int64), free, np.zeros_like(free), np.zeros(3, np.int64))
+    """Return space for a plan of at most ``records`` reservations of ``nodes`` nodes."""
+    free = np.zeros((records + 3, -(-nodes // WORD)), np.uint64)
+    return Plan(np.empty((records + 3, 3), np.int64), free, np.zeros_like(free), np.zeros(5, np.int64))
 
 
 @kernel
@@ -76,8 +76,8 @@ def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Arr
         What it holds is forgotten.
     now, window, resolution : int
         Seconds.
-    up : uint64 array (N / 8,)
-        1 for the blocks that are there.
+    up : uint64 array (N / 64,)
+        The blocks that are there.
     words : int
         Those of ``up`` that count.
     """
@@ -87,6 +87,7 @@ def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Arr
     for word in range(words):
         plan.free[0, word] = plan.rest[0, word] = up[word]
     plan.size[RECORDS], plan.size[_WORDS], plan.size[_LAST] = 1, words, 0
+    plan.size[_AGAIN] = 0
 
 
 @kernel
@@ -99,9 +100,9 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
         Of this pass.
     start, end : int
         Seconds.
-    allowed : uint64 array (N / 8,)
-        1 for the blocks that the job may use.
-    nodes : uint64 array (N / 8,)
+    allowed : uint64 array (N / 64,)
+        The blocks that the job may use.
+    nodes : uint64 array (N / 64,)
         Filled in.
 
     Returns
@@ -110,8 +111,9 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
         When to try again: the end of the first record after which there are other blocks; 0 if there is none.
     """
     record, free, words = plan.record, plan.free, plan.size[_WORDS]
-    later, at, first = 0, 0, -1
-    to_the_end = end >= record[plan.size[_LAST], BEGIN]
+    later, first = 0, -1
+    at = plan.size[_AGAIN] if plan.size[_AGAIN_AT] == start else 0
+    to_the_end = reaches_end(plan, end)
     for word in range(words):
         nodes[word] = allowed[word]
     while True:
@@ -125,6 +127,7 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
                 others |= allowed[word] & free[following, word] & ~(nodes[word] & free[at, word])
             if others != 0:
                 later = record[at, END]
+                plan.size[_AGAIN], plan.size[_AGAIN_AT] = following, later
         if later > 0 and to_the_end:
             for word in range(words):
                 nodes[word] = allowed[word] & plan.rest[first, word]
@@ -140,6 +143,12 @@ def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: 
     return later
 
 
+@inlined
+def reaches_end(plan: Plan, time: int) -> bool:
+    """Tell whether a job that runs until a time meets the last record of the plan."""
+    return bool(time >= plan.record[plan.size[_LAST], BEGIN])
+
+
 @kernel
 def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
     """Tell whether one of some blocks is reserved at a time from ``start`` to before ``end``.
@@ -148,8 +157,8 @@ def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
     ----------
     plan : Plan
         Of this pass.
-    taken : uint64 array (N / 8,)
-        1 for the blocks.
+    taken : uint64 array (N / 64,)
+        The blocks.
     start, end : int
         Seconds.
     """
@@ -174,14 +183,15 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
     ----------
     plan : Plan
         With room for two more records.
-    taken : uint64 array (N / 8,)
-        1 for the blocks.
+    taken : uint64 array (N / 64,)
+        The blocks.
     start, end : int
         Seconds, multiples of ``resolution``; at least one ``resolution`` is reserved.
     resolution : int
         Seconds.
     """
     record, free, words = plan.record, plan.free, plan.size[_WORDS]
+    plan.size[_AGAIN] = 0
     start = max(start, record[0, BEGIN])
     end = max(end, start + resolution)
     before, after, at, last = 0, -1, 0, -1
@@ -247,10 +257,10 @@ def _join(plan: Plan, before: int, after: int) -> None:
 @step
 def split_in_plan(plan: Plan, block: int, blocks: int) -> None:
     """Split a block in two in all records, as `slurm_blocks.split_block` does; there are ``blocks`` before that."""
-    if blocks == plan.size[_WORDS] * _WORD:
+    if blocks == plan.size[_WORDS] * WORD:
         for record in range(plan.size[RECORDS]):
             plan.free[record, plan.size[_WORDS]] = plan.rest[record, plan.size[_WORDS]] = np.uint64(0)
         plan.size[_WORDS] += 1
     for record in range(plan.size[RECORDS]):
-        move_on(plan.free, record, block, plan.size[_WORDS])
-        move_on(plan.rest, record, block, plan.size[_WORDS])
+        move_on(plan.free, record, block, plan.size[_WORDS], 1)
+        move_on(plan.rest, record, block, plan.size[_WORDS], 1)

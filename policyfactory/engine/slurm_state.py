@@ -11,11 +11,7 @@ from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import new_heap
 from policyfactory.engine.slurm_blocks import BLOCKS, Blocks, divide, new_blocks
 from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine, Settings
-from policyfactory.engine.slurm_nodes import (
-    CORES,
-    Choice,
-    new_choice,
-)
+from policyfactory.engine.slurm_nodes import CORES, WEIGHT, Choice, new_choice
 from policyfactory.engine.slurm_plan import RECORDS, Plan, new_plan
 
 __all__ = [
@@ -118,14 +114,14 @@ class Run(NamedTuple):
         Where in the arena the nodes of a running job are.
     held_node, held_cores : int64 array
         The arena.
-    given_from : int64 array
-        Where in the three that follow the blocks begin that each of the running jobs gives back, in the order of
-        ``running``; one more for their end.
-    given_node, given_nodes, given_cores : int64 array
-        The first node of what was such a block when they were listed; its nodes; the job's cores on each of them.
+    given : int64 array (n + 1, 3)
+        Of the running jobs in the order of ``running``: where the parts begin that each gives back, until when it may
+        run (s), and 1 if it shares its nodes with nobody; one more for the end of the parts.
+    given_part : int64 array (C, 3)
+        The first node of what was a block when they were listed; its nodes; the job's cores on each of them.
     used : int64 array (N, 4)
         Cores, MB, GPUs, jobs.
-    completing : int64 array (N,)
+    completing : int32 array (N,)
         Jobs that have ended there and are being cleaned up.
     leaving : int64 array (C, 2)
         A ring: when the next of these is gone, and from which node.
@@ -170,12 +166,10 @@ class Run(NamedTuple):
     held_count: Int64Array
     held_node: Int64Array
     held_cores: Int64Array
-    given_from: Int64Array
-    given_node: Int64Array
-    given_nodes: Int64Array
-    given_cores: Int64Array
+    given: Int64Array
+    given_part: Int64Array
     used: Int64Array
-    completing: Int64Array
+    completing: Int32Array
     leaving: Int64Array
     up: UInt8Array
     nowhere: UInt8Array
@@ -227,12 +221,10 @@ def new_run(jobs: Jobs, machine: Machine, most: FloatArray, counters: int, setti
         whole.copy(),
         np.empty(arena, np.int64),
         np.empty(arena, np.int64),
-        np.empty(arena, np.int64),
-        np.empty(arena, np.int64),
-        np.empty(arena, np.int64),
-        np.empty(arena, np.int64),
+        np.zeros((n + 1, 3), np.int64),
+        np.empty((arena, 3), np.int64),
         np.zeros((nodes, 4), np.int64),
-        np.zeros(nodes, np.int64),
+        np.zeros(nodes, np.int32),
         np.zeros((int(machine.has[:, CORES].sum()) + 1, 2), np.int64),
         np.ones(nodes, np.uint8),
         np.zeros(nodes, np.uint8),
@@ -269,7 +261,7 @@ def divide_nodes(machine: Machine, run: Run) -> None:
     """Divide the nodes into blocks if anything has changed."""
     state = run.state
     if state[DIVIDED] != state[VERSION] or run.blocks.size[BLOCKS] == 0:
-        divide(run.blocks, machine.cores, run.free, run.up, run.completing)
+        divide(run.blocks, machine.cores, machine.has[:, WEIGHT], run.free, run.up, run.completing)
         state[DIVIDED] = state[VERSION]
     run.plan.size[RECORDS] = 0
 
@@ -290,6 +282,15 @@ def is_ahead(jobs: Jobs, machine: Machine, run: Run, job: int, other: int) -> bo
     return bool(jobs.number[job] < jobs.number[other])
 
 
+@inlined
+def _change_queue(run: Run) -> None:
+    """Note that something has changed, which is not the nodes: they stay divided as they are."""
+    state = run.state
+    if state[DIVIDED] == state[VERSION]:
+        state[DIVIDED] += 1
+    state[VERSION] += 1
+
+
 @step
 def enqueue(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
     """Put a job into its place in the queue."""
@@ -304,7 +305,7 @@ def enqueue(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
         run.waiting[at] = run.waiting[at - 1]
     run.waiting[low] = job
     run.state[WAITING] += 1
-    run.state[VERSION] += 1
+    _change_queue(run)
 
 
 @inlined
@@ -312,7 +313,7 @@ def see_cores(run: Run, settings: Settings, job: int, cores: int) -> None:
     """Note the cores of the nodes that were chosen for a job: its priority or limits may count them."""
     if settings.plan_all and run.cores_seen[job] != cores:
         run.cores_seen[job] = cores
-        run.state[VERSION] += 1
+        _change_queue(run)
 
 
 @inlined
@@ -325,7 +326,7 @@ def see_all(run: Run) -> None:
             run.ready[job] = max(run.ready[job], now)
             run.seen[job] = 0
             run.state[CHANGED] = now
-            run.state[VERSION] += 1
+            _change_queue(run)
         else:
             run.seen[job] = 1
 

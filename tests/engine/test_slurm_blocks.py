@@ -17,18 +17,25 @@ from policyfactory.engine.slurm_blocks import (
     divide,
     mark_edges,
     new_blocks,
+    pack,
     split_block,
+    unpack,
 )
 from policyfactory.engine.slurm_plan import begin_plan, new_plan, reserve, split_in_plan
 
 
-def some_blocks(rng: random.Random, nodes: int = 40) -> Blocks:
+def some_blocks(rng: random.Random, nodes: int) -> Blocks:
     """Return blocks of some nodes, divided by what they have."""
     cores = np.sort([rng.choice((2, 4, 8)) for _ in range(nodes)])
     blocks = new_blocks(cores[np.newaxis])
     small = cores.astype(np.int32)
-    divide(blocks, small, small, np.ones(nodes, np.uint8), np.zeros(nodes, np.int64))
+    divide(blocks, small, cores, small, np.ones(nodes, np.uint8), np.zeros(nodes, np.int32))
     return blocks
+
+
+def in_bytes(bits: np.ndarray) -> np.ndarray:
+    """Return a set of blocks as a mask."""
+    return np.unpackbits(bits.view(np.uint8), bitorder="little")
 
 
 def by_node(blocks: Blocks, column: np.ndarray) -> list[int]:
@@ -44,9 +51,11 @@ def test_nodes_are_divided_where_they_or_their_jobs_differ(seed: int) -> None:
         nodes = rng.randint(1, 40)
         cores = np.array([rng.choice((4, 4, 4, 8)) for _ in range(nodes)], dtype=np.int32)
         up = np.array([rng.random() < 0.9 for _ in range(nodes)], dtype=np.uint8)
-        completing = np.array([rng.random() < 0.1 for _ in range(nodes)], dtype=np.int64)
+        completing = np.array([rng.random() < 0.1 for _ in range(nodes)], dtype=np.int32)
+        weight = np.array([rng.choice((1, 1, 2)) for _ in range(nodes)], dtype=np.int64)
+        columns = np.stack([cores, weight]).astype(np.int64)
         free, job = cores.copy(), np.full(nodes, -1)
-        fast, by_plain = new_blocks(cores[np.newaxis].astype(np.int64)), new_blocks(cores[np.newaxis].astype(np.int64))
+        fast, by_plain = new_blocks(columns), new_blocks(columns)
         held = []
         for number in range(rng.randint(0, 5)):
             idle = np.flatnonzero(job < 0)
@@ -57,34 +66,44 @@ def test_nodes_are_divided_where_they_or_their_jobs_differ(seed: int) -> None:
             held.append((taken, part))
             for blocks in (fast, by_plain):
                 mark_edges(blocks, taken, part, 0, len(taken), 1)
-        divide(fast, cores, free, up, completing)
-        plain.divide(by_plain, cores, free, up, completing)
+        divide(fast, cores, weight, free, up, completing)
+        plain.divide(by_plain, cores, weight, free, up, completing)
         assert fast.size.tolist() == by_plain.size.tolist()
         size = fast.size[BLOCKS]
-        for column in ("first", "nodes", "cores", "free"):
+        for column in ("first", "nodes", "cores", "weight", "free"):
             assert getattr(fast, column)[:size].tolist() == getattr(by_plain, column)[:size].tolist()
         assert fast.of[fast.first[:size]].tolist() == list(range(size))
-        alike = (cores, free, job, up, completing)
+        alike = (cores, weight, free, job, up, completing)
         for begin, count in zip(fast.first[:size], fast.nodes[:size], strict=True):
             assert all(len(set(column[begin : begin + count].tolist())) == 1 for column in alike)
         for taken, part in held:
             mark_edges(fast, taken, part, 0, len(taken), -1)
-        assert fast.edge.tolist() == new_blocks(cores[np.newaxis].astype(np.int64)).edge.tolist()
+        assert fast.edge.tolist() == new_blocks(columns).edge.tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_split_changes_nothing_that_is_known_of_a_node(seed: int) -> None:
     rng = random.Random(seed)
-    blocks, plan = some_blocks(rng), new_plan(5, 40)
-    for row in range(5):
+    nodes = 150  # more than two words of bits
+    blocks, plan = some_blocks(rng, nodes), new_plan(5, nodes)
+    for row in range(len(blocks.mask)):
         blocks.mask[row, : blocks.size[BLOCKS]] = [rng.random() < 0.5 for _ in range(blocks.size[BLOCKS])]
-    blocks.mask[4, :3] = 1
-    begin_plan(plan, 0, 6000, 60, blocks.words[4], int(blocks.size[WORDS]))
-    reserve(plan, blocks.words[1], 600, 1200, 60)
-    while blocks.size[BLOCKS] < 40:
-        masks = [by_node(blocks, mask) for mask in blocks.mask]
-        cores = by_node(blocks, blocks.cores)
-        planned = [by_node(blocks, record.view(np.uint8)) for record in plan.free[: plan.size[0]]]
+    for row in range(len(blocks.bits)):
+        pack(blocks.eights[row], blocks.bits[row], int(blocks.size[WORDS]))
+    begin_plan(plan, 0, 6000, 60, np.array([2**64 - 1], dtype=np.uint64), int(blocks.size[WORDS]))
+    reserve(plan, blocks.bits[1], 600, 1200, 60)
+
+    def known() -> list[list[int]]:
+        masks, sets = (
+            [by_node(blocks, mask) for mask in blocks.mask],
+            [by_node(blocks, in_bytes(s)) for s in blocks.bits],
+        )
+        columns = (blocks.cores, blocks.weight, blocks.free)
+        plans = (*plan.free[: plan.size[0]], *plan.rest[: plan.size[0]])
+        return [*masks, *sets, *(by_node(blocks, c) for c in columns), *(by_node(blocks, in_bytes(s)) for s in plans)]
+
+    before = known()
+    while blocks.size[BLOCKS] < nodes:
         splits = [block for block in range(blocks.size[BLOCKS]) if blocks.nodes[block] > 1]
         block = rng.choice(splits)
         stay = rng.randrange(1, int(blocks.nodes[block]))
@@ -94,10 +113,21 @@ def test_a_split_changes_nothing_that_is_known_of_a_node(seed: int) -> None:
         assert blocks.nodes[block] == stay
         assert blocks.first[:size].tolist() == [0, *np.cumsum(blocks.nodes[: size - 1]).tolist()]
         assert [block_at(blocks, int(node)) for node in blocks.first[:size]] == list(range(size))
+        assert [block_at(blocks, node) for node in range(nodes)] == by_node(blocks, np.arange(nodes))
         assert blocks.of[blocks.first[:size]].tolist() == list(range(size))
-        assert [by_node(blocks, mask) for mask in blocks.mask] == masks
-        assert by_node(blocks, blocks.cores) == cores
-        assert [by_node(blocks, record.view(np.uint8)) for record in plan.free[: plan.size[0]]] == planned
-        assert count_nodes(blocks, blocks.mask[0]) == sum(masks[0])
-        assert not blocks.mask[:, size : 8 * blocks.size[WORDS]].any()
-        assert plan.size[1] == blocks.size[WORDS] == -(-size // 8)
+        assert known() == before
+        assert count_nodes(blocks, blocks.mask[0]) == sum(before[0])
+        assert not blocks.mask[:, size : 64 * blocks.size[WORDS]].any()
+        assert plan.size[1] == blocks.size[WORDS] == -(-size // 64)
+
+
+@pytest.mark.parametrize("words", [1, 2, 5])
+def test_masks_become_sets_and_masks_again(words: int) -> None:
+    rng = np.random.default_rng(words)
+    for part in (0.0, 0.1, 0.5, 1.0):
+        mask = (rng.random(64 * words) < part).astype(np.uint8)
+        bits, again = np.zeros(words, np.uint64), np.full(64 * words, 7, np.uint8)
+        pack(mask.view(np.uint64), bits, words)
+        assert in_bytes(bits).tolist() == mask.tolist()
+        unpack(bits.view(np.uint8), again.view(np.uint64), words)
+        assert again.tolist() == mask.tolist()

@@ -41,7 +41,7 @@ def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, Blocks
     has, used = np.repeat(has, alike, axis=0), np.repeat(used, alike, axis=0)
     blocks, cores = new_blocks(np.concatenate([has.T, used.T])), has[:, 0].astype(np.int32)
     free = np.where(used[:, 3] >= ALONE, -1, cores - used[:, 0]).astype(np.int32)
-    divide(blocks, cores, free, np.ones(len(has), np.uint8), np.zeros(len(has), np.int64))
+    divide(blocks, cores, has[:, 3], free, np.ones(len(has), np.uint8), np.zeros(len(has), np.int32))
     return request, has, used, blocks, np.array([rng.random() < 0.9 for _ in has], dtype=np.uint8)
 
 
@@ -67,8 +67,8 @@ def test_the_same_nodes_are_chosen_where_cores_alone_are_asked_for(seed: int) ->
         request, has, used, blocks, allowed = draw(rng)
         request[4:7] = 0
         choice, by_plain = new_choice(len(has)), new_choice(len(has))
-        chosen = choose_by_cores(request, has, blocks, blocks.free, allowed, choice)
-        assert chosen == plain.choose_by_cores(request, has, blocks, blocks.free, allowed, by_plain), (
+        chosen = choose_by_cores(request, blocks, blocks.free, allowed, choice)
+        assert chosen == plain.choose_by_cores(request, blocks, blocks.free, allowed, by_plain), (
             request,
             used,
             allowed,

@@ -12,18 +12,18 @@ from policyfactory.engine.slurm_plan import begin_plan, is_reserved, new_plan, r
 
 
 def some(rng: random.Random, nodes: int, part: float) -> np.ndarray:
-    """Return a part of some nodes in words, of 24 nodes in all."""
-    mask = np.zeros(24, dtype=np.uint8)
+    """Return a part of some nodes as a set, of 192 nodes in all."""
+    mask = np.zeros(192, dtype=np.uint8)
     mask[:nodes] = [rng.random() < part for _ in range(nodes)]
-    return mask.view(np.uint64)
+    return np.packbits(mask, bitorder="little").view(np.uint64)
 
 
 @pytest.mark.parametrize("resolution", [1, 60, 300])
 def test_plans_are_equal_step_by_step(resolution: int) -> None:
     rng = random.Random(resolution)
     for _ in range(30):
-        count, now, window = rng.randint(2, 20), 1000 + rng.randrange(600), 7200
-        fast, by_plain = new_plan(60, 24), new_plan(60, 24)
+        count, now, window = rng.choice((rng.randint(2, 20), rng.randint(60, 190))), 1000 + rng.randrange(600), 7200
+        fast, by_plain = new_plan(60, 192), new_plan(60, 192)
         up = some(rng, count, 0.9)
         begin_plan(fast, now, window, resolution, up, len(up))
         plain.begin_plan(by_plain, now, window, resolution, up, len(up))

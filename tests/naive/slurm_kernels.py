@@ -59,7 +59,14 @@ def slurm(site: Site, jobs: Sequence[Job], begin: int, turnround: int) -> dict[i
 # Which nodes a job gets.
 
 
-def divide(blocks: Blocks, cores: Int32Array, free: Int32Array, up: UInt8Array, completing: Int64Array) -> None:
+def divide(
+    blocks: Blocks,
+    cores: Int32Array,
+    weight: Int64Array,
+    free: Int32Array,
+    up: UInt8Array,
+    completing: Int32Array,
+) -> None:
     """Divide the nodes into blocks."""
     begins = [
         node
@@ -69,8 +76,8 @@ def divide(blocks: Blocks, cores: Int32Array, free: Int32Array, up: UInt8Array, 
     ends = [*begins[1:], len(cores)]
     for block, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         blocks.first[block], blocks.nodes[block], blocks.of[begin] = begin, end - begin, block
-        blocks.cores[block], blocks.free[block] = cores[begin], free[begin]
-    blocks.size[BLOCKS], blocks.size[WORDS], blocks.size[LISTED] = len(begins), math.ceil(len(begins) / 8), 0
+        blocks.cores[block], blocks.weight[block], blocks.free[block] = cores[begin], weight[begin], free[begin]
+    blocks.size[BLOCKS], blocks.size[WORDS], blocks.size[LISTED] = len(begins), math.ceil(len(begins) / 64), 0
 
 
 def parts(choice: Choice) -> list[tuple[int, int]]:
@@ -116,11 +123,13 @@ def choose(
     return len(found or {})
 
 
-def choose_by_cores(
-    request: Int64Array, has: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: Choice
-) -> int:
+def choose_by_cores(request: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: Choice) -> int:
     """Choose nodes for a job that asks for cores alone; see `choose`."""
-    used, size = np.zeros_like(has), blocks.size[BLOCKS]
+    size = blocks.size[BLOCKS]
+    has = np.zeros((blocks.nodes[:size].sum(), 4), dtype=np.int64)
+    for at, column in ((0, blocks.cores), (3, blocks.weight)):
+        has[:, at] = np.repeat(column[:size], blocks.nodes[:size])
+    used = np.zeros_like(has)
     by_node = np.repeat(free[:size], blocks.nodes[:size])
     used[:, 0] = has[:, 0] - np.maximum(by_node, 0)
     used[:, 3] = np.where(by_node < 0, ALONE, used[:, 0] > 0)
@@ -156,12 +165,13 @@ def _write(table: Table, plan: Plan) -> None:
 
 
 def _nodes(words: UInt64Array) -> set[int]:
-    return set(np.flatnonzero(words.view(np.uint8)).tolist())
+    return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
 def _fill_in(words: UInt64Array, nodes: set[int]) -> None:
     words[:] = 0
-    words.view(np.uint8)[sorted(nodes)] = 1
+    for node in nodes:
+        words[node // 64] |= np.uint64(1 << (node % 64))
 
 
 def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array, words: int) -> None:

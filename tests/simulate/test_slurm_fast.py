@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
@@ -10,6 +11,7 @@ from naive import slurm_kernels as plain
 from naive.slurm_nodes import Nodes
 from naive.slurm_random import BEGIN, FEATURES, draw
 from naive.slurm_workload import run_fast
+from policyfactory.site.model import NodeGroup
 
 # What looking for GPUs does to the weights of nodes is left out of the kernel; see the test below.
 SAME = [name for name in FEATURES if name != "gpus"]
@@ -40,4 +42,20 @@ def test_but_for_one_rule_sites_with_gpus_are_too(seed: int, monkeypatch: pytest
 def test_a_long_queue_is_scheduled_alike(seed: int) -> None:
     # The nodes of running jobs are moved together several times.
     site, jobs = draw(seed, 200, "cores", "partitions", "age", "outages")
+    assert run_fast(site, jobs, begin=BEGIN) == plain.slurm(site, jobs, BEGIN, 0)
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
+def test_a_machine_of_many_kinds_of_nodes_is_scheduled_alike(seed: int) -> None:
+    # A set of its blocks takes several words, and a block of many nodes is taken in parts.
+    rng = random.Random(seed)
+    site, jobs = draw(seed, 40, "plan", rng.choice(("age", "outages", "reservations")))
+    sizes = [rng.choice((1, 1, 1, 2, 9)) for _ in range(100)]
+    kinds = [(f"m{at}n[1-{size}]", rng.choice((2, 4, 8))) for at, size in enumerate(sizes)]
+    others = tuple(NodeGroup(names, cores) for names, cores in kinds)
+    site = dataclasses.replace(site, nodes=(*site.nodes, *others))
+    for at, job in enumerate(jobs):
+        times = rng.choice((3, 20, 60))
+        nodes = job.nodes if job.nodes < 0 else job.nodes * times
+        jobs[at] = dataclasses.replace(job, nodes=nodes, cores=job.cores * times)
     assert run_fast(site, jobs, begin=BEGIN) == plain.slurm(site, jobs, BEGIN, 0)

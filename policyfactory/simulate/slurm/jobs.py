@@ -11,7 +11,7 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.engine.slurm_blocks import divide, new_blocks
 from policyfactory.engine.slurm_jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, Jobs
-from policyfactory.engine.slurm_nodes import CORES, MOST_NODES, NODES, choose, new_choice
+from policyfactory.engine.slurm_nodes import CORES, MOST_NODES, NODES, WEIGHT, choose, new_choice
 from policyfactory.simulate.slurm.counters import Counters, Enforced, array_line
 from policyfactory.simulate.slurm.factors import by_core, fixed_part
 from policyfactory.simulate.slurm.machine import node_capacity
@@ -141,7 +141,7 @@ class _Judge:
         self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
         self.blocks = new_blocks(np.concatenate([self.has.T, layout.members]))
         cores, nodes = self.has[:, CORES].astype(np.int32), len(self.has)
-        divide(self.blocks, cores, cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int64))
+        divide(self.blocks, cores, self.has[:, WEIGHT], cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int32))
         jobs = len(asked)
         self.association = np.zeros(jobs, dtype=np.int64)
         self.qos_priority, self.usage_factor = np.zeros(jobs), np.ones(jobs)
