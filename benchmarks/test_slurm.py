@@ -2,8 +2,8 @@
 
     pytest benchmarks/test_slurm.py --benchmark-enable
 
-The logs of test_easy.py on the sites that are assumed of them, in the order of submission and by SAF: all of KTH-SP2 and
-of CEA-Curie, which is to take less than a minute, and a part of SDSC-BLUE.
+The logs of test_easy.py on the sites that are assumed of them, in the order of submission and by SAF: all of KTH-SP2
+and of CEA-Curie, which is to take less than a minute, and a part of SDSC-BLUE.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from policyfactory.engine.waiting import (
     submit_all,
 )
 
-__all__ = ["_smallest_behind", "_sorted", "conservative", "conservative_until", "new_profile"]
+__all__ = ["conservative", "conservative_until", "new_profile", "queue_of", "smallest_behind"]
 
 # Rows of the profile: from ``TIME[i]`` to ``TIME[i + 1]``, or for ever, ``LEFT[i]`` processors are free.
 TIME, LEFT = 0, 1
@@ -98,14 +98,26 @@ def conservative_until(
             continue
         score_waiting(jobs, state, waiting, formula, (order.ticks, processors), work, scores)
         count_overdue(jobs, state, waiting, order.threshold)
-        queue = _sorted(waiting, scores, state[OVERDUE], order)
-        _plan(jobs, state, heap, running, queue, _smallest_behind(jobs, queue), profile)
+        queue = queue_of(waiting, scores, state[OVERDUE], order)
+        _plan(jobs, state, heap, running, queue, smallest_behind(jobs, queue), profile)
         close_gaps(jobs, state, waiting)
 
 
 @kernel
-def _sorted(waiting: Int64Array, scores: FloatArray, overdue: int, order: Order) -> Int64Array:
-    """Return the waiting jobs in the order of the queue."""
+def queue_of(waiting: Int64Array, scores: FloatArray, overdue: int, order: Order) -> Int64Array:
+    """Return the waiting jobs in the order of the queue.
+
+    Parameters
+    ----------
+    waiting : int64 array (n + 1,)
+        How many there are, and these in the order of their arrival.
+    scores : float64 array (n + 1,)
+        Of each of them, behind one place that is not used; a lower one goes first.
+    overdue : int
+        How many of them go before all others, in the order of their arrival.
+    order : Order
+        Whether of equal scores the last one goes first.
+    """
     count = waiting[0]
     queue = waiting[1 : count + 1].copy()
     rest = scores[overdue + 1 : count + 1]
@@ -117,8 +129,15 @@ def _sorted(waiting: Int64Array, scores: FloatArray, overdue: int, order: Order)
 
 
 @kernel
-def _smallest_behind(jobs: Jobs, queue: Int64Array) -> Int64Array:
-    """Return, place by place, the processors of the smallest job from there to the end of the queue."""
+def smallest_behind(jobs: Jobs, queue: Int64Array) -> Int64Array:
+    """Return, place by place, the processors of the smallest job from there to the end of the queue.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    queue : int64 array (n,)
+        Numbers of jobs.
+    """
     smallest = np.empty(len(queue), dtype=np.int64)
     width = jobs.processors
     least = width[queue[-1]]

@@ -22,7 +22,7 @@ from policyfactory.core.jit import inlined
 
 __all__ = [
     "NO_HEAD", "Ask", "Nodes", "choose_nodes", "count_fitting", "count_spared", "forget_refused", "give_back",
-    "is_refused", "may_fit", "new_nodes", "note_refused", "release_nodes", "take_nodes",
+    "has_room", "is_refused", "may_fit", "new_nodes", "note_refused", "release_nodes", "take_nodes",
 ]  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def new_nodes(capacity: Int64Array, guard: int, mask: int, placed: int, *, best_
 
 
 @inlined
-def _fits(free: int, capacity: int, guard: int, ask: Ask) -> bool:
+def has_room(free: int, capacity: int, guard: int, ask: Ask) -> bool:
     """Say whether a node with so much free has what a job asks for."""
     # No short circuit: the loops over nodes are to become vector instructions.
     return bool(((((free | guard) - ask.on_each) & guard) == guard) & ((not ask.whole) | (free == capacity)))
@@ -110,7 +110,7 @@ def _is_minded(head: Ask) -> bool:
 def _spares(later: int, capacity: int, guard: int, ask: Ask, head: Ask) -> bool:
     """Say whether a job leaves a node, with so much free at the head's time, as useful to the head as it is."""
     taken = capacity if ask.whole else ask.on_each
-    return bool((not _fits(later, capacity, guard, head)) | _fits(later - taken, capacity, guard, head))
+    return bool((not has_room(later, capacity, guard, head)) | has_room(later - taken, capacity, guard, head))
 
 
 @inlined
@@ -124,7 +124,7 @@ def count_fitting(nodes: Nodes, ask: Ask) -> int:
     """Return on how many nodes a job fits now."""
     count = 0
     for node in range(len(nodes.free)):
-        count += _fits(nodes.free[node], nodes.capacity[node], nodes.guard, ask)
+        count += has_room(nodes.free[node], nodes.capacity[node], nodes.guard, ask)
     return count
 
 
@@ -134,7 +134,7 @@ def count_spared(nodes: Nodes, ask: Ask, head: Ask) -> int:
     count = 0
     for node in range(len(nodes.free)):
         capacity = nodes.capacity[node]
-        fits = _fits(nodes.free[node], capacity, nodes.guard, ask)
+        fits = has_room(nodes.free[node], capacity, nodes.guard, ask)
         count += fits & _spares(nodes.later[node], capacity, nodes.guard, ask, head)
     return count
 
@@ -178,9 +178,9 @@ def give_back(nodes: Nodes, first: int, last: int, ask: Ask, head: Ask) -> int:
     for at in range(first, last):
         node = nodes.placed[at]
         capacity = nodes.capacity[node]
-        more -= _fits(later[node], capacity, guard, head)
+        more -= has_room(later[node], capacity, guard, head)
         later[node] += capacity if ask.whole else ask.on_each
-        more += _fits(later[node], capacity, guard, head)
+        more += has_room(later[node], capacity, guard, head)
     return more
 
 
@@ -196,7 +196,7 @@ def choose_nodes(nodes: Nodes, first: int, last: int, ask: Ask, head: Ask) -> No
         return
     at, node = first, 0
     while at < last:
-        if _fits(nodes.free[node], nodes.capacity[node], nodes.guard, ask):
+        if has_room(nodes.free[node], nodes.capacity[node], nodes.guard, ask):
             nodes.placed[at] = node
             at += 1
         node += 1
@@ -209,7 +209,7 @@ def _choose_by_level(nodes: Nodes, first: int, last: int, ask: Ask, head: Ask) -
     for level in range(len(tally)):
         tally[level] = 0
     for node in range(len(nodes.free)):
-        if _fits(nodes.free[node], nodes.capacity[node], nodes.guard, ask):
+        if has_room(nodes.free[node], nodes.capacity[node], nodes.guard, ask):
             tally[_level(nodes, node, ask, head)] += 1
     highest, left = 0, last - first
     while tally[highest] < left:
@@ -217,7 +217,7 @@ def _choose_by_level(nodes: Nodes, first: int, last: int, ask: Ask, head: Ask) -
         highest += 1
     at, node = first, 0
     while at < last:
-        if _fits(nodes.free[node], nodes.capacity[node], nodes.guard, ask):
+        if has_room(nodes.free[node], nodes.capacity[node], nodes.guard, ask):
             level = _level(nodes, node, ask, head)
             if level < highest or (level == highest and left > 0):
                 left -= level == highest

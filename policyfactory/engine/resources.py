@@ -41,6 +41,7 @@ from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 __all__ = [
     "Demand",
     "Machine",
+    "ask_of",
     "complete_on",
     "fits_now",
     "is_hopeless",
@@ -95,7 +96,8 @@ class Machine(NamedTuple):
 
 
 @inlined
-def _ask(demand: Demand, job: int) -> Ask:
+def ask_of(demand: Demand, job: int) -> Ask:
+    """Return what a job asks for on each of its nodes."""
     return Ask(demand.on_each[job], demand.whole[job])
 
 
@@ -108,7 +110,7 @@ def fits_now(demand: Demand, machine: Machine, job: int) -> bool:
     count = demand.nodes[job]
     if count == 0:
         return True
-    ask = _ask(demand, job)
+    ask = ask_of(demand, job)
     return bool(may_fit(machine.nodes, ask, count) and count_fitting(machine.nodes, ask) >= count)
 
 
@@ -137,7 +139,7 @@ def start_behind(
         for at in range(len(machine.extra)):
             machine.extra[at] -= demand.counters[job, at]
     jobs.backfilled[job] = True
-    minded = _ask(demand, head) if lasts else NO_HEAD
+    minded = ask_of(demand, head) if lasts else NO_HEAD
     _start(jobs, demand, machine, state, heap, running, job, minded)
 
 
@@ -154,7 +156,7 @@ def _start(
 ) -> None:
     count, first = demand.nodes[job], demand.first[job]
     if count > 0:
-        choose_nodes(machine.nodes, first, first + count, _ask(demand, job), head)
+        choose_nodes(machine.nodes, first, first + count, ask_of(demand, job), head)
     _hold(jobs, demand, machine, state, heap, running, job, head)
 
 
@@ -181,7 +183,7 @@ def _hold(
         machine.counters[at] -= demand.counters[job, at]
     cores, lost, count = jobs.processors[job], 0, demand.nodes[job]
     if count > 0:
-        first, ask = demand.first[job], _ask(demand, job)
+        first, ask = demand.first[job], ask_of(demand, job)
         cores, lost = take_nodes(machine.nodes, first, first + count, ask, head)
     state[FREE] -= cores
     state[EXTRA] -= lost
@@ -206,7 +208,7 @@ def complete_on(
         cores, count = jobs.processors[job], demand.nodes[job]
         if count > 0:
             first = demand.first[job]
-            cores = release_nodes(machine.nodes, first, first + count, _ask(demand, job))
+            cores = release_nodes(machine.nodes, first, first + count, ask_of(demand, job))
         state[FREE] += cores
         any_ended = True
     return any_ended
@@ -218,7 +220,7 @@ def reserve_on(demand: Demand, machine: Machine, state: Int64Array, running: Int
 
     ``SHADOW`` is that time, ``EXTRA`` how many nodes are useful to the head then beyond its need.
     """
-    nodes, extra, ask = machine.nodes, machine.extra, _ask(demand, head)
+    nodes, extra, ask = machine.nodes, machine.extra, ask_of(demand, head)
     for at in range(len(extra)):
         extra[at] = machine.counters[at] - demand.counters[head, at]
     needed, useful = demand.nodes[head], 0
@@ -235,7 +237,7 @@ def reserve_on(demand: Demand, machine: Machine, state: Int64Array, running: Int
             extra[counter] += demand.counters[job, counter]
         if needed > 0:
             first = demand.first[job]
-            useful += give_back(nodes, first, first + demand.nodes[job], _ask(demand, job), ask)
+            useful += give_back(nodes, first, first + demand.nodes[job], ask_of(demand, job), ask)
         if not enough:
             shadow = max(running[PREDICTED, at], shadow)
             enough = useful >= needed and _is_enough(extra)
@@ -263,7 +265,7 @@ def is_hopeless(jobs: Jobs, demand: Demand, machine: Machine, state: Int64Array,
         if demand.counters[job, at] > machine.extra[at]:
             return True
     count = demand.nodes[job]
-    return bool(count > state[EXTRA] and is_refused(machine.nodes, _ask(demand, job), count))
+    return bool(count > state[EXTRA] and is_refused(machine.nodes, ask_of(demand, job), count))
 
 
 @inlined
@@ -273,8 +275,8 @@ def leaves_the_head(jobs: Jobs, demand: Demand, machine: Machine, state: Int64Ar
         return True
     if is_hopeless(jobs, demand, machine, state, job):
         return False
-    count, ask = demand.nodes[job], _ask(demand, job)
-    if count <= state[EXTRA] or count - count_spared(machine.nodes, ask, _ask(demand, head)) <= state[EXTRA]:
+    count, ask = demand.nodes[job], ask_of(demand, job)
+    if count <= state[EXTRA] or count - count_spared(machine.nodes, ask, ask_of(demand, head)) <= state[EXTRA]:
         return True
     note_refused(machine.nodes, ask, count)
     return False

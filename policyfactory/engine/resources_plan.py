@@ -13,10 +13,10 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, kernel
-from policyfactory.engine.conservative import _smallest_behind, _sorted
+from policyfactory.engine.conservative import queue_of, smallest_behind
 from policyfactory.engine.events import FREE, NOW, OVERDUE, SMALLEST, STARTED, Jobs, Order, advance
-from policyfactory.engine.placement import Ask, Nodes, _fits
-from policyfactory.engine.resources import Demand, Machine, complete_on, start_placed
+from policyfactory.engine.placement import Nodes, has_room
+from policyfactory.engine.resources import Demand, Machine, ask_of, complete_on, start_placed
 from policyfactory.engine.running import PREDICTED, WIDTH
 from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.engine.waiting import (
@@ -98,7 +98,7 @@ def conservative_on(
             continue
         score_waiting(scored, state, waiting, formula, (order.ticks, processors), work, scores)
         count_overdue(jobs, state, waiting, order.threshold)
-        queue = _sorted(waiting, scores, state[OVERDUE], order)
+        queue = queue_of(waiting, scores, state[OVERDUE], order)
         steps = running[BOUNDS, HIGH] - running[BOUNDS, LOW] + len(queue) + 2
         plan = _Plan(
             np.empty(steps, np.int64),
@@ -106,7 +106,7 @@ def conservative_on(
             np.empty((steps, len(machine.nodes.free)), np.int64),
             np.empty(len(machine.nodes.free), np.uint8),
         )
-        _make(jobs, demand, machine, state, heap, running, queue, _smallest_behind(jobs, queue), plan)
+        _make(jobs, demand, machine, state, heap, running, queue, smallest_behind(jobs, queue), plan)
         close_gaps(jobs, state, waiting)
 
 
@@ -187,7 +187,7 @@ def _change(demand: Demand, nodes: Nodes, plan: _Plan, step: int, job: int, sign
 @inlined
 def _earliest(demand: Demand, nodes: Nodes, plan: _Plan, steps: int, job: int, length: int) -> tuple[int, int]:
     """Return the first and the last step of the earliest place for a job; `_Plan.usable` says on which nodes."""
-    ask, count = Ask(demand.on_each[job], demand.whole[job]), demand.nodes[job]
+    ask, count = ask_of(demand, job), demand.nodes[job]
     first = last = 0
     plan.usable[:] = 1
     while True:
@@ -200,7 +200,7 @@ def _earliest(demand: Demand, nodes: Nodes, plan: _Plan, steps: int, job: int, l
             continue
         left = 0
         for node in range(len(plan.usable)):
-            plan.usable[node] &= _fits(plan.free[last, node], nodes.capacity[node], nodes.guard, ask)
+            plan.usable[node] &= has_room(plan.free[last, node], nodes.capacity[node], nodes.guard, ask)
             left += plan.usable[node]
         if left < count:
             # Others may be free from the next step on.

@@ -11,31 +11,21 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_allowed import after_reservations, allow, allow_members, is_open
 from policyfactory.engine.slurm_blocks import BLOCKS, MEMBERS_OF, WORD, WORDS, Blocks, count_nodes, pack, unpack
+from policyfactory.engine.slurm_demand import CORE_MEMORY, CORES, MEMORY, NODE_MEMORY, NODES, TOTAL_CORES, WHOLE
 from policyfactory.engine.slurm_earliest import (
-    allow,
-    allow_members,
     asked,
     choose_now,
     could_start,
     count_usable,
     earliest,
-    is_open,
     is_young,
     list_given,
 )
 from policyfactory.engine.slurm_holding import may_fit, part_blocks, start_job
 from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
 from policyfactory.engine.slurm_limits import is_limited, waits_for_array
-from policyfactory.engine.slurm_nodes import (
-    CORE_MEMORY,
-    CORES,
-    MEMORY,
-    NODE_MEMORY,
-    NODES,
-    TOTAL_CORES,
-    WHOLE,
-)
 from policyfactory.engine.slurm_plan import (
     BEGIN,
     END,
@@ -77,20 +67,6 @@ _FAR = 2**60
 _OF_BOTH, _OF_PARTITION, _OF_ASSOCIATION, _OF_USER, _RESERVED = range(5)
 # What came of a job: it stays as it is, was started, the plan has no room for it, or its nodes are busy.
 _LEFT, _STARTED, _FULL, _BUSY = range(4)
-
-
-@inlined
-def _after_reservations(machine: Machine, settings: Settings, now: int, begin: int, later: int) -> int:
-    """Return when to try again where reservations take nodes away: when the next one ends, if that is before."""
-    end, resolution = 0, settings.resolution
-    for other in range(len(machine.reservation)):
-        if machine.reservation[other, 2] > now or machine.reservation[other, 1] <= now:
-            continue
-        if begin <= machine.reservation[other, 1] and (end == 0 or machine.reservation[other, 1] < end):
-            end = machine.reservation[other, 1]
-    free_again = (end + resolution - 1) // resolution * resolution + 1
-    window_end = (now + settings.window) // resolution * resolution
-    return int(free_again if 1 < free_again < window_end and (later == 0 or free_again < later) else later)
 
 
 @step
@@ -300,7 +276,7 @@ def _plan_job(
         later = _leave_planned(run, begin, max(begin, now) + limit)
         if overlaps:
             state[HORIZON] = now
-            later = _after_reservations(machine, settings, now, begin, later)
+            later = after_reservations(machine, settings, now, begin, later)
         chosen, time = 0, -1
         bound = 0 if settings.plan_all else later
         # Once the job counts, those that it could start on by the bound are counted alone.

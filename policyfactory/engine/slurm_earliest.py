@@ -1,6 +1,6 @@
-"""When a job could start by the limits of the running jobs, and on which nodes it may.
+"""When a job could start, and on which of the nodes that it may use, by the limits of the running jobs.
 
-The rules are those of select/cons_tres and of the reservations of Slurm 22.05, found in their source.
+The rules are those of select/cons_tres of Slurm 22.05, found in its source.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
-from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORD, WORDS, Blocks
-from policyfactory.engine.slurm_holding import may_fit
-from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
-from policyfactory.engine.slurm_nodes import (
+from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, Blocks
+from policyfactory.engine.slurm_demand import (
     ALONE,
     CORES,
     GPUS,
@@ -23,23 +21,21 @@ from policyfactory.engine.slurm_nodes import (
     TOTAL_CORES,
     WHOLE,
     asks_cores_alone,
-    choose,
-    choose_by_cores,
     cores_for,
     taken_gpus,
     taken_memory,
 )
+from policyfactory.engine.slurm_holding import may_fit
+from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
+from policyfactory.engine.slurm_nodes import choose, choose_by_cores
 from policyfactory.engine.slurm_state import HORIZON, NOW, RUNNING, Run
 
 __all__ = [
-    "allow",
-    "allow_members",
     "asked",
     "choose_now",
     "could_start",
     "count_usable",
     "earliest",
-    "is_open",
     "is_young",
     "list_given",
 ]
@@ -52,8 +48,6 @@ _STEP = 30
 _MOST_REMOVED = 200
 _NEVER = 2**60
 _YEAR = 365 * 86400
-# How often a maintenance of the whole partition is waited for.
-_TRIES = 10
 
 
 @step
@@ -317,64 +311,6 @@ def _end(
     return nodes, cores, touched
 
 
-@step
-def allow(jobs: Jobs, machine: Machine, run: Run, job: int, begin: int, allowed: UInt8Array) -> tuple[int, bool]:
-    """Fill in which blocks a job may use from a time on, by its partition and the reservations.
-
-    Parameters
-    ----------
-    jobs : Jobs
-    machine : Machine
-    run : Run
-    job, begin : int
-        Its number; seconds.
-    allowed : uint8 array (N,)
-        Filled in.
-
-    Returns
-    -------
-    begin : int
-        Later than given if a maintenance of the whole partition is to be waited for; -1 if the job is not to be
-        planned now.
-    overlaps : bool
-        Whether a reservation takes nodes of the partition away.
-    """
-    partition, blocks = machine.partition[jobs.partition[job]], run.blocks
-    own = jobs.reservation[job]
-    overlaps = False
-    for _ in range(_TRIES):
-        whole = -1
-        allow_members(blocks, run.up, partition, allowed)
-        if own >= 0:
-            if begin < machine.reservation[own, 0] or begin > machine.reservation[own, 1]:
-                return -1, False
-            run.state[HORIZON] = min(run.state[HORIZON], machine.reservation[own, 1] + 1)
-            for block in range(blocks.size[BLOCKS]):
-                allowed[block] &= machine.reserved[own, blocks.first[block]]
-        for other in range(len(machine.reservation)):
-            begins, ends = machine.reservation[other, 0], machine.reservation[other, 1]
-            if other != own and begins >= begin + jobs.limit[job] and begin == run.state[NOW]:
-                run.state[HORIZON] = min(run.state[HORIZON], begins - jobs.limit[job] + 1)
-            if other == own or begins >= begin + jobs.limit[job] or ends <= begin:
-                continue
-            if machine.reservation[other, 2] > run.state[NOW]:
-                continue
-            inside = overlap = 0
-            for block in range(blocks.size[BLOCKS]):
-                node = blocks.first[block]
-                inside += partition[node] > machine.reserved[other, node]
-                overlap += (partition[node] if own < 0 else allowed[block]) & machine.reserved[other, node]
-                allowed[block] &= 1 - machine.reserved[other, node]
-            if inside == 0 and machine.reservation[other, 3] == 1 and own < 0:
-                whole = other
-                break
-            overlaps = overlaps or overlap > 0
-        if whole < 0:
-            return begin, overlaps
-        begin = machine.reservation[whole, 1]
-    return -1, False
-
-
 @inlined
 def is_young(run: Run, settings: Settings, job: int) -> bool:
     """Tell whether a job has not waited long enough for a reservation (bf_min_age_reserve)."""
@@ -382,22 +318,6 @@ def is_young(run: Run, settings: Settings, job: int) -> bool:
     if state[NOW] < old:
         state[HORIZON] = min(state[HORIZON], old)
     return bool(state[NOW] < old)
-
-
-@inlined
-def allow_members(blocks: Blocks, up: UInt8Array, members: UInt8Array, allowed: UInt8Array) -> None:
-    """Fill in a mask with the blocks of some nodes that are up; it is 0 up to a whole word of bits."""
-    for block in range(blocks.size[BLOCKS]):
-        allowed[block] = up[blocks.first[block]] & members[blocks.first[block]]
-    for block in range(blocks.size[BLOCKS], WORD * blocks.size[WORDS]):
-        allowed[block] = 0
-
-
-@inlined
-def is_open(machine: Machine, reservation: int, now: int) -> bool:
-    """Tell whether jobs can start in a reservation at this time."""
-    begin = max(machine.reservation[reservation, 0], machine.reservation[reservation, 2])
-    return bool(begin <= now < machine.reservation[reservation, 1])
 
 
 @inlined

@@ -7,9 +7,7 @@ import numpy as np
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import push_end
 from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORD, WORDS, Blocks, block_at, mark_edges, split_block
-from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
-from policyfactory.engine.slurm_limits import count_in_limits
-from policyfactory.engine.slurm_nodes import (
+from policyfactory.engine.slurm_demand import (
     ALONE,
     CORES,
     GPUS,
@@ -18,10 +16,12 @@ from policyfactory.engine.slurm_nodes import (
     NODES,
     TOTAL_CORES,
     WHOLE,
-    Choice,
     taken_gpus,
     taken_memory,
 )
+from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
+from policyfactory.engine.slurm_limits import count_in_limits
+from policyfactory.engine.slurm_nodes import Choice
 from policyfactory.engine.slurm_plan import Plan, split_in_plan
 from policyfactory.engine.slurm_state import (
     CHANGED,

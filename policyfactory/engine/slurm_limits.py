@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_demand import taken_gpus, taken_memory
 from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine
-from policyfactory.engine.slurm_nodes import Choice, taken_gpus, taken_memory
+from policyfactory.engine.slurm_nodes import Choice
 
 __all__ = ["count_in_limits", "is_limited", "waits_for_array"]
 

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from policyfactory.core.arrays import Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, step
+from policyfactory.engine.slurm_allowed import allow, allow_members, is_open
 from policyfactory.engine.slurm_blocks import BLOCKS, Blocks, count_nodes
-from policyfactory.engine.slurm_earliest import allow, allow_members, asked, choose_now, is_open, is_young
-from policyfactory.engine.slurm_holding import may_fit, part_blocks, start_job
-from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
-from policyfactory.engine.slurm_limits import is_limited, waits_for_array
-from policyfactory.engine.slurm_nodes import (
+from policyfactory.engine.slurm_demand import (
     ALONE,
     CORE_MEMORY,
     JOBS,
@@ -22,8 +19,12 @@ from policyfactory.engine.slurm_nodes import (
     NODES,
     TOTAL_CORES,
     WHOLE,
-    choose,
 )
+from policyfactory.engine.slurm_earliest import asked, choose_now, is_young
+from policyfactory.engine.slurm_holding import may_fit, part_blocks, start_job
+from policyfactory.engine.slurm_jobs import CLOSED, LIMITED, Jobs, Machine, Settings
+from policyfactory.engine.slurm_limits import is_limited, waits_for_array
+from policyfactory.engine.slurm_nodes import choose
 from policyfactory.engine.slurm_state import (
     CHANGED,
     HORIZON,

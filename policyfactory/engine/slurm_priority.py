@@ -12,8 +12,8 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array, UInt8Array
 from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.engine.slurm_demand import TOTAL_CORES
 from policyfactory.engine.slurm_jobs import Jobs, Machine
-from policyfactory.engine.slurm_nodes import TOTAL_CORES
 from policyfactory.engine.slurm_state import NOW, RUNNING, VERSION, WAITING, Run, is_ahead
 
 __all__ = ["Shares", "Weights", "_calculate", "add_usage", "fair_tree", "new_priority", "no_fair_tree", "sort_queue"]

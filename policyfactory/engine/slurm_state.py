@@ -10,8 +10,9 @@ from policyfactory.core.arrays import FloatArray, Int32Array, Int64Array, UInt8A
 from policyfactory.core.jit import inlined, step
 from policyfactory.engine.running import new_heap
 from policyfactory.engine.slurm_blocks import BLOCKS, Blocks, divide, new_blocks
+from policyfactory.engine.slurm_demand import CORES, WEIGHT
 from policyfactory.engine.slurm_jobs import Jobs, Limits, Machine, Settings
-from policyfactory.engine.slurm_nodes import CORES, WEIGHT, Choice, new_choice
+from policyfactory.engine.slurm_nodes import Choice, new_choice
 from policyfactory.engine.slurm_plan import RECORDS, Plan, new_plan
 
 __all__ = [

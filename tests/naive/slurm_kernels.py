@@ -20,7 +20,7 @@ from naive.slurm_nodes import Nodes, Use, place
 from naive.slurm_priority import Priorities, Share
 from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
 from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORDS, Blocks
-from policyfactory.engine.slurm_nodes import (
+from policyfactory.engine.slurm_demand import (
     ALONE,
     CORE_MEMORY,
     MOST_NODES,
@@ -30,8 +30,8 @@ from policyfactory.engine.slurm_nodes import (
     NODES,
     TOTAL_CORES,
     WHOLE,
-    Choice,
 )
+from policyfactory.engine.slurm_nodes import Choice
 from policyfactory.engine.slurm_plan import Plan
 from policyfactory.engine.slurm_priority import Shares
 from policyfactory.site.model import Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
-from policyfactory.engine.slurm_nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES, TOTAL_CORES
+from policyfactory.engine.slurm_demand import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES, TOTAL_CORES
 from policyfactory.site.layout import Layout
 from policyfactory.site.model import Site
 

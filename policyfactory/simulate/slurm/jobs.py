@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.engine.slurm_blocks import divide, new_blocks
+from policyfactory.engine.slurm_demand import CORES, MOST_NODES, NODES, WEIGHT
 from policyfactory.engine.slurm_jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, Jobs
-from policyfactory.engine.slurm_nodes import CORES, MOST_NODES, NODES, WEIGHT, choose, new_choice
+from policyfactory.engine.slurm_nodes import choose, new_choice
 from policyfactory.simulate.slurm.counters import Counters, Enforced, array_line
 from policyfactory.simulate.slurm.factors import by_core, fixed_part
 from policyfactory.simulate.slurm.machine import node_capacity

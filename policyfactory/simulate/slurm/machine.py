@@ -10,8 +10,8 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError
+from policyfactory.engine.slurm_demand import CORES
 from policyfactory.engine.slurm_jobs import Machine, Settings
-from policyfactory.engine.slurm_nodes import CORES
 from policyfactory.engine.slurm_priority import Weights
 from policyfactory.site.layout import Layout, lay_out, node_numbers
 from policyfactory.site.model import Site

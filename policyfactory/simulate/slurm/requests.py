@@ -8,7 +8,7 @@ import numpy as np
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError
-from policyfactory.engine.slurm_nodes import (
+from policyfactory.engine.slurm_demand import (
     CORE_MEMORY,
     MOST_NODES,
     NODE_CORES,
