@@ -30,7 +30,8 @@ def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, Blocks
             used[node] = cores, rng.choice((0, 100 * cores, 1000)), rng.randint(0, int(has[node, 2])), 1
         elif kind == "whole":
             used[node] = has[node, 0], has[node, 1], has[node, 2], ALONE
-    nodes = rng.randint(1, 4)
+    # Of many nodes most are taken by a division, the others one by one.
+    nodes = rng.randint(1, rng.choice((4, 60)))
     whole = int(rng.random() < 0.3)
     each = rng.choice((0, 0, 1, 2)) * (1 - whole)
     cores = each * nodes if each else rng.randint(nodes, 3 * nodes + 2)
@@ -38,7 +39,7 @@ def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, Blocks
     most = rng.choice((nodes, max(nodes, min(cores, 5)))) if not each else nodes
     gpus = rng.choice((0, 0, 0, 1, 2)) if each else 0
     request = np.array([nodes, most, cores, each, memory, core_memory, gpus, whole])
-    alike = [rng.choice((1, 1, 2, 5)) for _ in range(count)]
+    alike = [rng.choice((1, 1, 2, 5, 40)) for _ in range(count)]
     has, used = np.repeat(has, alike, axis=0), np.repeat(used, alike, axis=0)
     blocks, cores = new_blocks(np.concatenate([has.T, used.T])), has[:, 0].astype(np.int32)
     free = np.where(used[:, 3] >= ALONE, -1, cores - used[:, 0]).astype(np.int32)
