@@ -39,9 +39,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 config._config_fname = os.devnull  # noqa: SLF001 (it has no switch)
 config.reload_config()
 
-# Compiling a kernel takes seconds. Who waits longer than this (a lock of a lost node on a network file system)
-# compiles by itself.
-_PATIENCE = 120.0
+# Compiling a kernel takes seconds, Slurm's rules minutes on a busy machine. Who waits longer than this (a lock of a lost
+# node on a network file system) compiles by itself.
+_PATIENCE = 600.0
 _PAUSE = 0.02
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": False, "nogil": True}
@@ -49,6 +49,8 @@ _STEP: dict[str, Any] = dict(_OPTIONS)
 # In every version of numba, but not in its documentation; without it the kernels are slower, and no different.
 if hasattr(CPUTargetOptions, "_nrt"):
     _STEP["_nrt"] = False
+# What unpacks their arguments for Python, hundreds of arrays at times, would take longer to compile than most of them.
+_STEP |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
 
 
@@ -85,9 +87,39 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
     cache = getattr(dispatcher, "_cache", None)
     folder = Path(cache.cache_path) if isinstance(cache, FunctionCache) else None
     if dispatcher is None or (folder and not _is_private(folder, Path(inspect.getfile(function)).parent)):
-        return cast("F", numba.njit(**{**options, "cache": False})(function))
+        dispatcher = numba.njit(**{**options, "cache": False})(function)
+        if options.get("no_cpython_wrapper"):
+            _keep_from_python(dispatcher, function)
+        return cast("F", dispatcher)
     _share(dispatcher, function)
+    if options.get("no_cpython_wrapper"):
+        _keep_from_python(dispatcher, function)
     return cast("F", dispatcher)
+
+
+def _keep_from_python(dispatcher: Any, function: Callable[..., Any]) -> None:
+    """Let Python call a step, which its tests do, though its machine code is for kernels only: by code of its own.
+
+    Parameters
+    ----------
+    dispatcher : numba dispatcher
+        Of ``function``, compiled without what unpacks arguments for Python; without a compiler nothing is changed.
+    function : callable
+        The step's Python function.
+    """
+    if not hasattr(dispatcher, "add_overload"):
+        return
+
+    @functools.cache
+    def for_python() -> Any:
+        return numba.njit(**{**_OPTIONS, "cache": False})(function)
+
+    def add(code: Any) -> None:
+        dispatcher.overloads[tuple(code.signature.args)] = code
+
+    # Numba would jump to what is not there: it is never told of the code, and asks for some at each call.
+    dispatcher.add_overload = add
+    dispatcher._compile_for_args = lambda *_, **__: for_python()  # noqa: SLF001 (numba offers no other way)
 
 
 @functools.cache

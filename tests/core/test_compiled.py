@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from numba.core.errors import TypingError
 
-from policyfactory.core.jit import SharedCache, kernel
+from policyfactory.core.jit import SharedCache, kernel, step
 from support import ROOT
 
 KERNELS = """
@@ -166,6 +166,21 @@ def test_a_change_anywhere_in_the_engine_makes_new_machine_code(tmp_path: Path) 
         )
         misses.append(done.stdout.split()[2])
     assert misses == ["1", "0", "1"]
+
+
+def test_a_step_can_be_called_by_python_too() -> None:
+    @step
+    def square(n: int) -> int:
+        return n * n
+
+    @kernel
+    def both(n: int) -> int:
+        return square(n) + square(n + 1)
+
+    # Before and after its code for kernels is there, of which Python must never be told.
+    assert square(3) == 9
+    assert both(3) == 25
+    assert (square(4), square(n=5), square(1.5)) == (16, 25, 2.25)
 
 
 def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
