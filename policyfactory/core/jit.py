@@ -39,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 config._config_fname = os.devnull  # noqa: SLF001 (it has no switch)
 config.reload_config()
 
-# Compiling a kernel takes seconds, Slurm's rules minutes on a busy machine. Who waits longer than this (a lock of a lost
+# Compiling takes seconds, for Slurm's rules minutes on a busy machine. Who waits longer than this (a lock of a lost
 # node on a network file system) compiles by itself.
 _PATIENCE = 600.0
 _PAUSE = 0.02

@@ -121,7 +121,7 @@ def _until(plan: Plan, now: int, end: int) -> int:
 @step
 def _may_still_start(jobs: Jobs, machine: Machine, run: Run, job: int) -> bool:
     """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
-    request, now, end, blocks = jobs.request[job], run.state[NOW], run.state[NOW] + jobs.limit[job], run.blocks
+    request, now, end, blocks = jobs.request[job], run.state[NOW], run.state[NOW] + jobs.planned[job], run.blocks
     if blocks.size[MEMBERS_OF] != jobs.partition[job]:
         allow_members(blocks, run.up, machine.partition[jobs.partition[job]], blocks.mask[_ALLOWED])
         _pack_allowed(blocks, jobs.partition[job])
@@ -259,7 +259,7 @@ def _plan_job(
     now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> tuple[int, bool]:
     """Start a job or reserve nodes for it; return the outcome and whether nodes were looked for."""
-    state, now, limit, request = run.state, run.state[NOW], jobs.limit[job], jobs.request[job]
+    state, now, limit, request = run.state, run.state[NOW], jobs.planned[job], jobs.request[job]
     plan, resolution = run.plan, settings.resolution
     blocks, usable = run.blocks, run.blocks.mask[_USABLE]
     later, counted = now, False

@@ -90,6 +90,8 @@ class Jobs(NamedTuple):
         The job that must have ended first; -1 for none.
     run_time, limit : int64 array (n,)
         Seconds.
+    planned : int64 array (n,)
+        Seconds that the backfilling plan counts: the limit, or that of the partition where a QOS lifts it.
     partition, user, association : int64 array (n,)
         Numbers from 0.
     reservation : int64 array (n,)
@@ -120,6 +122,7 @@ class Jobs(NamedTuple):
     after: Int64Array
     run_time: Int64Array
     limit: Int64Array
+    planned: Int64Array
     partition: Int64Array
     user: Int64Array
     association: Int64Array

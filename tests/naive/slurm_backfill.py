@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from naive.slurm_jobs import Allocation, Demand, Entry
+from naive.slurm_jobs import Allocation, Demand, Entry, may_use
 from naive.slurm_limits import Request
 from naive.slurm_nodes import will_run
 from naive.slurm_passes import Controller
@@ -137,7 +137,7 @@ class Backfill:
         c, settings, partition = self.c, self.settings, entry.partition
         if c.array_is_full(entry.job):
             return
-        if partition.allowed_qos and entry.qos not in partition.allowed_qos:
+        if not may_use(partition, entry.job, entry.qos):
             return
         if not c.rules.before_placing(entry, c.running):
             return

@@ -7,7 +7,7 @@ import math
 
 from policyfactory.site.model import Partition, Scheduling
 
-__all__ = ["YEAR", "Allocation", "Demand", "Entry", "Job", "demand_of", "limit_of"]
+__all__ = ["YEAR", "Allocation", "Demand", "Entry", "Job", "demand_of", "limit_of", "may_use"]
 
 YEAR = 365 * 86400
 
@@ -86,6 +86,11 @@ class Entry:
         return sum(cores for cores, _, _ in self.allocation.values())
 
 
+def may_use(partition: Partition, job: Job, qos: str) -> bool:
+    """Return whether a partition lets a QOS in; where the job's own is not known, nothing is held against it."""
+    return not partition.allowed_qos or not job.qos or not qos or qos in partition.allowed_qos
+
+
 def limit_of(job: Job, partition: Partition) -> int:
     """Return the limit in seconds that Slurm works with: whole minutes, rounded up; without any it is a year."""
     limit: float = job.limit
@@ -115,4 +120,5 @@ def demand_of(job: Job, partition: Partition, scheduling: Scheduling, gpus_of_a_
         # As with --ntasks-per-node; what can not be spread evenly is asked for in all (-N and -n).
         per_node = 0 if whole or cores % nodes else cores // nodes
         return Demand(nodes, nodes, cores, memory, per_core, math.ceil(gpus / nodes), whole, per_node)
-    return Demand(1, math.inf, job.cores, memory, per_core, 0, whole)
+    # Where no number is asked for, that of the partition is put in at submission, whatever the QOS (job_mgr.c).
+    return Demand(partition.min_nodes, math.inf, job.cores, memory, per_core, 0, whole)

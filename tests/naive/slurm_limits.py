@@ -57,7 +57,12 @@ class Rules:
         return found
 
     def refused(self, job: Job) -> bool:
-        return self.known_only and not self.chain(job)
+        # A real job always has an account; of one whose log does not say it nothing is held against it.
+        return self.known_only and bool(job.account) and not self.chain(job)
+
+    def lifts(self, qos: str, flag: str) -> bool:
+        """Return whether the job's own QOS lifts a limit of its partition."""
+        return qos in self.qos and flag in self.qos[qos].flags
 
     def qos_of(self, job: Job) -> str:
         """Return the job's own QOS, or the default of the nearest association that has one, or ``normal``."""
@@ -101,7 +106,7 @@ class Rules:
         if math.isinf(total) and any(len(self._below(present, one)) >= one.total.submitted for one in chain):
             return False
         own = self.inherited(chain, "own", "submitted") if math.isinf(min(user, account)) else math.inf
-        return len(self._below(present, chain[0])) < own
+        return not chain or len(self._below(present, chain[0])) < own
 
     def _of_qos(self, entries: list[Entry], qos: Qos) -> list[Entry]:
         return [one for one in entries if qos in self.both_qos(one.partition, one.qos)]
@@ -114,7 +119,7 @@ class Rules:
         if not self.on:
             return True
         job, chain = entry.job, self.chain(entry.job)
-        if not chain:
+        if not chain and job.account:
             return False  # it has no association
         jobs = account = user = wall = math.inf
         for qos in self.both_qos(entry.partition, entry.qos):
@@ -133,7 +138,7 @@ class Rules:
         if math.isinf(jobs) and any(len(self._below(running, one)) >= one.total.jobs for one in chain):
             return False
         own = self.inherited(chain, "own", "jobs") if math.isinf(min(account, user)) else math.inf
-        if len(self._below(running, chain[0])) >= own:
+        if chain and len(self._below(running, chain[0])) >= own:
             return False
         return not (math.isinf(wall) and entry.limit > self.inherited(chain, "max_wall"))
 

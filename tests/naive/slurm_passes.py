@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from naive.slurm_jobs import Allocation, Demand, Entry, Job
+from naive.slurm_jobs import Allocation, Demand, Entry, Job, may_use
 from naive.slurm_limits import Request, Rules
 from naive.slurm_nodes import Nodes, Use, place, place_empty
 from naive.slurm_priority import Priorities
@@ -64,9 +64,11 @@ class Controller:
         partition, job = entry.partition, entry.job
         if entry.held or not partition.up or entry.begin < 0 or entry.begin > self.now:
             return False
-        if entry.limit > partition.max_time or max(job.nodes, 1) > partition.max_nodes:
+        if entry.limit > partition.max_time and not self.rules.lifts(entry.qos, "PartitionTimeLimit"):
             return False
-        if 0 < job.nodes < partition.min_nodes:
+        if max(job.nodes, 1) > partition.max_nodes and not self.rules.lifts(entry.qos, "PartitionMaxNodes"):
+            return False
+        if 0 < job.nodes < partition.min_nodes and not self.rules.lifts(entry.qos, "PartitionMinNodes"):
             return False
         if self.array_is_full(job):
             return False
@@ -114,8 +116,10 @@ class Controller:
 
     def demand(self, entry: Entry) -> Demand | None:
         """Return what the job asks for within the limits on nodes; None if they leave too few."""
-        least = max(entry.demand.least, entry.partition.min_nodes)
-        most = min(entry.demand.most, entry.partition.max_nodes)
+        least, most = entry.demand.least, entry.demand.most
+        # A job that says no number of nodes gets no more than the partition allows in any case.
+        if math.isinf(most) or not self.rules.lifts(entry.qos, "PartitionMaxNodes"):
+            most = min(most, entry.partition.max_nodes)
         limit = self.rules.most_nodes(entry)
         if min(most, limit) < least:
             return None
@@ -130,9 +134,9 @@ class Controller:
         partition, job = entry.partition, entry.job
         if not self.rules.before_placing(entry, self.running):
             return "accounting"
-        if partition.allowed_qos and entry.qos not in partition.allowed_qos:
+        if not may_use(partition, job, entry.qos):
             return "partition"
-        if partition.allowed_accounts and job.account not in partition.allowed_accounts:
+        if partition.allowed_accounts and job.account and job.account not in partition.allowed_accounts:
             return "partition"
         demand = self.demand(entry)
         if demand is None:

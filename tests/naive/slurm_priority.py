@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from naive.slurm_jobs import Entry
+from naive.slurm_jobs import Entry, Job
 from naive.slurm_limits import Account, Rules
 from naive.slurm_nodes import Nodes
 from policyfactory.site.model import Site
@@ -195,8 +195,16 @@ class Priorities:
         if qos is not None and self.most_of_qos:
             raw_qos = self.flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"}
             value += weights.qos * (qos.priority if raw_qos else qos.priority / self.most_of_qos)
+        value += weights.association * self._of_association(job)
         value += self._resources(entry) + job.site_factor
         return min(int(max(value, 1)), LARGEST)
+
+    def _of_association(self, job: Job) -> float:
+        """Return the priority of the user in the account, or the nearest account above that has one."""
+        given = [one.priority for one in self.site.associations]
+        mine = next((one.priority for one in self.rules.chain(job) if one.priority), 0)
+        raw = self.flags & {"NO_NORMAL_ASSOC", "NO_NORMAL_ALL"}
+        return mine if raw or not mine else mine / max(given)
 
     def _size(self, entry: Entry) -> float:
         cores, nodes = entry.cores_seen or entry.demand.cores, entry.demand.least

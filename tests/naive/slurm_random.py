@@ -26,6 +26,7 @@ FEATURES = (
     "cores", "memory", "gpus", "weights", "partitions", "limits", "shares", "age", "reservations", "outages",
     "eligible", "plan", "arrays",
 )  # fmt: skip
+# And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules".
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -39,7 +40,8 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
     chosen = set(features) or {name for name in FEATURES if rng.random() < 0.5}
     site = _site(rng, chosen)
     submits = sorted(BEGIN + rng.choice((0, rng.randrange(7200))) for _ in range(jobs))
-    return site, [_job(rng, chosen, site, id_, submit) for id_, submit in enumerate(submits, 1)]
+    drawn = [_job(rng, chosen, site, id_, submit) for id_, submit in enumerate(submits, 1)]
+    return (_with_rules(random.Random(-1 - seed), site) if "rules" in chosen else site), drawn
 
 
 def _site(rng: random.Random, has: set[str]) -> Site:
@@ -79,6 +81,67 @@ def _site(rng: random.Random, has: set[str]) -> Site:
         out = Outage(rng.choice((hosts, "n2")), start, start + rng.randrange(60, 3600), drained=rng.random() < 0.5)
         site = dataclasses.replace(site, outages=(out,))
     return site
+
+
+def _with_rules(rng: random.Random, site: Site) -> Site:
+    """Return a site with limits on memory and GPUs, longest times, rights, and more weights of priorities."""
+
+    def some(*choices: float) -> float:
+        return rng.choice((*choices, float("inf"), float("inf")))
+
+    def flags(*names: str) -> tuple[str, ...]:
+        return tuple(name for name in names if rng.random() < 0.3)
+
+    lifting = "PartitionTimeLimit", "PartitionMaxNodes", "PartitionMinNodes"
+    qos = tuple(
+        dataclasses.replace(
+            one,
+            max_wall=some(900, 1800),
+            flags=flags("NoReserve", "OverPartQOS", *lifting),
+            per_job=dataclasses.replace(one.per_job, memory=some(600), gpus=some(1)),
+            per_user=dataclasses.replace(one.per_user, memory=some(900), gpus=some(2)),
+            total=dataclasses.replace(one.total, memory=some(1500), gpus=some(2)),
+        )
+        for one in site.qos
+    )
+    partitions = tuple(
+        dataclasses.replace(
+            one,
+            qos=rng.choice(("", "high")) if qos else "",
+            min_nodes=rng.choice((1, 1, 2)),
+            max_time=min(one.max_time, some(1800)),
+            allowed_qos=rng.choice(((), ("normal",))) if qos else (),
+        )
+        for one in site.partitions
+    )
+    associations = tuple(
+        dataclasses.replace(
+            one,
+            priority=rng.choice((0, 0, 3, 10)),
+            max_wall=some(1200),
+            total=dataclasses.replace(one.total, memory=some(1200), gpus=some(2)),
+            per_job=dataclasses.replace(one.per_job, memory=some(500), cores=some(6)),
+        )
+        for one in site.associations
+    )
+    weights = {name: rng.choice((0.0, 500.0)) for name in ("cpu", "mem", "node", "gres/gpu")}
+    normal = "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"
+    priority = dataclasses.replace(
+        site.priority,
+        association=rng.choice((0, 300)),
+        tres={name: weight for name, weight in weights.items() if weight},
+        flags=flags("ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", *normal),
+    )
+    scheduling = dataclasses.replace(
+        site.scheduling,
+        bf_max_job_user_part=rng.choice((0, 0, 2)),
+        bf_max_job_assoc=rng.choice((0, 0, 2)),
+        bf_min_prio_reserve=rng.choice((0.0, 0.0, 200.0)),
+        bf_min_age_reserve=rng.choice((0.0, 0.0, 600.0)),
+    )
+    return dataclasses.replace(
+        site, qos=qos, partitions=partitions, associations=associations, priority=priority, scheduling=scheduling
+    )
 
 
 def _partitions(rng: random.Random, has: set[str], count: int) -> tuple[Partition, ...]:

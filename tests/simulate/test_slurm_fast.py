@@ -37,6 +37,17 @@ def test_but_for_one_rule_sites_with_gpus_are_too(seed: int, monkeypatch: pytest
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sites_with_many_rules_are_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Nodes, "weigh", lambda self, i: self.weight[i])
+    rng = random.Random(seed)
+    features = [name for name in FEATURES if name in {"limits", "memory"} or rng.random() < 0.5]
+    site, jobs = draw(seed, 40, *features, "rules")
+    # Accounts are said of most jobs.
+    jobs = [dataclasses.replace(job, account="", user="") if rng.random() < 0.1 else job for job in jobs]
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
 @pytest.mark.slow
 def test_the_rule_that_is_left_out_changes_few_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     # docs/simulator.md says how few: the seeds are the first of those that are counted there.

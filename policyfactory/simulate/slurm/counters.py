@@ -9,6 +9,7 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.site.model import Association, Limits, Partition, Qos, Site
+from policyfactory.workload.requests import Requests
 
 __all__ = ["Counters", "Enforced", "array_line"]
 
@@ -52,6 +53,15 @@ class Enforced:
         """Return the QOS of a job: the one it names, the nearest default, or normal; empty if there is no such."""
         name = next((name for name in (named, *(one.default_qos for one in chain)) if name), "normal")
         return name if name in self.qos else ""
+
+    def known_of(self, asked: Requests, row: int) -> tuple[list[Association], str]:
+        """Return the chain of associations of a job and its QOS."""
+        chain = self.chain(asked.name_of("account", row) or "", asked.name_of("user_name", row) or "")
+        return chain, self.qos_of(asked.name_of("qos", row) or "", chain)
+
+    def lifts(self, name: str, flag: str) -> bool:
+        """Tell whether a job's own QOS lifts a limit of its partition (``PartitionTimeLimit`` and the like)."""
+        return name in self.qos and flag in self.qos[name].flags
 
     def both(self, partition: Partition, name: str) -> list[Qos]:
         """Return the QOS that limit a job, the one whose word counts first."""

@@ -23,6 +23,7 @@ def fixed_part(
     request: Int64Array,
     limit: Int64Array,
     qos: FloatArray,
+    association: FloatArray,
     factor: Int64Array,
 ) -> FloatArray:
     """Return the part of the priority of each job that does not change.
@@ -38,6 +39,8 @@ def fixed_part(
         Seconds.
     qos : float64 array (n,)
         Priority of the QOS of each.
+    association : float64 array (n,)
+        Priority of the association of each.
     factor : int64 array (n,)
         site_factor.
     """
@@ -58,6 +61,9 @@ def fixed_part(
     fixed += given.partition * factors[partition]
     most = max((one.priority for one in site.qos), default=0)
     fixed += given.qos * (qos if flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"} else qos / max(most, 1))
+    most = max((one.priority for one in site.associations), default=0)
+    raw_association = flags & {"NO_NORMAL_ASSOC", "NO_NORMAL_ALL"}
+    fixed += given.association * (association if raw_association else association / max(most, 1))
     raw = bool(flags & {"NO_NORMAL_TRES", "NO_NORMAL_ALL"})
     return fixed + _resources(site, layout, partition, request, raw=raw) + factor
 

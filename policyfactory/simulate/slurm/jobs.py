@@ -15,8 +15,8 @@ from policyfactory.engine.slurm_jobs import ABSENT, CLOSED, CONFINED, LIMITED, R
 from policyfactory.engine.slurm_nodes import choose, new_choice
 from policyfactory.simulate.slurm.counters import Counters, Enforced, array_line
 from policyfactory.simulate.slurm.factors import by_core, fixed_part
-from policyfactory.simulate.slurm.machine import node_capacity
-from policyfactory.simulate.slurm.requests import limits_of, partitions_of, requests_of
+from policyfactory.simulate.slurm.machine import YEAR, node_capacity
+from policyfactory.simulate.slurm.requests import Allowed, allowed_to, limits_of, partitions_of, requests_of
 from policyfactory.site.layout import Layout
 from policyfactory.site.model import Association, Partition, Site
 from policyfactory.workload.jobs import Workload
@@ -85,20 +85,24 @@ def place_jobs(
     asked, n = workload.requests or Requests.unknown(len(workload)), len(workload)
     partition = partitions_of(workload, asked, site)
     limit = limits_of(workload, site, partition)
+    rules = Enforced(site)
+    allowed = allowed_to(asked, site, partition, rules)
     request = requests_of(workload, asked, site, layout, partition)
-    judge = _Judge(site, layout, asked, partition, request, limit, reservation)
+    judge = _Judge(site, layout, rules, asked, partition, request, limit, allowed, reservation)
     order = np.lexsort((workload.job_id, workload.submit))
     for row in order:
         judge.look_at(int(row), associations)
     begins, pairs, most, count = judge.counters.arrays()
     ranks = np.empty(n, dtype=np.int64)
     ranks[np.argsort(workload.job_id, kind="stable")] = np.arange(n)
-    user = np.where(asked.user_name >= 0, asked.user_name, 0)
+    user = np.where(asked.user_name >= 0, asked.user_name, len(asked.names.get("user", ())))
     if not (asked.user_name >= 0).any():
         user = np.unique(workload.user, return_inverse=True)[1].astype(np.int64)
     # On the Unix clock, as planned times are rounded there.
     zero = workload.unix_start or 0
-    fixed = fixed_part(site, layout, partition, request, limit, judge.qos_priority, factor)
+    priorities = judge.qos_priority, judge.association_priority
+    fixed = fixed_part(site, layout, partition, request, limit, *priorities, factor)
+    longest = np.array([min(its.max_time, YEAR) for its in site.partitions], dtype=np.int64)[partition]
     jobs = Jobs(
         ready=np.maximum(workload.submit, asked.eligible)[order] + zero,
         submit=workload.submit[order] + zero,
@@ -106,6 +110,7 @@ def place_jobs(
         after=_after(workload, asked, order),
         run_time=workload.run_time[order],
         limit=limit[order],
+        planned=np.minimum(limit, longest)[order],
         partition=partition[order],
         user=user[order],
         association=judge.association[order],
@@ -130,22 +135,24 @@ class _Judge:
         self,
         site: Site,
         layout: Layout,
+        rules: Enforced,
         asked: Requests,
         partition: Int64Array,
         request: Int64Array,
         limit: Int64Array,
+        allowed: Allowed,
         reservation: Int64Array,
     ) -> None:
-        self.site, self.layout, self.asked = site, layout, asked
+        self.site, self.layout, self.rules, self.asked, self.allowed = site, layout, rules, asked, allowed
         self.partition, self.request, self.limit, self.reservation = partition, request, limit, reservation
-        self.rules, self.counters = Enforced(site), Counters()
+        self.counters = Counters()
         self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
         self.blocks = new_blocks(np.concatenate([self.has.T, layout.members]))
         cores, nodes = self.has[:, CORES].astype(np.int32), len(self.has)
         divide(self.blocks, cores, self.has[:, WEIGHT], cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int32))
         jobs = len(asked)
         self.association = np.zeros(jobs, dtype=np.int64)
-        self.qos_priority, self.usage_factor = np.zeros(jobs), np.ones(jobs)
+        self.qos_priority, self.association_priority, self.usage_factor = np.zeros(jobs), np.zeros(jobs), np.ones(jobs)
         self.no_reserve, self.hopeless = np.zeros(jobs, dtype=np.uint8), np.zeros(jobs, dtype=np.uint8)
         self.never: dict[int, str] = {}
         self.in_array = _in_array(asked)
@@ -158,29 +165,30 @@ class _Judge:
         account, user = asked.name_of("account", row) or "", asked.name_of("user_name", row) or ""
         key = tuple(int(column[row]) for column in (self.partition, asked.account, asked.user_name, asked.qos))
         if key not in self._known:
-            chain = rules.chain(account, user)
-            qos = rules.qos_of(asked.name_of("qos", row) or "", chain)
+            chain, qos = rules.known_of(asked, row)
             self._known[key] = qos, chain, rules.longest(its, qos, chain), rules.most_nodes(its, qos, chain)
         qos, chain, longest, most = self._known[key]
         # The counter of an array is the first, where the engine looks for it.
         arrays = [array_line(int(asked.array[row]), int(asked.array_limit[row]))] if self.in_array[row] else []
         self.counters.add([*arrays, *rules.lines(its, qos, chain, account, user)])
         self.association[row] = associations.get((account, user), 0)
+        self.association_priority[row] = next((one.priority for one in chain if one.priority), 0)
         if (one := rules.qos.get(qos)) is not None:
             self.qos_priority[row], self.usage_factor[row] = one.priority, one.usage_factor
             self.no_reserve[row] = "NoReserve" in one.flags
         least, widest = int(self.request[row, NODES]), min(float(self.request[row, MOST_NODES]), most)
         self.request[row, MOST_NODES] = max(int(widest), least)
         hopeless, why = WELCOME, ""
-        if rules.known_only and not chain:
+        # A real job always has an account; of one whose log does not say it nothing is held against it.
+        if rules.known_only and account and not chain:
             hopeless, why = REFUSED, f"user {user or '(none)'} has no association with account {account or '(none)'}"
-        elif least <= min(its.max_nodes, most) and (why := self._impossible(row, its)):
+        elif least <= min(self.allowed.most_nodes[row], most) and (why := self._impossible(row, its)):
             hopeless = REFUSED
         elif why := self._absent(row, its, account, user):
             hopeless = ABSENT
         elif self.limit[row] > longest:
             hopeless, why = LIMITED, f"its limit of {self.limit[row]:,} s is above MaxWall ({longest:,.0f} s)"
-        elif why := _not_let_in(its, qos, account):
+        elif why := _not_let_in(its, qos if asked.qos[row] >= 0 else "", account):
             hopeless = CLOSED
         elif most < least:
             hopeless, why = CONFINED, f"its {least:,} nodes are more than its limits leave it ({most:,.0f})"
@@ -203,11 +211,11 @@ class _Judge:
     def _absent(self, row: int, its: Partition, account: str, user: str) -> str:
         """Return why a job is never looked at; empty if it is."""
         asked, limit = int(self.asked.nodes[row]), int(self.limit[row])
-        if limit > its.max_time:
+        if limit > self.allowed.longest[row]:
             return f"its limit of {limit:,} s is above MaxTime of partition {its.name} ({its.max_time:,.0f} s)"
-        if asked > its.max_nodes:
+        if asked > self.allowed.most_nodes[row]:
             return f"its {asked:,} nodes are above MaxNodes of partition {its.name} ({its.max_nodes:,.0f})"
-        if 0 < asked < its.min_nodes:
+        if 0 < asked < self.allowed.least_nodes[row]:
             return f"its {asked:,} nodes are below MinNodes of partition {its.name} ({its.min_nodes:,})"
         if self.reservation[row] >= 0:
             one = self.site.reservations[self.reservation[row]]
@@ -222,11 +230,11 @@ def _in_array(asked: Requests) -> NDArray[np.bool_]:
 
 
 def _not_let_in(its: Partition, qos: str, account: str) -> str:
-    """Return why a partition does not let a job in; empty if it does."""
-    if its.allowed_qos and qos not in its.allowed_qos:
-        return f"partition {its.name} is not open to QOS {qos or '(none)'}"
-    if its.allowed_accounts and account not in its.allowed_accounts:
-        return f"partition {its.name} is not open to account {account or '(none)'}"
+    """Return why a partition does not let a job in; empty if it does, or the log says neither QOS nor account."""
+    if its.allowed_qos and qos and qos not in its.allowed_qos:
+        return f"partition {its.name} is not open to QOS {qos}"
+    if its.allowed_accounts and account and account not in its.allowed_accounts:
+        return f"partition {its.name} is not open to account {account}"
     return ""
 
 

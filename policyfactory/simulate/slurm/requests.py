@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.engine.slurm_demand import (
     CORE_MEMORY,
@@ -18,16 +19,53 @@ from policyfactory.engine.slurm_demand import (
     TOTAL_CORES,
     WHOLE,
 )
+from policyfactory.simulate.slurm.counters import Enforced
 from policyfactory.simulate.slurm.machine import YEAR, counts_memory
 from policyfactory.site.layout import Layout
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["limits_of", "partitions_of", "requests_of"]
+__all__ = ["Allowed", "allowed_to", "limits_of", "partitions_of", "requests_of"]
 
 _MANY = 2**40
 _MINUTE = 60
+
+
+class Allowed(NamedTuple):
+    """What its partition allows each job, where its QOS does not lift that.
+
+    Parameters
+    ----------
+    least_nodes : int64 array (n,)
+    most_nodes, longest : float64 array (n,)
+        Nodes; seconds.
+    """
+
+    least_nodes: Int64Array
+    most_nodes: FloatArray
+    longest: FloatArray
+
+
+def allowed_to(asked: Requests, site: Site, partition: Int64Array, rules: Enforced) -> Allowed:
+    """Return what the partition of each job allows it."""
+
+    def of_partition(name: str) -> FloatArray:
+        return np.array([getattr(its, name) for its in site.partitions], dtype=np.float64)[partition]
+
+    least, most, longest = (of_partition(name) for name in ("min_nodes", "max_nodes", "max_time"))
+    if any(flag.startswith("Partition") for one in site.qos for flag in one.flags):
+        # A job may have its QOS of its association.
+        who = np.stack([asked.account, asked.user_name, asked.qos], axis=1)
+        _, rows, kind = np.unique(who, axis=0, return_index=True, return_inverse=True)
+        for flag, column, free in (
+            ("PartitionMinNodes", least, 1.0),
+            ("PartitionMaxNodes", most, math.inf),
+            ("PartitionTimeLimit", longest, math.inf),
+        ):
+            lifted = np.array([rules.lifts(rules.known_of(asked, int(row))[1], flag) for row in rows], dtype=np.bool_)
+            column[lifted[kind.reshape(-1)]] = free
+    return Allowed(least.astype(np.int64), most, longest)
 
 
 def partitions_of(workload: Workload, asked: Requests, site: Site) -> Int64Array:
@@ -64,10 +102,11 @@ def requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout,
     gpus = np.maximum(asked.gpus, 0)
     nodes = np.where((asked.nodes < 0) & (gpus > 0), -(-gpus // np.maximum(most_gpus, 1)), asked.nodes)
     known = nodes > 0
+    # A job that says no number of nodes has those of its partition, whatever its QOS.
     least_nodes = np.array([its.min_nodes for its in site.partitions])[partition]
     most_nodes = np.array([min(its.max_nodes, _MANY) for its in site.partitions])[partition]
     request = np.zeros((len(workload), 8), dtype=np.int64)
-    request[:, NODES] = np.maximum(np.where(known, nodes, 1), least_nodes)
+    request[:, NODES] = np.where(known, nodes, least_nodes)
     request[:, MOST_NODES] = np.where(known, nodes, np.maximum(np.minimum(most_nodes, cores), request[:, NODES]))
     request[:, TOTAL_CORES] = np.where(known, np.maximum(cores, nodes), cores)
     request[:, NODE_GPUS] = np.where(known, -(-gpus // np.maximum(nodes, 1)), 0)
