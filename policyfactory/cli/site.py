@@ -149,14 +149,14 @@ def check(
     **reading: Any,
 ) -> None:
     """Say how many jobs of a log a site could run, by partition, and why it could not run the others."""
+    from policyfactory.simulate.slurm.misfits import fit_to
     from policyfactory.site.file import read_site
-    from policyfactory.site.fits import fit_jobs
     from policyfactory.workload.clean import read
 
     site = read_site(path)
     workload = read(log, **reading)
     note_assumed(workload)
-    fit = fit_jobs(site, workload)
+    fit = fit_to(site, workload)
     if json:
         console().file.write(dump_json(fit.as_dict()))
     else:

@@ -14,7 +14,7 @@ from policyfactory.core.errors import InputError
 from policyfactory.evaluate.options import LogTable
 from policyfactory.evaluate.predictions import read_predictions
 from policyfactory.simulate.rules import Rules
-from policyfactory.site.fits import without_strangers
+from policyfactory.simulate.slurm.misfits import without_misfits
 from policyfactory.workload.assume import assumed
 from policyfactory.workload.clean import clean
 from policyfactory.workload.jobs import Workload
@@ -164,7 +164,7 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
 
 
 def on_site(log: ReadLog, rules: Rules) -> ReadLog:
-    """Return a log without the jobs of partitions that the site of some rules does not have.
+    """Return a log without the jobs that could never start on the site of some rules.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def on_site(log: ReadLog, rules: Rules) -> ReadLog:
     """
     if rules.site is None or rules.site.assumed:
         return log
-    workload, left_out = without_strangers(log.workload, rules.site)
+    workload, left_out = without_misfits(log.workload, rules.site)
     if not left_out:
         return log
     prediction = log.prediction

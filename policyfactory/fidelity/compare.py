@@ -21,6 +21,7 @@ from policyfactory.fidelity.stated import (
     ALIKE,
     BINS,
     DISTANCE,
+    FEWEST_WAITING,
     LEAD_IN,
     LEAST_JOBS,
     MOST_NEVER,
@@ -30,9 +31,10 @@ from policyfactory.fidelity.stated import (
     close,
 )
 from policyfactory.simulate.recorded import lacking_starts
+from policyfactory.simulate.slurm.misfits import fit_to
 from policyfactory.simulate.slurm.requests import partitions_of
 from policyfactory.simulate.slurm.run import SlurmRun, run_slurm
-from policyfactory.site.fits import Fit, fit_jobs, in_own_partitions, without_strangers
+from policyfactory.site.fits import Fit, in_own_partitions, without_strangers
 from policyfactory.site.layout import lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
@@ -81,7 +83,7 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
             "starts of the log: give the accounting of a cluster (policyfactory workload import), or a log that has "
             "wait times"
         )
-    fit = fit_jobs(site, workload)
+    fit = fit_to(site, workload)
     if fit.other_cluster:
         raise EvaluationError(
             f"{workload.name}: {fit.jobs - fit.fitting:,} of {fit.jobs:,} jobs do not fit site {site.name}"
@@ -102,6 +104,8 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
     strangers = n - len(workload)
     never = int((~runs).sum()) + strangers
     light, beyond = _judge(groups, course, n, never / n)
+    if light == "near" and _waits_on_one_side(observed[compared], simulated[compared]):
+        light = "cannot tell"
     replayed = Replayed(workload, site, run, known, compared, fit.unknown, (strangers, left_out))
     return Fidelity(
         workload.name,
@@ -188,17 +192,32 @@ def _waits(waits: Int64Array, work: FloatArray) -> Waits:
 
 
 def _rank_correlation(first: Int64Array, second: Int64Array) -> float | None:
-    """Return Spearman's correlation, ties sharing their ranks; None where all of one are the same."""
+    """Return Spearman's correlation, ties sharing their ranks; None where next to nobody waits in one of them."""
     from scipy.stats import rankdata
 
-    if first.min() == first.max() or second.min() == second.max():
+    if (
+        min(map(_waiting, (first, second))) < FEWEST_WAITING
+        or first.min() == first.max()
+        or second.min() == second.max()
+    ):
         return None
     return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
+def _waiting(waits: Int64Array) -> float:
+    """Return the share of the jobs whose wait is more than the scheduler's rhythm."""
+    return float((waits > ALIKE).mean()) if len(waits) else 0.0
+
+
+def _waits_on_one_side(observed: Int64Array, simulated: Int64Array) -> bool:
+    """Say whether next to nobody waits either in the record or in the simulation, so that nothing tells who would."""
+    fewer, more = sorted(map(_waiting, (observed, simulated)))
+    return fewer < FEWEST_WAITING <= more
+
+
 def _matters(observed: Int64Array, simulated: Int64Array) -> bool:
     """Say whether enough jobs wait for their order to mean something."""
-    return min(float((one > ALIKE).mean()) for one in (observed, simulated)) >= MOST_OTHERWISE
+    return min(map(_waiting, (observed, simulated))) >= MOST_OTHERWISE
 
 
 # Over time. ----------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class GroupFit:
     distance : float
         Kolmogorov-Smirnov distance of the waits, those below a minute being alike.
     order : float or None
-        Rank correlation of the waits, job by job; None where all wait alike.
+        Rank correlation of the waits, job by job; None where next to nobody waits.
     light : {"near", "far", "cannot tell"}
         By the stated fit.
     beyond : tuple of str

@@ -11,6 +11,7 @@ __all__ = [
     "ALIKE",
     "BINS",
     "DISTANCE",
+    "FEWEST_WAITING",
     "LEAD_IN",
     "LEAST_JOBS",
     "MOST_NEVER",
@@ -28,6 +29,7 @@ SHARE = 0.25  # of the recorded median, or 90th percentile
 SECONDS = 5 * MINUTE  # by which these may always differ
 PLACES = 0.04  # or the simulated value is a quantile of the record so near by
 ORDER = 0.5  # rank correlation of the waits, job by job
+FEWEST_WAITING = 0.01  # of the jobs wait longer than `ALIKE`: of fewer the order says nothing
 UTILISATION = 5.0  # points of the site's cores, mean over time
 ALIKE = MINUTE  # s; shorter waits are alike: they are the scheduler's rhythm, which no record gives
 LEAST_JOBS = 100  # of a group that is judged

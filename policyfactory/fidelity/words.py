@@ -16,6 +16,7 @@ from policyfactory.fidelity.found import Fidelity, GroupFit, Light
 from policyfactory.fidelity.stated import (
     ALIKE,
     DISTANCE,
+    FEWEST_WAITING,
     LEAD_IN,
     LEAST_JOBS,
     MOST_NEVER,
@@ -46,7 +47,9 @@ STATED = (
     f"(waits below {format_duration(ALIKE)} count as alike); a median and a 90th percentile within "
     f"{format_duration(SECONDS)}, {100 * SHARE:.0f} % or {100 * PLACES:.0f} percentiles of the record's; an "
     f"order of the jobs by their waits whose rank correlation is at least {ORDER}; cores in use that differ by at most "
-    f"{UTILISATION:.0f} points of the site's in the mean over time. At most {100 * MOST_OTHERWISE:.0f} % of the jobs "
+    f"{UTILISATION:.0f} points of the site's in the mean over time. Where fewer than {100 * FEWEST_WAITING:.0f} % of "
+    f"the jobs wait longer than {format_duration(ALIKE)} in one of the two alone, it cannot be told. At "
+    f"most {100 * MOST_OTHERWISE:.0f} % of the jobs "
     f"may be in partitions, or in QOS, whose waits are farther than that; at most {100 * MOST_NEVER:.0f} % may never "
     f"start. Groups of fewer than {LEAST_JOBS} jobs are not judged. The first {100 * LEAD_IN:.0f} % of the jobs fill "
     "the machine, which is empty at first, and are not compared."
@@ -62,13 +65,23 @@ def verdict_of(found: Fidelity) -> Verdict:
         near = f"{_how_near(found)} What is simulated on it can be trusted as far as that."
         return Verdict("better", (near,), caveats, HEADINGS["near"])
     if found.light == "cannot tell":
-        few = f"Only {counted(found.groups[0].jobs, 'job')} can be compared, and {LEAST_JOBS} are asked for."
-        return Verdict("cannot tell", (few,), caveats, HEADINGS["cannot tell"])
+        return Verdict("cannot tell", (_why_open(found),), caveats, HEADINGS["cannot tell"])
     reasons = tuple(f"{one.text[0].upper()}{one.text[1:]}." for one in found.reasons)
     why = f"On site {found.site} the simulation is too far from the record in {'; in '.join(found.beyond)}."
     sentences = (why, *([_how_near(found)] if found.groups[0].jobs else []))
     lacks = reasons or ("Nothing that is looked for in the record tells what lacks.",)
     return Verdict("unsound", (*sentences, *lacks), caveats, HEADINGS["far"])
+
+
+def _why_open(found: Fidelity) -> str:
+    """Say why it cannot be told whether to trust a simulation."""
+    jobs = found.groups[0].jobs
+    if jobs < LEAST_JOBS:
+        return f"Only {counted(jobs, 'job')} can be compared, and {LEAST_JOBS} are asked for."
+    return (
+        f"Either in the record or in the simulation fewer than {100 * FEWEST_WAITING:.0f} % of the jobs wait longer "
+        f"than {format_duration(ALIKE)}, so that nothing tells whether the right ones would. {_how_near(found)}"
+    )
 
 
 def in_short(found: Fidelity) -> str:

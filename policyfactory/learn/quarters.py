@@ -24,8 +24,8 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.simulate.on_site import unfit
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
+from policyfactory.simulate.slurm.misfits import without_misfits
 from policyfactory.site.default import site_of
-from policyfactory.site.fits import without_strangers
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
@@ -106,11 +106,11 @@ class Quarters(Stages):
         return simulate(jobs, rival.model.policy, rules).after(lead_in)
 
     def workload_of(self, log: SwfLog) -> Workload:
-        """Return the jobs of a part, cleaned, without those of partitions that the site does not have."""
+        """Return the jobs of a part, cleaned, without those that could never start on the site."""
         return self._on_site(clean(log, **self.options.reading))[0]
 
     def _on_site(self, jobs: Workload) -> tuple[Workload, str]:
-        return (jobs, "") if self._site is None else without_strangers(jobs, self._site)
+        return (jobs, "") if self._site is None else without_misfits(jobs, self._site)
 
     def _measured(self, part: str, parts: dict[str, SwfLog]) -> SwfLog:
         """Return the log that is simulated to measure a part: all that came before too, unless it is cut."""

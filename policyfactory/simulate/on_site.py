@@ -16,6 +16,7 @@ from policyfactory.predict.predictor import Predictor
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.site_factors import SiteFactors, SwitchedFactors
+from policyfactory.simulate.slurm.misfits import never_words, without_misfits
 from policyfactory.simulate.slurm.run import Numbers, SlurmRun, run_slurm
 from policyfactory.site.default import as_assumed, site_of
 from policyfactory.site.fits import in_own_partitions, without_strangers
@@ -26,7 +27,6 @@ from policyfactory.workload.jobs import Workload
 __all__ = ["check_policy", "simulate_slurm", "simulate_timetable", "unfit"]
 
 _BY_BACKFILLING = 2
-_MOST_NAMED = 5
 
 
 def simulate_slurm(workload: Workload, policy: Policy, rules: Rules, predictor: Predictor | None = None) -> Schedule:
@@ -49,7 +49,7 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules, predictor: 
     -------
     Schedule
         Its rules have the site; a job is backfilled if the backfilling pass started it. Of a job that was put back when
-        a node failed, the last start and end count. Jobs of partitions that the site does not have are left out of it,
+        a node failed, the last start and end count. Jobs that could never start on a described site are left out of it,
         which ``left_out`` says.
 
     Raises
@@ -57,8 +57,8 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules, predictor: 
     UsageError
         If no export could follow the policy.
     EvaluationError
-        If a job could never start, most are of partitions that the site does not have, the workload's clock does not
-        count seconds, or the jobs cannot be predicted.
+        If a job never starts on nodes that are away for good, or most jobs could never start, the workload's clock does
+        not count seconds, or the jobs cannot be predicted.
     """
     check_policy(policy, rules)
     threshold = policy.threshold if math.isinf(rules.threshold) else rules.threshold
@@ -122,8 +122,16 @@ def _simulate(
     site, left_out = rules.site or site_of(workload), ""
     if not site.assumed:
         workload, left_out = without_strangers(workload, site)
-    jobs = as_assumed(workload, site) if site.assumed else in_own_partitions(workload, site)
-    run = run_slurm(jobs, _as_ruled(site, rules), numbers=numbers(jobs, site))
+
+    def run_on(workload: Workload) -> SlurmRun:
+        jobs = as_assumed(workload, site) if site.assumed else in_own_partitions(workload, site)
+        return run_slurm(jobs, _as_ruled(site, rules), numbers=numbers(jobs, site))
+
+    run = run_on(workload)
+    # Mostly there is none: who simulates a log more than once has left them out.
+    if run.never and not site.assumed:
+        workload, more = without_misfits(workload, site)
+        run, left_out = run_on(workload), f"{left_out} {more}".strip()
     _check_started(workload, site, run)
     if rules.overrun == "run":
         _check_run_on(workload, run)
@@ -177,26 +185,15 @@ def _as_ruled(site: Site, rules: Rules) -> Site:
 
 
 def _check_started(workload: Workload, site: Site, run: SlurmRun) -> None:
-    never = np.flatnonzero(run.start < 0)
-    if not len(never):
-        return
-    stopped: dict[str, list[int]] = {}
-    for row in never.tolist():
-        why = run.never.get(row, "no nodes that would take it come back")
-        stopped.setdefault(why, []).append(int(workload.job_id[row]))
-    reasons = [f"{_listed(jobs)} ({why})" for why, jobs in list(stopped.items())[:_MOST_NAMED]]
-    more = "; and others" if len(stopped) > _MOST_NAMED else ""
-    raise EvaluationError(
-        f"{workload.name}: {len(never):,} of {counted(len(workload), 'job')} never start on site {site.name}: "
-        f"{'; '.join(reasons)}{more}. Metrics need all jobs: see policyfactory site check LOG SITE, then correct the "
-        "site file, or leave these jobs out of the log"
-    )
-
-
-def _listed(jobs: list[int]) -> str:
-    rest = len(jobs) - _MOST_NAMED
-    named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
-    return f"job{'s' if len(jobs) > 1 else ''} {named}"
+    never = {
+        row: run.never.get(row, "no nodes that would take it come back")
+        for row in np.flatnonzero(run.start < 0).tolist()
+    }
+    if never:
+        raise EvaluationError(
+            f"{workload.name}: {len(never):,} of {counted(len(workload), 'job')} never start on site {site.name}: "
+            f"{never_words(workload, never)}. Metrics need all jobs: correct the site file"
+        )
 
 
 def _check_run_on(workload: Workload, run: SlurmRun) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from policyfactory.site.model import Partition, Qos, Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["Fit", "PartitionFit", "fit_jobs", "in_own_partitions", "without_strangers"]
+__all__ = [
+    "Fit", "PartitionFit", "fit_jobs", "in_own_partitions", "in_partitions", "mostly_of_others", "without_strangers",
+]  # fmt: skip
 
 _MOST_NAMED = 5
 _NOWHERE = -1
+_LIFTING = ("PartitionTimeLimit", "PartitionMaxNodes", "PartitionMinNodes")  # flags of QOS
 _Mask = NDArray[np.bool_]
 
 
@@ -75,10 +79,10 @@ class Fit:
     @property
     def other_cluster(self) -> bool:
         """Whether most jobs do not fit."""
-        return _mostly_of_others(self.fitting, self.jobs)
+        return mostly_of_others(self.fitting, self.jobs)
 
 
-def fit_jobs(site: Site, workload: Workload) -> Fit:
+def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingProxyType({})) -> Fit:
     """Return which jobs of a workload could run on an empty site.
 
     Parameters
@@ -87,6 +91,8 @@ def fit_jobs(site: Site, workload: Workload) -> Fit:
         Any.
     workload : Workload
         Any; what it does not say of a job (memory, nodes) stops none.
+    never : mapping of int to str, optional
+        Rows of jobs that the site's rules never let start, and why.
     """
     jobs = len(workload)
     requests = workload.requests if workload.requests is not None else Requests.unknown(jobs)
@@ -94,13 +100,16 @@ def fit_jobs(site: Site, workload: Workload) -> Fit:
     if numbered:
         requests = dataclasses.replace(requests, partition=np.full(jobs, -1, dtype=np.int64))
     place, names = _places(site, requests)
-    judged = _Judged(workload, requests, place == _NOWHERE)
+    judged = _Judged(workload, requests, place == _NOWHERE, site)
     layout = lay_out(site)
     for number, partition in enumerate(site.partitions):
         mine = np.flatnonzero(place == number)
         if len(mine):
             _judge(judged, mine, partition, layout, number, memory=site.scheduling.select == "cores+memory")
     _judge_qos(judged, site)
+    for row, why in never.items():
+        if not judged.reason[row]:
+            judged.reason[row], judged.kind[row] = why, "limits and rights"
     rows = []
     stopped = judged.reason != ""
     for number, name in enumerate(names):
@@ -136,6 +145,21 @@ def in_own_partitions(workload: Workload, site: Site) -> Workload:
     return dataclasses.replace(workload, requests=dataclasses.replace(requests, partition=nowhere))
 
 
+def in_partitions(site: Site, workload: Workload) -> _Mask:
+    """Say which jobs are of partitions that a site has; those that name none are of the default one.
+
+    Parameters
+    ----------
+    site : Site
+        Any.
+    workload : Workload
+        Any.
+    """
+    if workload.requests is None or _numbers_only(site, workload.requests):
+        return np.ones(len(workload), dtype=np.bool_)
+    return np.asarray(_places(site, workload.requests)[0] != _NOWHERE, dtype=np.bool_)
+
+
 def without_strangers(workload: Workload, site: Site) -> tuple[Workload, str]:
     """Return a workload without the jobs of partitions that a site does not have, and in a sentence which these are.
 
@@ -153,12 +177,9 @@ def without_strangers(workload: Workload, site: Site) -> tuple[Workload, str]:
     left_out : str
         How many there were, and the first of them; empty if none was left out.
     """
-    requests = workload.requests
-    if requests is None or _numbers_only(site, requests):
-        return workload, ""
-    lost = _places(site, requests)[0] == _NOWHERE
+    requests, lost = workload.requests, ~in_partitions(site, workload)
     rows = np.flatnonzero(lost)
-    if not len(rows) or _mostly_of_others(len(workload) - len(rows), len(workload)):
+    if requests is None or not len(rows) or mostly_of_others(len(workload) - len(rows), len(workload)):
         return workload, ""
     names = requests.names["partition"]
     theirs = [f"{names[place]!a}" for place in np.unique(requests.partition[rows])[:_MOST_NAMED].tolist()]
@@ -172,7 +193,8 @@ def without_strangers(workload: Workload, site: Site) -> tuple[Workload, str]:
     return workload.select(~lost), sentence
 
 
-def _mostly_of_others(fitting: int, jobs: int) -> bool:
+def mostly_of_others(fitting: int, jobs: int) -> bool:
+    """Say whether so few jobs of a log fit a site that it is another cluster's."""
     return 2 * fitting < jobs
 
 
@@ -196,13 +218,19 @@ def _places(site: Site, requests: Requests) -> tuple[Int64Array, list[str]]:
 class _Judged:
     """The first reason against each job, and its kind."""
 
-    def __init__(self, workload: Workload, requests: Requests, nowhere: _Mask) -> None:
+    def __init__(self, workload: Workload, requests: Requests, nowhere: _Mask, site: Site) -> None:
         self.workload, self.requests = workload, requests
         self.reason = np.full(len(workload), "", dtype=object)
         self.kind = np.full(len(workload), "", dtype=object)
         for row in np.flatnonzero(nowhere).tolist():
             self.reason[row] = f"partition {requests.name_of('partition', row)} is not there"
         self.kind[nowhere] = "no such partition"
+        flags = {one.name: one.flags for one in site.qos}
+        named = [flags.get(name.lower(), ()) for name in requests.names.get("qos", ())]
+        # The last is that of jobs that name none.
+        self.lifted = {
+            flag: np.array([*(flag in its for its in named), False], dtype=np.bool_)[requests.qos] for flag in _LIFTING
+        }
 
     def named(self, partition: str) -> _Mask:
         """Say which jobs name a partition."""
@@ -227,8 +255,9 @@ def _judge(
     q, nodes = workload.processors[mine], requests.nodes[mine]
     judged.stop(mine, q > has["cores"].sum(), "cores", "cores", q, f"{where} {has['cores'].sum():,}")
     most = min(float(members.sum()), partition.max_nodes)
-    judged.stop(mine, nodes > most, "nodes", "nodes", nodes, f"and partition {partition.name} allows {most:,.0f}")
-    few = (nodes >= 0) & (nodes < partition.min_nodes)
+    many = (nodes > members.sum()) | ((nodes > most) & ~judged.lifted["PartitionMaxNodes"][mine])
+    judged.stop(mine, many, "nodes", "nodes", nodes, f"and partition {partition.name} allows {most:,.0f}")
+    few = (nodes >= 0) & (nodes < partition.min_nodes) & ~judged.lifted["PartitionMinNodes"][mine]
     judged.stop(mine, few, "nodes", "nodes", nodes, f"and partition {partition.name} asks for {partition.min_nodes:,}")
     counted = memory and bool((has["memory"] > 0).all())
     for name, column in (("memory", requests.memory[mine]), ("gpus", requests.gpus[mine])):
@@ -239,7 +268,8 @@ def _judge(
     _judge_placing(judged, mine, partition, has, memory=counted)
     times = -(-workload.requested_time[mine] // workload.ticks)
     limit = f"and partition {partition.name} allows {format_duration(partition.max_time)}"
-    judged.stop(mine, times > partition.max_time, "requested time", "requested seconds", times, limit)
+    long = (times > partition.max_time) & ~judged.lifted["PartitionTimeLimit"][mine]
+    judged.stop(mine, long, "requested time", "requested seconds", times, limit)
     for kind, allowed in (("account", partition.allowed_accounts), ("qos", partition.allowed_qos)):
         names = requests.names.get(kind, ())
         if allowed and names:

@@ -109,6 +109,22 @@ def test_waits_of_other_jobs_are_not_near_though_their_distribution_is() -> None
     assert "which jobs wait long" in found.beyond
 
 
+def test_where_next_to_nobody_waits_in_the_simulation_it_cannot_be_told() -> None:
+    # Nobody waits on a site so large; in the record a few wait for hours, which the distribution hides.
+    large = dataclasses.replace(SITE, nodes=(NodeGroup("n[01-16]", cores=800),))
+    log = run_slurm(submitted(), large)
+    start = log.start.copy()
+    start[3::20] += 4 * 3600
+    found = fidelity(dataclasses.replace(submitted(), start=start), large)
+    assert (found.light, found.beyond, found.groups[0].light) == ("cannot tell", (), "near")
+    assert not found.trusted
+    said = verdict_of(found)
+    assert said.light == "cannot tell"
+    assert said.sentences[0].startswith("Either in the record or in the simulation fewer than 1 % of the jobs wait")
+    # Where nobody waits in the record either, they agree.
+    assert fidelity(dataclasses.replace(submitted(), start=log.start), large).light == "near"
+
+
 def test_the_log_of_another_cluster_is_refused_before_anything_runs() -> None:
     other = Site("tiny", (NodeGroup("n1", cores=2),), (Partition("batch", default=True), Partition("short")))
     with pytest.raises(

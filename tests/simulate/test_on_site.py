@@ -126,6 +126,19 @@ def test_jobs_that_never_start_are_named_with_why_and_the_cure() -> None:
     assert "policyfactory site check LOG SITE" in str(e.value)
 
 
+def test_a_few_jobs_that_never_start_are_left_out_and_named() -> None:
+    short = dataclasses.replace(POOL, partitions=(Partition("batch", max_time=600.0),))
+    jobs = [(0, 60, 1), (1, 900, 1), *((at, 300, 1) for at in range(2, 8))]
+    schedule = simulate(work(jobs), SAF, site=short)
+    assert schedule.workload.job_id.tolist() == [1, 3, 4, 5, 6, 7, 8]
+    assert schedule.left_out.startswith("1 of 8 jobs of")
+    assert "is left out: it could never start on site pool: job 2 (its limit of 900 s" in schedule.left_out
+    # The others start as if it had not been there.
+    alone = simulate(work(jobs).select(np.array([0, 2, 3, 4, 5, 6, 7])), SAF, site=short)
+    assert schedule.start.tolist() == alone.start.tolist()
+    assert alone.left_out == ""
+
+
 def test_without_a_site_one_is_assumed_of_the_log() -> None:
     requests = dataclasses.replace(
         Requests.unknown(4), partition=np.zeros(4), gpus=np.ones(4), names={"partition": ("long",)}

@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from policyfactory.simulate.slurm.misfits import fit_to
 from policyfactory.site.fits import PartitionFit, fit_jobs, without_strangers
-from policyfactory.site.model import Limits, NodeGroup, Partition, Qos, Site
+from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Site
 from policyfactory.site.settings import Scheduling
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
@@ -69,6 +70,35 @@ def test_each_limit_stops_the_job_that_is_beyond_it() -> None:
     assert reason(qos=1, p=601) == "requested seconds 601, and QOS high allows 10m"
     assert reason(partition=0, qos=1, gpus=3) == "gpus 3, and QOS high allows 2"
     assert reason(qos=2) == "QOS gone is not there"
+
+
+def test_a_qos_lifts_what_its_partition_allows() -> None:
+    flags = ("PartitionTimeLimit", "PartitionMaxNodes", "PartitionMinNodes")
+    free = dataclasses.replace(SITE, qos=(Qos("normal", flags=flags), Qos("high")))
+    jobs = [{"p": 9999, "qos": 0}, {"p": 9999, "qos": 1}, {"p": 9999}, {"partition": 1, "nodes": 1, "qos": 0}]
+    assert [number for number, _ in fit_jobs(free, work(jobs, NAMES)).first] == [2, 3]
+    # But not more nodes than there are.
+    assert fit_jobs(free, work([{"partition": 1, "nodes": 7, "q": 7, "qos": 0}], NAMES)).fitting == 0
+
+
+def test_what_the_simulation_refuses_does_not_fit_either() -> None:
+    limited = dataclasses.replace(
+        SITE,
+        qos=(Qos("normal"),),
+        associations=(Association("root"), Association("phys", max_wall=900.0)),
+        enforced=("associations", "limits"),
+    )
+    jobs = [{"account": 0}, {"account": 1}, {"account": 0, "p": 901}, {}, {"partition": 2}]
+    found = fit_to(limited, work(jobs, NAMES))
+    assert (found.jobs, found.fitting) == (5, 2)
+    assert found.reasons == {"limits and rights": 2, "no such partition": 1}
+    assert dict(found.first) == {
+        2: "user (none) has no association with account chem",
+        3: "its limit of 960 s is above MaxWall (900 s)",
+        5: "partition lost is not there",
+    }
+    # A site of PBS is not simulated.
+    assert fit_to(dataclasses.replace(limited, scheduler="pbs"), work(jobs, NAMES)).fitting == 4
 
 
 def test_a_share_must_fit_on_enough_nodes() -> None:
