@@ -295,8 +295,8 @@ def run_experiment(
     outcome = conclude(experiment, evaluation, observations, sentences)
     if experiment.rules.backfill != "slurm":
         return outcome
-    beside = under_easy(experiment, evaluation, how.workers, how.notify)
-    return dataclasses.replace(outcome, sections=(*outcome.sections, beside))
+    beside, leads = under_easy(experiment, evaluation, how.workers, how.notify)
+    return dataclasses.replace(outcome, words=(*outcome.words, *leads), sections=(*outcome.sections, beside))
 
 
 def conclude(

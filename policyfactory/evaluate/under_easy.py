@@ -27,8 +27,10 @@ _EASY = (
 )
 
 
-def under_easy(experiment: Experiment, evaluation: Evaluation, workers: Workers | int, notify: Notify) -> Section:
-    """Return the policies' values under EASY, and whether another one would lead.
+def under_easy(
+    experiment: Experiment, evaluation: Evaluation, workers: Workers | int, notify: Notify
+) -> tuple[Section, Sequence[str]]:
+    """Return the policies' values under EASY, and in words whether another one would lead.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ def under_easy(experiment: Experiment, evaluation: Evaluation, workers: Workers 
         f"What is said above holds under Slurm's own rules. {_EASY}",
         *leads,
     )
-    return Section(NAME, "The same under EASY", paragraphs, value_tables(outcome, units_of(theirs)))
+    return Section(NAME, "The same under EASY", paragraphs, value_tables(outcome, units_of(theirs))), leads
 
 
 def _easy_case(experiment: Experiment, facts: CaseFacts) -> Case:
@@ -85,5 +87,5 @@ def _leads(metric: str, own: dict[str, str | None], theirs: dict[str, str | None
         f"{log}: {theirs[log]} leads in {metric} under EASY, {own[log]} under Slurm's rules." for log in turned
     ]
     if same:
-        sentences.insert(0, f"On {enumerated(same)} the same policy leads in {metric} under both.")
+        sentences.insert(0, f"On {enumerated(same)} the same policy leads in {metric} under EASY, too.")
     return [" ".join(sentences)] if sentences else []

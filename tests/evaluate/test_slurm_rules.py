@@ -71,7 +71,10 @@ def test_the_values_under_easy_stand_beside_those_under_slurms_rules() -> None:
     assert section.tables[0].rows == expected.tables[0].rows
     assert "easy" not in {one.name for one in easy.outcome.sections}
     assert "one partition of 4 nodes of 1 processor" in section.paragraphs[0]
-    assert "the same policy leads in mean_wait under both" in section.paragraphs[-1]
+    assert "the same policy leads in mean_wait under EASY, too" in section.paragraphs[-1]
+    # What a terminal shows has it as well.
+    assert found.outcome.words[-1] == section.paragraphs[-1]
+    assert "EASY" not in " ".join(easy.outcome.words)
 
 
 def test_a_site_file_means_slurms_rules_whoever_works(site: Path, tmp_path: Path) -> None:
