@@ -173,6 +173,11 @@ class Learned:
         reading = self.options.machine_words
         if self.options.estimate_missing != LearnOptions.estimate_missing:
             reading = (*reading, "--estimate-missing", self.options.estimate_missing)
+        # Under whose rules the longest wait is simulated: an export has no others of them, and no --assume.
+        if self.options.backfill in {"easy", "slurm"}:
+            reading = (*reading, "--backfill", self.options.backfill)
+        if self.options.site is not None:
+            reading = (*reading, "--site", self.options.site)
         command = ["policyfactory", "export", policy, "--workload", log, *reading]
         if self.policy.needs_predictions:
             command += ["--predictor", str(Path(policy).parent / PREDICTOR), "--state", _STATE]

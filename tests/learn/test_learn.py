@@ -6,6 +6,7 @@ import dataclasses
 import html
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.progress import Progress, Step
 from policyfactory.learn.run import learn
+from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import load_model
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
@@ -191,6 +193,26 @@ def test_the_evidence_opens_with_what_was_chosen_in_the_words_of_the_verdict(lea
     assert name in forest[forest.index("<tbody>") : forest.index("</tr>", forest.index("<tbody>"))]
     assert page.index("In short") > places[-1]
     assert "only the plugin in C (slurm-site-factor-c) can express its threshold" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, []),
+        ({"backfill": "easy"}, ["--backfill", "easy"]),
+        ({"backfill": "slurm"}, ["--backfill", "slurm"]),
+        ({"backfill": "conservative"}, []),  # export simulates under EASY or Slurm's rules only
+        ({"site": "a site.toml"}, ["--site", "a site.toml"]),
+        ({"assume": "n=1"}, []),  # export has no such option
+    ],
+)
+def test_the_export_is_under_the_rules_that_the_policy_was_learned_under(
+    options: dict[str, Any], words: list[str]
+) -> None:
+    found = SimpleNamespace(options=LearnOptions(**options), policy=Policy("SAF", "p*q"), last=None)
+    command = Learned.export_command(found, "policy.json", "log.swf")  # type: ignore[arg-type]
+    before = ["policyfactory", "export", "policy.json", "--workload", "log.swf"]
+    assert command == [*before, *words, "--output", "job_submit.lua"]
 
 
 def test_what_is_not_recommended_says_so_when_it_is_exported(learned: Learned, tmp_path: Path) -> None:
