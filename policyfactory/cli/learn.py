@@ -28,7 +28,7 @@ _BACKFILL = dataclasses.replace(
     OPTIONS["backfill"],
     option=dataclasses.replace(
         OPTIONS["backfill"].option,
-        stated="easy where the policy is chosen, slurm on the last quarter; with a site slurm; docs/simulator.md",
+        stated="easy where the policy is chosen, slurm on the last quarter; with a site slurm",
     ),
 )
 
@@ -70,7 +70,7 @@ def learn(
         int,
         typer.Option(
             help="Replicas of the third quarter to choose by, and of the last one to test on (users' weeks moved, "
-            "loads of 0.8 to 1.2); 0: choose by the third quarter as it was."
+            "loads of 0.8 to 1.2); 0: choose by the third quarter itself."
         ),
     ] = LearnOptions.replicas,
     max_p99: MaxP99 = LearnOptions.max_p99,
@@ -99,8 +99,9 @@ def learn(
     Formulas are learned from the first half of the jobs; on replicas of the third quarter they, and formulas that read
     predictions, compete with the published policies, and the best is chosen; the last quarter, which nothing has seen,
     says what the choice is worth: under Slurm's own rules, with EASY's values beside them, unless --backfill says
-    otherwise. An interrupted run goes on with the same command. With --site the log is first replayed on it as it was;
-    where that is far from the record nothing is recommended, and the exit code is 1.
+    otherwise. An interrupted run goes on with the same command. With --site the log's own jobs are first replayed
+    on it, under the site's priorities; where that is far from the record nothing is recommended, and the exit code is
+    1.
     """
     reading |= {"predictions": predictions, "replicas": replicas, "leave_out": tuple(leave_out or ())}
     reading |= {"max_p99": max_p99, "max_longest": max_longest}

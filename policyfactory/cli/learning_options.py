@@ -35,7 +35,11 @@ Log = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")]
 MaxP99 = Annotated[
     str | None,
-    typer.Option(metavar="1.1x|20h", help="Most that the 99 % quantile of the wait may be: times the baseline's."),
+    typer.Option(
+        metavar="1.1x|20h",
+        help="Most that the 99 % quantile of the wait may be: times the baseline's (learn, train --replicas: the best "
+        "published policy's).",
+    ),
 ]
 MaxLongest = Annotated[
     str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")

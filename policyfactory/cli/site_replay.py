@@ -1,4 +1,4 @@
-"""``policyfactory site replay``: the log as it was, on the site, beside its record."""
+"""``policyfactory site replay``: the log's own jobs, under the site's priorities, beside their record."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def replay(
     overwrite: OverwriteOption = False,
     **reading: Any,
 ) -> None:
-    """Simulate the log as it was on its site, and say how near the waits are to the recorded ones.
+    """Simulate the log's own jobs on its site, and say how near the waits are to the recorded ones.
 
     Under the site's own priorities; by partition and QOS, and the cores in use over time. Where it is too far from the
-    record, nothing that is simulated on this site is to be trusted, and what probably lacks is told.
+    record, nothing that is simulated on this site is to be trusted, and what is probably missing is told.
     """
     from policyfactory.fidelity.compare import fidelity
     from policyfactory.fidelity.words import sections_of, verdict_of
@@ -60,12 +60,12 @@ def replay(
     if json:
         console().file.write(text)
     else:
-        # The load over time is for the page, and the verdict says in words what lacks.
+        # The load over time is for the page, and the verdict says in words what is missing.
         show(verdict, [one for one in sections if one.name == "fidelity"])
     if output is not None:
         inputs = {str(log): workload.cleaning.sha256, str(path): digest}
         parameters = {"from": start, "to": end, **reading}
-        title = f"{workload.name} on site {site.name}, as it was"
+        title = f"{workload.name} on site {site.name}, under the site's priorities"
         write(output, title, verdict, sections, inputs, parameters, {"fidelity.json": text}, overwrite=overwrite)
     elif not json:
         note("add --output DIR for a page with pictures")

@@ -1,4 +1,4 @@
-"""Before a site is believed: each log is replayed on it as it was, and its waits are compared with the record."""
+"""Before a site is believed: each log's own jobs are replayed on it, and their waits compared with the record."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def replay_logs(rules: Rules, logs: Mapping[str, Workload], notify: Notify = lam
             notify(f"{log}: no recorded starts, so that nothing shows how near the simulation of {site.name} is")
             continue
         found[log] = fidelity(jobs, site)
-        notify(f"{log}, replayed on {site.name} as it was: {in_short(found[log])}")
+        notify(f"{log}, its own jobs replayed on {site.name}: {in_short(found[log])}")
     return found
 
 
@@ -76,7 +76,7 @@ def gate_in_words(found: Fidelity | None) -> tuple[str, ...]:
     """Return in a sentence what the replay of a log says; nothing where none was replayed."""
     if found is None:
         return ()
-    return (f"the log as it was, replayed on site {found.site}: {in_short(found)}",)
+    return (f"the log's own jobs, replayed on site {found.site}: {in_short(found)}",)
 
 
 def headed(verdict: Verdict, found: Iterable[Fidelity]) -> Verdict:

@@ -1,4 +1,4 @@
-"""The log as it was, replayed on the site, beside the record: waits by partition and QOS, and the load over time."""
+"""The log's own jobs, replayed on the site, beside the record: waits by partition and QOS, and the load over time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def has_record(workload: Workload) -> bool:
 
 
 def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twice: bool = False) -> Fidelity:
-    """Replay a log on a site as it was, under the site's own priorities, and compare with its record.
+    """Replay a log's own jobs on a site, under the site's own priorities, and compare with its record.
 
     Parameters
     ----------

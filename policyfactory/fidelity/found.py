@@ -118,7 +118,7 @@ class Fidelity:
     beyond : tuple of str
         What is beyond the stated fit, in words.
     reasons : tuple of Reason
-        What probably lacks.
+        What is probably missing.
     waits : tuple of int64 array (compared,), s
         As recorded and as simulated; for the picture.
     itself : GroupFit or None

@@ -1,4 +1,4 @@
-"""What probably lacks where a replay is far from its record: hints, each with the number that it comes from.
+"""What is probably missing where a replay is far from its record: hints, each with the number that it comes from.
 
 None of them is a proof. Limits, nodes that were down and users who wait for their own jobs leave traces in a record,
 and these are looked for.
@@ -54,7 +54,7 @@ class Reason:
     Parameters
     ----------
     name : {"never", "small", "away", "idle", "closed loop", "requests", "not modelled", "earlier usage"}
-        What probably lacks.
+        What is probably missing.
     text : str
         In words, with the evidence.
     value : float
@@ -123,7 +123,7 @@ class Replayed:
 
 
 def reasons_of(replayed: Replayed) -> tuple[Reason, ...]:
-    """Return what probably lacks, what the record shows first."""
+    """Return what is probably missing, what the record shows first."""
     looked: tuple[Callable[[Replayed], Iterator[Reason]], ...] = (
         _never, _small, _away, _idle, _closed_loop, _requests, _not_modelled, _earlier_usage,
     )  # fmt: skip

@@ -69,7 +69,7 @@ def verdict_of(found: Fidelity) -> Verdict:
     reasons = tuple(f"{one.text[0].upper()}{one.text[1:]}." for one in found.reasons)
     why = f"On site {found.site} the simulation is too far from the record in {'; in '.join(found.beyond)}."
     sentences = (why, *([_how_near(found)] if found.groups[0].jobs else []))
-    lacks = reasons or ("Nothing that is looked for in the record tells what lacks.",)
+    lacks = reasons or ("Nothing that is looked for in the record tells what is missing.",)
     return Verdict("unsound", (*sentences, *lacks), caveats, HEADINGS["far"])
 
 
@@ -136,7 +136,7 @@ def _chance(itself: GroupFit | None) -> Iterator[str]:
 
 
 def sections_of(found: Fidelity) -> tuple[Section, ...]:
-    """Return the sections: the waits by group, the load over time, what probably lacks."""
+    """Return the sections: the waits by group, the load over time, what is probably missing."""
     return tuple(section for section in (_waits(found), _over_time(found), _lacks(found)) if section is not None)
 
 
@@ -146,27 +146,26 @@ def _waits(found: Fidelity) -> Section:
         **whose,
         Column("jobs", ""): lambda one: float(one.jobs),
         Column("fit", "", "by the stated fit, and what is beyond it"): _fit,
-        Column("median, recorded", "s", label="median was"): lambda one: _wait(one, "observed", "median"),
-        Column("median, simulated", "s", label="median is"): lambda one: _wait(one, "simulated", "median"),
-        Column("90 %, recorded", "s", "nine jobs in ten wait at most so long", label="90 % was"): (
+        Column("median, recorded", "s"): lambda one: _wait(one, "observed", "median"),
+        Column("median, simulated", "s"): lambda one: _wait(one, "simulated", "median"),
+        Column("90 %, recorded", "s", "nine jobs in ten wait at most so long"): (
             lambda one: _wait(one, "observed", "p90")
         ),
-        Column("90 %, simulated", "s", label="90 % is"): lambda one: _wait(one, "simulated", "p90"),
+        Column("90 %, simulated", "s"): lambda one: _wait(one, "simulated", "p90"),
         Column("distance", "1", "Kolmogorov-Smirnov, of the waits"): lambda one: one.distance if one.jobs else None,
         Column("order", "1", "rank correlation of the waits, job by job"): lambda one: one.order,
     }
     rows = [(one,) for one in found.groups]
-    said = "Was: recorded; is: simulated."
-    groups = Table.of("groups", "Waits as recorded and as simulated on the site", columns, rows, said)
+    groups = Table.of("groups", "Waits as recorded and as simulated on the site", columns, rows)
     of_means: Columns = {
         **whose,
-        Column("mean, recorded", "s", label="mean was"): lambda one: _wait(one, "observed", "mean"),
-        Column("mean, simulated", "s", label="mean is"): lambda one: _wait(one, "simulated", "mean"),
-        Column("by work, recorded", "s", label="by work was"): lambda one: _wait(one, "observed", "by_work"),
-        Column("by work, simulated", "s", label="by work is"): lambda one: _wait(one, "simulated", "by_work"),
+        Column("mean, recorded", "s"): lambda one: _wait(one, "observed", "mean"),
+        Column("mean, simulated", "s"): lambda one: _wait(one, "simulated", "mean"),
+        Column("by work, recorded", "s"): lambda one: _wait(one, "observed", "by_work"),
+        Column("by work, simulated", "s"): lambda one: _wait(one, "simulated", "by_work"),
     }
-    by_work = " By work: the mean in which each job counts by its processors times its run time."
-    means = Table.of("means", "Mean waits", of_means, rows, said + by_work)
+    by_work = "By work: the mean in which each job counts by its processors times its run time."
+    means = Table.of("means", "Mean waits", of_means, rows, by_work)
     pictures: tuple[Picture, ...] = ()
     if len(found.waits[0]):
         note = "The black dashed curve is the record. The widest gap between both is the distance."
@@ -219,8 +218,8 @@ def _lacks(found: Fidelity) -> Section | None:
         Column("evidence", "1"): lambda one: one.value,
         Column("in words"): lambda one: one.text,
     }
-    table = Table.of("reasons", "What probably lacks", columns, [(one,) for one in found.reasons])
-    return Section("lacking", "What probably lacks", (), (table,))
+    table = Table.of("reasons", "What is probably missing", columns, [(one,) for one in found.reasons])
+    return Section("lacking", "What is probably missing", (), (table,))
 
 
 # Pictures. -----------------------------------------------------------------------------------------------------------

@@ -73,14 +73,14 @@ class LearnOptions:
         values beside them. Where Slurm's rules judge, formulas with predictions stay away if a threshold is given: no
         export carries both.
     site : str or None
-        File of the cluster whose Slurm is simulated. The log is replayed on it as it was, and where that is far from
-        the record no policy is recommended.
+        File of the cluster whose Slurm is simulated. The log's own jobs are replayed on it, under its priorities, and
+        where that is far from the record no policy is recommended.
     predictions : bool
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
         no predictor.
     replicas : int
         Replicas of the third quarter to choose by, and as many of the last one to test on; 0: choose by the third
-        quarter as it was. They are made of two weeks or more, and not of windows.
+        quarter itself. They are made of two weeks or more, and not of windows.
     max_p99, max_longest : str or None
         The most that the ninety-ninth percentile of the waits and the longest wait may be, on the replicas: times the
         best published policy's (``1.1x``), or a time (``20h``); None: anything.

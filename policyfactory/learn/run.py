@@ -188,11 +188,11 @@ class _Learning(Quarters):
         return learned
 
     def _replay(self) -> None:
-        """Replay the log on its site as it was, before hours of work, where there is one."""
+        """Replay the log's own jobs on its site, before hours of work, where there is one."""
         if self.options.site is None:
             return
         self.begin(
-            "The log as it was, replayed on its site",
+            "The log's own jobs, replayed on its site",
             "site",
             "replay",
             self.log.path,

@@ -191,7 +191,7 @@ def prepare(
     """
     if rules.backfill == "slurm":
         raise UsageError(
-            "backfill slurm is for simulate and evaluate, with policies and without a machine; choose easy, "
+            "backfill slurm is for simulate, evaluate, learn, tune and export, without a machine; choose easy, "
             "conservative or none here"
         )
     if tie_rank is not None:

@@ -106,7 +106,8 @@ def _lines(log: SwfLog, _: Description) -> Iterator[str]:
     if again > 0:
         yield f"{again:,} job numbers are used more than once"
     linked = (log.preceding > 0) | (log.think_time > 0)
-    yield from _counted((linked, "that wait for another one (fields 17 and 18), which is not simulated"))
+    which = "that wait for another one (field 17: simulated under Slurm's rules only; field 18: never)"
+    yield from _counted((linked, which))
 
 
 def _clock(log: SwfLog, description: Description) -> Iterator[str]:

@@ -32,8 +32,8 @@ def replayed(site: Site | None = SITE, /, **logs: Workload) -> tuple[dict[str, F
 def test_each_log_is_replayed_and_said_to_be_near_or_far() -> None:
     found, said = replayed(good=recorded(), bad=recorded_on("down"))
     assert {log: one.light for log, one in found.items()} == {"good": "near", "bad": "far"}
-    assert said[0] == "good, replayed on small as it was: near enough to the record to be trusted"
-    assert said[1].startswith("bad, replayed on small as it was: not to be trusted here (")
+    assert said[0] == "good, its own jobs replayed on small: near enough to the record to be trusted"
+    assert said[1].startswith("bad, its own jobs replayed on small: not to be trusted here (")
     names = [section.name for section in gate_sections(found)]
     assert names == ["fidelity-good", "cores-in-use-good", "fidelity-bad", "cores-in-use-bad", "lacking-bad"]
     assert set(gates_as_dict(found)["fidelity"]) == {"good", "bad"}
@@ -90,7 +90,7 @@ def test_what_is_evaluated_on_a_site_that_is_far_is_not_to_be_trusted(tmp_path: 
     assert verdict is not None
     assert (verdict.light, verdict.title) == ("unsound", "Not to be trusted here")
     assert "No policy is recommended." in verdict.sentences
-    assert "the log as it was, replayed on site small: not to be trusted here" in verdict.caveats[0]
+    assert "the log's own jobs, replayed on site small: not to be trusted here" in verdict.caveats[0]
     page = found.report(tmp_path / "out")
     assert "Not to be trusted here" in page.read_text()
     assert {file.name for file in (tmp_path / "out").rglob("*.svg")} >= {"waits.svg", "utilisation.svg"}

@@ -294,7 +294,7 @@ def test_a_site_belongs_to_the_rules_of_slurm() -> None:
 
 def test_what_slurm_has_no_part_in_is_refused() -> None:
     rules = Rules(backfill="slurm", site=POOL)
-    with pytest.raises(UsageError, match="backfill slurm is for simulate and evaluate"):
+    with pytest.raises(UsageError, match="backfill slurm is for simulate, evaluate, learn"):
         simulate(work(QUEUE), SAF, rules, tie_rank=np.zeros(4, dtype=np.int64))
     with pytest.raises(UsageError, match="not under backfill slurm"):
         SwitchingSimulation(work(QUEUE), [SAF], rules)

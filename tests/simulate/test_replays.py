@@ -1,7 +1,8 @@
 """The plain Slurm beside records of a real one: in the real state it wants what the real one starts.
 
-The records are of 120 jobs or so each, on a slurmctld with a fast clock (`schedulers.replays` made them). The daily
-tests look at some starts of every record, the nightly ones at all, with their lags and whole schedules.
+The records are of 120 jobs or so each, on a slurmctld with a fast clock (`schedulers.replays` made them). ``make
+test-all`` looks at ten starts of one record of each case, and lets a slurmctld schedule thirty jobs anew; ``make
+nightly`` looks at all starts of all records, with their lags and whole schedules, and replays every case.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ QUIRKS = [
     ("; MaxJobs: 2\n; MaxRecords: 9\n", [{}, {}], "MaxRecords is 9, the file has 2 lines"),
     ("; MaxRuntime: 15\n", [{}], "1 requests exceed the header's MaxRuntime of 15 s"),
     ("", [{}, {"job_id": 1}], "1 job numbers are used more than once"),
-    ("", [{"preceding": 1}, {}], "1 job (50.00 % of all) that wait for another one (fields 17 and 18)"),
+    ("", [{"preceding": 1}, {}], "1 job (50.00 % of all) that wait for another one (field 17"),
     ("", [{"submit": -1}, {}], "1 job (50.00 % of all) without submit time"),
     ("", [{"submit": 5}, {"submit": 3}], "1 jobs stand behind a later one"),
     ("", [{"wait": -1}, {"wait": -1}], "no wait is recorded"),
