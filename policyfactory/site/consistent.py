@@ -11,6 +11,7 @@ from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
 from policyfactory.core.units import format_duration
 from policyfactory.site.hostlist import MOST_HOSTS, MOST_NAMED, count_hosts, expand
+from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, Partition, Qos, Scheduling, Site
 from policyfactory.site.values import LONGEST_TEXT
 
@@ -74,6 +75,9 @@ def contradictions(site: Site) -> Iterator[str]:
         yield from _partition(partition, nodes, known)
     for qos in site.qos:
         yield from _qos(qos)
+        yield from _in_vain(f"QOS {qos.name}", "flags", qos.flags, "qos_flags")
+    yield from _in_vain("priority", "flags", site.priority.flags, "flags")
+    yield from _in_vain("priority", "tres", site.priority.tres, "tres")
     yield from _associations(site.associations, known)
     yield from _times(site, nodes)
     yield from _scheduling(site.scheduling)
@@ -181,6 +185,15 @@ def _qos(one: Qos) -> Iterator[str]:
                 f"QOS {one.name}: a job may have {name} {job:.0f}, and all jobs together {total:.0f}; lower per_job "
                 "or raise total"
             )
+
+
+def _in_vain(what: str, field: str, words: Iterable[str], kind: str) -> Iterator[str]:
+    """Say which words of a field nothing would read."""
+    known = known_settings("slurm", kind)
+    for word in words:
+        if word.lower() not in known.modelled | known.silent:
+            there = ", ".join(known.names[name] for name in sorted(known.modelled))
+            yield f"{what}: {field} has {word}, which has no effect; take it out, there are {there}"
 
 
 def _associations(associations: tuple[Association, ...], known: frozenset[str]) -> Iterator[str]:

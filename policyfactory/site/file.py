@@ -30,7 +30,6 @@ from policyfactory.site.model import (
 )
 from policyfactory.site.values import (
     FLAG,
-    FRACTION_SECONDS,
     HOSTS,
     MEMORY,
     MOMENT,
@@ -83,18 +82,16 @@ _FIELDS: dict[type, dict[str, Kind]] = {
     Priority: {
         "kind": choice(("multifactor", "basic")), "age": _WEIGHT, "fair_share": _WEIGHT, "job_size": _WEIGHT,
         "partition": _WEIGHT, "qos": _WEIGHT, "association": _WEIGHT, "tres": NUMBERS, "max_age": SECONDS,
-        "favor_small": FLAG, "calculation_period": SECONDS, "half_life": SECONDS,
-        "usage_reset": choice(("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")), "flags": NAMES,
+        "favor_small": FLAG, "calculation_period": SECONDS, "half_life": SECONDS, "flags": NAMES,
     },
     Scheduling: {
         "backfill": FLAG, "select": choice(("cores", "cores+memory", "nodes")), "default_queue_depth": _COUNT,
-        "partition_job_depth": _COUNT, "sched_interval": SECONDS, "sched_min_interval": FRACTION_SECONDS,
-        "batch_sched_delay": SECONDS, "sched_max_job_start": _COUNT, "bf_interval": SECONDS, "bf_window": SECONDS,
+        "partition_job_depth": _COUNT, "sched_interval": SECONDS, "batch_sched_delay": SECONDS,
+        "sched_max_job_start": _COUNT, "bf_interval": SECONDS, "bf_window": SECONDS,
         "bf_resolution": SECONDS, "bf_max_job_test": _COUNT, "bf_max_job_part": _COUNT, "bf_max_job_user": _COUNT,
         "bf_max_job_user_part": _COUNT, "bf_max_job_assoc": _COUNT, "bf_max_job_start": _COUNT, "bf_continue": FLAG,
         "bf_min_prio_reserve": NUMBER, "bf_job_part_count_reserve": _COUNT, "bf_min_age_reserve": SECONDS,
-        "bf_one_resv_per_job": FLAG, "bf_max_time": SECONDS, "bf_yield_interval": FRACTION_SECONDS,
-        "bf_yield_sleep": FRACTION_SECONDS, "default_memory_per_core": MEMORY, "default_memory_per_node": MEMORY,
+        "default_memory_per_core": MEMORY, "default_memory_per_node": MEMORY,
         "kill_overrun": SECONDS,
     },
     Reservation: {

@@ -141,7 +141,7 @@ class Qos:
     usage_factor : float
         How much its jobs count in fair share (UsageFactor).
     flags : tuple of str
-        Slurm's flags, in its words: NoReserve, OverPartQOS, DenyOnLimit.
+        Slurm's flags, in its words: NoReserve, OverPartQOS, PartitionMaxNodes, PartitionMinNodes, PartitionTimeLimit.
     """
 
     name: str

@@ -29,8 +29,6 @@ class Priority:
         Seconds (PriorityCalcPeriod).
     half_life : float
         Seconds of the decay of usage (PriorityDecayHalfLife); 0: usage does not decay.
-    usage_reset : str
-        PriorityUsageResetPeriod: NONE, NOW, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY.
     flags : tuple of str
         PriorityFlags in Slurm's words. Fair Tree is the default since Slurm 19.05; ``NO_FAIR_TREE`` turns it off.
     """
@@ -47,7 +45,6 @@ class Priority:
     favor_small: bool = False
     calculation_period: float = 300.0
     half_life: float = 7 * 86400.0
-    usage_reset: str = "NONE"
     flags: tuple[str, ...] = ()
 
 
@@ -61,12 +58,12 @@ class Scheduling:
         sched/backfill, not sched/builtin.
     select : {"cores", "cores+memory", "nodes"}
         What is consumed: CR_CPU or CR_Core; CR_CPU_Memory or CR_Core_Memory; select/linear.
-    default_queue_depth, partition_job_depth, sched_interval, sched_min_interval, batch_sched_delay, sched_max_job_start
+    default_queue_depth, partition_job_depth, sched_interval, batch_sched_delay, sched_max_job_start
         Of the main pass.
     bf_interval, bf_window, bf_resolution, bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, \
-bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_part_count_reserve, bf_min_age_reserve, \
-bf_one_resv_per_job, bf_max_time, bf_yield_interval, bf_yield_sleep
-        Of the backfilling pass.
+bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_part_count_reserve, bf_min_age_reserve
+        Of the backfilling pass. ``bf_continue`` is kept and has no effect: passes take no time in the simulation, so
+        none is ever interrupted.
     default_memory_per_core, default_memory_per_node : int
         MB of a job that asks for none (DefMemPerCPU, DefMemPerNode); 0: all of the node where memory is consumed.
     kill_overrun : float
@@ -78,7 +75,6 @@ bf_one_resv_per_job, bf_max_time, bf_yield_interval, bf_yield_sleep
     default_queue_depth: int = 100
     partition_job_depth: int = 0
     sched_interval: float = 60.0
-    sched_min_interval: float = 0.0
     batch_sched_delay: float = 3.0
     sched_max_job_start: int = 0
     bf_interval: float = 30.0
@@ -94,10 +90,6 @@ bf_one_resv_per_job, bf_max_time, bf_yield_interval, bf_yield_sleep
     bf_min_prio_reserve: float = 0.0
     bf_job_part_count_reserve: int = 0
     bf_min_age_reserve: float = 0.0
-    bf_one_resv_per_job: bool = False
-    bf_max_time: float = 30.0
-    bf_yield_interval: float = 2.0
-    bf_yield_sleep: float = 0.5
     default_memory_per_core: int = 0
     default_memory_per_node: int = 0
     kill_overrun: float = 0.0

@@ -17,7 +17,6 @@ from policyfactory.workload.accounting.times import duration
 
 __all__ = [
     "FLAG",
-    "FRACTION_SECONDS",
     "HOSTS",
     "LONGEST_TEXT",
     "MEMORY",
@@ -42,8 +41,6 @@ _LONGEST = 1 << 33  # seconds: more than 200 years
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _UNLIMITED = {"unlimited", "infinite", "inf"}
-_PARTS = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(us|ms|s)", re.ASCII)
-_OF_A_SECOND = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,20 +148,6 @@ def _write_seconds(value: float) -> Any:
     return f"{int(value)}s"
 
 
-def _fraction(value: Any) -> float:
-    match = _PARTS.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if match:
-        return float(match[1]) * _OF_A_SECOND[match[2]]
-    try:
-        return _seconds(value)
-    except ValueError:
-        raise ValueError('a time with its unit: "0.5s", "20ms", "2us" or "1m"') from None
-
-
-def _write_fraction(value: float) -> Any:
-    return _write_seconds(value) if value == int(value) else f"{value * 1e6:.0f}us"
-
-
 def parse_memory(text: str) -> int | None:
     """Return the MB of a size such as ``192G``, ``64000`` or ``1.5T``, rounded up; None if it is none."""
     match = _MEMORY.fullmatch(text.strip())
@@ -245,7 +228,6 @@ NUMBER = Kind(_number, lambda value: int(value) if value == int(value) else valu
 NUMBERS = Kind(_numbers, lambda value: {name: NUMBER.write(number) for name, number in value.items()})
 SHARES = Kind(_shares, lambda value: "parent" if math.isnan(value) else NUMBER.write(value))
 SECONDS = Kind(_seconds, _write_seconds)
-FRACTION_SECONDS = Kind(_fraction, _write_fraction)
 MEMORY = Kind(_memory, _write_memory)
 MOMENT = Kind(_moment, _write_moment)
 

@@ -75,12 +75,10 @@ def scheduler_parameters(site: Site) -> Iterator[str]:
         if getattr(plan, name):
             yield f"{name}={getattr(plan, name):.0f}"
     yield f"sched_interval={plan.sched_interval:.0f}"
-    yield f"sched_min_interval={plan.sched_min_interval * 1e6:.0f}"
+    yield "sched_min_interval=0"
     yield f"bf_window={plan.bf_window / 60:.0f}"
     if plan.bf_continue:
         yield "bf_continue"
-    if plan.bf_one_resv_per_job:
-        yield "bf_one_resv_per_job"
     # A pass takes some real milliseconds, which are many on this clock: it must not be broken off for that.
     yield from ("max_sched_time=50", "bf_max_time=600", "bf_yield_interval=10000000")
 

@@ -53,10 +53,11 @@ LARGE = Site(
     ),
     reservations=(Reservation("maint", "ALL", 1.8e9, 1.8e9 + 7200, ("root",), ("a",), known=1.7e9),),
     outages=(Outage("cn001", 1.7e9, 1.7e9 + 5, drained=True, reason="disk"), Outage("g1", 1.7e9)),
-    priority=Priority(age=1000, fair_share=5, tres={"cpu": 10.0, "gres/gpu": 2.5}, max_age=3600.0, flags=("MAX_TRES",)),
+    priority=Priority(
+        age=1000, fair_share=5, tres={"cpu": 10.0, "gres/gpu": 2.5}, max_age=3600.0, flags=("ACCRUE_ALWAYS",)
+    ),
     scheduling=Scheduling(
-        select="cores+memory", bf_window=4 * 86400.0, bf_continue=True, sched_min_interval=2e-6, bf_yield_sleep=0.25,
-        kill_overrun=math.inf,
+        select="cores+memory", bf_window=4 * 86400.0, bf_continue=True, kill_overrun=math.inf,
     ),
     enforced=("limits", "qos"),
     not_modelled=(NotModelled("PreemptType", "preempt/qos", "slurm.conf:12", "jobs would be stopped"),),

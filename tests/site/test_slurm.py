@@ -62,12 +62,12 @@ def test_a_real_cluster_is_read() -> None:
     assert site.priority == Priority(
         age=1000, fair_share=10000, job_size=100, partition=500, qos=2000,
         tres={"cpu": 1000.0, "mem": 200.0, "gres/gpu": 3000.0}, max_age=7.5 * 86400, calculation_period=180.0,
-        half_life=14 * 86400.0, flags=("SMALL_RELATIVE_TO_TIME", "MAX_TRES"),
+        half_life=14 * 86400.0, flags=("SMALL_RELATIVE_TO_TIME",),
     )  # fmt: skip
     assert site.scheduling == Scheduling(
         select="cores+memory", default_queue_depth=1000, partition_job_depth=1000, sched_interval=1.0,
         batch_sched_delay=0.0, bf_interval=1.0, bf_window=7 * 86400.0, bf_resolution=120.0, bf_max_job_user=10,
-        bf_continue=True, bf_max_time=1.0, default_memory_per_core=10, kill_overrun=300.0,
+        bf_continue=True, default_memory_per_core=10, kill_overrun=300.0,
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_its_accounts_and_times_are_read() -> None:
         Qos("normal"),
         Qos(
             "high", 100, 1.5 * 86400, Limits(20, 40, cores=16, memory=1024), Limits(3, 5, cores=8, gpus=2),
-            Limits(7, 9, nodes=3), Limits(nodes=2), 0.5, ("DenyOnLimit", "NoReserve"),
+            Limits(7, 9, nodes=3), Limits(nodes=2), 0.5, ("NoReserve",),
         ),
     )  # fmt: skip
     assert Association("root", qos=("normal",)) in site.associations
@@ -108,7 +108,8 @@ def test_what_it_has_and_is_not_modelled_is_listed_with_its_place() -> None:
         "SchedulerParameters defer", "SchedulerParameters bf_busy_nodes", "PartitionName=short DefMemPerCPU",
         "QOS high Preempt", "QOS high GrpTRESMins", "QOS high GrpWall", "QOS high MinTRES",
         "Account phys GrpTRESRunMins", "User games Partition", "reservation class Flags DAILY",
-        "reservation cores CoreCnt",
+        "reservation cores CoreCnt", "reservation maint Users", "reservation class Accounts", "reservation cores Users",
+        "PriorityFlags MAX_TRES",
     } == set(found) - {"PreemptType", "PreemptMode", "Licenses"}  # fmt: skip
     assert not any(one.effect.startswith(UNKNOWN) for one in site.not_modelled)
 
@@ -243,18 +244,15 @@ def test_what_jobs_take_of_nodes(tmp_path: Path, text: str, select: str) -> None
 def test_flags_of_priorities_that_stand_for_others(tmp_path: Path) -> None:
     site = site_of(tmp_path, f"{SMALL}PriorityFlags=no_normal_all,depth_oblivious,FAIR_TREE,SWIFT,MAX_TRES_GRES\n")
     normal = tuple(f"NO_NORMAL_{kind}" for kind in ("ASSOC", "PART", "QOS", "TRES"))
-    assert site.priority.flags == ("DEPTH_OBLIVIOUS", "NO_FAIR_TREE", *normal)
-    assert set(missing(site)) == {"PriorityFlags SWIFT", "PriorityFlags MAX_TRES_GRES"}
+    assert site.priority.flags == ("NO_FAIR_TREE", *normal)
+    assert set(missing(site)) == {f"PriorityFlags {flag}" for flag in ("SWIFT", "MAX_TRES_GRES", "DEPTH_OBLIVIOUS")}
 
 
 def test_parameters_have_their_own_units_and_bounds(tmp_path: Path) -> None:
-    words = (
-        "bf_window=2880,bf_interval=60,bf_yield_sleep=250000,sched_min_interval=2000000,BF_CONTINUE,bf_resolution=9999"
-    )
+    words = "bf_window=2880,bf_interval=60,BF_CONTINUE,bf_resolution=9999"
     site = site_of(tmp_path, f"{SMALL}SchedulerParameters={words},bf_min_prio_reserve=5000,no_such=1,bf_continu\n")
     found = site.scheduling
-    assert (found.bf_window, found.bf_interval, found.bf_max_time) == (172800.0, 60.0, 60.0)
-    assert (found.bf_yield_sleep, found.sched_min_interval) == (0.25, 2.0)
+    assert (found.bf_window, found.bf_interval) == (172800.0, 60.0)
     assert (found.bf_continue, found.bf_min_prio_reserve, found.bf_resolution) == (True, 5000.0, 60.0)
     effects = {one.name: one.effect for one in site.not_modelled}
     assert "use the default; so do we" in effects["SchedulerParameters bf_resolution"]

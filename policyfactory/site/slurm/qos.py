@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,7 +49,8 @@ def read_qos(path: Path, *, preempts: bool) -> tuple[list[Qos], list[NotModelled
                 continue
             one = known.judge(setting.key, setting.value, setting.place, what)
             missing += [] if one is None else [one]
-        found.append(_qos(row, what, missing))
+        flags = _flags(row, what, missing)
+        found.append(dataclasses.replace(_qos(row, what, missing), flags=flags))
     return found, missing, digest
 
 
@@ -71,7 +73,6 @@ def _qos(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Q
         return known
 
     priority, wall, factor = cell("priority"), cell("maxwall"), cell("usagefactor")
-    flags = cell("flags")
     return Qos(
         row["name"].value.lower(),
         0 if priority is None else whole(priority, 0, 2**32 - 1),
@@ -89,8 +90,18 @@ def _qos(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Q
         ),
         group(("maxtres", "maxtresperjob")),
         1.0 if factor is None else _factor(factor),
-        () if flags is None else listed(flags.value),
     )
+
+
+def _flags(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> tuple[str, ...]:
+    """Return the flags that are modelled, in Slurm's own spelling."""
+    known, kept = known_settings("slurm", "qos_flags"), []
+    for flag in listed(row["flags"].value) if "flags" in row else ():
+        if flag.lower() in known.modelled:
+            kept.append(known.names[flag.lower()])
+        one = known.judge(flag, "yes", row["flags"].place, f"{what} Flags")
+        missing += [] if one is None else [one]
+    return tuple(kept)
 
 
 def _factor(setting: Setting) -> float:

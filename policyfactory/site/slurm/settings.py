@@ -1,7 +1,7 @@
 """The settings of a slurm.conf: how jobs are ordered (Priority*), how the passes look (SchedulerParameters, Select*).
 
-Defaults and units are those of Slurm 22.05.8: minutes for times of priorities and for bf_window, microseconds for
-sched_min_interval, bf_yield_interval and bf_yield_sleep, seconds for the others.
+Defaults and units are those of Slurm 22.05.8: minutes for times of priorities and for bf_window, seconds for the
+others.
 """
 
 from __future__ import annotations
@@ -22,30 +22,28 @@ _WEIGHTS = {
     "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS", "association": "PriorityWeightAssoc",
 }  # fmt: skip
 _PRIORITY_FLAGS = (
-    "ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "NO_FAIR_TREE", "INCR_ONLY",
-    "MAX_TRES", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES",
+    "ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS",
+    "NO_NORMAL_TRES",
 )  # fmt: skip
 _RESETS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")
 # SchedulerParameters by the seconds of their unit; None: a count.
 _UNITS: dict[str, float | None] = {
-    "default_queue_depth": None, "partition_job_depth": None, "sched_interval": 1.0, "sched_min_interval": 1e-6,
-    "batch_sched_delay": 1.0, "sched_max_job_start": None, "bf_interval": 1.0, "bf_window": 60.0,
+    "default_queue_depth": None, "partition_job_depth": None, "sched_interval": 1.0, "batch_sched_delay": 1.0,
+    "sched_max_job_start": None, "bf_interval": 1.0, "bf_window": 60.0,
     "bf_resolution": 1.0, "bf_max_job_test": None, "bf_max_job_part": None, "bf_max_job_user": None,
     "bf_max_job_user_part": None, "bf_max_job_assoc": None, "bf_max_job_start": None, "bf_min_prio_reserve": None,
-    "bf_job_part_count_reserve": None, "bf_min_age_reserve": 1.0, "bf_max_time": 1.0, "bf_yield_interval": 1e-6,
-    "bf_yield_sleep": 1e-6,
+    "bf_job_part_count_reserve": None, "bf_min_age_reserve": 1.0,
 }  # fmt: skip
 _ABSENT = Setting("", "", "")
-_FLAGS = ("bf_continue", "bf_one_resv_per_job")
 # Slurm says in its log that a value beyond these is invalid, and takes the default.
 _BOUNDS = {
-    "bf_interval": (1, 10800), "bf_window": (1, 43200), "bf_resolution": (1, 3600), "bf_max_time": (1, 3600),
-    "bf_yield_interval": (1, 10_000_000), "bf_yield_sleep": (1, 10_000_000), "bf_max_job_test": (1, 1_000_000),
+    "bf_interval": (1, 10800), "bf_window": (1, 43200), "bf_resolution": (1, 3600),
+    "bf_max_job_test": (1, 1_000_000),
 }  # fmt: skip
 
 
-def read_priority(conf: Conf) -> Priority:
-    """Return how a slurm.conf orders jobs.
+def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
+    """Return how a slurm.conf orders jobs, and what is not modelled of that.
 
     Raises
     ------
@@ -56,8 +54,9 @@ def read_priority(conf: Conf) -> Priority:
     values: dict[str, Any] = {
         name: whole(given[key.lower()], 0, 2**32 - 1) for name, key in _WEIGHTS.items() if key.lower() in given
     }
+    missing: list[NotModelled] = []
     if "priorityweighttres" in given:
-        values["tres"] = tres(given["priorityweighttres"])
+        values["tres"], missing = _weights(given["priorityweighttres"])
     for name, key in (
         ("max_age", "prioritymaxage"), ("calculation_period", "prioritycalcperiod"),
         ("half_life", "prioritydecayhalflife"),
@@ -70,15 +69,30 @@ def read_priority(conf: Conf) -> Priority:
         raise refused(given["prioritycalcperiod"], "at least one minute")
     if "priorityfavorsmall" in given:
         values["favor_small"] = yes(given["priorityfavorsmall"])
-    if "priorityusageresetperiod" in given:
-        values["usage_reset"] = given["priorityusageresetperiod"].value.upper()
-        if values["usage_reset"] not in _RESETS:
-            raise refused(given["priorityusageresetperiod"], f"one of {', '.join(_RESETS)}")
+    reset = given.get("priorityusageresetperiod")
+    if reset is not None and reset.value.upper() not in _RESETS:
+        raise refused(reset, f"one of {', '.join(_RESETS)}")
     values["flags"] = _priority_flags(conf)
     kind = conf.value("PriorityType", "priority/basic").lower()
     if kind not in {"priority/basic", "priority/multifactor"}:
         raise refused(given["prioritytype"], "priority/basic or priority/multifactor")
-    return Priority(kind="basic" if kind.endswith("basic") else "multifactor", **values)
+    return Priority(kind="basic" if kind.endswith("basic") else "multifactor", **values), missing
+
+
+def _weights(setting: Setting) -> tuple[dict[str, float], list[NotModelled]]:
+    """Return PriorityWeightTRES of the resources that a site has, and those of others."""
+    known, weights = known_settings("slurm", "tres"), tres(setting)
+    missing = [
+        NotModelled(
+            f"{setting.key} {name}",
+            f"{weight:g}",
+            setting.place,
+            f"jobs would gain priority by the {name} they ask for",
+        )
+        for name, weight in weights.items()
+        if name not in known.modelled and weight
+    ]
+    return {name: weight for name, weight in weights.items() if name in known.modelled}, missing
 
 
 def _priority_flags(conf: Conf) -> tuple[str, ...]:
@@ -149,11 +163,10 @@ def _parameters(conf: Conf) -> tuple[dict[str, Any], list[NotModelled]]:
         missing = known.judge(part.key, part.value or "yes", part.place, "SchedulerParameters")
         found += [] if missing is None else [missing]
         lower = "bf_max_job_test" if part.key.lower() == "max_job_bf" else part.key.lower()
-        if lower in _FLAGS:
+        if lower == "bf_continue":
             values[lower] = True
         elif lower in _UNITS:
             found += _take_parameter(values, lower, part)
-    values.setdefault("bf_max_time", values.get("bf_interval", Scheduling().bf_interval))
     return values, found
 
 

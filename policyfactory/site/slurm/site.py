@@ -77,12 +77,13 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
         )
         raise SiteError(f"{path}: names no node; {more}")
     partitions, of_partitions = read_partitions(conf, nodes)
+    priority, of_priority = read_priority(conf)
     scheduling, of_scheduling = read_scheduling(conf, nodes.threads)
     site = Site(
         name=conf.value("ClusterName").lower() or path.stem,
         nodes=tuple(nodes.groups),
         partitions=tuple(partitions),
-        priority=read_priority(conf),
+        priority=priority,
         scheduling=scheduling,
         enforced=enforced(conf),
     )
@@ -94,7 +95,15 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
         associations=tuple(associations),
         outages=tuple(outages),
         reservations=tuple(reservations),
-        not_modelled=(*_settings(conf), *of_scheduling, *nodes.not_modelled, *of_partitions, *of_accounts, *of_times),
+        not_modelled=(
+            *_settings(conf),
+            *of_priority,
+            *of_scheduling,
+            *nodes.not_modelled,
+            *of_partitions,
+            *of_accounts,
+            *of_times,
+        ),
     )
     inputs |= more_inputs
     check_site(site, " with ".join([path.name, *([", ".join(inputs)] if inputs else [])]))

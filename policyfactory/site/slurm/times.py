@@ -23,6 +23,7 @@ _EVENTS = (
     "sacctmgr -P show event start=2026-01-01 format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User > events.txt"
 )
 _RESERVATIONS = "scontrol -o show reservation > reservations.txt"
+_CLOSED = "the log does not say which jobs ran in it: it is closed to all"
 _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z]+)=(.*?)(?=\s+[A-Za-z]+=|\s*$)", re.ASCII)
 
 
@@ -181,9 +182,11 @@ def _judged(fields: Mapping[str, Setting]) -> Iterator[NotModelled]:
             yield missing
     for key in ("users", "accounts", "groups", "licenses"):
         value = fields[key].value if key in fields else "(null)"
-        if value not in {"", "(null)"} and (key in {"groups", "licenses"} or "-" in {one[0] for one in listed(value)}):
-            effect = {
-                "groups": "users of these groups could use it",
-                "licenses": "it would keep licences",
-            }.get(key, "all others than these could use it")
-            yield NotModelled(f"{what} {fields[key].key}", value, name.place, effect)
+        if value in {"", "(null)"}:
+            continue
+        others = "-" in {one[0] for one in listed(value)}
+        effect = {
+            "groups": f"users of these groups could use it; {_CLOSED}",
+            "licenses": "it would keep licences",
+        }.get(key, f"{'all others than these' if others else 'their jobs'} could use it; {_CLOSED}")
+        yield NotModelled(f"{what} {fields[key].key}", value, name.place, effect)
