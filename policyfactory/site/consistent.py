@@ -13,10 +13,11 @@ from policyfactory.core.units import format_duration
 from policyfactory.site.hostlist import MOST_HOSTS, MOST_NAMED, count_hosts, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, Partition, Qos, Scheduling, Site
-from policyfactory.site.values import LONGEST_TEXT
+from policyfactory.site.values import LONGEST_TEXT, MOST_NAMES
 
-__all__ = ["check_site", "contradictions"]
+__all__ = ["MOST_ENTRIES", "check_site", "contradictions"]
 
+MOST_ENTRIES = 500_000  # of a list of tables
 _MOST_SHOWN = 5
 _LONGEST_LINE = 400
 # By what has them, the fields that are names, or several.
@@ -56,6 +57,9 @@ def check_site(site: Site, where: str) -> None:
 def contradictions(site: Site) -> Iterator[str]:
     """Give in words what contradicts what, and the cure."""
     yield from _long_names(site)
+    for name in ("nodes", "partitions", "qos", "associations", "reservations", "outages", "not_modelled"):
+        if len(getattr(site, name)) > MOST_ENTRIES:
+            yield f"there are {len(getattr(site, name)):,} {name}, more than {MOST_ENTRIES:,}; leave out the oldest"
     found, nodes = _nodes(site)
     yield from found
     if nodes is None:
@@ -86,11 +90,16 @@ def contradictions(site: Site) -> Iterator[str]:
 def _long_names(site: Site) -> Iterator[str]:
     """Say which names are longer than a site file may have them."""
     tables = (site.partitions, site.qos, site.associations, site.reservations)
+    if len(site.name) > LONGEST_TEXT:
+        yield f"{site.name} is a name of {len(site.name):,} characters; give a shorter one"
     for (kind, fields), entries in zip(_NAMES.items(), tables, strict=True):
         names_of = operator.attrgetter(*fields)
         for entry in entries:
             for value in names_of(entry):
-                for name in (value,) if isinstance(value, str) else value:
+                names = (value,) if isinstance(value, str) else value
+                if len(names) > MOST_NAMES:
+                    yield f"{kind}: {names[0]} and others are {len(names):,} names; give at most {MOST_NAMES:,}"
+                for name in names:
                     if len(name) > LONGEST_TEXT:
                         yield f"{kind}: {name} is a name of {len(name):,} characters; give a shorter one"
 

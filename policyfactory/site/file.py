@@ -14,7 +14,7 @@ from policyfactory.core.errors import SiteError
 from policyfactory.core.text import enumerated, shortened
 from policyfactory.core.together import atomic_write
 from policyfactory.core.toml import dump_toml, read_toml
-from policyfactory.site.consistent import check_site
+from policyfactory.site.consistent import MOST_ENTRIES, check_site
 from policyfactory.site.model import (
     Association,
     Limits,
@@ -33,6 +33,8 @@ from policyfactory.site.values import (
     HOSTS,
     MEMORY,
     MOMENT,
+    MOST_CORES,
+    MOST_GPUS,
     NAMES,
     NUMBER,
     NUMBERS,
@@ -50,7 +52,6 @@ __all__ = ["SITE_SCHEMA", "dump_site", "read_site", "site_and_digest", "write_si
 SITE_SCHEMA = 1
 
 _MAX_BYTES = 1 << 26
-_MOST_ENTRIES = 500_000  # of a list of tables
 _PAGE = "docs/site.md"
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ _FIELDS: dict[type, dict[str, Kind]] = {
         "jobs": _LIMIT, "submitted": _LIMIT, "nodes": _LIMIT, "cores": _LIMIT, "memory": MEMORY, "gpus": _LIMIT,
     },
     NodeGroup: {
-        "names": HOSTS, "cores": count(1, 1_000_000), "memory": MEMORY, "gpus": count(0, 10_000), "weight": _WEIGHT,
+        "names": HOSTS, "cores": count(1, MOST_CORES), "memory": MEMORY, "gpus": count(0, MOST_GPUS), "weight": _WEIGHT,
     },
     Partition: {
         "name": TEXT, "nodes": HOSTS, "default": FLAG, "tier": count(0, 65535), "job_factor": count(0, 65535),
@@ -145,6 +146,8 @@ def read_site(path: Path | str) -> Site:
 
 def _site_of(content: dict[str, Any], path: Path) -> Site:
     schema = content.pop("schema", None)
+    if schema is None:
+        raise SiteError(f"{path}: has no schema; begin the file with: schema = {SITE_SCHEMA}")
     if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
         raise SiteError(f"{path}: schema is {schema!r}; begin the file with: schema = {SITE_SCHEMA}")
     if schema > SITE_SCHEMA:
@@ -183,10 +186,18 @@ def write_site(site: Site, path: Path) -> None:
 
     Raises
     ------
+    SiteError
+        If it is larger than what would be read again.
     OutputError
         If it cannot be written.
     """
-    atomic_write(path, dump_site(site))
+    text = dump_site(site)
+    if len(text) > _MAX_BYTES:
+        raise SiteError(
+            f"{path}: has {len(text):,} characters, more than the {_MAX_BYTES:,} that are read again; leave out old "
+            "reservations and outages"
+        )
+    atomic_write(path, text)
 
 
 def written_values(entry: Any, *, every: bool = False) -> dict[str, Any]:
@@ -211,8 +222,8 @@ def written_values(entry: Any, *, every: bool = False) -> dict[str, Any]:
 
 
 def _read_list(entry: type[T], value: Any, where: str) -> tuple[T, ...]:
-    if not isinstance(value, list) or len(value) > _MOST_ENTRIES:
-        raise SiteError(f"{where} is no list of at most {_MOST_ENTRIES:,} tables; {_PAGE} shows the layout")
+    if not isinstance(value, list) or len(value) > MOST_ENTRIES:
+        raise SiteError(f"{where} is no list of at most {MOST_ENTRIES:,} tables; {_PAGE} shows the layout")
     return tuple(_read(entry, one, f"{where}[{number}]") for number, one in enumerate(value, 1))
 
 

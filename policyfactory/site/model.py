@@ -268,7 +268,7 @@ class NotModelled:
     effect: str
 
     def __post_init__(self) -> None:
-        for field in ("name", "value"):
+        for field in ("name", "value", "effect"):
             text = getattr(self, field)
             if len(text) > _LONGEST_SETTING:
                 object.__setattr__(self, field, shortened(text, _LONGEST_SETTING))

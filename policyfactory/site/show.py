@@ -16,6 +16,7 @@ from policyfactory.site.model import Association, Limits, Qos, Site
 __all__ = ["NOT_MODELLED", "PARTITIONS", "limit_rows", "not_modelled_rows", "partition_rows", "setting_rows", "summary"]
 
 PARTITIONS = ["partition", "nodes", "cores", "memory (GB)", "GPUs", "tier", "longest", "most nodes", "notes"]
+_LONGEST = 80  # characters of a name in a table
 NOT_MODELLED = ["setting", "value", "where", "what it would change"]
 
 
@@ -44,7 +45,7 @@ def partition_rows(site: Site) -> list[list[str]]:
             *(["default"] if partition.default else []),
             *(["whole nodes"] if partition.exclusive else []),
             *([] if partition.up else ["down"]),
-            *([f"QOS {partition.qos}"] if partition.qos else []),
+            *([f"QOS {shortened(partition.qos, _LONGEST)}"] if partition.qos else []),
             *([f"at least {partition.min_nodes:,} nodes"] if partition.min_nodes > 1 else []),
             *(["some accounts only"] if partition.allowed_accounts else []),
             *(["some QOS only"] if partition.allowed_qos else []),
@@ -52,7 +53,7 @@ def partition_rows(site: Site) -> list[list[str]]:
         memory = int(layout.memory[members].sum())
         rows.append(
             [
-                partition.name,
+                shortened(partition.name, _LONGEST),
                 f"{int(members.sum()):,}",
                 f"{int(layout.cores[members].sum()):,}",
                 f"{memory / 1024:,.0f}" if memory else "-",
@@ -74,7 +75,7 @@ def setting_rows(site: Site) -> list[list[str]]:
         usual = written_values(type(table)(), every=True)
         rows += [[f"{name}.{key}", _text(value), _text(usual[key])] for key, value in written_values(table).items()]
     if site.enforced:
-        rows.append(["enforced", ", ".join(site.enforced), "-"])
+        rows.append(["enforced", _text(list(site.enforced)), "-"])
     return rows
 
 
@@ -84,19 +85,21 @@ def limit_rows(site: Site) -> list[list[str]]:
     for qos in site.qos:
         words = [*_limits(qos), *([f"priority {qos.priority:,}"] if qos.priority else [])]
         if words:
-            rows.append([f"QOS {qos.name}", ", ".join(words)])
+            rows.append([f"QOS {shortened(qos.name, _LONGEST)}", ", ".join(words)])
     for one in site.associations:
-        words = list(_limits(one))
+        words, account = list(_limits(one)), shortened(one.account, _LONGEST)
         if words:
-            rows.append(
-                [f"user {one.user} of {one.account}" if one.user else f"account {one.account}", ", ".join(words)]
-            )
+            whose = f"user {shortened(one.user, _LONGEST)} of {account}" if one.user else f"account {account}"
+            rows.append([whose, ", ".join(words)])
     return rows
 
 
 def not_modelled_rows(site: Site) -> list[list[str]]:
     """Return a row for each setting that is there and not modelled, of the columns `NOT_MODELLED`."""
-    return [[one.name, shortened(one.value, 40) or "-", one.place or "-", one.effect] for one in site.not_modelled]
+    return [
+        [shortened(one.name, _LONGEST), shortened(one.value, 40) or "-", one.place or "-", shortened(one.effect, 240)]
+        for one in site.not_modelled
+    ]
 
 
 def _limits(entry: Qos | Association) -> Iterator[str]:
@@ -111,7 +114,7 @@ def _limits(entry: Qos | Association) -> Iterator[str]:
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {number}" for name, number in value.items()) or "-"
+        value = [f"{name} {number}" for name, number in value.items()]
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "-"
+        return shortened(", ".join(map(str, value)), 4 * _LONGEST) or "-"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

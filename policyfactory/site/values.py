@@ -18,9 +18,14 @@ from policyfactory.workload.accounting.times import duration
 __all__ = [
     "FLAG",
     "HOSTS",
+    "LATEST",
     "LONGEST_TEXT",
+    "LONGEST_TIME",
     "MEMORY",
     "MOMENT",
+    "MOST_CORES",
+    "MOST_GPUS",
+    "MOST_NAMES",
     "NAMES",
     "NUMBER",
     "NUMBERS",
@@ -35,9 +40,12 @@ __all__ = [
 ]
 
 _LARGEST = 2**53  # beyond, a float is no longer exact
+LATEST = 1 << 40  # Unix seconds: beyond all calendars
 LONGEST_TEXT = 10_000
-_MOST_NAMES = 100_000
-_LONGEST = 1 << 33  # seconds: more than 200 years
+LONGEST_TIME = 1 << 33  # seconds: more than 200 years
+MOST_CORES = 1_000_000  # of a node
+MOST_GPUS = 10_000  # of a node
+MOST_NAMES = 100_000
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _UNLIMITED = {"unlimited", "infinite", "inf"}
@@ -59,6 +67,10 @@ class Kind:
     write: Callable[[Any], Any]
 
 
+class _WrongError(ValueError):
+    """Says what is wrong with a value, and not what was expected."""
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -77,7 +89,7 @@ def _hosts(value: Any) -> str:
     try:
         count_hosts(value)
     except UsageError as error:
-        raise ValueError(str(error)) from None
+        raise _WrongError(str(error)) from None
     return value
 
 
@@ -88,8 +100,8 @@ def _flag(value: Any) -> bool:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > _MOST_NAMES:
-        raise ValueError(f'a list of at most {_MOST_NAMES:,} texts, for example ["normal", "long"]')
+    if not isinstance(value, list) or len(value) > MOST_NAMES:
+        raise ValueError(f'a list of at most {MOST_NAMES:,} texts, for example ["normal", "long"]')
     return tuple(_text(name) for name in value)
 
 
@@ -118,7 +130,10 @@ def _shares(value: Any) -> float:
 
 
 def _seconds(value: Any) -> float:
-    expected = 'a time with its unit: "24h", "90m", "30s", "7d", "24:00:00", "1-00:00:00" or "unlimited"'
+    expected = (
+        'a time with its unit: "24h", "90m", "30s", "7d", "24:00:00", "1-00:00:00" or "unlimited"'
+        f"; at most {LONGEST_TIME // 86400}d"
+    )
     if value == 0 and not isinstance(value, bool):
         return 0.0
     if not isinstance(value, str):
@@ -134,7 +149,7 @@ def _seconds(value: Any) -> float:
             seconds = parse_duration(clean, unit=True)
         except UsageError:
             seconds = None
-    if seconds is None or not seconds <= _LONGEST:
+    if seconds is None or not seconds <= LONGEST_TIME:
         raise ValueError(expected)
     return float(seconds)
 
@@ -162,7 +177,7 @@ def _memory(value: Any) -> int:
         return value
     megabytes = parse_memory(value) if isinstance(value, str) else None
     if megabytes is None:
-        raise ValueError('a size such as "192G", or a whole number of MB')
+        raise ValueError(f'a size such as "192G", or a whole number of MB; at most {_LARGEST // 1024**3}P')
     return megabytes
 
 
@@ -174,7 +189,7 @@ def _write_memory(value: float) -> Any:
 
 
 def _moment(value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 40:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST:
         return float(value)
     try:
         moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -203,7 +218,7 @@ def count(low: int = 0, high: int = _LARGEST, *, unlimited: bool = False) -> Kin
         if unlimited and isinstance(value, str) and value.lower() in _UNLIMITED:
             return math.inf
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise ValueError(f"a whole number from {low:,}{'' if high == _LARGEST else f' to {high:,}'}{word}")
+            raise ValueError(f"a whole number from {low:,} to {high:,}{word}")
         return value
 
     return Kind(read, lambda value: "unlimited" if math.isinf(value) else int(value))
@@ -242,6 +257,8 @@ def read_value(kind: Kind, value: Any, where: str) -> Any:
     """
     try:
         return kind.read(value)
+    except _WrongError as error:
+        raise SiteError(f"{where}: {error}") from None
     except ValueError as error:
         given = shortened(repr(value), 60)
         raise SiteError(f"{where} is {given}; expected {error}") from None

@@ -24,6 +24,7 @@ from policyfactory.site.model import (
     Scheduling,
     Site,
 )
+from policyfactory.site.show import limit_rows, not_modelled_rows, partition_rows, setting_rows
 
 SMALL = """schema = 1
 nodes = [{names = "n[1-100]", cores = 48}]
@@ -98,7 +99,7 @@ def test_arrays_have_what_each_node_has() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "schema is None; begin the file with: schema = 1"),
+        ("", "has no schema; begin the file with: schema = 1"),
         ("schema = true", "schema is True"),
         ("schema = 2", "is a site file of schema 2, and this policyfactory reads up to 1; update policyfactory"),
         (SMALL + "partition = []", "there is no key 'partition'; did you mean partitions?"),
@@ -110,7 +111,13 @@ def test_arrays_have_what_each_node_has() -> None:
         (SMALL.replace("48", "-1"), "cores is -1; expected a whole number from 1 to 1,000,000"),
         (SMALL.replace("48", "true"), "cores is True; expected a whole number"),
         (SMALL.replace("48", '48, memory = "lots"'), "memory is 'lots'; expected a size such as"),
-        (SMALL.replace("[1-100]", "[1-9999999]"), "names more than 200,000 hosts"),
+        (
+            SMALL.replace("[1-100]", "[1-9999999]"),
+            "(n[1-9999999]): names: host list 'n[1-9999999]' names more than 200,000",
+        ),
+        (SMALL.replace('name = "batch"', f'name = "b", max_time = "{"9" * 30}d"'), '"unlimited"; at most 99420d'),
+        (SMALL.replace("48", f'48, memory = "{"9" * 30}T"'), "or a whole number of MB; at most 8388608P"),
+        (SMALL.replace("48", "48, weight = -1"), "weight is -1; expected a whole number from 0 to 4,294,967,295"),
         (SMALL.replace("[1-100]", "[1-100"), "a bracket is not closed"),
         (SMALL.replace('name = "batch"', ""), "partitions[1]: name is not given"),
         (SMALL + "priority = 3", "priority is 3; expected a table"),
@@ -223,3 +230,17 @@ def test_host_lists_that_are_too_much_together_are_refused_before_they_are_expan
     path.write_text("schema = 1\nnodes = [{names = 'n[1-200000]'}]\npartitions = [{name = 'batch'}]\n" + outages)
     with pytest.raises(SiteError, match="name more than 20,000,000 nodes together; leave out old"):
         read_site(path)
+
+
+def test_what_is_very_long_is_short_in_the_tables() -> None:
+    long = "x" * 200_000
+    site = Site(
+        "s",
+        (NodeGroup("n1"),),
+        (Partition(long),),
+        qos=(Qos(long, 5),),
+        not_modelled=(NotModelled(long, long, "slurm.conf:1", long),),
+        enforced=(long,),
+    )
+    tables = (partition_rows(site), setting_rows(site), limit_rows(site), not_modelled_rows(site))
+    assert max(len(cell) for table in tables for row in table for cell in row) <= 320

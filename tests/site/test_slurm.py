@@ -322,7 +322,18 @@ def test_files_that_multiply_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing_or_binary_is_named(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text("Include gone.conf\n")
-    with pytest.raises(InputError, match=r"slurm\.conf:1: includes gone\.conf: .*no such file.*copy it beside"):
+    with pytest.raises(
+        InputError, match=r"slurm\.conf:1: includes gone\.conf: .*no such file.*copy it there from the cluster"
+    ):
+        read_conf(tmp_path / "slurm.conf")
+    (tmp_path / "slurm.conf").write_text("Include /no/such/gone.conf\n")
+    with pytest.raises(InputError, match=r"it is neither there nor in the folder of slurm\.conf: copy it into"):
+        read_conf(tmp_path / "slurm.conf")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "slurm.conf").write_text("Include parts\n")
+    with pytest.raises(
+        InputError, match=r"slurm\.conf:1: includes parts: .*; name the files in it, each on an Include"
+    ):
         read_conf(tmp_path / "slurm.conf")
     (tmp_path / "slurm.conf").write_bytes(b"\0\1")
     with pytest.raises(SiteError, match="is no text"):
@@ -358,6 +369,14 @@ def test_a_file_that_is_missing_or_binary_is_named(tmp_path: Path) -> None:
         (f"{SMALL}PriorityWeightTRES=cpu=much\n", "expected resources such as cpu=16"),
         (f"{SMALL}PriorityUsageResetPeriod=hourly\n", "expected one of NONE, NOW"),
         (f"{SMALL}PriorityCalcPeriod=0\n", "PriorityCalcPeriod is '0'; expected at least one minute"),
+        (f"{SMALL}SchedulerParameters=bf_window={10**30}\n", "'; expected a whole number from 1 to 43,200"),
+        (f"{SMALL}PriorityMaxAge={10**9 - 1}\n", "or UNLIMITED; at most 143,165,576 minutes"),
+        (f"{SMALL}PartitionName=q Nodes=n1 PriorityTier=UNLIMITED\n", "expected a whole number from 0 to 65,535"),
+        (f"{SMALL}PartitionName=q Nodes=n1 MinNodes=-1\n", "expected a whole number from 0 to 2,147,483,648"),
+        ("NodeName=n1 Sockets=2000 CoresPerSocket=2000\n", "has 4,000,000 cores, more than the 1,000,000 of a node"),
+        ("NodeName=n1 Gres=gpu:20000\n", "slurm.conf:1: Gres is 'gpu:20000'; expected at most 10,000 GPUs of a node"),
+        ("NodeName=n1 Weight=4294967296\n", "expected a whole number from 0 to 4,294,967,295"),
+        (f"{SMALL}PriorityWeightTRES=cpu=999999999999T\n", "expected resources such as cpu=16"),
         ("Configuration data as of 2026-01-01\nClusterName = a\n", "add what scontrol -o show node"),
     ],
 )
@@ -389,6 +408,13 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
             "NodeName|TimeStart|TimeEnd|State\nn1|yesterday|Unknown|DOWN\n",
             "events.txt:2: TimeStart is 'yesterday'; expected a time such as",
         ),
+        (
+            "events",
+            f"NodeName|TimeStart|TimeEnd|State\nn1|1000|{10**30}|DOWN\n",
+            "'; expected a time such as 2026-03-01T08:00:00, or Unix seconds from 0 to 1,099,511,627,775",
+        ),
+        ("events", "NodeName|TimeStart|TimeEnd|State\nn1|0900-01-01T00:00:00|20|DOWN\n", "events.txt:2: TimeStart is"),
+        ("qos", "Name|Priority|MaxWall\nx|1|999999-0\n", "qos.txt:2: MaxWall is '999999-0'; expected minutes"),
         ("reservations", "hello\n", "reservations.txt:1: 'hello' is no reservation on one line; print them with"),
     ],
 )
@@ -409,7 +435,56 @@ def test_events_of_other_clusters_and_nodes_are_left_out(tmp_path: Path) -> None
     )
     site = site_of(tmp_path, SMALL, Reports(events=tmp_path / "events.txt"))
     assert site.outages == (Outage("n[1-2]", 100.0, 200.0, reason="x"), Outage("n4", 400.0, drained=True, reason="x|y"))
-    assert [one.value for one in site.not_modelled] == ["1 events", "1 events"]
+    assert [(one.value, one.place) for one in site.not_modelled] == [
+        ("1 event, first old7", "events.txt:6"),
+        ("1 event, first n4", "events.txt:8"),
+    ]
+
+
+def test_events_that_end_before_they_start_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "events.txt").write_text(
+        "NodeName|TimeStart|TimeEnd|State\nn1|200|100|DOWN\nn2|200|150|DOWN\nn3|200|300|DOWN\nn[010-012]|200|300|DOWN\n"
+    )
+    site = site_of(tmp_path, SMALL, Reports(events=tmp_path / "events.txt"))
+    assert site.outages == (Outage("n3", 200.0, 300.0),)
+    assert [(one.value, one.place, one.effect) for one in site.not_modelled] == [
+        (
+            "1 event, first n[010-012]",
+            "events.txt:5",
+            "the site has no node of this name (any more); its capacity is not there either",
+        ),
+        ("2 events, first 100", "events.txt:2", "TimeEnd is before TimeStart; they are left out"),
+    ]
+
+
+def test_a_reservation_of_nodes_that_are_gone_is_said_to_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text(
+        "ReservationName=a StartTime=10 EndTime=20 Nodes=x1\nReservationName=b StartTime=10 EndTime=20 Nodes=n1,x1\n"
+    )
+    site = site_of(tmp_path, SMALL, Reports(reservations=tmp_path / "r.txt"))
+    assert [one.name for one in site.reservations] == ["b"]
+    assert [one.effect for one in site.not_modelled] == [
+        "the site has none of its nodes; it is left out",
+        "the site does not have all of its nodes; it keeps the others",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "cores", "is_listed"),
+    [
+        ("CPUs=7 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2", 8, True),
+        ("CPUs=4 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2", 4, False),
+        ("CPUs=2 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2", 2, False),
+        ("CPUs=48 CoresPerSocket=12 ThreadsPerCore=2", 48, False),
+        ("CPUs=50 CoresPerSocket=12 ThreadsPerCore=2", 24, True),
+    ],
+)
+def test_cpus_that_contradict_sockets_are_those_that_slurm_takes(
+    tmp_path: Path, settings: str, cores: int, is_listed: bool
+) -> None:
+    site = site_of(tmp_path, f"NodeName=n1 {settings}\nPartitionName=p Nodes=n1\n")
+    assert site.nodes[0].cores == cores
+    assert missing(site) == ({"NodeName=n1 CPUs": "slurm.conf:1"} if is_listed else {})
 
 
 def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
@@ -447,6 +522,7 @@ def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
             "slurm.conf:102: all host lists up to here name more than 20,000,000 nodes together; leave some out",
         ),
         (SMALL + f"Include {'x' * 9000}\n", "slurm.conf:4: includes x"),
+        (SMALL + f"Include /{'x' * 9000}\n", "slurm.conf:4: includes /x"),
         (SMALL + f"PartitionName={'x' * 10_001} Nodes=ALL\n", "is a name of 10,001 characters"),
     ],
 )  # fmt: skip

@@ -155,7 +155,7 @@ def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, .
     if "%c" in name:
         name = name.replace("%c", conf.value("ClusterName").lower())
     wanted = Path(os.path.normpath(path.parent / name))
-    if Path(name).is_absolute() and not wanted.exists():
+    if Path(name).is_absolute() and not os.path.exists(wanted):  # noqa: PTH110 - Path.exists fails for a very long name
         # Of files that were copied together from another machine.
         wanted = path.parent / wanted.name
     if Path(os.path.realpath(wanted)) in above:
@@ -172,8 +172,16 @@ def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, .
     try:
         text, digest = read_text(wanted)
     except InputError as error:
-        said = shortened(str(error), 300)
-        raise InputError(f"{place}: includes {shortened(name, 80)}: {said}; copy it beside {path.name}") from None
+        said, folder = shortened(str(error), 300), f"the folder of {path.name}"
+        if os.path.isdir(wanted):  # noqa: PTH112 - Path.is_dir fails for a very long name
+            cure = "name the files in it, each on an Include line of its own"
+        elif os.path.exists(wanted):  # noqa: PTH110 - as above
+            cure = "make it readable"
+        elif Path(name).is_absolute():
+            cure = f"it is neither there nor in {folder}: copy it into {folder}"
+        else:
+            cure = f"copy it there from the cluster: it is looked for from {folder}"
+        raise InputError(f"{place}: includes {shortened(name, 80)}: {said}; {cure}") from None
     _take_file(conf, wanted, text, digest, above)
 
 

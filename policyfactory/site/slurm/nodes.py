@@ -11,7 +11,8 @@ from policyfactory.site.hostlist import MOST_HOSTS, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NodeGroup, NotModelled, Outage
 from policyfactory.site.slurm.conf import Conf, Record, Setting
-from policyfactory.site.slurm.quantities import gpus, gres, listed, types_of_gpus, whole
+from policyfactory.site.slurm.quantities import gpus, gres, listed, refused, types_of_gpus, whole
+from policyfactory.site.values import MOST_CORES, MOST_GPUS
 
 __all__ = ["Nodes", "read_nodes"]
 
@@ -113,9 +114,11 @@ def _take(nodes: Nodes, record: Record, settings: Mapping[str, Setting], *, repo
         nodes.not_modelled.append(NotModelled(f"NodeName={record.name[:40]} State", "FUTURE", record.place, effect))
         return {}
     counts = gres(settings["gres"]) if "gres" in settings else {}
+    if gpus(counts) > MOST_GPUS:
+        raise refused(settings["gres"], f"at most {MOST_GPUS:,} GPUs of a node")
     others = [name for name in counts if name.partition(":")[0] != "gpu"]
     if others:
-        effect = f"jobs that ask for {enumerated(others)} would wait for it"
+        effect = f"jobs that ask for {shortened(enumerated(others), 200)} would wait for it"
         place = settings["gres"].place
         nodes.not_modelled.append(
             NotModelled(f"NodeName={record.name[:40]} Gres", settings["gres"].value, place, effect)
@@ -125,8 +128,13 @@ def _take(nodes: Nodes, record: Record, settings: Mapping[str, Setting], *, repo
     memory = _number(settings, "realmemory", 1, low=0) - _number(settings, "memspeclimit", 0, low=0)
     # A node of which no memory is named has 1 MB to Slurm, and nobody counts it.
     memory = memory if "realmemory" in settings and memory > 1 else 0
-    weight = _number(settings, "weight", 1, low=0)
-    cores = _cores(settings, threads)
+    weight = _number(settings, "weight", 1, low=0, high=2**32 - 1)
+    cores = _cores(nodes, record, settings, threads)
+    if cores > MOST_CORES:
+        raise SiteError(
+            f"{record.place}: NodeName={record.name[:40]} has {cores:,} cores, more than the {MOST_CORES:,} of a node; "
+            "check its Sockets, CoresPerSocket and ThreadsPerCore"
+        )
     if cores < 1:
         raise SiteError(f"{record.place}: NodeName={record.name[:40]} keeps all its cores for the system; check them")
     nodes.groups.append(NodeGroup(record.name, cores, max(memory, 0), gpus(counts), weight))
@@ -142,22 +150,37 @@ def _take(nodes: Nodes, record: Record, settings: Mapping[str, Setting], *, repo
     return counts
 
 
-def _cores(settings: Mapping[str, Setting], threads: int) -> int:
+def _cores(nodes: Nodes, record: Record, settings: Mapping[str, Setting], threads: int) -> int:
     """Return the CPUs of each node, without those that are kept for the system."""
-    if "cpus" in settings or "procs" in settings:
-        cpus = _number(settings, "cpus" if "cpus" in settings else "procs", 1)
-    else:
-        boards = _number(settings, "boards", 1)
-        per_board = _number(settings, "socketsperboard", 1)
-        sockets = boards * per_board if "socketsperboard" in settings else _number(settings, "sockets", boards)
-        cpus = sockets * _number(settings, "corespersocket", 1) * threads
+    cpus, cores = _counted(nodes, record, settings, threads)
     if "corespeccount" in settings:
         # CPUs may count cores, or threads.
-        sockets = _number(settings, "sockets", 0, low=0) * _number(settings, "corespersocket", 0, low=0)
-        return cpus - _number(settings, "corespeccount", 0, low=0) * (1 if cpus == sockets else threads)
+        return cpus - _number(settings, "corespeccount", 0, low=0) * (1 if cpus == cores else threads)
     if "cpuspeclist" in settings:
         return cpus - _listed_cpus(settings["cpuspeclist"])
     return cpus
+
+
+def _counted(nodes: Nodes, record: Record, settings: Mapping[str, Setting], threads: int) -> tuple[int, int]:
+    """Return the CPUs and the cores of each node as Slurm counts them (22.05.8, read_config.c)."""
+    given = settings.get("cpus", settings.get("procs"))
+    boards, of_socket = _number(settings, "boards", 1), _number(settings, "corespersocket", 1)
+    wanted = 0 if given is None else whole(given, 1, MOST_CORES)
+    if "socketsperboard" in settings:
+        sockets = boards * _number(settings, "socketsperboard", 1)
+    elif "sockets" in settings:
+        sockets = _number(settings, "sockets", 1)
+    else:
+        sockets = boards if wanted % (of_socket * threads) or not wanted else wanted // (of_socket * threads)
+    cores = sockets * of_socket
+    if given is None or wanted in {sockets, cores, cores * threads}:
+        return wanted or cores * threads, cores
+    effect = (
+        f"it is none of Sockets, Sockets*CoresPerSocket and that times ThreadsPerCore; Slurm takes the last, "
+        f"{cores * threads:,}, and so do we"
+    )
+    nodes.not_modelled.append(NotModelled(f"NodeName={record.name[:40]} {given.key}", given.value, given.place, effect))
+    return cores * threads, cores
 
 
 def _listed_cpus(setting: Setting) -> int:
@@ -167,12 +190,12 @@ def _listed_cpus(setting: Setting) -> int:
         raise SiteError(f"{setting.place}: {setting.key}: {error}") from None
 
 
-def _number(settings: Mapping[str, Setting], key: str, default: int, low: int = 1) -> int:
-    return whole(settings[key], low, 2**40) if key in settings else default
+def _number(settings: Mapping[str, Setting], key: str, default: int, low: int = 1, high: int = 2**40) -> int:
+    return whole(settings[key], low, high) if key in settings else default
 
 
 def _go_down(nodes: Nodes, names: str, state: str, settings: Mapping[str, Setting]) -> None:
-    reason = settings["reason"].value if "reason" in settings else "State in slurm.conf"
+    reason = shortened(settings["reason"].value, 80) if "reason" in settings else "State in slurm.conf"
     nodes.outages.append(Outage(names, 0.0, drained=state.lower().startswith("drain"), reason=reason))
 
 

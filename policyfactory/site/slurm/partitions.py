@@ -17,6 +17,7 @@ from policyfactory.site.slurm.quantities import ENDLESS, listed, refused, second
 __all__ = ["read_partitions"]
 
 _FEW = 65535
+_MOST_NODES = 1 << 31
 
 
 def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[NotModelled]]:
@@ -59,10 +60,8 @@ def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[Not
 
 
 def _partition(name: str, settings: Mapping[str, Setting], nodes: str) -> Partition:
-    def number(key: str, default: float, high: int = _FEW) -> float:
-        if key not in settings:
-            return default
-        return math.inf if settings[key].value.lower() in ENDLESS else whole(settings[key], 0, high)
+    def number(key: str, default: int, high: int = _FEW) -> int:
+        return whole(settings[key], 0, high) if key in settings else default
 
     # The older key stands for both.
     tier, factor = number("prioritytier", 1), number("priorityjobfactor", 1)
@@ -72,19 +71,19 @@ def _partition(name: str, settings: Mapping[str, Setting], nodes: str) -> Partit
     if not state.startswith(("UP", "DOWN", "DRAIN", "INACTIVE")):
         raise refused(settings["state"], "UP, DOWN, DRAIN or INACTIVE")
     share = _shared(settings)
-    default_time = settings.get("defaulttime")
+    default_time, most = settings.get("defaulttime"), settings.get("maxnodes")
     return Partition(
         name,
         nodes,
         default="default" in settings and yes(settings["default"]),
-        tier=int(tier),
-        job_factor=int(factor),
+        tier=tier,
+        job_factor=factor,
         max_time=seconds(settings["maxtime"]) if "maxtime" in settings else math.inf,
         default_time=(
             seconds(default_time) if default_time is not None and default_time.value.lower() != "none" else math.inf
         ),
-        max_nodes=number("maxnodes", math.inf, 1 << 31),
-        min_nodes=max(int(number("minnodes", 1, 1 << 31)), 1),
+        max_nodes=(math.inf if most is None or most.value.lower() in ENDLESS else whole(most, 0, _MOST_NODES)),
+        min_nodes=max(number("minnodes", 1, _MOST_NODES), 1),
         exclusive=share == "EXCLUSIVE",
         qos=_named(settings, "qos"),
         allowed_accounts=_allowed(settings, "allowaccounts"),

@@ -10,7 +10,7 @@ from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
 from policyfactory.site.model import Limits
 from policyfactory.site.slurm.conf import Setting
-from policyfactory.site.values import parse_memory
+from policyfactory.site.values import LONGEST_TIME, parse_memory
 from policyfactory.workload.accounting.times import duration
 
 __all__ = ["ENDLESS", "gres", "limits", "listed", "refused", "seconds", "tres", "whole", "yes"]
@@ -41,9 +41,13 @@ def seconds(setting: Setting) -> float:
     if setting.value.lower() in ENDLESS:
         return math.inf
     known = duration(setting.value)
-    if known is None:
-        raise refused(setting, "minutes, or a time such as 1-12:00:00, or UNLIMITED")
-    return 60.0 * math.ceil(known / 60)
+    rounded = math.inf if known is None else 60.0 * math.ceil(known / 60)
+    if rounded > LONGEST_TIME:
+        raise refused(
+            setting,
+            f"minutes, or a time such as 1-12:00:00, or UNLIMITED; at most {LONGEST_TIME // 60:,} minutes",
+        )
+    return rounded
 
 
 def whole(setting: Setting, low: int = 0, high: int = _LARGEST) -> int:
@@ -56,7 +60,7 @@ def whole(setting: Setting, low: int = 0, high: int = _LARGEST) -> int:
     """
     text = setting.value.strip()
     if not re.fullmatch(r"-?\d{1,16}", text, re.ASCII) or not low <= int(text) <= high:
-        raise refused(setting, f"a whole number from {low}" + (f" to {high:,}" if high < _LARGEST else ""))
+        raise refused(setting, f"a whole number from {low:,} to {high:,}")
     return int(text)
 
 
@@ -106,7 +110,8 @@ def _number(text: str) -> float | None:
         return -1.0
     match = _COUNT.fullmatch(text.strip())
     if match:
-        return float(int(match[1]) * _SIZES[match[2].lower()])
+        count = int(match[1]) * _SIZES[match[2].lower()]
+        return float(count) if count <= _LARGEST else None
     try:
         value = float(text)
     except ValueError:

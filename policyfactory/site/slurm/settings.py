@@ -7,6 +7,7 @@ others.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Literal
 
 from policyfactory.site.known import known_settings
@@ -37,7 +38,8 @@ _UNITS: dict[str, float | None] = {
 _ABSENT = Setting("", "", "")
 # Slurm says in its log that a value beyond these is invalid, and takes the default.
 _BOUNDS = {
-    "bf_interval": (1, 10800), "bf_window": (1, 43200), "bf_resolution": (1, 3600),
+    "bf_min_prio_reserve": (0, 2**32 - 1), "bf_interval": (1, 10800), "bf_window": (1, 43200),
+    "bf_resolution": (1, 3600),
     "bf_max_job_test": (1, 1_000_000),
 }  # fmt: skip
 
@@ -175,8 +177,10 @@ def _take_parameter(values: dict[str, Any], name: str, part: Setting) -> list[No
     if name == "sched_interval" and part.value == "-1":
         effect = "the main pass would not run: jobs would start by backfilling only"
         return [NotModelled("SchedulerParameters sched_interval", "-1", part.place, effect)]
-    number = whole(part, -(2**31), 2**53)
-    low, high = _BOUNDS.get(name, (0, 2**53))
+    low, high = _BOUNDS.get(name, (0, 2**31 - 1))
+    if not re.fullmatch(r"-?\d{1,10}", part.value, re.ASCII):
+        raise refused(part, f"a whole number from {low:,} to {high:,}")
+    number = int(part.value)
     if not low <= number <= high:
         effect = f"Slurm would take it for invalid (it allows {low:,} to {high:,}) and use the default; so do we"
         return [NotModelled(f"SchedulerParameters {part.key}", part.value, part.place, effect)]

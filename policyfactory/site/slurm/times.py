@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.core.text import shortened
+from policyfactory.core.text import counted, shortened
 from policyfactory.site.hostlist import Named, compress
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Outage, Reservation
 from policyfactory.site.slurm.conf import Setting, read_text
 from policyfactory.site.slurm.quantities import listed, refused, whole
 from policyfactory.site.slurm.tables import read_rows
+from policyfactory.site.values import LATEST
 from policyfactory.workload.accounting.times import Clock
 
 __all__ = ["read_events", "read_reservations"]
@@ -23,6 +24,9 @@ _EVENTS = (
     "sacctmgr -P show event start=2026-01-01 format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User > events.txt"
 )
 _RESERVATIONS = "scontrol -o show reservation > reservations.txt"
+_STRANGE = "the site has no node of this name (any more); its capacity is not there either"
+_OTHER = "nodes in other states than DOWN, FAIL and DRAIN (reboots, maintenance, power saving) are taken as there"
+_TURNED = "TimeEnd is before TimeStart; they are left out"
 _CLOSED = "the log does not say which jobs ran in it: it is closed to all"
 _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z]+)=(.*?)(?=\s+[A-Za-z]+=|\s*$)", re.ASCII)
 
@@ -53,7 +57,7 @@ def read_events(
     rows, digest = read_rows(path, ("NodeName", "TimeStart", "TimeEnd", "State"), "Reason", _EVENTS)
     clusters = {row["cluster"].value for row in rows if "cluster" in row}
     together: dict[tuple[float, float, bool, str], list[str]] = {}
-    other = strange = 0
+    left: dict[str, list[Setting]] = {effect: [] for effect in (_STRANGE, _OTHER, _TURNED)}
     for row in rows:
         name = row["nodename"].value
         if not name or (len(clusters) > 1 and row["cluster"].value.lower() != cluster.lower()):
@@ -61,21 +65,21 @@ def read_events(
         drained = _gone(row["state"].value)
         start, end = _time(row["timestart"], clock), _time(row["timeend"], clock)
         if drained is None or start is None:
-            other += 1
+            left[_OTHER].append(row["nodename"])
         elif name not in nodes:
-            strange += 1
+            left[_STRANGE].append(row["nodename"])
+        elif end is not None and end < start:
+            left[_TURNED].append(row["timeend"])
         elif end is None or end > start:
             reason = shortened(row["reason"].value, 80) if "reason" in row else ""
             together.setdefault((start, math.inf if end is None else end, drained, reason), []).append(name)
-    missing = []
-    if strange:
-        effect = "they are of nodes that the site does not have (any more); their capacity is not there either"
-        missing.append(NotModelled("events", f"{strange:,} events", path.name, effect))
-    if other:
-        effect = (
-            "nodes in other states than DOWN, FAIL and DRAIN (reboots, maintenance, power saving) are taken as there"
+    missing = [
+        NotModelled(
+            "events", f"{counted(len(some), 'event')}, first {shortened(some[0].value, 60)}", some[0].place, effect
         )
-        missing.append(NotModelled("events", f"{other:,} events", path.name, effect))
+        for effect, some in left.items()
+        if some
+    ]
     outages = [
         Outage(compress(dict.fromkeys(names)), start, end, drained, reason)
         for (start, end, drained, reason), names in sorted(together.items())
@@ -95,8 +99,10 @@ def _time(setting: Setting, clock: Clock) -> float | None:
     """Return a time; None where there is none. Of an hour that comes twice the first is taken."""
     try:
         times = clock.read(setting.value)
-    except ValueError:
-        raise refused(setting, "a time such as 2026-03-01T08:00:00, or Unix seconds") from None
+    except (ValueError, OverflowError):
+        times = (-1,)
+    if times and not 0 <= times[0] < LATEST:
+        raise refused(setting, f"a time such as 2026-03-01T08:00:00, or Unix seconds from 0 to {LATEST - 1:,}")
     return float(times[0]) if times else None
 
 
@@ -157,7 +163,11 @@ def _reservation(
         raise SiteError(f"{place}: {error}") from None
     there = [one for one in names if one in cores]
     if len(there) < len(names):
-        effect = "the site does not have all of its nodes; it keeps the others"
+        effect = (
+            "the site does not have all of its nodes; it keeps the others"
+            if there
+            else "the site has none of its nodes; it is left out"
+        )
         missing.append(NotModelled(what, hosts, place, effect))
     if "corecnt" in fields and whole(fields["corecnt"]) < sum(cores[one] for one in there):
         effect = "it has only some cores of its nodes; it keeps them whole"
