@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from collections import Counter
@@ -13,13 +14,14 @@ from policyfactory.core.units import format_duration
 from policyfactory.site.hostlist import MOST_HOSTS, MOST_NAMED, count_hosts, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, Partition, Qos, Scheduling, Site
+from policyfactory.site.origin import Contradiction, Origin
 from policyfactory.site.values import LONGEST_TEXT, MOST_NAMES
 
 __all__ = ["MOST_ENTRIES", "check_site", "contradictions"]
 
 MOST_ENTRIES = 500_000  # of a list of tables
 _MOST_SHOWN = 5
-_LONGEST_LINE = 400
+_TWICE = " twice"
 # By what has them, the fields that are names, or several.
 _NAMES = {
     "partition": ("name", "qos", "allowed_accounts", "allowed_qos"),
@@ -30,7 +32,7 @@ _NAMES = {
 _MOST_CORES = 2**31  # as of any machine
 
 
-def check_site(site: Site, where: str) -> None:
+def check_site(site: Site, where: str, origin: Origin | None = None) -> None:
     """Refuse a site that contradicts itself.
 
     Parameters
@@ -39,6 +41,8 @@ def check_site(site: Site, where: str) -> None:
         Any.
     where : str
         Where it comes from, for the message.
+    origin : Origin, optional
+        Of an imported site, where its entries stand in the scheduler's own files.
 
     Raises
     ------
@@ -46,20 +50,25 @@ def check_site(site: Site, where: str) -> None:
         With the first contradictions, each with its cure.
     """
     found = list(contradictions(site))
+    twice = {one.entry for one in found if one.kind.endswith(_TWICE)}
+    # Of two of a name it could not be said which of them is meant.
+    found = [one for one in found if one.kind.endswith(_TWICE) or one.entry not in twice]
     if found:
-        rest = len(found) - _MOST_SHOWN
-        lines = [shortened(line, _LONGEST_LINE) for line in found[:_MOST_SHOWN]] + (
-            [f"and {rest:,} more"] if rest > 0 else []
-        )
-        raise SiteError("\n".join([f"{where}: {lines[0]}", *(f"    {line}" for line in lines[1:])]))
+        lines = [one.said() if origin is None else origin.said(one, where) for one in found[:_MOST_SHOWN]]
+        if len(found) > _MOST_SHOWN:
+            lines.append(f"and {len(found) - _MOST_SHOWN:,} more")
+        first = f"{where}: {lines[0]}" if origin is None else lines[0]
+        raise SiteError("\n".join([first, *(f"    {line}" for line in lines[1:])]))
 
 
-def contradictions(site: Site) -> Iterator[str]:
-    """Give in words what contradicts what, and the cure."""
+def contradictions(site: Site) -> Iterator[Contradiction]:
+    """Give what contradicts what, with the cure."""
     yield from _long_names(site)
     for name in ("nodes", "partitions", "qos", "associations", "reservations", "outages", "not_modelled"):
-        if len(getattr(site, name)) > MOST_ENTRIES:
-            yield f"there are {len(getattr(site, name)):,} {name}, more than {MOST_ENTRIES:,}; leave out the oldest"
+        if (entries := len(getattr(site, name))) > MOST_ENTRIES:
+            yield _plain(
+                "many", "", f"there are {entries:,} {name}, more than {MOST_ENTRIES:,}", "leave out the oldest"
+            )
     found, nodes = _nodes(site)
     yield from found
     if nodes is None:
@@ -68,12 +77,18 @@ def contradictions(site: Site) -> Iterator[str]:
         yield too_many
         return
     if not site.partitions:
-        yield 'there is no partition; add partitions = [{name = "batch"}]'
-    yield from _twice("partition", (one.name for one in site.partitions))
-    yield from _twice("QOS", (one.name for one in site.qos))
+        yield _plain("no partition", "", "there is no partition", 'add partitions = [{name = "batch"}]')
+    yield from _twice("partition", (f"partition {one.name}" for one in site.partitions))
+    yield from _twice("QOS", (f"QOS {one.name}" for one in site.qos))
     defaults = [one.name for one in site.partitions if one.default]
     if len(defaults) > 1:
-        yield f"partitions {', '.join(defaults)} are all the default; keep default = true on one"
+        yield Contradiction(
+            "defaults",
+            f"partition {defaults[1]}",
+            "partitions {names} are all the default",
+            "keep default = true on one",
+            {"names": ", ".join(defaults)},
+        )
     known = frozenset(one.name for one in site.qos)
     for partition in site.partitions:
         yield from _partition(partition, nodes, known)
@@ -87,24 +102,32 @@ def contradictions(site: Site) -> Iterator[str]:
     yield from _scheduling(site.scheduling)
 
 
-def _long_names(site: Site) -> Iterator[str]:
-    """Say which names are longer than a site file may have them."""
-    tables = (site.partitions, site.qos, site.associations, site.reservations)
+def _plain(kind: str, entry: str, text: str, cure: str) -> Contradiction:
+    """Return one whose text is taken as it is, braces of strangers included."""
+    return Contradiction(kind, entry, "{said}", cure.replace("{", "{{").replace("}", "}}"), {"said": text})
+
+
+def _long_names(site: Site) -> Iterator[Contradiction]:
+    """Say which names are longer than a site file may have them, or too many."""
+    cure = "give a shorter one"
     if len(site.name) > LONGEST_TEXT:
-        yield f"{site.name} is a name of {len(site.name):,} characters; give a shorter one"
+        yield _plain("name", "", f"{shortened(site.name)} is a name of {len(site.name):,} characters", cure)
+    tables = (site.partitions, site.qos, site.associations, site.reservations)
     for (kind, fields), entries in zip(_NAMES.items(), tables, strict=True):
         names_of = operator.attrgetter(*fields)
         for entry in entries:
             for value in names_of(entry):
                 names = (value,) if isinstance(value, str) else value
                 if len(names) > MOST_NAMES:
-                    yield f"{kind}: {names[0]} and others are {len(names):,} names; give at most {MOST_NAMES:,}"
+                    text = f"{kind}: {shortened(names[0])} and others are {len(names):,} names"
+                    yield _plain("names", "", text, f"give at most {MOST_NAMES:,}")
                 for name in names:
                     if len(name) > LONGEST_TEXT:
-                        yield f"{kind}: {name} is a name of {len(name):,} characters; give a shorter one"
+                        text = f"{kind}: {shortened(name)} is a name of {len(name):,} characters"
+                        yield _plain("name", f"{kind} {name}", text, cure)
 
 
-def _too_many(site: Site) -> str | None:
+def _too_many(site: Site) -> Contradiction | None:
     """Say if the host lists of partitions, reservations and outages together would take too long to go through."""
     total = 0
     lists = [one.nodes for one in site.partitions]
@@ -115,114 +138,158 @@ def _too_many(site: Site) -> str | None:
             # All nodes cost little, as no names are made of them.
             total += 1000 if hosts.upper() == "ALL" else count_hosts(hosts)
         except UsageError as error:
-            return f"{error}"
+            return _hosts_wrong("", error)
         if total > MOST_NAMED:
-            return (
-                f"partitions, reservations and outages name more than {MOST_NAMED:,} nodes together; leave out old "
-                "reservations and outages"
-            )
+            text = f"partitions, reservations and outages name more than {MOST_NAMED:,} nodes together"
+            return _plain("many", "", text, "leave out old reservations and outages")
     return None
 
 
-def _nodes(site: Site) -> tuple[list[str], frozenset[str] | None]:
+def _hosts_wrong(entry: str, error: UsageError) -> Contradiction:
+    """Return that a host list is wrong; its error says how, and the cure."""
+    text, _, cure = str(error).partition("; ")
+    return _plain("host list", entry, f"{entry}: {text}" if entry else text, cure or "check the host list")
+
+
+def _nodes(site: Site) -> tuple[list[Contradiction], frozenset[str] | None]:
     """Return what is wrong with the nodes, and the names of all; None if they cannot be known."""
     if not site.nodes:
-        return ['there is no node; add nodes = [{names = "cn[001-100]", cores = 48}]'], None
+        return [_plain("no node", "", "there is no node", 'add nodes = [{names = "cn[001-100]", cores = 48}]')], None
     names: list[str] = []
     cores = 0
     for group in site.nodes:
         try:
             of_group = expand(group.names)
         except UsageError as error:
-            return [str(error)], None
+            return [_hosts_wrong("", error)], None
         if not of_group:
-            return ["a group of nodes has no names; give it names"], None
+            return [_plain("no name", "", "a group of nodes has no names", "give it names")], None
         names += of_group
         cores += group.cores * len(of_group)
         if len(names) > MOST_HOSTS:
-            return [f"there are more than {MOST_HOSTS:,} nodes; check the host lists"], None
-    found = list(_twice("node", names, cure="name each node in one group"))
+            return [_plain("many", "", f"there are more than {MOST_HOSTS:,} nodes", "check the host lists")], None
+    found = list(_twice("node", (f"node {name}" for name in names), cure="name each node in one group"))
     if cores > _MOST_CORES:
-        found.append(f"the nodes have {cores:,} cores in all, more than {_MOST_CORES:,}; check their cores")
+        text = f"the nodes have {cores:,} cores in all, more than {_MOST_CORES:,}"
+        found.append(_plain("cores", "", text, "check their cores"))
     return found, frozenset(names)
 
 
-def _twice(what: str, names: Iterable[str], cure: str = "give each its own name") -> Iterator[str]:
-    for name, times in Counter(names).items():
+def _twice(what: str, entries: Iterable[str], cure: str = "give each its own name") -> Iterator[Contradiction]:
+    for entry, times in Counter(entries).items():
         if times > 1:
-            yield f"{what} {name} is there {times} times; {cure}"
+            yield Contradiction(f"{what}{_TWICE}", entry, "{entry} is there {times} times", cure, {"times": f"{times}"})
 
 
-def _partition(one: Partition, nodes: frozenset[str], known: frozenset[str]) -> Iterator[str]:
-    what = f"partition {one.name}"
+def _partition(one: Partition, nodes: frozenset[str], known: frozenset[str]) -> Iterator[Contradiction]:
+    entry = f"partition {one.name}"
+    size = len(nodes)
     if one.nodes.upper() != "ALL":
-        yield from _hosts(what, one.nodes, nodes)
+        size, found = _hosts(entry, one.nodes, nodes)
+        yield from found
+    written = {"min_nodes": f"min_nodes {one.min_nodes}", "max_nodes": f"max_nodes {one.max_nodes:.0f}"}
     if one.min_nodes > one.max_nodes:
-        yield f"{what}: min_nodes {one.min_nodes} is more than max_nodes {one.max_nodes:.0f}; no job fits both"
+        text = "{entry}: {min_nodes} is more than {max_nodes}; no job fits both"
+        yield Contradiction("fewest", entry, text, "lower min_nodes or raise max_nodes", written)
+    elif one.min_nodes > max(size, 1):
+        text = "{entry}: {min_nodes} is more than its nodes, {nodes_there}; no job fits"
+        yield Contradiction("few", entry, text, "lower min_nodes or add nodes", {**written, "nodes_there": f"{size:,}"})
     if math.isfinite(one.default_time) and one.default_time > one.max_time:
-        yield (
-            f"{what}: default_time {format_duration(one.default_time)} is more than max_time "
-            f"{format_duration(one.max_time)}; lower the default or raise the limit"
+        yield Contradiction(
+            "default time",
+            entry,
+            "{entry}: {default_time} is more than {max_time}",
+            "lower the default or raise the limit",
+            {
+                "default_time": f"default_time {format_duration(one.default_time)}",
+                "max_time": f"max_time {format_duration(one.max_time)}",
+            },
         )
     if not one.max_time > 0:
-        yield f"{what}: max_time is 0, no job fits; leave it out for no limit"
+        text = "{entry}: {max_time}, no job fits"
+        yield Contradiction("no time", entry, text, "leave it out for no limit", {"max_time": "max_time is 0"})
+    yield from _unknown_qos(entry, (one.qos, *one.allowed_qos), known)
+
+
+def _unknown_qos(entry: str, names: Iterable[str], known: frozenset[str]) -> Iterator[Contradiction]:
     # Without any QOS the file does not say which there are.
-    for name in (one.qos, *one.allowed_qos) if known else ():
+    for name in names if known else ():
         if name and name not in known:
-            yield f"{what} names QOS {name}, which is not there; add it to qos"
+            text = "{entry} names QOS {qos_name}, which is not there"
+            yield Contradiction("no QOS", entry, text, "add it to qos", {"qos_name": name})
 
 
-def _hosts(what: str, hosts: str, nodes: frozenset[str]) -> Iterator[str]:
+def _hosts(entry: str, hosts: str, nodes: frozenset[str]) -> tuple[int, list[Contradiction]]:
+    """Return how many nodes a host list has, and what is wrong with it."""
     try:
         names = expand(hosts)
     except UsageError as error:
-        yield f"{what}: {error}"
-        return
+        return 0, [_hosts_wrong(entry, error)]
     missing = [name for name in names if name not in nodes]
-    if missing:
-        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        yield f"{what} names node {missing[0]}{more}, which is not there; add it to the nodes, or check the spelling"
+    if not missing:
+        return len(names), []
+    more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+    text = "{entry} names node {node}{more}, which is not there"
+    cure = "add it to the nodes, or check the spelling"
+    return len(names), [Contradiction("no node", entry, text, cure, {"node": missing[0], "more": more})]
 
 
-def _qos(one: Qos) -> Iterator[str]:
+def _qos(one: Qos) -> Iterator[Contradiction]:
+    entry = f"QOS {one.name}"
     if one.usage_factor < 0:
-        yield f"QOS {one.name}: usage_factor {one.usage_factor} is below 0; give 0 for jobs that do not count"
+        text = f"{entry}: usage_factor {one.usage_factor} is below 0"
+        yield _plain("factor", entry, text, "give 0 for jobs that do not count")
     for name in ("jobs", "nodes", "cores", "memory", "gpus"):
         job, total = getattr(one.per_job, name), getattr(one.total, name)
         if math.isfinite(job) and job > total:
-            yield (
-                f"QOS {one.name}: a job may have {name} {job:.0f}, and all jobs together {total:.0f}; lower per_job "
-                "or raise total"
+            yield Contradiction(
+                "job above all",
+                entry,
+                "{entry}: a job may have {per_job}, and all jobs together {total}",
+                "lower per_job or raise total",
+                {"per_job": f"{name} {job:.0f}", "total": f"{total:.0f}"},
             )
 
 
-def _in_vain(what: str, field: str, words: Iterable[str], kind: str) -> Iterator[str]:
+def _in_vain(entry: str, field: str, words: Iterable[str], kind: str) -> Iterator[Contradiction]:
     """Say which words of a field nothing would read."""
     known = known_settings("slurm", kind)
     for word in words:
         if word.lower() not in known.modelled | known.silent:
             there = ", ".join(known.names[name] for name in sorted(known.modelled))
-            yield f"{what}: {field} has {word}, which has no effect; take it out, there are {there}"
+            text = f"{entry}: {field} has {word}, which has no effect"
+            yield _plain("in vain", entry, text, f"take it out, there are {there}")
 
 
-def _associations(associations: tuple[Association, ...], known: frozenset[str]) -> Iterator[str]:
+def _associations(associations: tuple[Association, ...], known: frozenset[str]) -> Iterator[Contradiction]:
     accounts = {one.account: one for one in associations if not one.user}
-    yield from _twice("association", (f"{one.account}/{one.user}" if one.user else one.account for one in associations))
+    entries = (
+        f"association {one.account}/{one.user}" if one.user else f"association {one.account}" for one in associations
+    )
+    yield from _twice("association", entries)
     for one in associations:
+        entry = f"association {one.account}/{one.user}" if one.user else f"association {one.account}"
         what = f"user {one.user} of account {one.account}" if one.user else f"account {one.account}"
+        cure = 'add {{account = "{account}"}} to associations'
         if one.user and one.account not in accounts and one.account != "root":
-            yield f'{what}: the account is not there; add {{account = "{one.account}"}} to associations'
+            text = "{what}: the account is not there"
+            yield Contradiction("no account", entry, text, cure, {"what": what, "account": one.account})
         if one.parent and one.parent not in accounts and one.parent != "root":
-            yield f'{what}: its parent {one.parent} is not there; add {{account = "{one.parent}"}} to associations'
-        for name in (one.default_qos, *one.qos) if known else ():
-            if name and name not in known:
-                yield f"{what} names QOS {name}, which is not there; add it to qos"
+            text = "{what}: its parent {account} is not there"
+            yield Contradiction("no account", entry, text, cure, {"what": what, "account": one.parent})
+        for found in _unknown_qos(what, (one.default_qos, *one.qos), known):
+            yield dataclasses.replace(
+                found, entry=entry, text=found.text.replace("{entry}", "{what}"), values={**found.values, "what": what}
+            )
         if one.default_qos and one.qos and one.default_qos not in one.qos:
-            yield f"{what}: its default QOS {one.default_qos} is none of those that it may use; add it to qos"
+            text = "{what}: its default QOS {qos_name} is none of those that it may use"
+            yield Contradiction(
+                "default QOS", entry, text, "add it to qos", {"what": what, "qos_name": one.default_qos}
+            )
     yield from _circles(accounts)
 
 
-def _circles(accounts: dict[str, Association]) -> Iterator[str]:
+def _circles(accounts: dict[str, Association]) -> Iterator[Contradiction]:
     ends: set[str] = {"", "root"}
     for name in accounts:
         path: list[str] = []
@@ -231,30 +298,41 @@ def _circles(accounts: dict[str, Association]) -> Iterator[str]:
             path.append(at)
             at = accounts[at].parent
         if at in path:
-            yield f"accounts {' > '.join([*path[path.index(at) :], at])} are each other's parents; break the circle"
+            text = f"accounts {' > '.join([*path[path.index(at) :], at])} are each other's parents"
+            yield _plain("circle", f"association {at}", text, "break the circle")
         ends.update(path)
 
 
-def _times(site: Site, nodes: frozenset[str]) -> Iterator[str]:
-    for one in site.reservations:
-        what = f"reservation {one.name}"
-        if one.nodes.upper() != "ALL":
-            yield from _hosts(what, one.nodes, nodes)
-        if not one.end > one.start:
-            yield f"{what} ends at or before its start; correct one of the two"
-    for outage in site.outages:
-        what = f"outage of {outage.nodes[:40]}"
-        if outage.nodes.upper() != "ALL":
-            yield from _hosts(what, outage.nodes, nodes)
-        if not outage.end > outage.start:
-            yield f"{what} ends at or before its start; correct one of the two"
+def _times(site: Site, nodes: frozenset[str]) -> Iterator[Contradiction]:
+    text, cure = "{entry} ends at or before its start", "correct one of the two"
+    for kind, entries in (
+        ("reservation", ((f"reservation {one.name}", one) for one in site.reservations)),
+        ("outage", ((f"outage of {one.nodes[:40]}", one) for one in site.outages)),
+    ):
+        for entry, one in entries:
+            if one.nodes.upper() != "ALL":
+                yield from _hosts(entry, one.nodes, nodes)[1]
+            if not one.end > one.start:
+                yield Contradiction(f"{kind} ends", entry, text, cure)
 
 
-def _scheduling(one: Scheduling) -> Iterator[str]:
+def _scheduling(one: Scheduling) -> Iterator[Contradiction]:
     for name in ("bf_interval", "bf_window", "bf_resolution"):
         if not 0 < getattr(one, name) < math.inf:
-            yield f"scheduling: {name} is {getattr(one, name)}; it is a time above 0"
+            yield _plain("no time", "", f"scheduling: {name} is {getattr(one, name)}", "it is a time above 0")
+    for name in ("default_queue_depth", "bf_max_job_test"):
+        if not getattr(one, name):
+            cure = f"give at least 1, or leave it out for {getattr(Scheduling(), name)}"
+            text = "scheduling: {" + name + "}, and a pass would look at no job"
+            yield Contradiction("no depth", "scheduling", text, cure, {name: f"{name} is 0"})
     if one.bf_window < one.bf_resolution:
-        yield "scheduling: bf_window is shorter than bf_resolution; raise the one or lower the other"
+        yield Contradiction(
+            "window",
+            "scheduling",
+            "scheduling: {bf_window} is shorter than {bf_resolution}",
+            "raise the one or lower the other",
+            {"bf_window": "bf_window", "bf_resolution": "bf_resolution"},
+        )
     if one.default_memory_per_core and one.default_memory_per_node:
-        yield "scheduling: default_memory_per_core and default_memory_per_node exclude each other; give one"
+        text = "scheduling: default_memory_per_core and default_memory_per_node exclude each other"
+        yield _plain("memory", "", text, "give one")

@@ -50,7 +50,7 @@ class Priority:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scheduling:
-    """SchedulerType, SelectType and SchedulerParameters; times in seconds, a count of 0 is no limit.
+    """SchedulerType, SelectType and SchedulerParameters; times in seconds.
 
     Parameters
     ----------
@@ -58,9 +58,11 @@ class Scheduling:
         sched/backfill, not sched/builtin.
     select : {"cores", "cores+memory", "nodes"}
         What is consumed: CR_CPU or CR_Core; CR_CPU_Memory or CR_Core_Memory; select/linear.
-    default_queue_depth, partition_job_depth, sched_interval, batch_sched_delay, sched_max_job_start
+    default_queue_depth, bf_max_job_test : int
+        Jobs that a main and a backfilling pass look at, at least 1; of the other counts 0 is no limit.
+    partition_job_depth, sched_interval, batch_sched_delay, sched_max_job_start
         Of the main pass.
-    bf_interval, bf_window, bf_resolution, bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, \
+    bf_interval, bf_window, bf_resolution, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, \
 bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_part_count_reserve, bf_min_age_reserve
         Of the backfilling pass. ``bf_continue`` is kept and has no effect: passes take no time in the simulation, so
         none is ever interrupted.

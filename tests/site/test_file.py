@@ -163,6 +163,16 @@ def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
             "default_time 2h is more than max_time 1h; lower the default or raise the limit",
         ),
         ("partitions=[{name='a', max_time=0}]", "max_time is 0, no job fits"),
+        (
+            "partitions=[{name='a', nodes='n[1-3]', min_nodes=4}]",
+            "min_nodes 4 is more than its nodes, 3; no job fits; lower",
+        ),
+        ("partitions=[{name='{a}', nodes='x1'}]", "partition {a} names node x1, which is not there"),
+        (
+            "partitions=[{name='a'}]\n[scheduling]\ndefault_queue_depth = 0",
+            "default_queue_depth is 0, and a pass would look at no job; give at least 1, or leave it out for 100",
+        ),
+        ("partitions=[{name='a'}]\n[scheduling]\nbf_max_job_test = 0", "give at least 1, or leave it out for 500"),
         ("partitions=[{name='a', qos='x'}]\nqos=[{name='y'}]", "partition a names QOS x, which is not there"),
         ("partitions=[{name='a'}]\nqos=[{name='y'}, {name='y'}]", "QOS y is there 2 times"),
         (

@@ -42,6 +42,7 @@ def test_queues_become_partitions_and_their_limits_a_qos(tmp_path: Path) -> None
     )
     assert site.scheduling.bf_job_part_count_reserve == 5
     assert site.scheduling.sched_interval == 300.0
+    assert site.scheduling.default_queue_depth == site.scheduling.bf_max_job_test == 1_000_000
     write_site(site, tmp_path / "site.toml")
     assert read_site(tmp_path / "site.toml") == site
 
@@ -86,7 +87,7 @@ def test_a_server_of_one_queue_has_its_limits(tmp_path: Path) -> None:
         (
             "create queue q\nset queue q resources_min.nodect = 9\nset queue q resources_max.nodect = 2\n",
             NODES,
-            "min_nodes 9 is more than max_nodes 2",
+            "complex.txt:2: partition q: resources_min.nodect=9 is more than resources_max.nodect=2 (complex.txt:3)",
         ),
     ],
 )

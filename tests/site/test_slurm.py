@@ -352,15 +352,42 @@ def test_a_file_that_is_missing_or_binary_is_named(tmp_path: Path) -> None:
         ("NodeName=n1\nPartitionName=p Nodes=n1 State=OPEN\n", "State is 'OPEN'; expected UP, DOWN, DRAIN or INACTIVE"),
         ("NodeName=n1\nPartitionName=p Nodes=n1 Default=perhaps\n", "Default is 'perhaps'; expected YES or NO"),
         ("PartitionName=p Nodes=ALL\n", "names no node; give the slurm.conf of slurmctld"),
-        ("NodeName=n1\n", "there is no partition"),
+        ("NodeName=n1\n", "slurm.conf: there is no partition; add its PartitionName lines"),
         (
             "NodeName=n1\nPartitionName=p Nodes=n1 MaxTime=60 DefaultTime=120\n",
-            "partition p: default_time 2h is more than max_time 1h",
+            "slurm.conf:2: partition p: DefaultTime=120 is more than MaxTime=60; lower DefaultTime or raise MaxTime",
         ),
-        ("NodeName=n1\nPartitionName=p Nodes=n1 MinNodes=3 MaxNodes=2\n", "min_nodes 3 is more than max_nodes 2"),
+        (
+            "NodeName=n1\nPartitionName=p Nodes=n1 MinNodes=3 MaxNodes=2\n",
+            "slurm.conf:2: partition p: MinNodes=3 is more than MaxNodes=2",
+        ),
+        (
+            "NodeName=n1\nPartitionName=p Nodes=n1 MinNodes=2\n",
+            "MinNodes=2 is more than its nodes, 1; no job fits; lower MinNodes",
+        ),
+        (
+            "NodeName=n1\nPartitionName=DEFAULT MaxTime=60\nPartitionName=p Nodes=n1 DefaultTime=120\n",
+            "slurm.conf:3: partition p: DefaultTime=120 is more than MaxTime=60 (slurm.conf:2); lower DefaultTime",
+        ),
+        (
+            f"{SMALL}PartitionName=batch Nodes=n1\n",
+            "slurm.conf:4: partition batch is there 2 times; write one PartitionName",
+        ),
+        (
+            f"{SMALL}SchedulerParameters=default_queue_depth=0\n",
+            "slurm.conf:4: scheduling: default_queue_depth=0, and a pass",
+        ),
+        (
+            f"{SMALL}SchedulerParameters=bf_window=1,bf_resolution=3600\n",
+            "slurm.conf:4: scheduling: bf_window=1 is shorter than",
+        ),
+        (
+            f"{SMALL}DownNodes=x1\n",
+            "slurm.conf:4: outage of x1 names node x1, which is not there; add it to a NodeName line",
+        ),
         (
             "NodeName=n1\nPartitionName=p Nodes=n1 Default=YES\nPartitionName=q Nodes=n1 Default=YES\n",
-            "partitions p, q are all the default",
+            "slurm.conf:3: partitions p, q are all the default; write Default=YES on one PartitionName line",
         ),
         ("NodeName=n1 CPUs=2 CoreSpecCount=2\n", "keeps all its cores for the system"),
         (f"{SMALL}SchedulerParameters=bf_interval=often\n", "slurm.conf:4: bf_interval is 'often'; expected a whole"),
@@ -395,12 +422,21 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
         ("dump", "Account - \n", "has no name in front"),
         ("dump", "Account - 'a':Fairshare\n", "dump.txt:1: 'Fairshare' is not KEY=VALUE; is the line cut off?"),
         ("dump", "Account - 'a':Fairshare=lots\n", "Fairshare is 'lots'; expected a whole number"),
-        ("dump", "Parent - 'gone'\nAccount - 'a'\n", "account a: its parent gone is not there; add"),
+        (
+            "dump",
+            "Parent - 'gone'\nAccount - 'a'\n",
+            "dump.txt:2: account a: its parent gone is not there; the line Account - 'gone' must be there: give all",
+        ),
         ("dump", "Account - 'a':QOS='+x,y'\n", "expected names of QOS, or all of them with + or -"),
         ("qos", "a|b\n", "qos.txt:1: has no column Name; print it with: sacctmgr -P show qos"),
         ("qos", "Name|Priority\nx\n", "qos.txt:2: 'x' has 1 cells, and there are 2 columns"),
         ("qos", "Name|Priority\nx|high\n", "qos.txt:2: Priority is 'high'; expected a whole number"),
-        ("qos", "Name|Priority\nx|1\nx|2\n", "QOS x is there 2 times"),
+        ("qos", "Name|Priority\nx|1\nx|2\n", "qos.txt:3: QOS x is there 2 times; print the table again"),
+        (
+            "qos",
+            "Name|Priority|GrpTRES|MaxTRES\nx|1|cpu=2|cpu=4\n",
+            "qos.txt:2: QOS x: a job may have MaxTRES=cpu=4, and all",
+        ),
         ("qos", "Name|Priority|UsageFactor\nx|1|nan\n", "UsageFactor is 'nan'; expected a number from 0"),
         ("events", "NodeName|TimeStart\n", "has no column TimeEnd; print it with: sacctmgr -P show event"),
         (
@@ -415,6 +451,11 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
         ),
         ("events", "NodeName|TimeStart|TimeEnd|State\nn1|0900-01-01T00:00:00|20|DOWN\n", "events.txt:2: TimeStart is"),
         ("qos", "Name|Priority|MaxWall\nx|1|999999-0\n", "qos.txt:2: MaxWall is '999999-0'; expected minutes"),
+        (
+            "reservations",
+            "ReservationName=r StartTime=20 EndTime=10 Nodes=n1\n",
+            "reservations.txt:1: reservation r ends at or before its start; correct StartTime or EndTime",
+        ),
         ("reservations", "hello\n", "reservations.txt:1: 'hello' is no reservation on one line; print them with"),
     ],
 )
@@ -531,14 +572,22 @@ def test_what_is_too_much_is_refused_before_it_is_made(tmp_path: Path, text: str
         site_of(tmp_path, text)
     shown = str(refused.value)
     assert len(shown) < 2_500
-    assert said in shown or (said.startswith("is a name") and "slurm.conf: partition: x" in shown)
+    assert said in shown or (said.startswith("is a name") and "slurm.conf:4: partition: x" in shown)
 
 
-def test_what_two_files_contradict_names_both(tmp_path: Path) -> None:
+def test_an_account_that_is_there_twice_names_its_line(tmp_path: Path) -> None:
     (tmp_path / "dump.cfg").write_text("Cluster - 'test'\nParent - 'root'\nAccount - 'a'\nAccount - 'a'\n")
-    said = r"slurm\.conf with dump\.cfg: association a is there 2 times"
+    said = r"^dump\.cfg:4: association a is there 2 times; give what sacctmgr dump CLUSTER writes"
     with pytest.raises(SiteError, match=said):
         site_of(tmp_path, SMALL, Reports(tmp_path / "dump.cfg"))
+
+
+def test_of_two_partitions_of_a_name_no_more_is_said(tmp_path: Path) -> None:
+    text = f"{SMALL}PartitionName={{x}} Nodes=n1 MaxTime=60 DefaultTime=120\nPartitionName={{x}} Nodes=n1\n"
+    with pytest.raises(SiteError) as error:
+        site_of(tmp_path, text)
+    said = "slurm.conf:5: partition {x} is there 2 times; write one PartitionName line of each name"
+    assert str(error.value) == said
 
 
 def test_of_a_very_long_setting_the_ends_are_kept() -> None:

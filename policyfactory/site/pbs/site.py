@@ -19,9 +19,9 @@ from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import compress
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Limits, NodeGroup, NotModelled, Partition, Qos, Site
+from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.pbs.qmgr import Node, Server, read_nodes, read_server
 from policyfactory.site.settings import Priority, Scheduling
-from policyfactory.site.slurm.conf import Setting
 from policyfactory.site.slurm.quantities import refused, whole
 from policyfactory.site.values import parse_memory
 from policyfactory.workload.accounting.times import duration
@@ -31,7 +31,19 @@ __all__ = ["import_pbs"]
 _FIELDS = {"ncpus": "cores", "mem": "memory", "nodect": "nodes", "ngpus": "gpus"}
 _ENTITY = re.compile(r"\[?\s*([ugpo]):([\w.@-]+)\s*=\s*([^\],]+?)\s*\]?", re.ASCII)
 _CLASSES = {("o", "PBS_ALL"): "total", ("u", "PBS_GENERIC"): "per_user"}
+# What qmgr calls the settings of a partition, and what to do where they contradict each other.
+_NAMES = {
+    "min_nodes": ("resources_min.nodect",),
+    "max_nodes": ("resources_max.nodect",),
+    "max_time": ("resources_max.walltime",),
+    "default_time": ("resources_default.walltime",),
+}
+_CURES = {
+    "fewest": "lower resources_min.nodect or raise resources_max.nodect",
+    "few": "lower resources_min.nodect, or give what pbsnodes -av prints of all nodes",
+}
 _EXPRESS = 150  # queues of this priority stop jobs of others
+_ALL = 1_000_000  # jobs: more than wait anywhere, as PBS looks at all of them
 _MONTH = 30 * 86400.0
 
 
@@ -57,7 +69,8 @@ def import_pbs(path: Path, nodes: Path | None) -> tuple[Site, dict[str, str]]:
         raise SiteError(f"{path}: does not name the nodes; give them with --nodes: pbsnodes -av > nodes.txt")
     found, digest = read_nodes(nodes)
     missing = _judged(server)
-    partitions, qos = _queues(server, found, missing)
+    origin = Origin(_NAMES, _CURES)
+    partitions, qos = _queues(server, found, missing, origin)
     site = Site(
         path.stem,
         tuple(_groups(found, missing)),
@@ -69,7 +82,7 @@ def import_pbs(path: Path, nodes: Path | None) -> tuple[Site, dict[str, str]]:
         enforced=("limits", "qos"),
         not_modelled=tuple(missing),
     )
-    check_site(site, f"{path.name} with {nodes.name}")
+    check_site(site, f"{path.name} with {nodes.name}", origin)
     return site, {path.name: server.digest, nodes.name: digest}
 
 
@@ -101,13 +114,13 @@ def _scheduling(server: Server, missing: list[NotModelled]) -> Scheduling:
     return Scheduling(
         backfill=depth > 0,
         select="cores+memory",
-        default_queue_depth=0,
+        default_queue_depth=_ALL,
         sched_interval=float(iteration),
         batch_sched_delay=0.0,
         bf_interval=1.0,
         bf_window=_MONTH,
         bf_resolution=1.0,
-        bf_max_job_test=0,
+        bf_max_job_test=_ALL,
         bf_job_part_count_reserve=depth,
         bf_continue=True,
     )
@@ -169,7 +182,9 @@ def _size(setting: Setting) -> int:
 # Queues. -------------------------------------------------------------------------------------------------------------
 
 
-def _queues(server: Server, nodes: list[Node], missing: list[NotModelled]) -> tuple[list[Partition], list[Qos]]:
+def _queues(
+    server: Server, nodes: list[Node], missing: list[NotModelled], origin: Origin
+) -> tuple[list[Partition], list[Qos]]:
     """Return a partition for each execution queue, and its limits as its QOS."""
     queues = {name: attributes for name, attributes in server.queues.items() if not _routes(attributes)}
     if not queues:
@@ -186,6 +201,7 @@ def _queues(server: Server, nodes: list[Node], missing: list[NotModelled]) -> tu
                 NotModelled(f"queue {name} Priority", str(ranks[name]), attributes["Priority"].place, effect)
             )
         own = _with_server(server, attributes, several=several, missing=missing if name == next(iter(queues)) else [])
+        origin.note(f"partition {name}", "", own)
         limits = _limits(name, own, missing)
         partition = _partition(name, own, nodes)
         has_limits = limits != Qos(limits.name)

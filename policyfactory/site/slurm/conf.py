@@ -16,8 +16,9 @@ from pathlib import Path
 from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, SiteError
 from policyfactory.core.text import shortened
+from policyfactory.site.origin import Setting
 
-__all__ = ["Conf", "Record", "Setting", "read_conf", "read_text"]
+__all__ = ["Conf", "Record", "read_conf", "read_text"]
 
 _MAX_BYTES = 1 << 26  # of each file
 _MOST_FILES = 100
@@ -31,15 +32,6 @@ _REPORT = "configuration data as of"
 # What `scontrol show` writes behind numbers; Slurm reads the numbers in these units.
 _UNIT = re.compile(r"(-?\d+) (?:sec|min|usec|nodes/min)", re.ASCII)
 _REPORTED = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.ASCII)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
-    """A key as it is written, its value, and the file and line where it stands."""
-
-    key: str
-    value: str
-    place: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, Limits, NotModelled
-from policyfactory.site.slurm.conf import Setting, read_text
+from policyfactory.site.origin import Origin, Setting
+from policyfactory.site.slurm.conf import read_text
 from policyfactory.site.slurm.quantities import limits, listed, refused, seconds, tres, whole
 
 __all__ = ["Accounts", "read_dump"]
@@ -51,8 +52,15 @@ class Accounts:
     digest: str = ""
 
 
-def read_dump(path: Path) -> Accounts:
+def read_dump(path: Path, origin: Origin) -> Accounts:
     """Read what ``sacctmgr dump CLUSTER file=FILE`` has written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    origin : Origin
+        Is told where the associations stand.
 
     Raises
     ------
@@ -93,6 +101,7 @@ def read_dump(path: Path) -> Accounts:
             continue
         above = "" if kind == "cluster" else account if kind == "user" else parent
         one = _association(account, name if kind == "user" else "", parent, fields, effective.get(above, ()), found)
+        origin.note(f"association {account}/{name}" if kind == "user" else f"association {account}", place, fields)
         if kind != "user":
             effective[account] = one.qos or effective.get(above, ())
         if kind != "cluster" or one != Association("root"):

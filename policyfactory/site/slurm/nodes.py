@@ -10,7 +10,8 @@ from policyfactory.core.text import enumerated, shortened
 from policyfactory.site.hostlist import MOST_HOSTS, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NodeGroup, NotModelled, Outage
-from policyfactory.site.slurm.conf import Conf, Record, Setting
+from policyfactory.site.origin import Origin, Setting
+from policyfactory.site.slurm.conf import Conf, Record
 from policyfactory.site.slurm.quantities import gpus, gres, listed, refused, types_of_gpus, whole
 from policyfactory.site.values import MOST_CORES, MOST_GPUS
 
@@ -51,8 +52,15 @@ class Nodes:
     not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
 
 
-def read_nodes(conf: Conf) -> Nodes:
+def read_nodes(conf: Conf, origin: Origin) -> Nodes:
     """Return the nodes of a slurm.conf.
+
+    Parameters
+    ----------
+    conf : Conf
+        The file.
+    origin : Origin
+        Is told where DownNodes stands.
 
     Raises
     ------
@@ -71,6 +79,7 @@ def read_nodes(conf: Conf) -> Nodes:
                 resources.append(_take(nodes, record, {**defaults, **record.settings}, reported=conf.reported))
         elif record.kind == "downnodes":
             state = record.settings.get("state")
+            origin.note(f"outage of {record.name[:40]}", record.place, record.settings)
             _go_down(nodes, record.name, "down" if state is None else state.value, record.settings)
         elif record.kind == "frontendname":
             effect = "jobs would be launched from front end nodes, which can be down"

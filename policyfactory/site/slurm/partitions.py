@@ -10,7 +10,8 @@ from policyfactory.core.text import shortened
 from policyfactory.site.hostlist import Named, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Partition
-from policyfactory.site.slurm.conf import Conf, Record, Setting
+from policyfactory.site.origin import Origin, Setting
+from policyfactory.site.slurm.conf import Conf, Record
 from policyfactory.site.slurm.nodes import Nodes
 from policyfactory.site.slurm.quantities import ENDLESS, listed, refused, seconds, whole, yes
 
@@ -20,7 +21,7 @@ _FEW = 65535
 _MOST_NODES = 1 << 31
 
 
-def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[NotModelled]]:
+def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Partition], list[NotModelled]]:
     """Return the partitions of a slurm.conf, and what is not modelled of them.
 
     Parameters
@@ -29,6 +30,8 @@ def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[Not
         The file.
     nodes : Nodes
         Its nodes, whose features node sets name.
+    origin : Origin
+        Is told where they stand.
 
     Raises
     ------
@@ -55,6 +58,7 @@ def read_partitions(conf: Conf, nodes: Nodes) -> tuple[list[Partition], list[Not
         settings = {**defaults, **record.settings}
         missing += _partly(conf, what, settings)
         hosts = _nodes(settings, record, sets, order, nodes.future, named)
+        origin.note(f"partition {record.name}", record.place, settings)
         partitions.append(_partition(record.name, settings, hosts))
     return partitions, missing
 

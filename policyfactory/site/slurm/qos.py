@@ -10,7 +10,7 @@ from pathlib import Path
 from policyfactory.core.errors import SiteError
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Limits, NotModelled, Qos
-from policyfactory.site.slurm.conf import Setting
+from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.quantities import limits, listed, refused, seconds, tres, whole
 from policyfactory.site.slurm.tables import read_rows
 
@@ -19,13 +19,15 @@ __all__ = ["read_qos"]
 _CURE = "sacctmgr -P show qos > qos.txt"
 
 
-def read_qos(path: Path, *, preempts: bool) -> tuple[list[Qos], list[NotModelled], str]:
+def read_qos(path: Path, origin: Origin, *, preempts: bool) -> tuple[list[Qos], list[NotModelled], str]:
     """Return the QOS of a table, what is not modelled of them, and the SHA-256 of the file.
 
     Parameters
     ----------
     path : Path
         The file.
+    origin : Origin
+        Is told where they stand.
     preempts : bool
         Whether the cluster stops jobs for others: if not, it does not matter which QOS may.
 
@@ -49,6 +51,7 @@ def read_qos(path: Path, *, preempts: bool) -> tuple[list[Qos], list[NotModelled
                 continue
             one = known.judge(setting.key, setting.value, setting.place, what)
             missing += [] if one is None else [one]
+        origin.note(f"QOS {row['name'].value.lower()}", row["name"].place, row)
         flags = _flags(row, what, missing)
         found.append(dataclasses.replace(_qos(row, what, missing), flags=flags))
     return found, missing, digest

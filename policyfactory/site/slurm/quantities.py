@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
 from policyfactory.site.model import Limits
-from policyfactory.site.slurm.conf import Setting
+from policyfactory.site.origin import Setting
 from policyfactory.site.values import LONGEST_TIME, parse_memory
 from policyfactory.workload.accounting.times import duration
 

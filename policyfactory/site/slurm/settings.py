@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled
+from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.settings import Priority, Scheduling
-from policyfactory.site.slurm.conf import Conf, Setting
+from policyfactory.site.slurm.conf import Conf
 from policyfactory.site.slurm.quantities import ENDLESS, listed, refused, seconds, tres, whole, yes
 
 __all__ = ["enforced", "read_priority", "read_scheduling"]
@@ -119,7 +120,7 @@ def enforced(conf: Conf) -> tuple[str, ...]:
     return tuple(word for word in ("associations", "limits", "qos", "safe") if word in words)
 
 
-def read_scheduling(conf: Conf, threads: int) -> tuple[Scheduling, list[NotModelled]]:
+def read_scheduling(conf: Conf, threads: int, origin: Origin) -> tuple[Scheduling, list[NotModelled]]:
     """Return how the passes of a slurm.conf look, and what is not modelled of that.
 
     Parameters
@@ -128,6 +129,8 @@ def read_scheduling(conf: Conf, threads: int) -> tuple[Scheduling, list[NotModel
         The file.
     threads : int
         The most threads that a core of a node has.
+    origin : Origin
+        Is told where they stand.
 
     Raises
     ------
@@ -135,7 +138,7 @@ def read_scheduling(conf: Conf, threads: int) -> tuple[Scheduling, list[NotModel
         If a value is none that Slurm would take (names file and line).
     """
     select, missing = _select(conf, threads)
-    values, more = _parameters(conf)
+    values, more = _parameters(conf, origin)
     given = conf.settings
     kind = conf.value("SchedulerType", "sched/backfill").lower()
     if kind not in {"sched/backfill", "sched/builtin"}:
@@ -152,15 +155,18 @@ def read_scheduling(conf: Conf, threads: int) -> tuple[Scheduling, list[NotModel
     return Scheduling(backfill=kind == "sched/backfill", select=select, **values), [*missing, *more]
 
 
-def _parameters(conf: Conf) -> tuple[dict[str, Any], list[NotModelled]]:
+def _parameters(conf: Conf, origin: Origin) -> tuple[dict[str, Any], list[NotModelled]]:
     """Return the fields of SchedulerParameters that are given, and what of them is not modelled."""
     setting = conf.settings.get("schedulerparameters", _ABSENT)
     found: list[NotModelled] = []
     values: dict[str, Any] = {}
     known = known_settings("slurm", "parameters")
+    parts: dict[str, Setting] = {}
+    origin.note("scheduling", "", parts)
     for one in listed(setting.value):
         name, _, text = one.partition("=")
         part = Setting(name.strip(), text.strip(), setting.place)
+        parts[part.key.lower()] = part
         # A flag that is there is on, and has no value of its own.
         missing = known.judge(part.key, part.value or "yes", part.place, "SchedulerParameters")
         found += [] if missing is None else [missing]

@@ -11,7 +11,9 @@ from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, NotModelled, Outage, Qos, Reservation, Site
-from policyfactory.site.slurm.conf import Conf, Setting, read_conf
+from policyfactory.site.origin import Origin, Setting
+from policyfactory.site.slurm.conf import Conf, read_conf
+from policyfactory.site.slurm.cures import slurm_origin
 from policyfactory.site.slurm.dump import read_dump
 from policyfactory.site.slurm.nodes import read_nodes
 from policyfactory.site.slurm.partitions import read_partitions
@@ -68,7 +70,8 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
         If a file cannot be read at all.
     """
     conf = read_conf(path)
-    nodes = read_nodes(conf)
+    origin = slurm_origin()
+    nodes = read_nodes(conf, origin)
     if not nodes.groups:
         more = (
             "add what scontrol -o show node and scontrol -o show partition print"
@@ -76,9 +79,9 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
             else "give the slurm.conf of slurmctld, with the files that it includes beside it"
         )
         raise SiteError(f"{path}: names no node; {more}")
-    partitions, of_partitions = read_partitions(conf, nodes)
+    partitions, of_partitions = read_partitions(conf, nodes, origin)
     priority, of_priority = read_priority(conf)
-    scheduling, of_scheduling = read_scheduling(conf, nodes.threads)
+    scheduling, of_scheduling = read_scheduling(conf, nodes.threads, origin)
     site = Site(
         name=conf.value("ClusterName").lower() or path.stem,
         nodes=tuple(nodes.groups),
@@ -87,8 +90,8 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
         scheduling=scheduling,
         enforced=enforced(conf),
     )
-    qos, associations, of_accounts, inputs = _accounts(conf, reports)
-    outages, reservations, of_times, more_inputs = _times(site, nodes.outages, reports, clock)
+    qos, associations, of_accounts, inputs = _accounts(conf, reports, origin)
+    outages, reservations, of_times, more_inputs = _times(site, nodes.outages, reports, clock, origin)
     site = dataclasses.replace(
         site,
         qos=tuple(qos),
@@ -106,11 +109,13 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
         ),
     )
     inputs |= more_inputs
-    check_site(site, " with ".join([path.name, *([", ".join(inputs)] if inputs else [])]))
+    check_site(site, " with ".join([path.name, *([", ".join(inputs)] if inputs else [])]), origin)
     return site, {**conf.inputs, **inputs}
 
 
-def _accounts(conf: Conf, reports: Reports) -> tuple[list[Qos], list[Association], list[NotModelled], dict[str, str]]:
+def _accounts(
+    conf: Conf, reports: Reports, origin: Origin
+) -> tuple[list[Qos], list[Association], list[NotModelled], dict[str, str]]:
     """Return QOS, associations, what is not modelled of them or not known, and the files."""
     qos: list[Qos] = []
     associations: list[Association] = []
@@ -121,13 +126,13 @@ def _accounts(conf: Conf, reports: Reports) -> tuple[list[Qos], list[Association
     place, value = ("", "") if setting is None else (setting.place, setting.value)
     fair = conf.value("PriorityWeightFairshare", "0") not in {"", "0"}
     if reports.qos is not None:
-        qos, more, inputs[reports.qos.name] = read_qos(reports.qos, preempts=_preempts(conf))
+        qos, more, inputs[reports.qos.name] = read_qos(reports.qos, origin, preempts=_preempts(conf))
         missing += more
     elif asked & {"limits", "qos"}:
         effect = "the QOS are not known, and so not their limits and priorities: give --qos"
         missing.append(NotModelled("AccountingStorageEnforce", value, place, effect))
     if reports.dump is not None:
-        accounts = read_dump(reports.dump)
+        accounts = read_dump(reports.dump, origin)
         cluster = conf.value("ClusterName")
         if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
             raise SiteError(
@@ -146,7 +151,7 @@ def _accounts(conf: Conf, reports: Reports) -> tuple[list[Qos], list[Association
 
 
 def _times(
-    site: Site, outages: list[Outage], reports: Reports, clock: Clock
+    site: Site, outages: list[Outage], reports: Reports, clock: Clock, origin: Origin
 ) -> tuple[list[Outage], list[Reservation], list[NotModelled], dict[str, str]]:
     missing: list[NotModelled] = []
     inputs: dict[str, str] = {}
@@ -157,7 +162,9 @@ def _times(
         outages = [*outages, *more]
         missing += left
     if reports.reservations is not None:
-        reservations, left, inputs[reports.reservations.name] = read_reservations(reports.reservations, cores, clock)
+        reservations, left, inputs[reports.reservations.name] = read_reservations(
+            reports.reservations, cores, clock, origin
+        )
         missing += left
     return outages, reservations, missing, inputs
 

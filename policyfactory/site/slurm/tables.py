@@ -7,7 +7,8 @@ from pathlib import Path
 
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
-from policyfactory.site.slurm.conf import Setting, read_text
+from policyfactory.site.origin import Setting
+from policyfactory.site.slurm.conf import read_text
 
 __all__ = ["read_rows"]
 

@@ -12,7 +12,8 @@ from policyfactory.core.text import counted, shortened
 from policyfactory.site.hostlist import Named, compress
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Outage, Reservation
-from policyfactory.site.slurm.conf import Setting, read_text
+from policyfactory.site.origin import Origin, Setting
+from policyfactory.site.slurm.conf import read_text
 from policyfactory.site.slurm.quantities import listed, refused, whole
 from policyfactory.site.slurm.tables import read_rows
 from policyfactory.site.values import LATEST
@@ -107,7 +108,7 @@ def _time(setting: Setting, clock: Clock) -> float | None:
 
 
 def read_reservations(
-    path: Path, cores: Mapping[str, int], clock: Clock
+    path: Path, cores: Mapping[str, int], clock: Clock, origin: Origin
 ) -> tuple[list[Reservation], list[NotModelled], str]:
     """Return the reservations, what is not modelled of them, and the SHA-256 of the file.
 
@@ -119,6 +120,8 @@ def read_reservations(
         Cores of each of the site's nodes.
     clock : Clock
         Reads the times, which have no zone.
+    origin : Origin
+        Is told where they stand.
 
     Raises
     ------
@@ -141,6 +144,7 @@ def read_reservations(
                 f"{place}: {shortened(line, 60)!r} is no reservation on one line; print them with: {_RESERVATIONS}"
             )
         missing += _judged(fields)
+        origin.note(f"reservation {fields['reservationname'].value}", place, fields)
         one = _reservation(fields, clock, cores, missing, named)
         found += [] if one is None else [one]
     return found, missing, digest

@@ -1,0 +1,96 @@
+"""Where the entries of an imported site stand in the scheduler's own files, and what these call their settings.
+
+A contradiction in a site file is told in its own words: ``min_nodes 3``. One in an import is told in those of the file
+that has to be changed: its line, ``MinNodes=3``, and a cure that can be done there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from policyfactory.core.text import shortened
+
+__all__ = ["Contradiction", "Origin", "Setting"]
+
+_LONGEST_LINE = 400
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """A key as it is written, its value, and the file and line where it stands."""
+
+    key: str
+    value: str
+    place: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What cannot be true of a site.
+
+    Parameters
+    ----------
+    kind : str
+        By which a scheduler's file has its own cure.
+    entry : str
+        What of the site, ``partition batch``; empty: the site itself.
+    text : str
+        What is wrong, with ``{entry}`` and the names of ``values`` in braces.
+    cure : str
+        What to do in a site file.
+    values : mapping of str to str
+        What stands for the names: of fields as a site file writes them, and other words.
+    """
+
+    kind: str
+    entry: str
+    text: str
+    cure: str
+    values: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def said(self) -> str:
+        """Return it in the words of a site file."""
+        return _joined(self, self.values, self.cure)
+
+
+@dataclasses.dataclass(slots=True)
+class Origin:
+    """Places and settings of the entries of a site.
+
+    Parameters
+    ----------
+    names : mapping of str to tuple of str
+        By field of the site, what the scheduler's files call it, as their readers write the keys.
+    cures : mapping of str to str
+        By kind of contradiction.
+    entries : dict of str to tuple of str and mapping of str to Setting
+        By entry, as a `Contradiction` has it, the line where it begins and its settings; of two of a name the last.
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    cures: Mapping[str, str]
+    entries: dict[str, tuple[str, Mapping[str, Setting]]] = dataclasses.field(default_factory=dict)
+
+    def note(self, entry: str, place: str, settings: Mapping[str, Setting]) -> None:
+        """Keep where an entry stands."""
+        self.entries[entry] = (place, settings)
+
+    def said(self, one: Contradiction, where: str) -> str:
+        """Return a contradiction with its line and in the words of the file; ``where`` stands for an unknown line."""
+        place, settings = self.entries.get(one.entry, ("", {}))
+        values = dict(one.values)
+        for field in one.values:
+            key = next((name for name in self.names.get(field, ()) if name in settings), None)
+            if key is not None:
+                setting = settings[key]
+                # What PartitionName=DEFAULT says stands on another line.
+                elsewhere = f" ({setting.place})" if place and setting.place != place else ""
+                place = place or setting.place
+                values[field] = f"{setting.key}={shortened(setting.value, 60)}{elsewhere}"
+        return f"{place or where}: {_joined(one, values, self.cures.get(one.kind, one.cure))}"
+
+
+def _joined(one: Contradiction, values: Mapping[str, str], cure: str) -> str:
+    words = {"entry": one.entry, **values}
+    return shortened(f"{one.text.format(**words)}; {cure.format(**words)}", _LONGEST_LINE)
