@@ -95,6 +95,11 @@ def import_site(
                     outputs={output.name: digest_of(output)},
                 ).write(Manifest.path_for(output))
     _show(site)
+    if site.scheduler == "pbs":
+        note(
+            "a site of PBS is not simulated: evaluate and site replay have Slurm's rules and refuse it; site check "
+            "says which jobs fit, and evaluate without --site simulates the log under EASY"
+        )
     note("nothing was written; add --output site.toml" if output is None else f"written: {output}")
 
 

@@ -60,7 +60,8 @@ def test_a_site_is_shown_as_json(run: Run, tmp_path: Path) -> None:
 def test_pbs_is_read_by_name(run: Run, tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text("create queue q\nset queue q resources_max.walltime = 24:00:00\n")
     (tmp_path / "n.txt").write_text("n1\n     resources_available.ncpus = 4\n")
-    run("site", "import", "q.txt", "--from", "pbs", "--nodes", "n.txt", "--output", "s.toml")
+    done = run("site", "import", "q.txt", "--from", "pbs", "--nodes", "n.txt", "--output", "s.toml")
+    assert "a site of PBS is not simulated: evaluate and site replay have Slurm's rules and refuse it" in done.stderr
     assert read_site(tmp_path / "s.toml").scheduler == "pbs"
     failed = run("site", "import", "q.txt", "--from", "pbs", code=1)
     assert "give them with --nodes: pbsnodes -av > nodes.txt" in failed.stderr
