@@ -23,8 +23,6 @@ _NOT_READ = {
     "FAIR_TREE": "Slurm's default: that it is on is what NO_FAIR_TREE does not say",
     "NO_NORMAL_ALL": "the import writes the flags that it stands for, which are read",
 }
-# Known as modelled before the simulation reads them.
-_TO_COME = {"association", "NO_NORMAL_ASSOC", "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit"}
 
 _BASE = "ClusterName=test\nNodeName=n[1-4] CPUs=8 RealMemory=100\nPartitionName=batch Nodes=ALL\n"
 _MULTIFACTOR = "PriorityType=priority/multifactor "
@@ -70,14 +68,14 @@ def _simulation() -> str:
 def test_every_setting_of_a_site_is_read_by_the_simulation(table: type) -> None:
     text = _simulation()
     unread = {field.name for field in dataclasses.fields(table) if not re.search(rf"\.{field.name}\b", text)}
-    assert unread - set(_NOT_READ) - _TO_COME == set()
+    assert unread - set(_NOT_READ) == set()
 
 
 @pytest.mark.parametrize("kind", ["flags", "qos_flags", "tres"])
 def test_every_word_that_is_modelled_is_read_by_the_simulation(kind: str) -> None:
     text = _simulation()
     unread = {word for word in _modelled(kind) if f'"{word}"' not in text}
-    assert unread - set(_NOT_READ) - _TO_COME == set()
+    assert unread - set(_NOT_READ) == set()
 
 
 def test_every_key_that_is_modelled_changes_the_site(tmp_path: Path) -> None:
