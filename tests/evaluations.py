@@ -35,7 +35,7 @@ def by_hand(toys: None) -> Callable[..., Evaluation]:
         blocks, waits = [], []
         for log, columns in table.items():
             count = len(next(iter(next(iter(columns.values())).values())))
-            cases += [CaseFacts(log, number + 1, "window", 10, 4, 3600.0, None, "0" * 64) for number in range(count)]
+            cases += [CaseFacts(log, at + 1, "window", 10, 4, 3600.0, None, f"{at:064x}") for at in range(count)]
             blocks.append([[[columns[m][p][n] for m in metrics] for p in policies] for n in range(count)])
             own = (longest or {}).get(log, {})
             waits.append([[own.get(p, [0.0] * count)[n] for p in policies] for n in range(count)])

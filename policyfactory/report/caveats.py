@@ -39,6 +39,12 @@ def intervals_in_words(evaluation: Evaluation) -> list[str]:
             "A resampled log is not a new log: its interval shrinks with the number of resamples, however short the "
             "log is, and says nothing about another machine or another year."
         )
+    for log, count in counts.items():
+        if again := evaluation.repeated(log):
+            sentences.append(
+                f"{log}: {again:,} of {again + count:,} resampled logs have the jobs of an earlier one, and count no "
+                "further: the log has too few weeks or users for so many draws."
+            )
     few = [log for log, count in counts.items() if 1 < count < MIN_CASES]
     if few:
         sentences.append(

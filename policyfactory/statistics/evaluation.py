@@ -118,8 +118,19 @@ class Evaluation:
         return sum(case.jobs for case in self.cases) * len(self.policies)
 
     def rows(self, log: str) -> NDArray[np.intp]:
-        """Return the indices of a log's cases."""
-        return np.array([at for at, case in enumerate(self.cases) if case.log == log], dtype=np.intp)
+        """Return the indices of a log's cases, of resampled logs with the same jobs only that of the first.
+
+        A draw that was made before is no further evidence.
+        """
+        first: dict[object, int] = {}
+        for at, case in enumerate(self.cases):
+            if case.log == log:
+                first.setdefault(case.sha256 if case.kind == "resample" else at, at)
+        return np.array(list(first.values()), dtype=np.intp)
+
+    def repeated(self, log: str) -> int:
+        """Return how many resampled logs of a log have the jobs of an earlier one and are not counted."""
+        return sum(case.log == log for case in self.cases) - len(self.rows(log))
 
     def matrix(self, log: str, metric: str) -> FloatArray:
         """Return one metric on one log: float64 array (cases of the log, n_contenders)."""

@@ -24,7 +24,7 @@ source = "Nobody, 2026"
 seed = 3
 
 [logs.small]
-lublin = { processors = 32, jobs = 2500, seed = 1 }
+lublin = { processors = 32, jobs = 8000, seed = 1 }
 [logs.other]
 file = "other.swf"
 

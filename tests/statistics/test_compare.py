@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.report.caveats import intervals_in_words
 from policyfactory.statistics import means
 from policyfactory.statistics.compare import by_chance, compare, compare_values, holm
 from policyfactory.statistics.evaluation import Evaluation
@@ -312,3 +314,18 @@ def test_half_widths_are_relative_to_the_baseline(by_hand: Make) -> None:
 def test_units_of_differences() -> None:
     assert [difference_unit("median", unit) for unit in ("%", "s", "1")] == ["pp", "s", "1"]
     assert difference_unit("ratio", "s") == "%"
+
+
+def test_a_log_that_is_drawn_again_is_no_further_evidence(by_hand: Callable[..., Evaluation]) -> None:
+    table = {"log": {"cost": {"BASE": [5.0, 7.0] * 5, "OTHER": [4.0, 6.0] * 5}}}
+    evaluation = by_hand(table)
+    cases = tuple(
+        dataclasses.replace(case, kind="resample", sha256=str(at % 2)) for at, case in enumerate(evaluation.cases)
+    )
+    (row,) = compare(dataclasses.replace(evaluation, cases=cases))
+    assert (row.cases, row.wins, row.interval, row.verdict) == (2, 2, None, "too few cases")
+    (said, few) = intervals_in_words(dataclasses.replace(evaluation, cases=cases))
+    assert said.startswith("log: 8 of 10 resampled logs have the jobs of an earlier one, and count no further")
+    assert few.startswith("log: fewer than 6 cases")
+    # Windows are different times of a log, whatever their jobs.
+    assert compare(evaluation)[0].verdict == "better"
