@@ -64,7 +64,7 @@ def small_protocol(folder: Path, **changes: Any) -> Protocol:
     ]
     logs = {
         "own": {"file": str(folder / "own.swf"), "predictions": str(folder / "own.csv")},
-        "model": {"lublin": {"processors": 32, "jobs": 800, "seed": 1}},
+        "model": {"lublin": {"processors": 32, "jobs": 1500, "seed": 1}},
     }
     content = {"schema_version": 1, "name": "small", "seed": 5, "logs": logs, "experiments": experiments}
     return protocol_of({**content, **changes})

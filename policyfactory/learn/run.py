@@ -148,9 +148,9 @@ class _Learning(Quarters):
         test = self.compare_on(
             f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
         )
-        resampled = self._resampled(test, winner, parts, beside)
+        resampled, undrawn = self._resampled(test, winner, parts, beside)
         tested = None if replicas is None else self._tested(replicas, named)
-        verdict = self._verdict(test, winner, parts, resampled, tested)
+        verdict = self._verdict(test, winner, parts, (resampled, tested, undrawn))
         # Written before, so that a run that is stopped leaves it; now with what follows from it.
         test = test.judged(verdict, winner.name)
         if self.folder is not None:
@@ -295,34 +295,37 @@ class _Learning(Quarters):
 
     def _resampled(
         self, test: Compared, winner: Rival, parts: dict[str, SwfLog], beside: list[Rival]
-    ) -> Compared | None:
-        """Return the comparison on logs drawn from the last quarter, if its own weeks give no interval."""
+    ) -> tuple[Compared | None, str]:
+        """Return the comparison on logs drawn from the last quarter, if its own weeks give no interval.
+
+        Where no logs can be drawn there is none, and why not.
+        """
         evaluation, metric = test.outcome.evaluation, self.options.metric
         weeks = evaluation.weekly.get(evaluation.logs[0])
         by_weeks = weeks is not None and weeks.enough
         by_weeks = by_weeks and evaluation.weekly_column(evaluation.logs[0], metric, winner.name) is not None
         # Drawn weeks have the same jobs again and again, which a predictor would know: it has replicas for that.
         if self.windows or by_weeks or winner.name == CLASSICAL[0] or winner.model.policy.needs_predictions:
-            return None
+            return None, ""
         few = [rival for rival in beside if rival.name in {CLASSICAL[0], winner.name}]
         try:
             History(self.workload_of(parts["test"]))
         except WorkloadError as error:
             self.progress.warning(f"no logs can be drawn from the last quarter: {error}")
-            return None
-        return self.compare_on("The last quarter drawn anew, since its weeks are too few", "resampled", parts, few)
+            return None, str(error)
+        title = "The last quarter drawn anew, since its weeks are too few"
+        return self.compare_on(title, "resampled", parts, few), ""
 
     def _verdict(
         self,
         test: Compared,
         winner: Rival,
         parts: dict[str, SwfLog],
-        resampled: Compared | None,
-        tested: Tested | None,
+        more_evidence: tuple[Compared | None, Tested | None, str],
     ) -> Verdict:
         baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
         base, own = (self.schedule(rival, "test", parts) for rival in (baseline, winner))
-        verdict = judge(Evidence(test, self.options.metric, winner.name, base, own, resampled, tested))
+        verdict = judge(Evidence(test, self.options.metric, winner.name, base, own, *more_evidence))
         if short := self.windows_too_short(unsound=True):
             verdict = Verdict("unsound", (*short, *verdict.sentences))
         light, sentences = gated(verdict.light, verdict.sentences, self.gate)

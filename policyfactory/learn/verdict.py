@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.verdict import against_record, nobody_waits, requests_invented
 from policyfactory.learn.choice import Tested
@@ -22,6 +23,7 @@ from policyfactory.report.verdict import Light, Verdict, difference_in_words, va
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.statistics.compare import Comparison
+from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary
 
 __all__ = ["Evidence", "judge"]
@@ -54,6 +56,8 @@ class Evidence:
         The same policies on logs drawn from the last quarter, where its own weeks are too few.
     tested : Tested or None
         The choice on replicas of the last quarter.
+    undrawn : str
+        Why no logs can be drawn from the last quarter; empty if they can, or need not be.
     """
 
     compared: Compared
@@ -63,6 +67,7 @@ class Evidence:
     choice: Schedule
     resampled: Compared | None = None
     tested: Tested | None = None
+    undrawn: str = ""
 
     def row(self, compared: Compared) -> Comparison | None:
         """Return the comparison of the choice with the baseline."""
@@ -129,10 +134,11 @@ def _against_baseline(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
         return "worse", (
             f"{where} {name} is WORSE than {against}: do not use it; what was learned does not hold for later jobs.",
         )
+    few = f" Its weeks give no interval, and no logs can be drawn from them: {evidence.undrawn}."
     return "cannot tell", (
         (
             f"{where} {name} is not shown to be better than {against}: there is no evidence yet for a change of the "
-            "queue; import a longer time."
+            f"queue; import a longer time.{few if evidence.undrawn else ''}"
         ),
     )
 
@@ -146,6 +152,11 @@ def _by_resampled_logs(evidence: Evidence, resampled: Compared, row: Comparison)
     why = no_mean if weeks is None or weeks.enough else too_few_weeks(weeks, _BASELINE)
     if drawn is None or not drawn.cases:
         return "cannot tell", (f"The last quarter cannot say whether {name} is better than {_BASELINE}: {why}.",)
+    if drawn.cases < MIN_CASES:
+        # Logs that are drawn again and again are one piece of evidence.
+        alike = f"draws from its users' weeks make only {counted(drawn.cases, 'different log')}"
+        few = f"The last quarter cannot say whether {name} is better than {_BASELINE}: {why}, and {alike}"
+        return "cannot tell", (f"{few}; import a longer time.",)
     better = METRICS[evidence.metric].lower_is_better
     sign = -1 if better else 1
     first = (

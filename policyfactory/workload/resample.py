@@ -6,7 +6,8 @@ backfilling", CCGrid 2019, algorithm 1. For every week of the new log and every 
 uniformly, and that user's jobs of that week are submitted again at the same second of the new week.
 
 What the papers leave open is decided here. Weeks last 604,800 s and are counted from the first submission; the
-week that the log ends in is no whole week and is left out, its jobs are counted. Jobs of unknown users (-1) are
+week that the log ends in is no whole week and is left out, its jobs are counted. At least two whole weeks are needed:
+from one, every draw is the same, and draws that cannot differ say nothing about chance. Jobs of unknown users (-1) are
 those of one user. A job keeps its run time, request, processors and user; its recorded start belongs to
 another schedule and is dropped. Jobs of one second are ordered by user, then as in the log.
 """
@@ -33,6 +34,7 @@ __all__ = ["MAX_JOBS", "MAX_WEEKS", "DrawFrom", "History", "Resampling", "parse_
 DrawFrom = Literal["log", "active"]
 
 MAX_WEEKS = 5_200
+_LEAST_WEEKS = 2  # from one, every draw is the same
 MAX_JOBS = 20_000_000
 _PURPOSE = 1107  # our branch of the random streams
 _YEAR_WEEKS = 52
@@ -122,7 +124,7 @@ class History:
     Raises
     ------
     WorkloadError
-        If the log is shorter than a week.
+        If the log has less than two whole weeks.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -130,11 +132,16 @@ class History:
         week = WEEK * workload.ticks
         after = workload.submit - (workload.submit[0] if len(workload) else 0)
         self.weeks = int(after[-1] // week) if len(workload) else 0
-        if self.weeks < 1:
+        if self.weeks < _LEAST_WEEKS:
             span = format_duration(float(after[-1]) / workload.ticks) if len(workload) else "no time"
+            have, why = (
+                ("only one whole week", "every week drawn from it would be the same")
+                if self.weeks
+                else ("no whole week", "there is nothing to draw from")
+            )
             raise WorkloadError(
-                f"{workload.name}: {len(workload):,} jobs in {span} are no whole week, so that there is nothing "
-                "to draw from; give a log of at least a week"
+                f"{workload.name}: {len(workload):,} jobs in {span} are {have}, so that {why}; give a log of at least "
+                "two whole weeks"
             )
         self.jobs = int(np.searchsorted(after, self.weeks * week))
         self.left_out = len(workload) - self.jobs
@@ -206,10 +213,17 @@ class History:
         ------
         UsageError
             If an argument is out of range, or the result would have more than `MAX_JOBS` jobs.
+        WorkloadError
+            If the draw is from active weeks, and no user has two of them: every draw would be the same.
         """
         length = Resampling(self.weeks if weeks is None else weeks, draw).weeks or self.weeks
         if number < 1:
             raise UsageError(f"resample number {number}; they are numbered from 1")
+        if draw == "active" and int(np.diff(self._user_first).max()) < _LEAST_WEEKS:
+            raise WorkloadError(
+                f"{self.workload.name}: each of its {self.users:,} users has jobs in one week only, so that every "
+                "draw from active weeks would be the same; draw from all weeks (draw log), or give a longer log"
+            )
         expected = length * self.expected_jobs(draw)
         if expected > MAX_JOBS:
             raise UsageError(
@@ -302,6 +316,6 @@ def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw
     UsageError
         If an argument is out of range.
     WorkloadError
-        If the log is shorter than a week.
+        If the log has less than two whole weeks, or draws from active weeks could not differ.
     """
     return History(workload).sample(weeks, seed, number, draw)

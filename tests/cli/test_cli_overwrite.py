@@ -56,7 +56,7 @@ NEVER = {"workload download"}
 @pytest.fixture
 def inputs(tmp_path: Path) -> None:
     jobs: list[dict[str, object]] = [
-        {"submit": 3600 * n, "user": n % 3, "allocated": n % 4 + 1, "run_time": 30 + n % 9} for n in range(336)
+        {"submit": 3600 * n, "user": n % 3, "allocated": n % 4 + 1, "run_time": 30 + n % 9} for n in range(2 * 168 + 1)
     ]
     (tmp_path / "site.swf").write_text(text_of(jobs))
     (tmp_path / "slurm.conf").write_text("NodeName=n1\nPartitionName=p Nodes=n1\n")

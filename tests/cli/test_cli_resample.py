@@ -53,3 +53,14 @@ def test_without_a_name_the_log_goes_to_stdout_and_its_header_tells_the_steps(
 def test_what_is_out_of_range_ends_with_the_cure(run: Callable[..., Any], shared: Callable[[str], Path]) -> None:
     done = run("workload", "resample", shared(KTH), "--weeks", 2, "--length", "2w", code=2)
     assert "give one of them" in done.stderr
+
+
+def test_one_whole_week_is_not_resampled(
+    run: Callable[..., Any], shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    run("workload", "window", shared(KTH), "--to", "10d", "-o", "short.swf")
+    done = run("workload", "resample", "short.swf", "--weeks", 2, "-o", "new.swf", code=1)
+    assert "are only one whole week, so that every week drawn from it would be the same" in done.stderr
+    assert not (tmp_path / "new.swf").exists()
+    done = run("evaluate", "short.swf", "--policies", "FCFS,F1", "--resamples", 10, code=1)
+    assert "give a log of at least two whole weeks" in done.stderr

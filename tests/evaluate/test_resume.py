@@ -158,7 +158,7 @@ def _logs(protocol: Protocol) -> dict[str, Any]:
     own = protocol.logs["own"]
     return {
         "own": {"file": own.file, "predictions": own.predictions},
-        "model": {"lublin": {"processors": 32, "jobs": 800, "seed": 1}},
+        "model": {"lublin": {"processors": 32, "jobs": 1500, "seed": 1}},
     }
 
 

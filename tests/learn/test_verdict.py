@@ -126,6 +126,28 @@ def test_few_weeks_are_drawn_anew() -> None:
     assert "than simulated FCFS in 40 of them" in actual.sentences[1]
 
 
+def test_logs_that_are_drawn_again_and_again_tell_nothing() -> None:
+    log = recorded(daily(4), "FCFS")
+    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=True)
+    # Of forty draws one is left, since the others are the same.
+    row = dataclasses.replace(result.outcome.comparisons[0], wins=1, losses=0, cases=1)
+    drawn: Any = SimpleNamespace(outcome=SimpleNamespace(comparisons=(row,)))
+    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
+    actual = judge(Evidence(result, "mean_bsld", "SPF", base, own, drawn))
+    assert actual.light == "cannot tell"
+    assert "cannot say whether SPF is better than FCFS" in actual.sentences[1]
+    assert "and draws from its users' weeks make only 1 different log; import a longer time" in actual.sentences[1]
+
+
+def test_why_no_logs_are_drawn_is_said() -> None:
+    log = recorded(daily(4), "FCFS")
+    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=True)
+    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
+    actual = judge(Evidence(result, "mean_bsld", "SPF", base, own, undrawn="it has only one whole week"))
+    assert actual.light == "cannot tell"
+    assert "no logs can be drawn from them: it has only one whole week." in actual.sentences[1]
+
+
 def test_few_weeks_that_do_not_agree_tell_nothing() -> None:
     log = recorded(daily(4), "FCFS")
     result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=True)
