@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import mark_of, mean_of
+from policyfactory.analyses.estimates import mark_of, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
-from policyfactory.analyses.tables import cell_of, mean_cell, policy_table
+from policyfactory.analyses.tables import cell_of, count_cell, policy_table, share_cell
 from policyfactory.analyses.wording import listed, marked_in_words, value_text
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.picture import plain_numbers
@@ -95,8 +95,8 @@ def _table(logs: Sequence[_BackfilledJobs]) -> Table:
 
     together = "backfilled jobs of all cases together, 100 (policy / baseline - 1)"
     columns = {
-        Column("backfilled jobs", "jobs", "mean over the cases"): lambda own, place: mean_cell(own.counts[:, place]),
-        Column("of all jobs", "%", "mean over the cases of their share"): lambda own, place: mean_cell(
+        Column("backfilled jobs", "jobs", "mean over the cases"): lambda own, place: count_cell(own.counts[:, place]),
+        Column("of all jobs", "%", "mean over the cases of their share"): lambda own, place: share_cell(
             own.share(place)
         ),
         Column(f"against {logs[0].baseline}", "%", together): change,
@@ -115,7 +115,7 @@ def _words(own: _BackfilledJobs) -> str:
     if not there[0]:
         some = [policy for policy in policies if policy not in none]
         return f"{own.titled}: under {base} no job is backfilled, but some are under {enumerated(some)}."
-    share = mean_of(own.share(0))
+    share = share_of(own.share(0))
     text = f"{own.titled}: under {base} {value_text(share, '%')} of the jobs are backfilled."
     changes = dict(zip(policies, own.changes, strict=True))
     text += marked_in_words(

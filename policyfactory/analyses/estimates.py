@@ -7,6 +7,7 @@ baseline are paired by case. 95 % intervals where there are enough cases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,12 +18,31 @@ from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_mean
 from policyfactory.statistics.medians import estimate_median
 
-__all__ = ["mark_of", "mean_difference", "mean_of", "median_difference", "median_of", "policies_by_mark"]
+__all__ = [
+    "count_of",
+    "mark_of",
+    "mean_difference",
+    "mean_of",
+    "median_difference",
+    "median_of",
+    "policies_by_mark",
+    "share_of",
+]
 
 
 def mean_of(values: FloatArray) -> Estimate:
     """Return the mean of the values that there are (NaN: a case has none), with its interval."""
     return estimate_mean([values[np.isfinite(values)]])
+
+
+def count_of(values: FloatArray) -> Estimate:
+    """Return `mean_of` of what is never below 0; its interval is not either."""
+    return mean_of(values).within(0.0, math.inf)
+
+
+def share_of(values: FloatArray) -> Estimate:
+    """Return `mean_of` of shares in %; its interval lies between 0 and 100."""
+    return mean_of(values).within(0.0, 100.0)
 
 
 def mean_difference(values: FloatArray, place: int) -> Estimate:

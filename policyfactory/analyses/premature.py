@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import mark_of, mean_of, median_difference, median_of
+from policyfactory.analyses.estimates import mark_of, median_difference, median_of, share_of
 from policyfactory.analyses.logs import LogView
-from policyfactory.analyses.tables import mean_cell, median_cell, policy_table
+from policyfactory.analyses.tables import median_cell, policy_table, share_cell
 from policyfactory.analyses.wording import against, marked_in_words, value_text
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
@@ -114,7 +114,7 @@ class Premature(Analysis):
     def _shares(self, logs: Sequence[_PrematureOfLog]) -> Table:
         columns = {
             Column("log"): lambda own: own.log,
-            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: mean_cell(own.share),
+            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: share_cell(own.share),
         }
         if any(_SHARE in self.published.get(own.log, {}) for own in logs):
             published = Column("published", "1", self.source)
@@ -175,7 +175,7 @@ class _PrematureOfLog(LogView):
 
 def _words(own: _PrematureOfLog) -> str:
     ratio, base = own.ratio, own.baseline
-    text = f"{own.titled}: {value_text(mean_of(own.share), '%')} of the jobs are premature."
+    text = f"{own.titled}: {value_text(share_of(own.share), '%')} of the jobs are premature."
     first = median_of(ratio[:, 0])
     if not first.cases:
         return f"{text} Premature and other jobs cannot be compared: no case has both."

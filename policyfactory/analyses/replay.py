@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import mean_of, median_of
+from policyfactory.analyses.estimates import median_of, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
 from policyfactory.analyses.tables import cell_of, log_column, pictures_by_log
@@ -144,7 +144,7 @@ class _ReplaysOfLog(LogView):
 
     def same_start(self, place: int) -> Estimate:
         """Return the share of the jobs that start when they did, in %."""
-        return mean_of(self.values("same_start")[:, place])
+        return share_of(self.values("same_start")[:, place])
 
     def median_wait(self, place: int | None) -> Estimate:
         """Return the median wait in seconds under a policy; None: of the record."""
@@ -152,7 +152,7 @@ class _ReplaysOfLog(LogView):
 
     def utilisation(self, place: int | None) -> Estimate:
         """Return the utilisation in % under a policy; None: of the record."""
-        return mean_of(self.values(lambda one: one.utilisation[place is None])[:, place or 0])
+        return share_of(self.values(lambda one: one.utilisation[place is None])[:, place or 0])
 
 
 def _table(logs: Sequence[_ReplaysOfLog]) -> Table:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import mark_of, mean_difference, mean_of, policies_by_mark
+from policyfactory.analyses.estimates import mark_of, mean_difference, policies_by_mark, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import name_rows, panels_down
-from policyfactory.analyses.tables import mean_cell, policy_table
+from policyfactory.analyses.tables import policy_table, share_cell
 from policyfactory.analyses.wording import against, value_text
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import UsageError
@@ -115,7 +115,7 @@ class SlowdownClasses(Analysis):
             "Shares of the jobs by bounded slowdown",
             logs,
             {
-                column: lambda own, place, at=at: mean_cell(own.shares[:, place, at], own.mark(at, place))
+                column: lambda own, place, at=at: share_cell(own.shares[:, place, at], own.mark(at, place))
                 for at, column in enumerate(columns)
             },
             f"Means over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
@@ -144,12 +144,12 @@ class _SharesOfLog(LogView):
 def _words(own: _SharesOfLog, worst: str) -> str:
     at_once, badly = own.shares[:, :, 0], own.shares[:, :, -1]
     text = (
-        f"{own.titled}: under {own.baseline} {value_text(mean_of(at_once[:, 0]), '%')} of the jobs have a slowdown of "
-        f"1, and {value_text(mean_of(badly[:, 0]), '%')} one of {worst}."
+        f"{own.titled}: under {own.baseline} {value_text(share_of(at_once[:, 0]), '%')} of the jobs have a slowdown of "
+        f"1, and {value_text(share_of(badly[:, 0]), '%')} one of {worst}."
     )
     if len(own.policies) == 1:
         return text
-    if mean_of(at_once[:, 0]).interval is None:
+    if share_of(at_once[:, 0]).interval is None:
         return f"{text} {_best(own.policies, badly.mean(axis=0), worst)} {own.few_cases}"
     last = own.shares.shape[2] - 1
     first = _against(own, 0, "served at once", ("more", "fewer"))

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from policyfactory.analyses.estimates import mark_of, mean_of, median_difference, median_of
+from policyfactory.analyses.estimates import count_of, mark_of, median_difference, median_of, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import anchors
@@ -21,12 +21,13 @@ View = TypeVar("View", bound=LogView)
 __all__ = [
     "cell_of",
     "compared_columns",
+    "count_cell",
     "difference_cell",
     "log_column",
-    "mean_cell",
     "median_cell",
     "pictures_by_log",
     "policy_table",
+    "share_cell",
     "stem_by_log",
 ]
 
@@ -136,9 +137,14 @@ def pictures_by_log(
 # Cells. --------------------------------------------------------------------------------------------------------------
 
 
-def mean_cell(values: FloatArray, mark: str = "") -> Cell:
-    """Return the cell of `mean_of`; empty without a case."""
-    return cell_of(mean_of(values), mark)
+def count_cell(values: FloatArray) -> Cell:
+    """Return the cell of `count_of`; empty without a case."""
+    return cell_of(count_of(values))
+
+
+def share_cell(values: FloatArray, mark: str = "") -> Cell:
+    """Return the cell of `share_of`; empty without a case."""
+    return cell_of(share_of(values), mark)
 
 
 def median_cell(values: FloatArray, mark: str = "") -> Cell:

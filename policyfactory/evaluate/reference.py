@@ -147,7 +147,9 @@ def _ours(reference: Reference, column: FloatArray, baseline: FloatArray, drop: 
         both = np.isfinite(column) & np.isfinite(baseline)
         return estimate_difference("ratio", column[both], baseline[both], seed=seed)
     kept = np.sort(column[np.isfinite(column)])
-    return estimate_value(reference.statistic, kept[: max(0, len(kept) - drop)], seed=seed)
+    metric = METRICS[reference.metric]
+    estimate = estimate_value(reference.statistic, kept[: max(0, len(kept) - drop)], seed=seed)
+    return estimate.within(metric.lowest, metric.highest)
 
 
 def _is_met(value: float, published: float, reference: Reference) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -77,6 +78,8 @@ class Metric:
     of_each : callable or None
         Where the metric is a (weighted) mean over the jobs: from a Schedule to each job's value and weight, float64
         arrays (n,).
+    lowest, highest : float
+        Between which values it lies whatever the schedule, in its unit: an interval of its value ends there.
     """
 
     name: str
@@ -86,6 +89,8 @@ class Metric:
     description: str
     title: str
     of_each: Callable[[Ran], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None
+    lowest: float = 0.0
+    highest: float = math.inf
 
 
 def measure(schedule: Ran, names: str | Iterable[str] | None = None) -> dict[str, float]:
@@ -293,22 +298,21 @@ def _total_wait(schedule: Ran) -> float:
     return float(total(_wait(schedule)))
 
 
-def _backfilled(schedule: Ran) -> float:
-    return float(np.count_nonzero(schedule.backfilled))
-
-
 def _of_jobs(statistic: str, of: str) -> Metric:
     name, words, reduce = _STATISTICS[statistic]
     unit, title, what, values = _PER_JOB[of]
     title = f"{'longest' if unit == 's' and statistic == 'max' else name} {title}"
     of_each = (lambda schedule: (values(schedule), np.ones(len(schedule)))) if statistic == "mean" else None
+    lowest = 1.0 if unit == "1" else 0.0  # every slowdown is at least 1
     return Metric(
-        f"{statistic}_{of}", unit, True, lambda schedule: reduce(values(schedule)), f"{words} {what}", title, of_each
+        f"{statistic}_{of}", unit, True, lambda ran: reduce(values(ran)), f"{words} {what}", title, of_each, lowest
     )
 
 
 _OF_MACHINE = (
-    Metric("utilisation", "%", False, _utilisation, "sum of q p over (processors x makespan)", "utilisation"),
+    Metric(
+        "utilisation", "%", False, _utilisation, "sum of q p over (processors x makespan)", "utilisation", highest=100
+    ),
     Metric(
         "utilisation_to_last_start",
         "%",
@@ -343,6 +347,7 @@ _OF_MACHINE = (
         _throughput_sd,
         "standard deviation, over the makespan, of the processors in use (the work done per time), in % of the machine",
         "standard deviation of the throughput",
+        highest=50.0,  # all in use half of the time, and nothing the other half
     ),
     Metric(
         "sc17_bsld",
@@ -351,6 +356,7 @@ _OF_MACHINE = (
         _sc17_bsld,
         "mean over the jobs, but for the first 16 submitted (if there are more), of the bounded slowdown: SC'17's",
         "mean bounded slowdown of SC'17",
+        lowest=1.0,
     ),
     Metric(
         "user_mean_bsld",
@@ -359,6 +365,7 @@ _OF_MACHINE = (
         lambda schedule: _mean(_of_users(schedule)),
         "mean over the users of the mean bounded slowdown of each one's jobs; without users, of all jobs",
         "mean bounded slowdown, mean over users",
+        lowest=1.0,
     ),
     Metric(
         "user_max_bsld",
@@ -367,6 +374,7 @@ _OF_MACHINE = (
         lambda schedule: float(_of_users(schedule).max()),
         "largest over the users of the mean bounded slowdown of each one's jobs; without users, of all jobs",
         "mean bounded slowdown of the worst-off user",
+        lowest=1.0,
     ),
     Metric(
         "total_wait", "s", True, _total_wait, "sum over the jobs of the wait w (equation 11 of TPDS'18)", "total wait"
@@ -375,7 +383,7 @@ _OF_MACHINE = (
         "backfilled",
         "jobs",
         None,
-        _backfilled,
+        lambda schedule: float(np.count_nonzero(schedule.backfilled)),
         "jobs started while one ahead of them in the queue stayed waiting",
         "backfilled jobs",
     ),

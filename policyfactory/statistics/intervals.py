@@ -86,6 +86,23 @@ class Estimate:
     cases: int
     needed: int | None = None
 
+    def within(self, lowest: float, highest: float) -> Estimate:
+        """Return the same with an interval that ends where the quantity does.
+
+        An interval never loses coverage by what the quantity cannot be. The value itself stays in it: a record may have
+        more jobs at once than its machine has processors for.
+
+        Parameters
+        ----------
+        lowest, highest : float
+            Between which values the quantity lies, in the unit of the value.
+        """
+        if self.interval is None:
+            return self
+        low = max(self.interval.low, min(lowest, self.value))
+        high = min(self.interval.high, max(highest, self.value))
+        return dataclasses.replace(self, interval=Interval(low, high))
+
 
 def check_statistic(name: str) -> Statistic:
     """Return ``name`` if it is a statistic.

@@ -11,7 +11,7 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Paired, Verdict, compare_values, verdict_of
-from policyfactory.statistics.intervals import Estimate, Interval, Statistic
+from policyfactory.statistics.intervals import Estimate, Statistic
 from policyfactory.statistics.means import estimate_mean
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def mean_ranks(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed
     results = []
     for column, policy in enumerate(evaluation.policies):
         own = [places[:, column] for places in strata]
-        mean = _within(estimate_mean(own, seed=seed, places=True), len(evaluation.policies))
+        mean = estimate_mean(own, seed=seed, places=True).within(1.0, float(len(evaluation.policies)))
         difference = None
         if column:
             pairs = [places[:, column] - places[:, 0] for places in strata]
@@ -110,14 +110,6 @@ def mean_ranks(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed
         verdict = verdict_of(difference.interval if difference else None)
         results.append(Rank(policy, mean, difference, verdict))
     return results
-
-
-def _within(estimate: Estimate, policies: int) -> Estimate:
-    """Return the estimate with an interval that ends where places end."""
-    if estimate.interval is None:
-        return estimate
-    interval = Interval(max(1.0, estimate.interval.low), min(float(policies), estimate.interval.high))
-    return dataclasses.replace(estimate, interval=interval)
 
 
 def wins(

@@ -100,6 +100,16 @@ def test_every_metric_is_tested_and_described() -> None:
     assert METRICS["backfilled"].lower_is_better is None
 
 
+def test_no_value_lies_beyond_the_bounds_of_its_metric() -> None:
+    for name, metric in METRICS.items():
+        assert metric.lowest <= EXPECTED[name] <= metric.highest
+        assert metric.lowest == (1.0 if "sld" in name or "slowdown" in name else 0.0)
+    assert {name: one.highest for name, one in METRICS.items() if math.isfinite(one.highest)} == {
+        "utilisation": 100.0,
+        "throughput_sd": 50.0,
+    }
+
+
 def test_neither_the_unit_of_the_clock_nor_its_start_matters() -> None:
     for other in (schedule(ticks=10**6), schedule(late=10**9)):
         assert measure(other) == pytest.approx(EXPECTED, rel=1e-14)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -12,9 +13,11 @@ from policyfactory.core.text import percent_change
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.evaluate.words import closing_words, rules_in_words
 from policyfactory.report.numbers import scale_for, shown_units
+from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.compare import compare
-from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
+from policyfactory.statistics.intervals import Estimate, Interval
 from policyfactory.statistics.ranks import ranks
 from policyfactory.statistics.summary import summarise, worst_off
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
@@ -191,3 +194,37 @@ def test_every_trace_has_its_own_words(by_hand: Make) -> None:
     first, second = words(by_hand(table))
     assert first.startswith("one: B has the lowest")
     assert second.startswith("two: A has the lowest")
+
+
+def test_the_interval_of_a_value_ends_where_its_metric_does_and_that_of_a_difference_does_not(
+    by_hand: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METRICS, "cost", dataclasses.replace(METRICS["cost"], lowest=1.0))
+    # One bad case decides the mean: Student's interval begins below 1.
+    costs = {"A": [2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 500.0, 1.0], "B": [1.0] * 8}
+    evaluation = by_hand({"log": {"cost": costs}})
+    a, b = summarise(evaluation, statistic="mean")
+    assert a.interval is not None
+    assert a.interval.low == 1.0 < a.value < a.interval.high
+    assert b.interval == Interval(1.0, 1.0)
+    (difference,) = compare(evaluation, statistic="mean")
+    assert difference.interval is not None
+    assert difference.interval.low < difference.difference < 0.0 < difference.interval.high
+
+
+def test_the_interval_over_weeks_ends_where_the_metric_does(by_hand: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS, "cost", dataclasses.replace(METRICS["cost"], lowest=1.0))
+    sums = np.array([10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 5000.0, 10.0])
+    jobs = np.full(8, 10)
+    weekly = WeeklyValues(jobs, sums.reshape(1, 8, 1), jobs.reshape(1, 8, 1).astype(np.float64), 0.0)
+    evaluation = dataclasses.replace(by_hand({"log": {"cost": {"A": [63.375]}}}), weekly={"log": weekly})
+    (row,) = summarise(evaluation)
+    assert row.interval is not None
+    assert (row.value, row.interval.low) == (63.375, 1.0)
+
+
+def test_a_value_beyond_a_bound_stays_in_its_interval() -> None:
+    # A record with more jobs at once than its machine has processors for.
+    estimate = Estimate(104.0, Interval(101.0, 107.0), None, 9)
+    assert estimate.within(0.0, 100.0).interval == Interval(101.0, 104.0)
+    assert Estimate(3.0, None, None, 2).within(5.0, 9.0).interval is None
