@@ -4,6 +4,10 @@ Two standard errors are given. The classical one of weighted least squares, with
 independent and their variances as known up to a factor; both are untrue here (the scores of a tuple sum to 1, and
 the weights say what matters, not how precise a score is). The one that is reported first is robust to both: it takes
 the tuple as the unit (cluster-robust sandwich).
+
+statsmodels gets the orthonormal basis of the weighted columns, not the columns: it inverts their Gram matrix, whose
+condition number is the square of theirs. That of a sextic is singular in double precision where its columns can still
+be told apart.
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ import dataclasses
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
+from policyfactory.core.errors import FitError
 from policyfactory.fit.result import Fit
 from policyfactory.fit.sample import Sample
+from policyfactory.fit.wls import solve
 
 __all__ = ["Inference", "infer", "inflation"]
 
@@ -51,17 +57,8 @@ def infer(fit: Fit, sample: Sample) -> Inference:
 
     For a form that is nonlinear in coefficients these are of its linearisation at the minimum.
     """
-    import statsmodels.api as sm
-
     design = fit.design(sample)
-    weighted = design * sample.weight[:, None]
-    # Columns of one size, and weights near 1: statsmodels works on what it is given.
-    scale = np.linalg.norm(weighted, axis=0)
-    weights = (sample.weight / sample.weight.mean()) ** 2
-    model = sm.WLS(fit.linear_target(sample), design / scale, weights=weights)
-    classical = model.fit(method="qr")
-    robust = classical.get_robustcov_results(cov_type="cluster", groups=sample.tuple_of)
-    stderr = np.asarray(robust.bse) / scale
+    stderr, classical = _errors(design, fit.linear_target(sample), sample)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = fit.coefficients / stderr
     is_constant = np.array([term.text == "1" for term in fit.terms])
@@ -70,10 +67,32 @@ def infer(fit: Fit, sample: Sample) -> Inference:
     return Inference(
         stderr=stderr,
         t=t,
-        stderr_classical=np.asarray(classical.bse) / scale,
+        stderr_classical=classical,
         vif=vif,
-        vif_weighted=inflation(weighted),
+        vif_weighted=inflation(design * sample.weight[:, None]),
     )
+
+
+def _errors(design: FloatArray, target: FloatArray, sample: Sample) -> tuple[FloatArray, FloatArray]:
+    """Return the cluster-robust and the classical standard errors; infinite where the columns depend on each other."""
+    import statsmodels.api as sm
+
+    try:
+        solution = solve(design, target, sample.weight)
+    except FitError:
+        # Of the linearisation of a nonlinear form; the fit itself is a minimum, but no coefficient is determined.
+        unknown = np.full(design.shape[1], np.inf)
+        return unknown, unknown
+    basis = solution.q / sample.weight[:, None]
+    # Weights near 1: statsmodels works on what it is given.
+    weights = (sample.weight / sample.weight.mean()) ** 2
+    fitted = sm.WLS(target, basis, weights=weights).fit(method="qr")
+    robust = fitted.get_robustcov_results(cov_type="cluster", groups=sample.tuple_of)
+    back = np.linalg.inv(solution.r) / solution.scale[:, None]
+    stderr, classical = (
+        np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", back, one.cov_params(), back), 0.0)) for one in (robust, fitted)
+    )
+    return stderr, classical
 
 
 def inflation(columns: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -52,8 +53,6 @@ def test_the_error_is_the_spread_over_new_tables(made) -> None:  # type: ignore[
         rng = np.random.default_rng(1000 + seed)
         sample = prepare(table)
         shifted = sample.score * (1 + rng.normal(0, 0.05, sample.tuples)[sample.tuple_of])
-        import dataclasses
-
         fit = fit_user_form(dataclasses.replace(sample, score=shifted), "a*p*q + b*log10(r)")
         result.append(fit.coefficients[1])
         errors.append(infer(fit, dataclasses.replace(sample, score=shifted)).stderr[1])
@@ -107,3 +106,32 @@ def test_the_constant_has_no_inflation_of_its_own(sc17: Sample) -> None:
     assert np.isnan(result.vif[0])
     assert not np.isnan(result.vif[1:]).any()
     assert (result.vif_weighted >= 1).all()
+
+
+def test_errors_are_right_where_the_gram_matrix_is_singular(made) -> None:  # type: ignore[no-untyped-def]
+    """Columns of condition 1e9, whose Gram matrix has 1e18, against 60 digits: late submissions, near each other."""
+    from mpmath import mp, mpf
+
+    table = made(lambda p, q, r: 0.01 + 1e-7 * r, noise=1e-3, tuples=3, size=20)
+    sample = prepare(dataclasses.replace(table, r=table.r + 1_000_000))
+    fit = fit_user_form(sample, "a + b*r + c*r**2 + d*r**3 + g*r**4 + h*r**5")
+    with mp.workdps(60):
+        x = mp.matrix([[mpf(w) * mpf(r) ** k for k in range(6)] for r, w in zip(sample.r, sample.weight, strict=True)])
+        y = mp.matrix([mpf(w) * mpf(s) for s, w in zip(sample.score, sample.weight, strict=True)])
+        bread = (x.T * x) ** -1
+        residual = y - x * (bread * (x.T * y))
+        variance = sum(one**2 for one in residual) / (len(sample) - 6)
+        classical = [float(mp.sqrt(bread[k, k] * variance)) for k in range(6)]
+        sums = mp.matrix([[sum(x[i, k] * residual[i] for i in rows) for k in range(6)] for rows in _rows(sample)])
+        sandwich = bread * (sums.T * sums) * bread
+        correction = mpf(3) / 2 * (len(sample) - 1) / (len(sample) - 6)
+        robust = [float(mp.sqrt(sandwich[k, k] * correction)) for k in range(6)]
+    result = infer(fit, sample)
+    assert fit.condition > 1e8
+    # Rounding times the condition.
+    assert result.stderr_classical == pytest.approx(classical, rel=1e-14 * fit.condition)
+    assert result.stderr == pytest.approx(robust, rel=1e-14 * fit.condition)
+
+
+def _rows(sample: Sample) -> list[list[int]]:
+    return [np.flatnonzero(sample.tuple_of == number).tolist() for number in range(sample.tuples)]
