@@ -107,12 +107,14 @@ def resample(
 
 
 def _report(history: History, how: Resampling, made: Workload) -> None:
+    from policyfactory.workload.jobs import load_in_words
+
     log = history.workload
     note(log.cleaning.totals())
     rest = f"; {history.left_out:,} jobs after the last whole week are left out" if history.left_out else ""
     note(f"the log has {history.weeks} whole weeks of {history.users:,} users with {history.jobs:,} jobs{rest}")
     note(f"{len(made):,} jobs: {made.origin.removeprefix(f'{log.origin}; ')}")
-    note(f"offered load {made.offered_load:.4f}, that of the log is {log.offered_load:.4f}")
+    note(f"{load_in_words(made.offered_load, 4)}; that of the log is {log.offered_load:.4f}")
     if history.users == 1:
         warn("the log has one user only, so that whole weeks of it are drawn")
     if how.draw == "active":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,10 +39,11 @@ def basis_in_words(jobs: Workload, load: float = 1.0) -> tuple[str, ...]:
     if report.source:
         machine += f" ({report.machine_source})"
     faster = "" if load == 1 else f", the jobs arriving {load:g} times as fast as in the log"
-    rest = (
-        f"The verdict rests on {counted(len(jobs), 'job')}{_period(jobs)}; these have an offered load of "
-        f"{jobs.offered_load * load:.2f} on {machine}{faster}."
-    )
+    offered = jobs.offered_load * load
+    have = f"an offered load of {offered:.2f} on {machine}{faster}"
+    if math.isnan(offered):
+        have = f"no offered load, which is work over time; the machine has {machine}"
+    rest = f"The verdict rests on {counted(len(jobs), 'job')}{_period(jobs)}; these have {have}."
     actions = {"dropped": "left out", "changed": "changed"}
     changes = [
         f"{100 * step.jobs / max(report.read, 1):.3g} % of the jobs {actions[step.action]} ({step.what})"
@@ -60,14 +62,15 @@ def invented_share(report: CleaningReport) -> float:
 
 
 def _period(jobs: Workload) -> str:
-    lasts = format_duration(float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks)
+    span = float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks
+    lasts = f" of {format_duration(span)}" if span else " submitted at one instant"
     if jobs.unix_start is None:
-        return f" of {lasts}"
+        return lasts
     first, last = (
         dt.datetime.fromtimestamp(jobs.unix_start + int(submit) // jobs.ticks, dt.UTC).date()
         for submit in (jobs.submit[0], jobs.submit[-1])
     )
-    return f" of {lasts}, {first} to {last}"
+    return f"{lasts}, {first} to {last}" if span else f"{lasts}, {first}"
 
 
 def predictions_in_words(

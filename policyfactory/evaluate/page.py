@@ -131,7 +131,7 @@ def _card(name: str, study: Study) -> Card:
         "jobs": f"{len(jobs):,}" + (f" of {report.read:,} in the log" if report.dropped else ""),
         "measured": _measured(cases),
         "period": _period(jobs),
-        "offered load": f"{jobs.offered_load:.2f}, of the whole log" if len(jobs) > 1 else "",
+        "offered load": f"{jobs.offered_load:.2f}, of the whole log" if math.isfinite(jobs.offered_load) else "",
         "recorded wait": _recorded_wait(jobs),
         "requests": _requests(log),
         "left out": f"{_share(report.dropped, report.read)} of the jobs" if report.source else "",

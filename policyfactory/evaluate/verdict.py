@@ -26,7 +26,7 @@ from policyfactory.simulate.metrics import METRICS, TAU
 from policyfactory.simulate.recorded import RECORDED
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.summary import Summary, worst_off
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Workload, load_in_words
 
 __all__ = ["against_record", "nobody_waits", "requests_invented", "verdict_of"]
 
@@ -207,7 +207,7 @@ def nobody_waits(evaluation: Evaluation, log: str, jobs: Workload, faster: float
     load = jobs.offered_load * faster
     first = (
         f"Nobody waits in this log under any order ({100 * waiting:.2g} % of the jobs wait longer than {TAU} s; "
-        f"offered load {load:.2f}): it cannot tell orders apart."
+        f"{load_in_words(load)}): it cannot tell orders apart."
     )
     return (first, *_why_the_record_waits(jobs), _what_helps(load, faster))
 
@@ -236,6 +236,12 @@ def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
 
 
 def _what_helps(load: float, faster: float) -> str:
+    if math.isnan(load):
+        # No time between submissions that could be divided.
+        return (
+            "What helps: jobs that were submitted over some time. Import a longer log, and see whether its submit "
+            "times are those of the real submissions."
+        )
     # The option counts from the log, not from what was simulated.
     option = f"--load {faster * (max(_BUSY / load, 1.1) if load > 0 else 2):.2g}"
     return (

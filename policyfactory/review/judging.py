@@ -15,7 +15,7 @@ from policyfactory.review.simulated import Means, difference, in_words, means_of
 from policyfactory.simulate.recorded import lacking_starts, recorded_schedule
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Workload, load_in_words
 
 __all__ = ["BASELINE", "Judged", "judge_simulated"]
 
@@ -83,7 +83,7 @@ def _judge(name: str, new: Schedule, base: Schedule, record: Schedule | None, la
         load = new.workload.offered_load
         return Verdict(
             "cannot tell",
-            (f"Nobody waits in a simulation under either order (offered load {load:.2f}): it cannot tell them apart.",),
+            (f"Nobody waits in a simulation under either order ({load_in_words(load)}): it cannot tell them apart.",),
         )
     against_base = difference(new, base, "bsld")
     sentences = [

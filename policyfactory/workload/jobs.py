@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LARGEST_MACHINE", "Workload", "offered_load", "work"]
+__all__ = ["LARGEST_MACHINE", "Workload", "load_in_words", "offered_load", "work"]
 
 LARGEST_MACHINE = 2**31  # processors
 
@@ -48,6 +48,13 @@ def offered_load(submit: Int64Array, run_time: Int64Array, processors: Int64Arra
     """
     span = int(submit[-1] - submit[0]) if len(submit) else 0
     return work(run_time, processors) / (machine * span) if span else math.nan
+
+
+def load_in_words(load: float, digits: int = 2) -> str:
+    """Return "offered load 0.71"; for NaN that there is none, and why."""
+    if math.isnan(load):
+        return "no offered load, since all jobs are submitted at one instant"
+    return f"offered load {load:.{digits}f}"
 
 
 def work(run_time: Int64Array, processors: Int64Array) -> float:

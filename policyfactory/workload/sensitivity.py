@@ -14,6 +14,7 @@ limit; noise to both sides would have half of the jobs killed or outlive their r
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from typing import Literal
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import generator
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Workload, load_in_words
 
 __all__ = ["EstimateRule", "Sensitivity", "apply_estimates", "parse_estimates", "scale_load"]
 
@@ -108,7 +109,9 @@ def scale_load(workload: Workload, factor: float) -> Workload:
     submit = first + after.astype(np.int64)
     requests = None if workload.requests is None else workload.requests.shifted(submit - workload.submit)
     scaled = dataclasses.replace(workload, submit=submit, start=np.full(len(workload), -1), requests=requests)
-    loads = f"offered load {workload.offered_load:.4f} -> {scaled.offered_load:.4f}"
+    loads = load_in_words(workload.offered_load, 4)
+    if math.isfinite(scaled.offered_load):
+        loads += f" -> {scaled.offered_load:.4f}"
     return dataclasses.replace(
         scaled, origin=f"{workload.origin}; times between arrivals divided by {factor:g}, {loads}"
     )

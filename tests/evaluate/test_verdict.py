@@ -69,6 +69,17 @@ def test_where_nobody_waits_no_order_is_better_and_what_helps_is_said() -> None:
     assert "(--load " in actual.sentences[-1]
 
 
+def test_jobs_of_one_instant_have_no_load_and_cannot_arrive_faster() -> None:
+    log = daily(machine=400).select(slice(0, 20))
+    at_once = dataclasses.replace(log, submit=np.zeros(20, dtype=np.int64), start=np.full(20, -1), unix_start=86_400)
+    actual = verdict(at_once)
+    assert actual.light == "cannot tell"
+    assert "no offered load, since all jobs are submitted at one instant): it cannot tell" in actual.sentences[0]
+    assert actual.sentences[-1].startswith("What helps: jobs that were submitted over some time.")
+    assert "20 jobs submitted at one instant, 1970-01-02; these have no offered load" in actual.caveats[0]
+    assert not [text for text in (*actual.sentences, *actual.caveats) if "nan" in text or "--load" in text]
+
+
 def test_the_load_that_is_named_is_the_one_simulated() -> None:
     log = daily(machine=400)
     once, twice = verdict(log), verdict(log, load=2)

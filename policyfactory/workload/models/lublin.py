@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
 from policyfactory.core.units import HOUR
-from policyfactory.workload.jobs import Workload, offered_load, work
+from policyfactory.workload.jobs import Workload, load_in_words, offered_load, work
 from policyfactory.workload.models.lublin_model import LublinModel, PerClass, SizeOptions
 from policyfactory.workload.models.lublin_streams import Draw, clock_time, draw_drand48, draw_numpy
 from policyfactory.workload.models.tsafrir import tsafrir_estimates
@@ -197,7 +197,7 @@ def to_workload(draw: Draw, how: str) -> Workload:
         # Only the hour of the day is meant.
         unix_start=draw.model.start_hour * HOUR or None,
         time_zone="UTC" if draw.model.start_hour else None,
-        origin=f"{draw.model.describe()}, {how}, {jobs} jobs, offered load {load:.3f}{cut}; "
+        origin=f"{draw.model.describe()}, {how}, {jobs} jobs, {load_in_words(load, 3)}{cut}; "
         "requested time = run time (the model has none)",
     )
 

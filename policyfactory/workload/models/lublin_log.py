@@ -11,7 +11,7 @@ import numpy as np
 from policyfactory.core.units import HOUR, format_duration
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import Header, parse_header, printable
-from policyfactory.workload.jobs import offered_load
+from policyfactory.workload.jobs import load_in_words, offered_load
 from policyfactory.workload.models.lublin import (
     LublinModel,
     Stream,
@@ -98,7 +98,7 @@ def load_of(log: SwfLog, machine: int) -> str:
     load = offered_load(log.submit, log.run_time, log.allocated, machine)
     span = format_duration(int(log.submit[-1] - log.submit[0]))
     return (
-        f"offered load {load:.4f} (run time x processors, over {machine} processors x the {span} from first to last "
+        f"{load_in_words(load, 4)} (run time x processors, over {machine} processors x the {span} from first to last "
         "submission)"
     )
 
