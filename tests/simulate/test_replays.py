@@ -21,7 +21,7 @@ from schedulers.replays import compare, force, names, record_of, records_of
 
 # Whose whole schedules are more than one and a half times as far from Slurm's as two of Slurm's own: of two replays
 # each, which is one pair.
-FARTHER = {"partition-limits", "policy-SAF", "tiers"}
+FARTHER = {"partition-limits", "policy-SAF", "qos-group", "tiers"}
 
 nightly = pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="minutes: make nightly")
 
