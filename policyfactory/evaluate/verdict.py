@@ -31,6 +31,10 @@ from policyfactory.workload.jobs import Workload, load_in_words
 __all__ = ["against_record", "nobody_waits", "requests_invented", "verdict_of"]
 
 _INVENTED = 0.5  # share of the jobs: with more requests that are not the users', no plan is the scheduler's
+_EASY = (
+    "This is textbook EASY, the literature's scheduler. Slurm by default plans otherwise, and who leads can depend on "
+    "it: --backfill slurm simulates its own rules, --site those of your cluster."
+)
 _BUSY = 0.95  # offered load that is proposed instead
 
 
@@ -143,17 +147,19 @@ def _basis(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[str, ...]:
         *basis_in_words(jobs, plan.table.load),
         *_windows(plan, log.workload, unsound=False),
         *predictions_in_words(predicted, log.workload, plan.table.windows, drawn=plan.table.resample is not None),
-        *_site(outcome, log.name),
+        *_site(outcome, log),
         *filter(None, [log.left_out]),
     )
 
 
-def _site(outcome: Outcome, log: str) -> tuple[str, ...]:
-    """Return what of the site under Slurm's rules is assumed, or left out."""
-    experiment = outcome.experiment
-    rules = next((case.rules for case in experiment.cases if case.log == log and case.rules), experiment.rules)
+def _site(outcome: Outcome, log: ReadLog) -> tuple[str, ...]:
+    """Return what of a site is assumed or left out; of a cluster's jobs under EASY, that Slurm plans otherwise."""
+    experiment, requests = outcome.experiment, log.workload.requests
+    rules = next((case.rules for case in experiment.cases if case.log == log.name and case.rules), experiment.rules)
     if rules.site is None:
-        return ()
+        # Names of accounts and QOS are those of an accounting log.
+        is_imported = requests is not None and bool(requests.names.get("account") or requests.names.get("qos"))
+        return (_EASY,) if is_imported and rules.backfill == "easy" and rules.compatibility == "none" else ()
     if rules.site.assumed:
         return (f"{rules.site.assumed} Describe your own in a site file (--site, docs/site.md).",)
     lacking = len(rules.site.not_modelled)

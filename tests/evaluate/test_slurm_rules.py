@@ -24,6 +24,7 @@ from policyfactory.simulate.rules import Rules
 from policyfactory.site.default import site_of
 from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, NotModelled, Partition, Scheduling, Site
+from policyfactory.workload.requests import Requests
 from small_protocol import report_text
 
 SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),), scheduling=Scheduling(bf_interval=5.0))
@@ -75,6 +76,24 @@ def test_the_values_under_easy_stand_beside_those_under_slurms_rules() -> None:
     # What a terminal shows has it as well.
     assert found.outcome.words[-1] == section.paragraphs[-1]
     assert "EASY" not in " ".join(easy.outcome.words)
+
+
+def test_a_verdict_under_easy_on_the_jobs_of_a_cluster_says_that_slurm_plans_otherwise() -> None:
+    log = daily(6)
+    options = {"windows": "3x2d", "metrics": METRICS, "analyses": []}
+    n = len(log)
+    asked = dataclasses.replace(Requests.unknown(n), account=np.zeros(n, dtype=np.int64), names={"account": ("lab",)})
+    imported = dataclasses.replace(log, requests=asked)
+
+    def said(log: object, **more: object) -> bool:
+        verdict = pf.evaluate(log, "FCFS,SAF", **options, **more).outcome.verdict
+        assert verdict is not None
+        return any("Slurm by default plans otherwise" in text for text in verdict.caveats)
+
+    assert said(imported)
+    assert not said(log)
+    assert not said(imported, backfill="slurm")
+    assert not said(imported, backfill="conservative")
 
 
 def test_a_site_file_means_slurms_rules_whoever_works(site: Path, tmp_path: Path) -> None:
