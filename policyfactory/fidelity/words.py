@@ -146,17 +146,18 @@ def _waits(found: Fidelity) -> Section:
         **whose,
         Column("jobs", ""): lambda one: float(one.jobs),
         Column("fit", "", "by the stated fit, and what is beyond it"): _fit,
-        Column("median, recorded", "s"): lambda one: _wait(one, "observed", "median"),
-        Column("median, simulated", "s"): lambda one: _wait(one, "simulated", "median"),
-        Column("90 %, recorded", "s", "nine jobs in ten wait at most so long"): (
+        Column("median, recorded", "s", label="median, rec."): lambda one: _wait(one, "observed", "median"),
+        Column("median, simulated", "s", label="median, sim."): lambda one: _wait(one, "simulated", "median"),
+        Column("90 %, recorded", "s", "nine jobs in ten wait at most so long", label="90 %, rec."): (
             lambda one: _wait(one, "observed", "p90")
         ),
-        Column("90 %, simulated", "s"): lambda one: _wait(one, "simulated", "p90"),
+        Column("90 %, simulated", "s", label="90 %, sim."): lambda one: _wait(one, "simulated", "p90"),
         Column("distance", "1", "Kolmogorov-Smirnov, of the waits"): lambda one: one.distance if one.jobs else None,
         Column("order", "1", "rank correlation of the waits, job by job"): lambda one: one.order,
     }
     rows = [(one,) for one in found.groups]
-    groups = Table.of("groups", "Waits as recorded and as simulated on the site", columns, rows)
+    said = "Rec.: recorded; sim.: simulated."
+    groups = Table.of("groups", "Waits as recorded and as simulated on the site", columns, rows, said)
     of_means: Columns = {
         **whose,
         Column("mean, recorded", "s"): lambda one: _wait(one, "observed", "mean"),
