@@ -74,7 +74,7 @@ def without_misfits(workload: Workload, site: Site) -> tuple[Workload, str]:
     if mostly_of_others(len(workload) - len(never), len(workload)):
         raise EvaluationError(
             f"{workload.name}: {len(never):,} of {counted(len(workload), 'job')} never start on site {site.name}: "
-            f"{never_words(workload, never)}. Is this log of another cluster? policyfactory site check LOG SITE counts "
+            f"{never_words(workload, never)}; is this log of another cluster? policyfactory site check LOG SITE counts "
             "such jobs by their reasons; correct the site file"
         )
     stays = np.ones(len(workload), dtype=np.bool_)
