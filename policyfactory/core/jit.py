@@ -88,10 +88,8 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
     folder = Path(cache.cache_path) if isinstance(cache, FunctionCache) else None
     if dispatcher is None or (folder and not _is_private(folder, Path(inspect.getfile(function)).parent)):
         dispatcher = numba.njit(**{**options, "cache": False})(function)
-        if options.get("no_cpython_wrapper"):
-            _keep_from_python(dispatcher, function)
-        return cast("F", dispatcher)
-    _share(dispatcher, function)
+    else:
+        _share(dispatcher, function)
     if options.get("no_cpython_wrapper"):
         _keep_from_python(dispatcher, function)
     return cast("F", dispatcher)
